@@ -1,0 +1,1 @@
+"""Makes `kubectl edit mpijob` elastic beside an unmodified mpi-operator v0.2.3."""

@@ -1,0 +1,1 @@
+"""What any Kubernetes controller needs of its API server; nothing in here knows what an MPIJob is."""

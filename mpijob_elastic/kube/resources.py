@@ -1,0 +1,59 @@
+"""Where each kind lives in the API: group, version, plural, and the paths made of them.
+
+https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One resource of the API; `group` is "" for the core group."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        """`v1` or `kubeflow.org/v1`, as manifests write it."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        """The URL path of the collection, of one object of it, or of a subresource of that object."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        scope = f"/namespaces/{namespace}" if namespace else ""
+        return "/".join([f"{root}{scope}/{self.plural}", *(part for part in (name, subresource) if part)])
+
+
+PODS = Resource(group="", version="v1", plural="pods", kind="Pod")
+CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap")
+SECRETS = Resource(group="", version="v1", plural="secrets", kind="Secret")
+NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespace")
+NODES = Resource(group="", version="v1", plural="nodes", kind="Node")
+EVENTS = Resource(group="", version="v1", plural="events", kind="Event")
+ROLES = Resource(group="rbac.authorization.k8s.io", version="v1", plural="roles", kind="Role")
+LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
+MPI_JOBS = Resource(group="kubeflow.org", version="v1", plural="mpijobs", kind="MPIJob")
+POD_GROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+)
+MUTATING_WEBHOOKS = Resource(
+    group="admissionregistration.k8s.io",
+    version="v1",
+    plural="mutatingwebhookconfigurations",
+    kind="MutatingWebhookConfiguration",
+)
+VALIDATING_WEBHOOKS = Resource(
+    group="admissionregistration.k8s.io",
+    version="v1",
+    plural="validatingwebhookconfigurations",
+    kind="ValidatingWebhookConfiguration",
+)

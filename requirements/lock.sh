@@ -1,0 +1,7 @@
+#!/bin/sh
+# Writes both lock files anew from pyproject.toml. Run it after a dependency changed.
+set -eu
+cd "$(dirname "$0")/.."
+lock() { uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url "$@"; }
+lock pyproject.toml --output-file requirements/runtime.txt
+lock pyproject.toml --group dev --output-file requirements/dev.txt
