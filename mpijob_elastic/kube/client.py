@@ -85,8 +85,8 @@ class Client:
     ) -> bytes:
         """The answer's body.
 
-        `body` is sent as JSON (bytes as they are). In seconds: `timeout` bounds one attempt, `patience` the waits for 429s,
-        all together. Raises `errors.ApiError` for an error status and `errors.Unreachable` where no answer came.
+        `body` is sent as JSON (bytes as they are). In seconds: `timeout` bounds one attempt, `patience` the waits for
+        429s, all together. Raises `errors.ApiError` for an error status and `errors.Unreachable` where no answer came.
         """
         data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
         while True:
