@@ -1,0 +1,30 @@
+"""Durations as Kubernetes users write them: `90s`, `1m30s`, `500ms` (Go's time.ParseDuration, without signs)."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
+_LONGEST_TEXT = 32
+
+
+def parse(text: str) -> float | None:
+    """Seconds, or None where `text` is no duration; a bare `0` is one, other bare numbers are not."""
+    if text == "0":
+        return 0.0
+    if len(text) > _LONGEST_TEXT or not text.isascii() or not _WHOLE.fullmatch(text):
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+def render(seconds: float) -> str:
+    """A short text for people: `0s`, `4.2s`, `1m30s`, `2h5m`."""
+    if seconds < 60:
+        return f"{seconds:.1f}".rstrip("0").rstrip(".") + "s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m{rest}s" if rest else f"{minutes}m"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m" if minutes else f"{hours}h"

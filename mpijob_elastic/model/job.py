@@ -1,0 +1,169 @@
+"""One immutable view of one job: everything a decision may look at, and nothing else.
+
+Built by observe.views from the caches; times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from mpijob_elastic import names
+from mpijob_elastic.model.hosts import Published
+from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.policy import Policy, Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ref:
+    """Which object, at which version: the precondition of every write."""
+
+    name: str
+    uid: str
+    resource_version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """What exec into a leaving worker has shown since it left the host list.
+
+    busy_seen: something besides its main process ran there at least once since then.
+    idle_at: when last nothing did, None if never or if something ran again after that.
+    asked_at: when last asked, whatever the answer.
+    """
+
+    busy_seen: bool = False
+    idle_at: float | None = None
+    asked_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """A worker pod owned by this MPIJob.
+
+    terminated: its phase is Failed or Succeeded, so nothing runs in it. last_state: exit code, reason and node in
+    words, for the Event that outlives the pod. ready_at: when it became Ready, None while it is not.
+    """
+
+    ref: Ref
+    index: int
+    container: str
+    created_at: float
+    running: bool = False
+    ready_at: float | None = None
+    deleting: bool = False
+    terminated: bool = False
+    last_state: str = ""
+    probe: Probe = field(default_factory=Probe)
+
+    @property
+    def name(self) -> str:
+        """The pod's name, which is the host's."""
+        return self.ref.name
+
+    @property
+    def ready(self) -> bool:
+        """Whether a rank may be started in it."""
+        return self.running and self.ready_at is not None and not self.deleting
+
+
+class LauncherPhase(Enum):
+    """How far the launcher pod is; what matters is whether its main container has ever started."""
+
+    WAITING = "waiting"
+    DELIVERING = "delivering"  # the init container kubectl-delivery runs
+    STARTED = "started"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launcher:
+    """The launcher pod; `delivering_since` is when kubectl-delivery started."""
+
+    ref: Ref
+    phase: LauncherPhase
+    mounts_discovery: bool
+    created_at: float
+    delivering_since: float | None = None
+    refreshed: str | None = None
+    deleting: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The operator's ConfigMap. published: None where discover_hosts.sh is absent or not as we write it."""
+
+    ref: Ref
+    published: Published | None
+    script: str | None
+    hostfile: str
+    memory: Memory | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """The launcher's Role. exec_rule: index of the rule on pods/exec, whose resourceNames are `exec_names`."""
+
+    ref: Ref
+    exec_rule: int
+    exec_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobView:
+    """The job and what belongs to it.
+
+    workers: in numeric order. foreign: why it is not ours to manage, "" where it is. finished: Succeeded, or Failed for
+    good. notices: what our annotation on the job says now.
+    """
+
+    namespace: str
+    ref: Ref
+    replicas: int
+    slots: int
+    elastic: bool
+    policy: Policy = field(default_factory=Policy)
+    problems: tuple[Problem, ...] = ()
+    clean_pod_policy: str = "None"
+    deleting: bool = False
+    finished: bool = False
+    foreign: str = ""
+    notices: str = ""
+    workers: tuple[Worker, ...] = ()
+    launcher: Launcher | None = None
+    config: Config | None = None
+    role: Role | None = None
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.ref.name
+
+    @property
+    def driver_running(self) -> bool:
+        """Whether horovodrun may be reading discover_hosts.sh now."""
+        return self.launcher is not None and self.launcher.phase is LauncherPhase.STARTED
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts in discover_hosts.sh now."""
+        published = self.config.published if self.config else None
+        return published.hosts if published else ()
+
+    @property
+    def memory(self) -> Memory:
+        """What we wrote down; empty where nothing was."""
+        memory = self.config.memory if self.config else None
+        return memory or Memory()
+
+    def worker(self, name: str) -> Worker | None:
+        """The worker pod of that name."""
+        return next((worker for worker in self.workers if worker.name == name), None)
+
+    def wanted_names(self) -> tuple[str, ...]:
+        """The names of the workers that the size asks for."""
+        return tuple(names.worker(self.name, index) for index in range(self.replicas))
+
+    def surplus(self) -> tuple[Worker, ...]:
+        """Workers beyond the size asked for, highest index first: the order in which they leave."""
+        return tuple(worker for worker in reversed(self.workers) if worker.index >= self.replicas)

@@ -1,0 +1,69 @@
+"""What must outlive a restart of ours, written as an annotation of the job's ConfigMap.
+
+It stands beside discover_hosts.sh and changes in the same write, so that the two can never disagree: whoever reads that
+a worker is gone from the script also reads since when. Times are seconds since the epoch, by the writer's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A pod that is no longer in discover_hosts.sh: which incarnation of it, since when."""
+
+    uid: str
+    at: float
+
+
+class Scale(msgspec.Struct, frozen=True, kw_only=True):
+    """The last change of size that was published: workers before and after, and when."""
+
+    before: int
+    after: int
+    at: float
+
+
+class Tries(msgspec.Struct, frozen=True, kw_only=True):
+    """How often something was tried, when last, and on which incarnation."""
+
+    count: int
+    at: float
+    uid: str
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All of it.
+
+    left: pods that left discover_hosts.sh, by pod name, kept while such a pod may still exist.
+    added_at, removed_at: when hosts were last added to, removed from the script.
+    dropped_at: when a name was last removed from the hostfile before the launcher's main container had started.
+    scale: the last published change of size.
+    replaced: replacements of failed workers, by pod name.
+    launchers: launchers re-created because they cannot see the host list.
+    """
+
+    left: Mapping[str, Left] = msgspec.field(default_factory=dict)
+    added_at: float = 0.0
+    removed_at: float = 0.0
+    dropped_at: float = 0.0
+    scale: Scale | None = None
+    replaced: Mapping[str, Tries] = msgspec.field(default_factory=dict)
+    launchers: Tries | None = None
+
+
+def parse(text: str | None) -> Memory | None:
+    """The memory in an annotation's value; None where there is none or somebody made it unreadable."""
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Memory)
+    except msgspec.DecodeError:
+        return None
+
+
+def render(memory: Memory) -> str:
+    """The annotation's value: the same memory gives the same text."""
+    return msgspec.json.encode(memory, order="sorted").decode()

@@ -1,0 +1,118 @@
+"""What a user asks of us for one job: the annotations of a MPIJob, parsed.
+
+Bad values are rejected at admission; where admission was missed, each is a `Problem` and its default holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from mpijob_elastic import names
+from mpijob_elastic.model import durations
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+DEFAULT_DRAIN_TIMEOUT = 60.0
+LONGEST_DRAIN_TIMEOUT = 24 * 3600.0
+# kubelet and etcd give out long before; it keeps a typing error from becoming a million names.
+MOST_REPLICAS = 100_000
+_DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-discovery-script")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Annotations of one MPIJob; None where the user said nothing and there is no default. Times in seconds."""
+
+    enabled: bool | None = None
+    min_replicas: int | None = None
+    max_replicas: int | None = None
+    drain_timeout: float = DEFAULT_DRAIN_TIMEOUT
+    replace_failed_workers: bool | None = None
+    delete_without_discovery: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """One annotation that cannot be used: the field's path, its value, what is allowed."""
+
+    field: str
+    value: str
+    allowed: str
+
+    def __str__(self) -> str:
+        return f'{self.field}: "{self.value}" is not allowed; use {self.allowed}'
+
+
+def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
+    """The policy, with the default for each value that cannot be used, and those values as problems."""
+    reader = _Reader(annotations)
+    policy = Policy(
+        enabled=reader.read(names.ENABLED, _boolean, '"true" or "false"', None),
+        min_replicas=reader.read(names.MIN_REPLICAS, _count, _COUNT_ALLOWED, None),
+        max_replicas=reader.read(names.MAX_REPLICAS, _count, _COUNT_ALLOWED, None),
+        drain_timeout=reader.read(names.DRAIN_TIMEOUT, _timeout, _TIMEOUT_ALLOWED, DEFAULT_DRAIN_TIMEOUT),
+        replace_failed_workers=reader.read(names.REPLACE_FAILED_WORKERS, _boolean, '"true" or "false"', None),
+        delete_without_discovery=reader.read(names.DELETE_UNSEEN, _boolean, '"true" or "false"', default=False),
+    )
+    if policy.min_replicas and policy.max_replicas and policy.min_replicas > policy.max_replicas:
+        reader.complain(names.MIN_REPLICAS, f"a number not above {names.MAX_REPLICAS} ({policy.max_replicas})")
+        policy = replace(policy, min_replicas=None, max_replicas=None)
+    return policy, reader.problems
+
+
+def is_elastic(policy: Policy, launcher_texts: Iterable[str]) -> bool:
+    """Whether the job can change its size while it runs.
+
+    `launcher_texts` are the launcher template's commands, arguments and environment values (`MPIJob.launcher_texts`).
+    """
+    if policy.enabled is not None:
+        return policy.enabled
+    return names_discovery(launcher_texts)
+
+
+def names_discovery(texts: Iterable[str]) -> bool:
+    """Whether any of the texts names discover_hosts.sh or horovodrun's --host-discovery-script."""
+    return any(mark in text for text in texts for mark in _DISCOVERY_MARKS)
+
+
+_COUNT_ALLOWED = f"a whole number from 1 to {MOST_REPLICAS}"
+_TIMEOUT_ALLOWED = 'a duration from 0s to 24h, such as "90s" or "2m30s"'
+
+
+class _Reader:
+    """Reads one annotation after the other and gathers what is wrong with them."""
+
+    def __init__(self, annotations: Mapping[str, str]) -> None:
+        self._annotations = annotations
+        self.problems: list[Problem] = []
+
+    def read(self, key: str, convert: Callable[[str], T | None], allowed: str, default: D) -> T | D:
+        text = self._annotations.get(key)
+        if text is None:
+            return default
+        value = convert(text)
+        if value is None:
+            self.complain(key, allowed)
+            return default
+        return value
+
+    def complain(self, key: str, allowed: str) -> None:
+        value = self._annotations.get(key, "")
+        self.problems.append(Problem(field=f"metadata.annotations[{key}]", value=value[:64], allowed=allowed))
+
+
+def _boolean(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text)
+
+
+def _count(text: str) -> int | None:
+    plain = text.isascii() and text.isdigit() and len(text) <= len(str(MOST_REPLICAS))
+    return int(text) if plain and 1 <= int(text) <= MOST_REPLICAS else None
+
+
+def _timeout(text: str) -> float | None:
+    seconds = durations.parse(text)
+    return seconds if seconds is not None and seconds <= LONGEST_DRAIN_TIMEOUT else None
