@@ -1,0 +1,160 @@
+"""The work queue between what was seen and who acts on it: keys, not events.
+
+What it guarantees (each has a test of the same words):
+- a key put several times before it is taken is taken once;
+- a key is never with two workers at a time;
+- a key put while it is worked on is taken once more afterwards;
+- of several delays asked for one key the earliest wins, and taking the key clears them: the worker that has it knows
+  best when to look again;
+- a failed key comes back after a delay that doubles with each failure in a row, and news of it does not wait for that;
+- a key whose work is cancelled is not lost;
+- keys are taken in the order in which they became ready;
+- a finished key leaves nothing behind;
+- after `close` nothing is taken and nobody waits.
+
+Only for one event loop; nothing here may be called from another thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from random import Random
+from typing import Generic, TypeVar
+
+from mpijob_elastic.kube.backoff import Backoff
+
+K = TypeVar("K", bound=Hashable)
+
+# A conflict is mended by looking again at once; what fails for long is looked at once a minute.
+RETRY = Backoff(first=0.05, longest=60.0)
+
+
+class QueueClosed(Exception):
+    """The queue was closed; there is no more work."""
+
+
+class WorkQueue(Generic[K]):
+    """Keys to work on. Make it while the event loop runs."""
+
+    def __init__(self, *, random: Random, retry: Backoff = RETRY) -> None:
+        self._random = random
+        self._retry = retry
+        self._loop = asyncio.get_running_loop()
+        # When each waiting key became ready; as many permits as keys.
+        self._ready: OrderedDict[K, float] = OrderedDict()
+        self._permits = asyncio.Semaphore(0)
+        # Keys with a worker; true where news came meanwhile.
+        self._taken: dict[K, bool] = {}
+        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._failures: dict[K, int] = {}
+        self._closed = False
+
+    @property
+    def depth(self) -> int:
+        """How many keys wait for a worker."""
+        return len(self._ready)
+
+    @property
+    def busy(self) -> int:
+        """How many keys are with a worker."""
+        return len(self._taken)
+
+    def oldest_age(self) -> float:
+        """Seconds that the first waiting key has waited; 0 where none waits."""
+        return self._loop.time() - next(iter(self._ready.values())) if self._ready else 0.0
+
+    def put(self, key: K) -> None:
+        """Have `key` worked on as soon as a worker is free."""
+        if self._closed or key in self._ready:
+            return
+        if key in self._taken:
+            self._taken[key] = True
+            return
+        self._ready[key] = self._loop.time()
+        self._permits.release()
+
+    def put_after(self, key: K, delay: float) -> None:
+        """Have `key` worked on in `delay` seconds at the latest."""
+        due = self._loop.time() + delay
+        timer = self._timers.get(key)
+        if self._closed or (timer is not None and timer.when() <= due):
+            return
+        self._drop_timer(key)
+        self._timers[key] = self._loop.call_at(due, self._fire, key)
+
+    async def get(self) -> K:
+        """The next key, which is the caller's until `done` or `retry`. Raises QueueClosed after `close`."""
+        await self._permits.acquire()
+        if self._closed:
+            self._permits.release()  # for the next who waits
+            raise QueueClosed
+        key, _ = self._ready.popitem(last=False)
+        self._taken[key] = False
+        self._drop_timer(key)
+        return key
+
+    def done(self, key: K) -> None:
+        """The work on `key` succeeded."""
+        self._failures.pop(key, None)
+        self._give_up(key)
+
+    def retry(self, key: K) -> float:
+        """The work on `key` failed: have it again later; the delay in seconds."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        delay = self._retry.delay(failures, self._random)
+        self._give_up(key)
+        self.put_after(key, delay)
+        return delay
+
+    def close(self) -> None:
+        """Forget everything that waits; workers end when they next ask for a key."""
+        self._closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._ready.clear()
+        self._failures.clear()
+        self._permits.release()
+
+    def _give_up(self, key: K) -> None:
+        if self._taken.pop(key):
+            self.put(key)
+
+    def _fire(self, key: K) -> None:
+        del self._timers[key]
+        self.put(key)
+
+    def _drop_timer(self, key: K) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+
+
+async def work(
+    queue: WorkQueue[K],
+    handle: Callable[[K], Awaitable[None]],
+    *,
+    on_failure: Callable[[K, Exception, float], None],
+) -> None:
+    """One worker: `handle` key after key until the queue is closed.
+
+    Run as many of these as keys may be handled at once. Whatever `handle` raises is told to `on_failure` with the delay in seconds until the
+    next try, and ends nothing.
+    """
+    while True:
+        try:
+            key = await queue.get()
+        except QueueClosed:
+            return
+        try:
+            await handle(key)
+        except Exception as error:  # noqa: BLE001 - one key's failure, of any kind, must not stop the others
+            on_failure(key, error, queue.retry(key))
+        except asyncio.CancelledError:
+            queue.put(key)
+            queue.done(key)
+            raise
+        else:
+            queue.done(key)
