@@ -11,8 +11,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -93,7 +93,8 @@ class Client:
             try:
                 return await self._attempt(method, path, query, data, content_type, timeout)
             except errors.Throttled as error:
-                wait = error.retry_after if error.retry_after is not None else DEFAULT_RETRY_AFTER
+                # The answer "after 0 seconds" must not make a hot loop.
+                wait = error.retry_after or DEFAULT_RETRY_AFTER
                 if wait > patience:
                     raise
                 patience -= wait
@@ -111,7 +112,7 @@ class Client:
         headers = await self.credentials()
         if data is not None:
             headers["Content-Type"] = content_type
-        try:
+        with _typed(f"{method} {self._host}{path}"):
             async with self._session.request(
                 method,
                 self._host + path,
@@ -121,31 +122,35 @@ class Client:
                 timeout=aiohttp.ClientTimeout(total=seconds),
             ) as response:
                 answer = await response.read()
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise errors.Unreachable(f"{method} {self._host}{path}: {_describe(error)}") from error
         if response.status >= 400:
             raise errors.from_response(response.status, answer, response.headers.get("Retry-After"))
         return answer
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, query: Mapping[str, str], silence: float
+        self, path: str, *, query: Mapping[str, str], silence: float, opening: float = REQUEST_TIMEOUT
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """A long answer, line by line; `silence` is how many seconds without a byte mean that the peer is dead.
+        """A long answer, line by line.
 
-        Raises as `request` does, at the start and while lines are read.
+        In seconds: `opening` is how long its head may take, `silence` how long without a byte means that the peer is
+        dead. Raises as `request` does, at the start and while lines are read; a 429 is not retried.
         """
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_TIMEOUT, sock_read=silence)
-        try:
-            async with self._session.get(
-                self._host + path, params=query, headers=await self.credentials(), timeout=timeout
-            ) as response:
+        where = f"GET {self._host}{path}"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=opening, sock_read=silence)
+        headers = await self.credentials()
+        with _typed(where):
+            async with asyncio.timeout(opening):
+                response = await self._session.get(self._host + path, params=query, headers=headers, timeout=timeout)
+        async with aclosing(_lines(response.content, where)) as lines:
+            try:
                 if response.status >= 400:
-                    body = await response.read()
+                    with _typed(where):
+                        body = await response.read()
                     raise errors.from_response(response.status, body, response.headers.get("Retry-After"))
-                yield _lines(response.content)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise errors.Unreachable(f"GET {self._host}{path}: {_describe(error)}") from error
+                yield lines
+            finally:
+                # The rest of an unfinished answer is of no use, and neither is its connection.
+                response.close()
 
     def websocket(
         self, path: str, *, query: list[tuple[str, str]], protocol: str, headers: Mapping[str, str]
@@ -186,15 +191,26 @@ async def connect(*, user_agent: str, kubeconfig: Path | None = None, context: s
     return Client(configuration, user_agent=user_agent)
 
 
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+async def _lines(content: aiohttp.StreamReader, where: str) -> AsyncGenerator[bytes, None]:
     # StreamReader.readline refuses lines longer than twice the buffer; objects may be longer, so split by hand.
     pending = bytearray()
-    async for chunk in content.iter_any():
+    while True:
+        with _typed(where):
+            chunk = await content.readany()
+        if not chunk:
+            return
         pending += chunk
-        *lines, rest = pending.split(b"\n")
+        *lines, pending = pending.split(b"\n")
         for line in lines:
             yield bytes(line)
-        pending = bytearray(rest)
+
+
+@contextmanager
+def _typed(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise errors.Unreachable(f"{where}: {_describe(error)}") from error
 
 
 def _describe(error: BaseException) -> str:

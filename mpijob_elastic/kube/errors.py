@@ -80,6 +80,13 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 class _Status(msgspec.Struct):
     message: str = ""
     reason: str = ""
+    code: int = 0
+
+
+def from_event(status: bytes) -> ApiError:
+    """The error that the Status object in a watch event of type ERROR stands for."""
+    code = msgspec.json.decode(status, type=_Status).code
+    return from_response(code or 500, status, None)
 
 
 def from_response(status: int, body: bytes, retry_after: str | None) -> ApiError:

@@ -140,8 +140,8 @@ async def work(
 ) -> None:
     """One worker: `handle` key after key until the queue is closed.
 
-    Run as many of these as keys may be handled at once. Whatever `handle` raises is told to `on_failure` with the delay in seconds until the
-    next try, and ends nothing.
+    Run as many of these as keys may be handled at once. Whatever `handle` raises is told to `on_failure` with the
+    delay in seconds until the next try, and ends nothing.
     """
     while True:
         try:

@@ -1,0 +1,122 @@
+"""What is known of the objects of one resource: a cache that never goes backward.
+
+Four sources feed it: a list, the watch that follows it, answers to our own writes, and deletions we were told are done.
+They overlap and may repeat old news, so all is ordered by resourceVersion (see `meta.revision`):
+
+- an object is replaced only by a later version of itself, or by a later object of its name;
+- a watch event not later than what the stream (or the list before it) has reached is a repetition and is ignored;
+- a list removes what it does not hold, unless that was written after the list was taken;
+- a list older than what has been seen already is refused (`StaleList`);
+- an object `forget` was called for stays away, whatever late news of it comes, until its deletion is seen or a list
+  begun afterwards still holds it;
+- `on_change` is called once for each change, after it, and never with two equal versions.
+
+No input or output here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from mpijob_elastic.kube.meta import Identity, KubeObject, revision
+
+T = TypeVar("T", bound=KubeObject)
+Key = tuple[str, str]
+
+
+class StaleList(Exception):
+    """A list is older than what has been seen before: it came from an API server that lags behind."""
+
+
+@dataclass(kw_only=True)
+class Listing:
+    """A list being taken in page by page, so that no second copy of the cache is ever held."""
+
+    forgotten_before: frozenset[str]
+    taken: int = 0
+    listed: set[Key] = field(default_factory=set)
+
+
+class Store(Generic[T]):
+    """The objects by namespace and name; `on_change` gets (old, new), where None means absent."""
+
+    def __init__(self, on_change: Callable[[T | None, T | None], None]) -> None:
+        self._on_change = on_change
+        self._objects: dict[Key, T] = {}
+        # Uids of objects that are gone though news of them may still be on the way.
+        self._forgotten: set[str] = set()
+        self.position = 0
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """The object as last seen."""
+        return self._objects.get((namespace, name))
+
+    def values(self) -> Collection[T]:
+        """Every object as last seen: a view, so do not await while going through it."""
+        return self._objects.values()
+
+    def put(self, new: T) -> None:
+        """Take in an object that the API server returned, if it is later than what is known."""
+        meta = new.metadata
+        key = (meta.namespace, meta.name)
+        old = self._objects.get(key)
+        if meta.uid in self._forgotten or (old is not None and _revision(old) >= _revision(new)):
+            return
+        self._objects[key] = new
+        self._on_change(old, new)
+
+    def forget(self, namespace: str, name: str, uid: str) -> None:
+        """Take out an object that the API server said is gone."""
+        self._forgotten.add(uid)
+        self._remove((namespace, name), lambda old: old.metadata.uid == uid)
+
+    def event(self, meta: Identity, new: T | None) -> None:
+        """Take in a watch event about the object of `meta`; `new` is None where it is gone."""
+        reached = revision(meta.resource_version)
+        if reached <= self.position:
+            return
+        self.position = reached
+        if new is not None:
+            self.put(new)
+            return
+        self._forgotten.discard(meta.uid)
+        self._remove((meta.namespace, meta.name), lambda old: _revision(old) <= reached)
+
+    def bookmark(self, resource_version: str) -> None:
+        """Note that the stream has reached this version, without an object."""
+        self.position = max(self.position, revision(resource_version))
+
+    def begin_list(self) -> Listing:
+        """What `list_page` and `end_list` need to know of a list; call it before the list is asked for."""
+        return Listing(forgotten_before=frozenset(self._forgotten))
+
+    def list_page(self, listing: Listing, resource_version: str, page: Iterable[T]) -> None:
+        """Take in one page of a list; every page of a list has the same version. Raises StaleList."""
+        listing.taken = revision(resource_version)
+        if listing.taken < self.position:
+            raise StaleList(f"the list is of version {listing.taken}, the cache has reached {self.position}")
+        for new in page:
+            meta = new.metadata
+            listing.listed.add((meta.namespace, meta.name))
+            if meta.uid in listing.forgotten_before:
+                self._forgotten.discard(meta.uid)
+            self.put(new)
+
+    def end_list(self, listing: Listing) -> None:
+        """The list is complete: what it did not hold is gone."""
+        self._forgotten -= listing.forgotten_before
+        for key in self._objects.keys() - listing.listed:
+            self._remove(key, lambda old: _revision(old) <= listing.taken)
+        self.position = listing.taken
+
+    def _remove(self, key: Key, applies: Callable[[T], bool]) -> None:
+        old = self._objects.get(key)
+        if old is not None and applies(old):
+            del self._objects[key]
+            self._on_change(old, None)
+
+
+def _revision(item: KubeObject) -> int:
+    return revision(item.metadata.resource_version)

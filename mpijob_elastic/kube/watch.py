@@ -1,0 +1,220 @@
+"""A cache of one resource that lists once and then follows the watch, for ever.
+
+Rounds: list where nothing is known (or what is known is too old), then watch until the stream ends, then again.
+What makes a round end, and what then:
+
+| what                                                             | what the next round does                    |
+|------------------------------------------------------------------|---------------------------------------------|
+| the server ends the stream (it was asked to, after 5 to 10 min)  | goes on from the last version               |
+| no byte for 70 s: bookmarks come every 60 s, so the peer is dead | goes on from the last version               |
+| 429                                                              | goes on, after Retry-After                  |
+| refused, reset, 5xx, 403, ...                                    | goes on                                     |
+| 410 or 400, as answer or in the stream                           | lists; the old cache stays till that is done |
+| three streams in a row without a line (some proxies hide a 410)  | lists                                       |
+
+After a round that was healthy for a minute the next begins at once; after any other it waits, from 0.4 s doubling to
+30 s, so that no answer whatever can make a hot loop.
+
+Lists are paged and taken in page by page. Streaming lists (`sendInitialEvents`) would be cheaper for the server, but
+Kubernetes before 1.32 and older etcds do not serve them, so paged ones are needed anyway, and one way is enough.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from random import Random
+from typing import Generic, Never, TypeVar
+
+import msgspec
+
+from mpijob_elastic.kube import errors, wire
+from mpijob_elastic.kube.backoff import Backoff
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.meta import Identity, KubeObject
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.store import StaleList, Store
+
+T = TypeVar("T", bound=KubeObject)
+
+log = logging.getLogger(__name__)
+
+
+RETRY = Backoff(first=0.8, longest=30.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchTimes:
+    """Seconds, but for the last two.
+
+    The API server sends a bookmark a minute where it is asked to (staging/src/k8s.io/apiserver, cacher.go); stream
+    lifetime and backoff are those of client-go's reflector.
+    """
+
+    silence: float = 70.0
+    opening: float = 20.0
+    healthy: float = 60.0
+    shortest_stream: float = 300.0
+    longest_stream: float = 600.0
+    list_timeout: float = 30.0
+    retry: Backoff = RETRY
+    barren_streams: int = 3
+    page: int = 500
+
+
+class WatchCache(Generic[T]):
+    """The objects of one resource that match the selectors, as last seen.
+
+    - `get`, `values` give objects at least as new as any that was given before, our own writes among them.
+    - `on_change(old, new)` is called synchronously after each change, None meaning absent; it should only put keys
+      into a queue. During the first list it is called for each object, before `synced` is set.
+    - `decode` turns the JSON of one object (bytes-like) into a struct; an object it refuses is treated as absent, since
+      nothing that we cannot read may be acted upon, and is logged.
+    - `age` tells how long ago the stream was last known to be alive: a health check's question.
+    """
+
+    def __init__(  # noqa: PLR0913 - everything that varies is handed in
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        decode: Callable[[bytes], T],
+        on_change: Callable[[T | None, T | None], None],
+        random: Random,
+        namespace: str | None = None,
+        label_selector: str | None = None,
+        field_selector: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        times: WatchTimes = WatchTimes(),
+    ) -> None:
+        self.synced = asyncio.Event()
+        self._client = client
+        self._path = resource.path(namespace)
+        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        self._selectors = {name: value for name, value in selectors.items() if value}
+        self._decode = decode
+        self._store: Store[T] = Store(on_change)
+        self._random = random
+        self._clock = clock
+        self._times = times
+        self._alive = clock()
+        self._must_list = True
+        self._barren = 0
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """The object as last seen, None where there is none."""
+        return self._store.get(namespace, name)
+
+    def values(self) -> Collection[T]:
+        """Every object as last seen: a live view, so do not await while going through it."""
+        return self._store.values()
+
+    def age(self) -> float:
+        """Seconds since the last proof that news reaches us: an event, a bookmark, a list."""
+        return self._clock() - self._alive
+
+    def observe_write(self, written: T) -> None:
+        """Take in what the API server answered to our own write, so that the next look sees it."""
+        self._store.put(written)
+
+    def forget(self, namespace: str, name: str, uid: str) -> None:
+        """Take out an object that the API server said is gone.
+
+        A pod that is being terminated is not gone: pass the answer to its deletion to `observe_write` instead.
+        """
+        self._store.forget(namespace, name, uid)
+
+    async def run(self) -> Never:
+        """List and watch for ever; cancel to stop."""
+        failures = 0
+        while True:
+            started = self._clock()
+            problem = await self._round()
+            if self._clock() - started >= self._times.healthy:
+                failures = 0
+                continue
+            failures += 1
+            delay = self._delay(failures, problem)
+            log.log(
+                logging.WARNING if problem else logging.DEBUG,
+                "watch of %s ended (%s); again in %.1f s",
+                self._path,
+                problem or "by the server",
+                delay,
+            )
+            await asyncio.sleep(delay)
+
+    def _delay(self, failures: int, problem: Exception | None) -> float:
+        asked = problem.retry_after if isinstance(problem, errors.ApiError) else None
+        return max(asked or 0.0, self._times.retry.delay(failures, self._random))
+
+    async def _round(self) -> Exception | None:
+        try:
+            if self._must_list:
+                await self._list()
+            await self._watch()
+        except (errors.Gone, errors.Invalid) as error:
+            self._must_list = True
+            return error
+        except (errors.KubeError, StaleList, msgspec.DecodeError) as error:
+            return error
+        return None
+
+    async def _list(self) -> None:
+        listing = self._store.begin_list()
+        query = {**self._selectors, "limit": str(self._times.page)}
+        while True:
+            page = wire.read_page(
+                await self._client.request("GET", self._path, query=query, timeout=self._times.list_timeout, patience=0)
+            )
+            items = [item for raw in page.items or () if (item := self._read(raw)[1]) is not None]
+            self._store.list_page(listing, page.metadata.resource_version, items)
+            self._alive = self._clock()
+            if not page.metadata.continue_:
+                break
+            query["continue"] = page.metadata.continue_
+        self._store.end_list(listing)
+        self._must_list = False
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        lifetime = self._random.uniform(self._times.shortest_stream, self._times.longest_stream)
+        query = {
+            **self._selectors,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": str(self._store.position),
+            "timeoutSeconds": str(int(lifetime)),
+        }
+        opened = self._client.stream(self._path, query=query, silence=self._times.silence, opening=self._times.opening)
+        async with opened as lines:
+            self._barren += 1
+            async for line in lines:
+                self._take(line)
+                self._barren = 0
+        if self._barren >= self._times.barren_streams:
+            self._barren = 0
+            self._must_list = True
+
+    def _take(self, text: bytes) -> None:
+        line = wire.read_line(text)
+        if line.type == "ERROR":
+            raise errors.from_event(line.object)
+        self._alive = self._clock()
+        if line.type == "BOOKMARK":
+            self._store.bookmark(wire.read_stub(line.object).metadata.resource_version)
+            return
+        meta, item = self._read(line.object)
+        self._store.event(meta, None if line.type == "DELETED" else item)
+
+    def _read(self, raw: bytes) -> tuple[Identity, T | None]:
+        try:
+            item = self._decode(raw)
+        except msgspec.DecodeError as error:
+            meta = wire.read_stub(raw).metadata
+            log.warning("ignoring %s/%s, %s: %s", self._path, meta.namespace, meta.name, error)
+            return meta, None
+        return item.metadata, item
