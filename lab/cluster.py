@@ -1,0 +1,116 @@
+"""A running lab, as tests, demo and benchmarks use it."""
+
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from lab.api import Api
+from lab.errors import LabError
+from lab.kubeconfig import read_server, write_token_kubeconfig
+from lab.layout import Layout
+from lab.lifeline import Lifeline
+from lab.lock import is_held
+from lab.options import Options
+from lab.pki import KeyPair
+from lab.programs import Programs, find
+from lab.state import Request, State, read_state
+from lab.versions import KubernetesVersion
+
+TOKEN_SECONDS = 24 * 60 * 60
+DEFAULT = Options()
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """A lab that is ready.
+
+    with Cluster.start(name="demo", options=Options(nodes=3)) as cluster:
+        cluster.kubectl("get", "nodes")
+
+    `binaries` are the paths of the programs it runs (`binaries.kubectl` for a caller's own commands), `kubeconfig` is
+    the administrator's, `audit_log` holds one JSON line a write (audit.k8s.io/v1 Event, level Metadata).
+    """
+
+    name: str
+    state_dir: Path
+    kubeconfig: Path
+    audit_log: Path
+    binaries: Programs
+    options: Options
+    server: str
+    exec_offered: bool
+
+    @classmethod
+    @contextmanager
+    def start(
+        cls, *, name: str = "default", options: Options = DEFAULT, say: Callable[[str], None] = _silent
+    ) -> Iterator[Self]:
+        """Run a lab for as long as the block lasts, and not longer than this process. Raise LabError.
+
+        Missing programs are built first, which takes minutes; `say` is told what is waited for, a short phrase each.
+        """
+        request = Request(
+            name=name, options=options, programs=find(KubernetesVersion.parse(options.kubernetes_version))
+        )
+        with Lifeline(request) as lifeline:
+            yield cls._of(Layout.of(name), lifeline.ready(say))
+
+    @classmethod
+    def attach(cls, *, name: str = "default") -> Self:
+        """Return a lab that somebody else keeps up, as `python -m lab up` does; raise LabError if there is none."""
+        layout = Layout.of(name)
+        state = read_state(layout) if is_held(layout) else None
+        if state is None or state.phase != "ready":
+            raise LabError(f"no lab {name!r} is up; start it with `python -m lab up --name {name}`.")
+        return cls._of(layout, state)
+
+    @classmethod
+    def _of(cls, layout: Layout, state: State) -> Self:
+        return cls(
+            name=layout.name,
+            state_dir=layout.root,
+            kubeconfig=layout.kubeconfig,
+            audit_log=layout.audit_log,
+            binaries=state.programs,
+            options=state.options,
+            server=state.server,
+            exec_offered=state.exec_offered,
+        )
+
+    def kubectl(self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None) -> str:
+        """Run kubectl, as administrator by default, and return its output; raise LabError with its complaint."""
+        command = [str(self.binaries.kubectl), "--kubeconfig", str(kubeconfig or self.kubeconfig), *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise LabError(f"`kubectl {' '.join(arguments)}` ended with {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
+        """Return a new kubeconfig file that has exactly the rights of this ServiceAccount, for a day; raise LabError.
+
+        The token comes from the TokenRequest API, as it does in a pod. The file is removed with the lab.
+        """
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": TOKEN_SECONDS},
+        }
+        with self._api() as api:
+            answer = api.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", request)
+        path = Layout(self.state_dir).kubeconfigs / f"{namespace}-{name}"
+        user = f"system:serviceaccount:{namespace}:{name}"
+        write_token_kubeconfig(
+            path, read_server(self.kubeconfig), user=user, token=answer["status"]["token"], namespace=namespace
+        )
+        return path
+
+    def _api(self) -> Api:
+        pki = Layout(self.state_dir).pki
+        return Api(read_server(self.kubeconfig), KeyPair(certificate=pki / "admin.crt", key=pki / "admin.key"))

@@ -1,0 +1,209 @@
+"""The command line of each component of a lab, and the credentials it needs. Pure but for the files it writes."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from lab.kubeconfig import Server, write_certificate_kubeconfig
+from lab.layout import Layout
+from lab.pki import Authority, KeyPair, write_service_account_keys
+from lab.programs import Programs
+
+MANIFESTS = Path(__file__).parent / "manifests"
+SERVICE_CIDR = "10.96.0.0/16"
+# A container of a real cluster reaches the API server under these names and the first address of SERVICE_CIDR.
+API_SERVER_HOSTS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+ISSUER = "https://kubernetes.default.svc"
+# The default limits (20 requests a second for the controllers, 50 for the scheduler) are made for busy clusters; here
+# they would only blur what the operator and the controller under test do.
+UNHURRIED = ("--kube-api-qps=500", "--kube-api-burst=1000")
+ADMINISTRATORS = "system:masters"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """Loopback ports of one start."""
+
+    etcd: int
+    etcd_peer: int
+    api_server: int
+    kubelet: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Credentials:
+    """Certificate files of one lab, by what they are for."""
+
+    authority: Path
+    server: KeyPair  # etcd, kube-apiserver and the kubelet all serve on 127.0.0.1
+    kubelet_client: KeyPair
+    front_proxy_authority: Path
+    front_proxy: KeyPair
+    service_accounts: KeyPair
+    administrator: KeyPair
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """A program to run: its `name` is also that of its log."""
+
+    name: str
+    command: Sequence[str]
+
+
+def write_credentials(layout: Layout, server_url: str, *, now: datetime) -> Credentials:
+    """Write all keys, certificates and kubeconfigs of a lab."""
+    authority = Authority(layout.pki, "ca", now=now)
+    front_proxy = Authority(layout.pki, "front-proxy-ca", now=now)
+    server = Server(url=server_url, ca=authority.certificate.read_bytes())
+    administrator = authority.issue("admin", user="lab-admin", group=ADMINISTRATORS)
+    write_certificate_kubeconfig(layout.kubeconfig, server, user="lab-admin", pair=administrator)
+    for user, group in (
+        ("system:kube-controller-manager", None),
+        ("system:kube-scheduler", None),
+        ("lab-kwok", ADMINISTRATORS),
+    ):
+        name = user.removeprefix("system:")
+        pair = authority.issue(name, user=user, group=group)
+        write_certificate_kubeconfig(layout.kubeconfigs / name, server, user=user, pair=pair)
+    return Credentials(
+        authority=authority.certificate,
+        server=authority.issue("server", user="lab-server", hosts=API_SERVER_HOSTS),
+        kubelet_client=authority.issue("kubelet-client", user="kube-apiserver-kubelet-client"),
+        front_proxy_authority=front_proxy.certificate,
+        front_proxy=front_proxy.issue("front-proxy", user="front-proxy-client"),
+        service_accounts=write_service_account_keys(layout.pki),
+        administrator=administrator,
+    )
+
+
+def etcd(programs: Programs, layout: Layout, credentials: Credentials, ports: Ports) -> Component:
+    """Return etcd, which only holders of a certificate of this lab can talk to."""
+    client = f"https://127.0.0.1:{ports.etcd}"
+    peer = f"https://127.0.0.1:{ports.etcd_peer}"
+    pair, authority = credentials.server, credentials.authority
+    command = [
+        str(programs.etcd),
+        "--name=lab",
+        f"--data-dir={layout.etcd}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=lab={peer}",
+        f"--cert-file={pair.certificate}",
+        f"--key-file={pair.key}",
+        "--client-cert-auth",
+        f"--trusted-ca-file={authority}",
+        f"--peer-cert-file={pair.certificate}",
+        f"--peer-key-file={pair.key}",
+        "--peer-client-cert-auth",
+        f"--peer-trusted-ca-file={authority}",
+        "--unsafe-no-fsync",  # a lab has nothing to lose in a power cut
+        "--log-level=warn",
+    ]
+    return Component(name="etcd", command=command)
+
+
+def api_server(programs: Programs, layout: Layout, credentials: Credentials, ports: Ports) -> Component:
+    """Return kube-apiserver, with RBAC, an audit log, and the aggregation layer ready for an APIService."""
+    c = credentials
+    command = [
+        str(programs.kube_apiserver),
+        f"--etcd-servers=https://127.0.0.1:{ports.etcd}",
+        f"--etcd-cafile={c.authority}",
+        f"--etcd-certfile={c.server.certificate}",
+        f"--etcd-keyfile={c.server.key}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        f"--secure-port={ports.api_server}",
+        # Endpoints may not hold a loopback address, so the `kubernetes` Service has none.
+        "--endpoint-reconciler-type=none",
+        f"--tls-cert-file={c.server.certificate}",
+        f"--tls-private-key-file={c.server.key}",
+        f"--client-ca-file={c.authority}",
+        "--authorization-mode=Node,RBAC",
+        "--allow-privileged=true",
+        f"--service-cluster-ip-range={SERVICE_CIDR}",
+        f"--service-account-issuer={ISSUER}",
+        f"--service-account-key-file={c.service_accounts.certificate}",
+        f"--service-account-signing-key-file={c.service_accounts.key}",
+        f"--kubelet-certificate-authority={c.authority}",
+        f"--kubelet-client-certificate={c.kubelet_client.certificate}",
+        f"--kubelet-client-key={c.kubelet_client.key}",
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--requestheader-client-ca-file={c.front_proxy_authority}",
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={c.front_proxy.certificate}",
+        f"--proxy-client-key-file={c.front_proxy.key}",
+        "--enable-aggregator-routing=true",
+        f"--audit-policy-file={MANIFESTS / 'audit-policy.yaml'}",
+        f"--audit-log-path={layout.audit_log}",
+        "--audit-log-mode=blocking",  # a request that was answered is in the log
+        "--profiling=false",
+    ]
+    return Component(name="kube-apiserver", command=command)
+
+
+def controller_manager(programs: Programs, layout: Layout, credentials: Credentials) -> Component:
+    """Return kube-controller-manager with its default controllers."""
+    command = [
+        str(programs.kube_controller_manager),
+        f"--kubeconfig={layout.kubeconfigs / 'kube-controller-manager'}",
+        f"--root-ca-file={credentials.authority}",
+        f"--service-account-private-key-file={credentials.service_accounts.key}",
+        "--use-service-account-credentials=true",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--profiling=false",
+        *UNHURRIED,
+    ]
+    return Component(name="kube-controller-manager", command=command)
+
+
+def scheduler(programs: Programs, layout: Layout) -> Component:
+    """Return kube-scheduler."""
+    command = [
+        str(programs.kube_scheduler),
+        f"--kubeconfig={layout.kubeconfigs / 'kube-scheduler'}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--profiling=false",
+        *UNHURRIED,
+    ]
+    return Component(name="kube-scheduler", command=command)
+
+
+def kwok(programs: Programs, layout: Layout) -> Component:
+    """Return kwok, which plays the kubelets' part of all nodes."""
+    command = [
+        str(programs.kwok),
+        f"--kubeconfig={layout.kubeconfigs / 'lab-kwok'}",
+        f"--config={MANIFESTS / 'kwok-stages.yaml'}",
+        "--manage-all-nodes",
+        "--node-ip=127.0.0.1",
+        "--node-lease-duration-seconds=40",
+        "--cidr=10.244.0.0/16",
+    ]
+    return Component(name="kwok", command=command)
+
+
+def kubelet(layout: Layout, credentials: Credentials, ports: Ports) -> Component:
+    """Return the server that answers `kubectl exec` for all nodes."""
+    command = [
+        sys.executable,
+        "-m",
+        "lab.kubelet",
+        f"--port={ports.kubelet}",
+        f"--certificate={credentials.server.certificate}",
+        f"--key={credentials.server.key}",
+        f"--client-authority={credentials.authority}",
+        "--client-name=kube-apiserver-kubelet-client",
+        f"--kubeconfig={layout.kubeconfig}",
+    ]
+    return Component(name="kubelet", command=command)

@@ -1,0 +1,1 @@
+"""The kubelet's half of `kubectl exec` for pretended pods."""

@@ -1,0 +1,75 @@
+"""The other end of a supervisor: starts it, follows it until the lab is ready, then lets it go or ends it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from lab.errors import LabError
+from lab.state import Request, State, decode_state, encode
+
+DETACH = b"detach\n"
+# A supervisor kills its components and removes its files: some tenths of a second, more on a busy machine.
+END = 30.0  # seconds
+
+
+class Lifeline:
+    """A supervisor started by us, which ends with us unless detached: a context manager."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        source = str(Path(__file__).parents[1])
+        path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))
+        self._detached = False
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "lab.supervisor"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests = self._process.stdin
+        self._states = self._process.stdout
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the supervisor; unless it was detached it ends now, and so does all it started."""
+        self._requests.close()
+        self._states.close()
+        if not self._detached:
+            self._await_end()
+
+    def ready(self, say: Callable[[str], None]) -> State:
+        """Return the state of the ready lab, telling `say` what is waited for meanwhile; raise LabError if it failed."""
+        self._requests.write(encode(self._request) + b"\n")
+        for line in self._states:
+            state = decode_state(line)
+            if state.phase == "ready":
+                return state
+            if state.phase == "failed":
+                raise LabError(state.message)
+            say(state.message)
+        raise LabError("the supervisor of the lab was killed.")
+
+    def detach(self) -> None:
+        """Let the lab live on without us."""
+        self._requests.write(DETACH)
+        self._detached = True
+
+    def wait(self) -> None:
+        """Return when the supervisor has ended."""
+        self._process.wait()
+
+    def _await_end(self) -> None:
+        try:
+            self._process.wait(END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

@@ -1,0 +1,52 @@
+"""One supervisor for each lab: a file lock, which the kernel releases however its holder ends.
+
+So the lock, and no pid, says whether a lab lives.
+"""
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lab.layout import Layout
+
+# Whoever asks `is_held` holds a free lock for some microseconds.
+PATIENCE = 1.0  # seconds
+
+
+@contextmanager
+def held(layout: Layout) -> Iterator[bool]:
+    """Hold the lock of a lab if it can be had within a second; yield whether it could. Creates the lab's directory."""
+    deadline = time.monotonic() + PATIENCE
+    while (descriptor := _try(layout)) is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    try:
+        yield descriptor is not None
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def is_held(layout: Layout) -> bool:
+    """Tell whether a living supervisor (or a `down` at work) has this lab."""
+    if not layout.lock.exists():
+        return False
+    descriptor = _try(layout)
+    if descriptor is not None:
+        os.close(descriptor)
+    return descriptor is None
+
+
+def _try(layout: Layout) -> int | None:
+    layout.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(layout.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The holder before us may have removed the file with the lab: then we hold a lock nobody else can see.
+        if os.path.samestat(os.fstat(descriptor), layout.lock.stat()):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    os.close(descriptor)
+    return None

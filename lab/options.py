@@ -1,0 +1,22 @@
+"""What a user may choose about a lab, apart from its name."""
+
+from dataclasses import dataclass
+
+from lab.errors import LabError
+from lab.versions import DEFAULT_KUBERNETES, KubernetesVersion
+
+MAX_NODES = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """`nodes` pretended nodes and the Kubernetes version, as `v1.34.4`."""
+
+    nodes: int = 3
+    kubernetes_version: str = str(DEFAULT_KUBERNETES)
+
+    def __post_init__(self) -> None:
+        """Refuse what could not start, before anything is started."""
+        if not 0 <= self.nodes <= MAX_NODES:
+            raise LabError(f"--nodes is {self.nodes}; allowed are 0 to {MAX_NODES}.")
+        KubernetesVersion.parse(self.kubernetes_version)

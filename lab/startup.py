@@ -1,0 +1,129 @@
+"""Brings the components of a lab up in order, as fast as their readiness allows."""
+
+import datetime as dt
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from lab import components, nodes
+from lab.api import Api
+from lab.children import Children, ComponentEndedError
+from lab.components import MANIFESTS, Credentials, Ports
+from lab.errors import LabError
+from lab.kubeconfig import read_server
+from lab.kubelet.sandbox import sandboxes_work
+from lab.layout import Layout
+from lab.ports import free_ports
+from lab.state import Request
+
+DEADLINE = 120.0  # seconds; a busy machine is slow, a broken lab must still end
+POLL = 0.03  # seconds
+ATTEMPTS = 3  # a port is lost to another program once in a blue moon
+CRDS = ("mpijob-crd.yaml", "podgroup-crd.yaml")
+CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """A lab that is up: the API server's URL, and whether `kubectl exec` works."""
+
+    server: str
+    exec_offered: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Startup:
+    """One start. `say` is told what is waited for; `interrupted` raises when the start is to be given up."""
+
+    layout: Layout
+    request: Request
+    children: Children
+    say: Callable[[str], None]
+    interrupted: Callable[[], None]
+
+    def run(self) -> Started:
+        """Start everything and return when a pod could be created and would run; raise LabError."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return self._once()
+            except ComponentEndedError as error:
+                if not error.lost_port or attempt == ATTEMPTS:
+                    raise
+                self.children.end_all()
+        raise AssertionError("unreachable")
+
+    def _once(self) -> Started:
+        etcd, etcd_peer, api_server, kubelet = free_ports(4)
+        ports = Ports(etcd=etcd, etcd_peer=etcd_peer, api_server=api_server, kubelet=kubelet)
+        server = f"https://127.0.0.1:{ports.api_server}"
+        credentials = components.write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC))
+        self._start_api(credentials, ports)
+        exec_offered = self._start_kubelet(credentials, ports)
+        with Api(read_server(self.layout.kubeconfig), credentials.administrator) as api:
+            self._await("kube-apiserver", api.ready)
+            self._start_rest(credentials)
+            self._create_objects(api, ports.kubelet if exec_offered else None)
+            self._await("custom resource definitions", lambda: _established(api))
+            self._await("nodes", lambda: all(map(nodes.usable, api.get("/api/v1/nodes")["items"])))
+            self._await("ServiceAccounts", lambda: _has_default_service_account(api))
+        return Started(server=server, exec_offered=exec_offered)
+
+    def _start_api(self, credentials: Credentials, ports: Ports) -> None:
+        programs, layout = self.request.programs, self.layout
+        self.children.start(components.etcd(programs, layout, credentials, ports))
+        self._await("etcd", lambda: _listening(ports.etcd))
+        self.children.start(components.api_server(programs, layout, credentials, ports))
+
+    def _start_kubelet(self, credentials: Credentials, ports: Ports) -> bool:
+        offered = sandboxes_work()
+        if offered:
+            self.children.start(components.kubelet(self.layout, credentials, ports))
+            self._await("kubelet", lambda: _listening(ports.kubelet))
+        return offered
+
+    def _start_rest(self, credentials: Credentials) -> None:
+        programs, layout = self.request.programs, self.layout
+        self.children.start(components.controller_manager(programs, layout, credentials))
+        self.children.start(components.scheduler(programs, layout))
+        self.children.start(components.kwok(programs, layout))
+
+    def _create_objects(self, api: Api, kubelet_port: int | None) -> None:
+        for name in CRDS:
+            api.create(CRD_PATH, yaml.safe_load((MANIFESTS / name).read_text()))
+        options = self.request.options
+        for index in range(options.nodes):
+            one = nodes.node(index, kubernetes_version=options.kubernetes_version, kubelet_port=kubelet_port)
+            api.create("/api/v1/nodes", one)
+
+    def _await(self, what: str, condition: Callable[[], bool]) -> None:
+        self.say(what)
+        deadline = time.monotonic() + DEADLINE
+        while not condition():
+            self.interrupted()
+            self.children.check()
+            if time.monotonic() > deadline:
+                raise LabError(f"{what}: not ready after {DEADLINE:.0f} s; its log is in {self.layout.logs}.")
+            time.sleep(POLL)
+
+
+def _listening(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _established(api: Api) -> bool:
+    return all(_is_established(crd) for crd in api.get(CRD_PATH)["items"])
+
+
+def _is_established(crd: dict[str, Any]) -> bool:
+    conditions = crd.get("status", {}).get("conditions", [])
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+def _has_default_service_account(api: Api) -> bool:
+    accounts = api.get("/api/v1/namespaces/default/serviceaccounts")["items"]
+    return any(account["metadata"]["name"] == "default" for account in accounts)

@@ -1,0 +1,171 @@
+"""The process that owns a lab: it starts the components, watches them, and ends them all when it ends.
+
+Life of a lab
+- `up` starts `python -m lab.supervisor` in a session of its own and writes a Request to its standard input. The
+  supervisor writes States, one line each, to its standard output until the lab is ready or has failed.
+- That standard input is a lifeline: if it closes before the line `detach`, whoever wanted the lab is gone, and so goes
+  the lab.
+- SIGTERM, SIGINT and SIGHUP end it. If it is killed, the kernel ends the components (see lab.processes).
+- If a component ends by itself, the lab is of no use: it ends, and the state and the logs stay to tell why.
+"""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+from lab.children import Children
+from lab.errors import LabError
+from lab.layout import Layout
+from lab.lifeline import DETACH
+from lab.lock import held
+from lab.processes import Identity
+from lab.startup import Started, Startup
+from lab.state import Request, State, decode_request, encode, write_state
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Stopped(BaseException):
+    """The lab shall end."""
+
+
+class Supervisor:
+    """One lab, from its request to its end. Whoever makes one holds the lab's lock."""
+
+    def __init__(self, layout: Layout, request: Request, state: State) -> None:
+        self._layout = layout
+        self._request = request
+        self._state = state
+
+    def run(self) -> None:
+        """Bring the lab up and keep it until it is to end; leave the state and the logs of a failed one only."""
+        _clear(self._layout)
+        _write_to(self._layout.logs / "supervisor.log", STDERR)
+        try:
+            with Children(logs=self._layout.logs, environment=_environment(self._layout)) as children:
+                self._live(children)
+        except LabError as error:
+            shutil.rmtree(self._layout.etcd, ignore_errors=True)
+            self._report(msgspec.structs.replace(self._state, phase="failed", message=str(error), components={}))
+        except Stopped:
+            shutil.rmtree(self._layout.root)
+
+    def _live(self, children: Children) -> None:
+        begin = time.monotonic()
+        started = Startup(
+            layout=self._layout, request=self._request, children=children, say=self._say, interrupted=_check_lifeline
+        ).run()
+        self._report(self._ready(started, children, seconds=time.monotonic() - begin))
+        _write_to(self._layout.logs / "supervisor.log", STDOUT)
+        _keep(children)
+
+    def _say(self, message: str) -> None:
+        self._report(msgspec.structs.replace(self._state, message=message))
+
+    def _ready(self, started: Started, children: Children, *, seconds: float) -> State:
+        return msgspec.structs.replace(
+            self._state,
+            phase="ready",
+            message="",
+            server=started.server,
+            exec_offered=started.exec_offered,
+            components=children.identities(),
+            ready_after=seconds,
+        )
+
+    def _report(self, state: State) -> None:
+        self._state = state
+        write_state(self._layout, state)
+        _tell(state)
+
+
+def _keep(children: Children) -> NoReturn:
+    """Wait until a component ends (LabError) or the lab is to end (Stopped)."""
+    with children.pidfds() as pidfds:
+        poll = select.poll()
+        for descriptor in (STDIN, *pidfds):
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            for descriptor, _ in poll.poll():
+                if descriptor != STDIN:
+                    children.check()
+                elif os.read(STDIN, len(DETACH)) == DETACH:
+                    poll.unregister(STDIN)
+                else:
+                    raise Stopped
+
+
+def _check_lifeline() -> None:
+    # Nothing is written to it before the lab is ready, so it is only readable once it is closed.
+    if select.select([STDIN], [], [], 0)[0]:
+        raise Stopped
+
+
+def _tell(state: State) -> None:
+    try:
+        os.write(STDOUT, encode(state) + b"\n")
+    except BrokenPipeError:
+        raise Stopped from None
+
+
+def _clear(layout: Layout) -> None:
+    """Remove what an earlier lab of this name left, but not the lock we hold."""
+    for path in layout.root.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path != layout.lock:
+            path.unlink()
+    for directory in (layout.logs, layout.pki, layout.kubeconfigs):
+        directory.mkdir(mode=0o700)
+
+
+def _write_to(log: Path, descriptor: int) -> None:
+    opened = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.dup2(opened, descriptor)
+    os.close(opened)
+
+
+def _environment(layout: Layout) -> dict[str, str]:
+    """Return what components may know of ours: kwok would read a configuration from a real home directory."""
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    return {**kept, "HOME": str(layout.root)}
+
+
+def _stop(_number: int, _frame: object) -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    raise Stopped
+
+
+def main() -> None:
+    """Read the request, take the lab's lock and run the lab."""
+    for number in SIGNALS:
+        signal.signal(number, _stop)
+    with contextlib.suppress(Stopped):
+        request = decode_request(sys.stdin.buffer.readline())
+        layout = Layout.of(request.name)
+        state = State(
+            phase="starting",
+            supervisor=Identity.of(os.getpid()),
+            options=request.options,
+            programs=request.programs,
+        )
+        with held(layout) as mine:
+            if mine:
+                Supervisor(layout, request, state).run()
+            else:
+                message = f"lab {request.name!r} is up already; `python -m lab down --name {request.name}` ends it."
+                _tell(msgspec.structs.replace(state, phase="failed", message=message))
+
+
+if __name__ == "__main__":
+    main()
