@@ -1,0 +1,137 @@
+"""Workers that leave: which may be deleted now, which must be looked at first.
+
+Safety rules 2 and 3. A worker is deletable when discover_hosts.sh no longer names it and nothing trains in it: it was
+never named, its pod has terminated, no driver runs, exec has shown nothing but its main process, or its drain-timeout
+has passed. A worker that the size asks for again is not looked at here, so a scale-out cancels a drain by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mpijob_elastic.decide import launchers, replacing
+from mpijob_elastic.decide.actions import Note, Removal
+from mpijob_elastic.model import durations
+from mpijob_elastic.model.job import JobView, Worker
+
+# A leaving worker in which a rank was seen is drained once the rank is gone; one in which none was seen may still get
+# one from a driver that has not read the new list, so it must stay empty for this many seconds.
+QUIET_AFTER_BUSY = 0.0
+QUIET_WITHOUT_BUSY = 5.0
+# Seconds between two looks into one worker: often at first, when a rank usually ends, then seldom.
+PROBE_SOON = 0.5
+PROBE_LATER = 2.0
+PROBE_SOON_FOR = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaving:
+    """What to do about leaving workers now, highest index first, and when to look again."""
+
+    removals: tuple[Removal, ...] = ()
+    probes: tuple[Worker, ...] = ()
+    wake_at: float | None = None
+
+
+def removals(view: JobView, *, now: float) -> Leaving:
+    """Everything that may be deleted or must be probed; the same answer is asked for again from live objects."""
+    if view.finished:
+        return _leftovers(view)
+    if not view.elastic:
+        return Leaving()
+    found: list[Removal] = []
+    probes: list[Worker] = []
+    wakes: list[float] = []
+    for worker in _candidates(view):
+        outcome = _outcome(view, worker, now=now)
+        if outcome:
+            found.append(_removal(view, worker, outcome, now=now))
+            continue
+        probe_at = _probe_at(view, worker)
+        if probe_at is not None and probe_at <= now:
+            probes.append(worker)
+        wakes += [at for at in (probe_at, _deadline(view, worker, now=now)) if at is not None and at > now]
+    return Leaving(removals=tuple(found), probes=tuple(probes), wake_at=min(wakes, default=None))
+
+
+def _leftovers(view: JobView) -> Leaving:
+    """[operator] a finished job's workers are deleted by the operator below `replicas` only; the rest would leak."""
+    if view.clean_pod_policy not in ("Running", "All"):
+        return Leaving()
+    gone = [worker for worker in view.surplus() if not worker.deleting]
+    return Leaving(removals=tuple(_removal(view, worker, "finished", now=0.0) for worker in gone))
+
+
+def _candidates(view: JobView) -> Iterable[Worker]:
+    if launchers.sees_hosts(view) or view.policy.delete_without_discovery:
+        yield from (worker for worker in view.surplus() if not worker.deleting)
+    yield from (worker for worker in reversed(view.workers) if replacing.is_wanted(view, worker))
+
+
+def _outcome(view: JobView, worker: Worker, *, now: float) -> str:
+    """Why the worker may be deleted now, as a word; "" where it may not."""
+    if worker.terminated and worker.index < view.replicas:
+        return _replaced(view, worker, now=now)
+    if worker.name in view.hosts:
+        return ""
+    if worker.terminated or not view.driver_running:
+        return "idle"
+    return _after_training(view, worker, now=now)
+
+
+def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
+    if view.config is None or view.config.memory is None or view.config.published is None:
+        return ""  # whether it was published a moment ago is not known until the first write of ours
+    left = view.memory.left.get(worker.name)
+    if left is None or left.uid != worker.ref.uid:
+        return "unused"
+    if _is_drained(worker, left.at):
+        return "drained"
+    return "timeout" if now - left.at >= view.policy.drain_timeout else ""
+
+
+def _replaced(view: JobView, worker: Worker, *, now: float) -> str:
+    due = replacing.due_at(view, worker, now=now)
+    # The last host stays in the list although its pod has ended, because a list must not become empty.
+    unlisted = worker.name not in view.hosts or view.hosts == (worker.name,)
+    return "failed" if due is not None and now >= due and unlisted else ""
+
+
+def _is_drained(worker: Worker, left_at: float) -> bool:
+    idle_at = worker.probe.idle_at
+    quiet = QUIET_AFTER_BUSY if worker.probe.busy_seen else QUIET_WITHOUT_BUSY
+    return idle_at is not None and idle_at >= left_at + quiet
+
+
+def _probe_at(view: JobView, worker: Worker) -> float | None:
+    left = view.memory.left.get(worker.name)
+    if worker.name in view.hosts or left is None or left.uid != worker.ref.uid or not worker.running:
+        return None
+    asked = worker.probe.asked_at
+    pause = PROBE_SOON if asked - left.at < PROBE_SOON_FOR else PROBE_LATER
+    return asked + pause if asked else left.at
+
+
+def _deadline(view: JobView, worker: Worker, *, now: float) -> float | None:
+    if worker.terminated and worker.index < view.replicas:
+        return replacing.due_at(view, worker, now=now)
+    left = view.memory.left.get(worker.name)
+    return left.at + view.policy.drain_timeout if left and left.uid == worker.ref.uid else None
+
+
+def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Removal:
+    left = view.memory.left.get(worker.name)
+    waited = durations.render(max(0.0, now - left.at)) if left else "0s"
+    limit = durations.render(view.policy.drain_timeout)
+    reason, why, warning = {
+        "finished": ("SurplusDeleted", f"the job has ended and cleanPodPolicy is {view.clean_pod_policy}", False),
+        "idle": ("SurplusDeleted", "no rank runs in it", False),
+        "unused": ("SurplusDeleted", "it was never in discover_hosts.sh", False),
+        "drained": ("SurplusDeleted", f"drained after {waited}", False),
+        "timeout": ("DrainTimeout", f"its drain-timeout of {limit} has passed; ranks in it were cut", True),
+        "failed": ("WorkerReplaced", "it failed; the operator creates it anew", True),
+    }[outcome]
+    state = f" (last state: {worker.last_state})" if worker.last_state else ""
+    message = f"deleting {worker.name}: {why}{state}"
+    return Removal(worker=worker, outcome=outcome, note=Note(reason=reason, message=message, warning=warning))
