@@ -1,0 +1,231 @@
+"""Leader election on a Lease that fences: who cannot renew stops writing before anybody else may start.
+
+The argument. Let a holder's last successful write of the Lease be sent at time s on its own clock. Another candidate
+sees that write later than s, and waits `duration` from then, on its own clock. The holder holds only until
+s + `renew_deadline`, which is earlier by the margin `duration - renew_deadline`. Clocks need not agree; they only must
+not run at rates that differ by more than duration / renew_deadline. Hence:
+
+- `held` is a comparison of the clock with s: it turns false in time even while the event loop, the process or the API
+  server is frozen. Ask it right before every write.
+- A write that was sent while held may still be under way: give it at most `time_left` seconds. What cannot be bounded
+  from here (a process stopped between the question and the write, a request stuck in the network) is left to the
+  preconditions that every write carries.
+- The Lease itself is written under its resourceVersion only, so one of two candidates loses.
+- Every attempt has a timeout of its own, so one slow answer does not cost the leadership.
+- The work is cancelled when the lease is lost, and the lease is given up when the work ends, whichever way it ends;
+  it is released only after the work has stopped.
+
+`lease_record.Rivals` has the rules for taking over, a deleted Lease among them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+
+import msgspec
+
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import JSON, MERGE_PATCH, Client
+from mpijob_elastic.kube.clock import awake_or_not
+from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, Rivals, claim, release
+from mpijob_elastic.kube.resources import LEASES
+
+log = logging.getLogger(__name__)
+
+_decode = msgspec.json.Decoder(LeaseObject).decode
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseTimes:
+    """Seconds. `duration`, `renew_deadline` and `retry` are client-go's LeaseDuration, RenewDeadline, RetryPeriod.
+
+    `attempt` bounds one request for the Lease; `look` is how often one who waits for it looks.
+    """
+
+    duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry: float = 2.0
+    attempt: float = 3.0
+    look: float = 0.8
+
+    def __post_init__(self) -> None:
+        if not self.duration > self.renew_deadline > 1.2 * self.retry:
+            raise ValueError(
+                f"lease times: duration {self.duration} must be above renew_deadline {self.renew_deadline}, "
+                f"and that above 1.2 times retry {self.retry}; defaults are 15, 10, 2"
+            )
+
+
+class Lease:
+    """One candidate. `identity` must be new for each process, for example host name and a random id."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        random: Random,
+        times: LeaseTimes = LeaseTimes(),
+        clock: Callable[[], float] = awake_or_not,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._random = random
+        self._times = times
+        self._clock = clock
+        self._now = now
+        self._rivals = Rivals(identity=identity, seconds=times.duration)
+        # When the write that made us holder was sent; None while another may hold.
+        self._granted: float | None = None
+        # The Lease as last read or written; None where it is missing.
+        self._found: LeaseObject | None = None
+        # Whether `_found` can be written upon, or must be read first.
+        self._fresh = False
+
+    def held(self) -> bool:
+        """Whether a write sent now is sent by the leader."""
+        return self._granted is not None and self._clock() < self._granted + self._times.renew_deadline
+
+    def time_left(self) -> float:
+        """Seconds until another may lead: the most that a write sent now may take; 0 where not held."""
+        granted = self._granted
+        return max(0.0, granted + self._times.duration - self._clock()) if granted is not None and self.held() else 0.0
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the Lease, `lead` while it is held, cancel that when it is lost, and again.
+
+        Ends when `lead` does, raising what it raised. Cancelled: stops `lead`, waits for its end, releases.
+        """
+        while True:
+            await self._acquire()
+            if await self._lead(lead):
+                return
+
+    async def _acquire(self) -> None:
+        while True:
+            wait = await self._try()
+            if self.held():
+                return
+            await asyncio.sleep(wait)
+
+    async def _lead(self, lead: Callable[[], Awaitable[None]]) -> bool:
+        log.info("%s leads by Lease %s/%s", self._identity, self._namespace, self._name)
+        work = asyncio.ensure_future(lead())
+        keep = asyncio.create_task(self._keep())
+        ended = False
+        try:
+            await asyncio.wait({work, keep}, return_when=asyncio.FIRST_COMPLETED)
+            ended = work.done()
+        finally:
+            # The lease is still being renewed while the work comes to its end.
+            await _stop(work)
+            await _stop(keep)
+            await self._release()
+        if not ended:
+            log.warning("%s lost Lease %s/%s", self._identity, self._namespace, self._name)
+            keep.result()
+        else:
+            work.result()
+        return ended
+
+    async def _keep(self) -> None:
+        wait = self._pause(self._times.retry)
+        while self.held():
+            await asyncio.sleep(min(wait, self._until_deadline()))
+            if self.held():
+                wait = await self._try()
+
+    async def _try(self) -> float:
+        """One attempt to become or stay the holder; the answer is how many seconds to wait before the next."""
+        try:
+            return await self._attempt()
+        except (errors.KubeError, msgspec.DecodeError) as error:
+            self._fresh = False
+            log.warning("Lease %s/%s: %s", self._namespace, self._name, error)
+            asked = error.retry_after if isinstance(error, errors.ApiError) else None
+            return max(asked or 0.0, self._pause(self._times.retry))
+
+    async def _attempt(self) -> float:
+        if not self._fresh:
+            self._found = await self._read()
+        found, now = self._found, self._clock()
+        free_at = self._rivals.free_at(found, now)
+        rival = found is not None and found.spec.holder_identity not in (None, "", self._identity)
+        if rival:
+            self._granted = None
+        if now < free_at and not self.held():
+            return min(self._pause(self._times.look), free_at - now)
+        await self._claim(found)
+        return self._pause(self._times.retry)
+
+    async def _claim(self, found: LeaseObject | None) -> None:
+        sent = self._clock()
+        before = found.spec if found else LeaseSpec()
+        spec = claim(before, identity=self._identity, seconds=self._times.duration, now=self._now())
+        await self._write(found, spec)
+        self._granted = sent
+
+    async def _release(self) -> None:
+        found, held = self._found, self.held()
+        self._granted = None
+        if not (held and found and self._fresh):
+            return
+        try:
+            await self._write(found, release(found.spec, now=self._now()))
+        except (errors.KubeError, msgspec.DecodeError) as error:
+            log.warning("Lease %s/%s not released, so it must run out: %s", self._namespace, self._name, error)
+        self._fresh = False
+
+    async def _read(self) -> LeaseObject | None:
+        try:
+            return _decode(await self._request("GET", self._name, None))
+        except errors.NotFound:
+            return None
+
+    async def _write(self, found: LeaseObject | None, spec: LeaseSpec) -> None:
+        self._fresh = False
+        if found:
+            body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "spec": spec}
+            answer = await self._request("PATCH", self._name, body)
+        else:
+            metadata = {"namespace": self._namespace, "name": self._name}
+            body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+            answer = await self._request("POST", None, body)
+        self._found = _decode(answer)
+        self._fresh = True
+
+    async def _request(self, method: str, name: str | None, body: object) -> bytes:
+        return await self._client.request(
+            method,
+            LEASES.path(self._namespace, name),
+            body=body,
+            content_type=MERGE_PATCH if method == "PATCH" else JSON,
+            timeout=min(self._times.attempt, self._until_deadline()),
+            patience=0,
+        )
+
+    def _until_deadline(self) -> float:
+        granted = self._granted
+        return granted + self._times.renew_deadline - self._clock() if granted is not None and self.held() else math.inf
+
+    def _pause(self, seconds: float) -> float:
+        return seconds * self._random.uniform(0.75, 1.25)
+
+
+async def _stop(task: asyncio.Future[None]) -> None:
+    if not task.done():
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and task.exception():
+            log.error("the leader's work failed while it was being stopped", exc_info=task.exception())
