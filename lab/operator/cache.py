@@ -1,0 +1,101 @@
+"""A copy of one kind of objects, kept by list and watch; whatever goes wrong, it lists again."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Generic, Literal, Protocol, TypeVar
+
+import msgspec
+
+from lab.operator.kinds import Resource
+from lab.operator.wire import Key
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.errors import KubeError, Unreachable
+
+SILENCE = 90.0  # seconds without a line; the API server sends a bookmark every minute
+PAUSE = 0.5  # seconds before it lists again
+
+log = logging.getLogger(__name__)
+
+Change = Literal["added", "changed", "deleted"]
+
+
+class Keyed(Protocol):
+    """What a cache can hold."""
+
+    @property
+    def key(self) -> Key:
+        """Its namespace and name."""
+
+
+T = TypeVar("T", bound=Keyed)
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _List(msgspec.Struct):
+    metadata: _Version
+    items: list[msgspec.Raw] | None = None
+
+
+class _Line(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class Cache(Generic[T]):
+    """The objects of one resource; `notify` is called after each change in it."""
+
+    def __init__(self, *, resource: Resource, kind: type[T], notify: Callable[[Change, T], None]) -> None:
+        self.resource = resource
+        self.items: dict[Key, T] = {}
+        self.synced = asyncio.Event()
+        self._decode = msgspec.json.Decoder(kind).decode
+        self._notify = notify
+
+    async def run(self, client: Client, *, namespace: str) -> None:
+        """Keep the copy, of one namespace or of all (""), until cancelled."""
+        path = self.resource.path(namespace)
+        while True:
+            try:
+                await self._follow(client, path, await self._list(client, path))
+            except (KubeError, msgspec.DecodeError) as error:
+                log.warning("listing %s again: %s", self.resource.plural, error)
+                await asyncio.sleep(PAUSE)
+
+    async def _list(self, client: Client, path: str) -> str:
+        answer = msgspec.json.decode(await client.request("GET", path), type=_List)
+        listed = {item.key: item for item in map(self._decode, answer.items or ())}
+        for key in self.items.keys() - listed.keys():
+            self._remove(key)
+        for item in listed.values():
+            self._put(item)
+        self.synced.set()
+        return answer.metadata.resource_version
+
+    async def _follow(self, client: Client, path: str, version: str) -> None:
+        query = {"watch": "1", "allowWatchBookmarks": "1", "resourceVersion": version}
+        async with client.stream(path, query=query, silence=SILENCE) as lines:
+            async for line in lines:
+                self._apply(msgspec.json.decode(line, type=_Line))
+
+    def _apply(self, line: _Line) -> None:
+        match line.type:
+            case "ADDED" | "MODIFIED":
+                self._put(self._decode(line.object))
+            case "DELETED":
+                self._remove(self._decode(line.object).key)
+            case "ERROR":
+                raise Unreachable(f"the watch ended: {bytes(line.object).decode()}")
+
+    def _put(self, item: T) -> None:
+        old = self.items.get(item.key)
+        if item != old:
+            self.items[item.key] = item
+            self._notify("changed" if old else "added", item)
+
+    def _remove(self, key: Key) -> None:
+        if item := self.items.pop(key, None):
+            self._notify("deleted", item)
