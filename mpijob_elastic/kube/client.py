@@ -152,13 +152,29 @@ class Client:
                 # The rest of an unfinished answer is of no use, and neither is its connection.
                 response.close()
 
-    def websocket(
-        self, path: str, *, query: list[tuple[str, str]], protocol: str, headers: Mapping[str, str]
-    ) -> aiohttp.client._WSRequestContextManager:
-        """Open a WebSocket (exec); `headers` must hold `credentials()`."""
-        return self._session.ws_connect(
-            self._host + path, params=query, protocols=[protocol], headers=headers, timeout=WEBSOCKET_TIMEOUT
+    @asynccontextmanager
+    async def websocket(
+        self, path: str, *, query: list[tuple[str, str]], protocols: tuple[str, ...]
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """A WebSocket that speaks the first of `protocols` which the server knows; raises as `request` does.
+
+        A refusal carries no text, only its status: the library drops the body.
+        """
+        opening = self._session.ws_connect(
+            self._host + path,
+            params=query,
+            protocols=protocols,
+            headers=await self.credentials(),
+            timeout=WEBSOCKET_TIMEOUT,
         )
+        with _typed(f"GET {self._host}{path}"):
+            try:
+                socket = await opening
+            except aiohttp.WSServerHandshakeError as error:
+                wait = error.headers.get("Retry-After") if error.headers else None
+                raise errors.from_response(error.status, f"GET {path} refused".encode(), wait) from error
+        async with socket:
+            yield socket
 
     async def credentials(self) -> dict[str, str]:
         """The Authorization header, refreshed where the credentials expire; empty with client certificates."""

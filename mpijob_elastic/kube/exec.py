@@ -1,0 +1,128 @@
+"""Run a command in a container and wait for its end: `kubectl exec` without a terminal and without input.
+
+The API server speaks this over a WebSocket. Each message is binary, its first byte a channel: 1 stdout, 2 stderr,
+3 a Status object at the end. v5 differs from v4 only in how a client ends its input, and there is none here; it is
+asked for first because an API server since 1.30 translates it itself instead of handing the connection to the kubelet.
+KEP-4006; k8s.io/apimachinery/pkg/util/remotecommand/constants.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import aiohttp
+import msgspec
+
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.resources import PODS
+
+PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+LIMIT = 64 * 1024
+
+_STDOUT, _STDERR, _STATUS = 1, 2, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecResult:
+    """What the command wrote (undecodable bytes replaced) and its exit code."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+
+
+class ExecFailed(errors.KubeError):
+    """The command could not be run, or wrote more than was asked for; how it would have ended is unknown."""
+
+
+async def exec_in_pod(
+    client: Client,
+    namespace: str,
+    pod: str,
+    *,
+    container: str,
+    command: list[str],
+    timeout: float,  # noqa: ASYNC109 - part of the contract, enforced below
+    limit: int = LIMIT,
+) -> ExecResult:
+    """Run `command`, which gets no input; `timeout` in seconds for all of it, `limit` in bytes for all it may write.
+
+    Raises `ExecFailed`; `errors.Unreachable` where there was no result in time (the command may still be running);
+    `errors.Forbidden` where RBAC refuses; `errors.NotFound` where there is no such pod, and `errors.ApiError` where
+    the container does not run.
+    """
+    query = [("container", container), ("stdout", "true"), ("stderr", "true")]
+    query += [("command", word) for word in command]
+    path = PODS.path(namespace, pod, "exec")
+    transcript = _Transcript(limit)
+    try:
+        async with asyncio.timeout(timeout), client.websocket(path, query=query, protocols=PROTOCOLS) as socket:
+            await _listen(socket, transcript)
+    except TimeoutError:
+        if transcript.status is None:
+            raise errors.Unreachable(f"exec in {namespace}/{pod}: no result within {timeout} s") from None
+    return transcript.result(f"exec in {namespace}/{pod}")
+
+
+async def _listen(socket: aiohttp.ClientWebSocketResponse, transcript: _Transcript) -> None:
+    # Output may still come after the status, so only the server's close is the end.
+    async for message in socket:
+        if message.type is aiohttp.WSMsgType.BINARY:
+            transcript.add(message.data)
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] = []
+
+
+class _Status(msgspec.Struct):
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    details: _Details = msgspec.field(default_factory=_Details)
+
+
+class _Transcript:
+    """Messages put together."""
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._output = {_STDOUT: bytearray(), _STDERR: bytearray()}
+        self.status: _Status | None = None
+
+    def add(self, message: bytes) -> None:
+        """Take in one message; the first ones of a channel may be empty. Raises ExecFailed past the limit."""
+        channel, data = message[0] if message else 0, message[1:]
+        if channel in self._output:
+            self._left -= len(data)
+            if self._left < 0:
+                raise ExecFailed("the command wrote more than its limit; ask for less, or raise `limit`")
+            self._output[channel] += data
+        elif channel == _STATUS and data:
+            self.status = msgspec.json.decode(data, type=_Status)
+
+    def result(self, what: str) -> ExecResult:
+        """The result. Raises ExecFailed, and Unreachable where the status is missing."""
+        if self.status is None:
+            raise errors.Unreachable(f"{what}: the connection ended before the command did")
+        return ExecResult(
+            stdout=self._output[_STDOUT].decode(errors="replace"),
+            stderr=self._output[_STDERR].decode(errors="replace"),
+            exit_code=_exit_code(self.status, what),
+        )
+
+
+def _exit_code(status: _Status, what: str) -> int:
+    if status.status == "Success":
+        return 0
+    codes = [cause.message for cause in status.details.causes if cause.reason == "ExitCode"]
+    if status.reason == "NonZeroExitCode" and codes and codes[0].isdigit():
+        return int(codes[0])
+    raise ExecFailed(f"{what}: {status.reason}: {status.message}")
