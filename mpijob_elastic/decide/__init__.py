@@ -26,8 +26,8 @@ def decide(view: JobView, *, now: float) -> Plan:
         return _finish(view, now=now)
     if view.launcher and view.launcher.phase is LauncherPhase.FINISHED:
         return Plan()  # the operator will say within a moment whether the job has ended or begins anew
-    if view.config is None or view.role is None:
-        return Plan()  # the operator creates them first
+    if view.config is None or view.role is None or not (view.workers or view.launcher):
+        return Plan()  # the operator creates them first; pods that another operator made are not seen at all
     return _steps(view, view.config, view.role, now=now)
 
 

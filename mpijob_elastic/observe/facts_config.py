@@ -1,0 +1,76 @@
+"""What we keep of the operator's ConfigMap and Role of a job."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model.mpijob import Wire
+from mpijob_elastic.observe.owners import Owned, owned
+
+
+class _ConfigMap(Wire, frozen=True):
+    metadata: ObjectMeta
+    data: dict[str, str] | None = None
+
+
+class _Stub(Wire, frozen=True):
+    metadata: ObjectMeta
+
+
+class _Rule(Wire, frozen=True):
+    resources: list[str] | None = None
+    resource_names: list[str] | None = None
+
+
+class _Role(Wire, frozen=True):
+    metadata: ObjectMeta
+    rules: list[_Rule] | None = None
+
+
+class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A ConfigMap that a MPIJob controls; of any other one only its metadata. Texts are None where absent."""
+
+    metadata: Owned
+    script: str | None = None
+    hostfile: str | None = None
+    memory: str | None = None
+
+
+class RoleFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A Role; `exec_rule` is the index of its rule on pods/exec, -1 where it has none."""
+
+    metadata: Owned
+    exec_rule: int = -1
+    exec_names: tuple[str, ...] = ()
+
+
+_config_stubs = msgspec.json.Decoder(_Stub)
+_config_maps = msgspec.json.Decoder(_ConfigMap)
+_roles = msgspec.json.Decoder(_Role)
+
+
+def read_config(raw: bytes) -> ConfigFacts:
+    """The facts in a ConfigMap's JSON. Raises msgspec.DecodeError where it is none."""
+    stub = _config_stubs.decode(raw)
+    metadata = owned(stub.metadata)
+    if not metadata.job:
+        return ConfigFacts(metadata=metadata)  # somebody's with the same label; its data may be large
+    data = _config_maps.decode(raw).data or {}
+    return ConfigFacts(
+        metadata=metadata,
+        script=data.get(names.KEY_DISCOVER_HOSTS),
+        hostfile=data.get(names.KEY_HOSTFILE),
+        memory=stub.metadata.annotations.get(names.MEMORY),
+    )
+
+
+def read_role(raw: bytes) -> RoleFacts:
+    """The facts in a Role's JSON. Raises msgspec.DecodeError where it is none."""
+    role = _roles.decode(raw)
+    for index, rule in enumerate(role.rules or ()):
+        if rule.resources == ["pods/exec"]:
+            names_ = tuple(rule.resource_names or ())
+            return RoleFacts(metadata=owned(role.metadata), exec_rule=index, exec_names=names_)
+    return RoleFacts(metadata=owned(role.metadata))

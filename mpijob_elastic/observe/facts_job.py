@@ -1,0 +1,61 @@
+"""What we keep of a MPIJob: its size, whether it is elastic, whether it has ended."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.observe.owners import Owned, owned
+
+
+class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One MPIJob. finished: Succeeded, or Failed for good. notices: our annotation on it, "" where there is none."""
+
+    metadata: Owned
+    replicas: int
+    slots: int
+    elastic: bool
+    policy: Policy
+    problems: tuple[Problem, ...]
+    clean_pod_policy: str
+    main_container: str | None
+    deleting: bool
+    finished: bool
+    notices: str
+
+
+_decoder = msgspec.json.Decoder(MPIJob)
+
+
+def read(raw: bytes) -> JobFacts:
+    """The facts in a MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
+    job = _decoder.decode(raw)
+    asked, problems = policy.parse(job.metadata.annotations)
+    return JobFacts(
+        metadata=owned(job.metadata),
+        replicas=job.replicas,
+        slots=job.slots,
+        elastic=policy.is_elastic(asked, job.launcher_texts()),
+        policy=asked,
+        problems=tuple(problems),
+        clean_pod_policy=job.clean_pod_policy,
+        main_container=job.spec.main_container if job.spec else None,
+        deleting=job.metadata.deleting,
+        finished=is_finished(job),
+        notices=job.metadata.annotations.get(names.STATUS, ""),
+    )
+
+
+def is_finished(job: MPIJob) -> bool:
+    """Whether the operator is done with it.
+
+    [operator] Failed with reason MPIJobEvicted, or without a completionTime, goes on: the launcher is created anew.
+    """
+    if job.condition(names.CONDITION_SUCCEEDED):
+        return True
+    failed = job.condition(names.CONDITION_FAILED)
+    done = job.status is not None and job.status.completion_time is not None
+    return failed is not None and failed.reason != names.REASON_JOB_EVICTED and done

@@ -1,0 +1,184 @@
+"""What we keep of a pod: how far it is, and what its launcher mounts.
+
+https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model.job import LauncherPhase
+from mpijob_elastic.model.mpijob import Wire
+from mpijob_elastic.observe.owners import Owned, owned
+from mpijob_elastic.observe.times import seconds
+
+# [v0.3.0] numbers its pods; [training-operator] has labels of its own. Such pods have an elastic operator already.
+_FOREIGN_LABEL = "replica-index"
+_FOREIGN_PREFIX = "training.kubeflow.org/"
+
+
+class _Terminated(Wire, frozen=True):
+    exit_code: int = 0
+    reason: str = ""
+
+
+class _Running(Wire, frozen=True):
+    started_at: str | None = None
+
+
+class _State(Wire, frozen=True):
+    running: _Running | None = None
+    terminated: _Terminated | None = None
+
+
+class _ContainerStatus(Wire, frozen=True):
+    name: str = ""
+    state: _State | None = None
+    last_state: _State | None = None
+
+
+class _Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class _Status(Wire, frozen=True):
+    phase: str = ""
+    reason: str = ""
+    conditions: list[_Condition] | None = None
+    container_statuses: list[_ContainerStatus] | None = None
+    init_container_statuses: list[_ContainerStatus] | None = None
+
+
+class _Item(Wire, frozen=True):
+    key: str = ""
+    path: str = ""
+
+
+class _ConfigMapVolume(Wire, frozen=True):
+    items: list[_Item] | None = None
+
+
+class _Volume(Wire, frozen=True):
+    name: str = ""
+    config_map: _ConfigMapVolume | None = None
+
+
+class _Container(Wire, frozen=True):
+    name: str = ""
+
+
+class _Spec(Wire, frozen=True):
+    node_name: str = ""
+    containers: list[_Container] | None = None
+    volumes: list[_Volume] | None = None
+
+
+class _Pod(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One pod with the operator's labels; times are seconds since the epoch.
+
+    phase: of the pod. ready_at: None while it is not Ready. launcher_phase, mounts_discovery, refreshed,
+    delivering_since: only meaningful for a launcher. foreign: an operator that is elastic itself made it.
+    """
+
+    metadata: Owned
+    role: str
+    phase: str
+    created_at: float
+    deleting: bool
+    containers: tuple[str, ...]
+    ready_at: float | None = None
+    last_state: str = ""
+    foreign: bool = False
+    launcher_phase: LauncherPhase = LauncherPhase.WAITING
+    mounts_discovery: bool = False
+    refreshed: str | None = None
+    delivering_since: float | None = None
+
+
+_decoder = msgspec.json.Decoder(_Pod)
+
+
+def read(raw: bytes) -> PodFacts:
+    """The facts in a pod's JSON. Raises msgspec.DecodeError where it is none."""
+    pod = _decoder.decode(raw)
+    spec, status = pod.spec or _Spec(), pod.status or _Status()
+    labels = pod.metadata.labels
+    role = labels.get(names.LABEL_JOB_ROLE, "")
+    launcher = role == names.ROLE_LAUNCHER
+    created_at = seconds(pod.metadata.creation_timestamp) or 0.0
+    return PodFacts(
+        metadata=owned(pod.metadata),
+        role=role,
+        phase=status.phase,
+        created_at=created_at,
+        deleting=pod.metadata.deleting,
+        containers=tuple(container.name for container in spec.containers or ()),
+        ready_at=_ready_at(status, created_at),
+        last_state=_last_state(spec, status),
+        foreign=_FOREIGN_LABEL in labels or any(label.startswith(_FOREIGN_PREFIX) for label in labels),
+        launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
+        mounts_discovery=launcher and _mounts_discovery(spec),
+        refreshed=pod.metadata.annotations.get(names.REFRESHED) if launcher else None,
+        delivering_since=_delivering_since(status) if launcher else None,
+    )
+
+
+def _ready_at(status: _Status, created_at: float) -> float | None:
+    for condition in status.conditions or ():
+        if condition.type == "Ready":
+            is_ready = condition.status == "True"
+            return seconds(condition.last_transition_time) or created_at if is_ready else None
+    return None
+
+
+def _last_state(spec: _Spec, status: _Status) -> str:
+    """Exit code, reason and node in words; "" for a pod that simply runs."""
+    ended = [_terminated(container) for container in status.container_statuses or ()]
+    words = [
+        f"{name} exited with {end.exit_code}{f' ({end.reason})' if end.reason else ''}" for name, end in ended if end
+    ]
+    words += [status.reason] if status.reason else []
+    return "; ".join(words) + (f", on node {spec.node_name}" if spec.node_name else "") if words else ""
+
+
+def _terminated(container: _ContainerStatus) -> tuple[str, _Terminated | None]:
+    states = (container.state, container.last_state)
+    return container.name, next((state.terminated for state in states if state and state.terminated), None)
+
+
+def _launcher_phase(status: _Status) -> LauncherPhase:
+    if status.phase in ("Succeeded", "Failed"):
+        return LauncherPhase.FINISHED
+    if status.phase == "Running" or any(_has_started(container) for container in status.container_statuses or ()):
+        return LauncherPhase.STARTED
+    return LauncherPhase.WAITING if _delivering_since(status) is None else LauncherPhase.DELIVERING
+
+
+def _has_started(container: _ContainerStatus) -> bool:
+    return any(state and (state.running or state.terminated) for state in (container.state, container.last_state))
+
+
+def _delivering_since(status: _Status) -> float | None:
+    for container in status.init_container_statuses or ():
+        if container.name == names.KUBECTL_DELIVERY and container.state and container.state.running:
+            return seconds(container.state.running.started_at) or 0.0
+    return None
+
+
+def _mounts_discovery(spec: _Spec) -> bool:
+    volumes = [volume.config_map for volume in spec.volumes or () if volume.name == names.CONFIG_VOLUME]
+    return any(
+        volume is not None
+        and (volume.items is None or any(item.key == item.path == names.KEY_DISCOVER_HOSTS for item in volume.items))
+        for volume in volumes
+    )

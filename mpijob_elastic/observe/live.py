@@ -1,0 +1,43 @@
+"""The same view read live, for the moment before something is deleted: no cache, however fresh, is proof enough."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
+
+
+class _List(msgspec.Struct, frozen=True):
+    items: list[msgspec.Raw]
+
+
+_lists = msgspec.json.Decoder(_List)
+
+
+async def view(client: Client, *, namespace: str, job: str, probes: views.Probes) -> JobView | None:
+    """The job, its pods and its ConfigMap as the API server has them now (three reads); None where the job is gone.
+
+    The Role is left out, for nothing that is deleted depends on it.
+    """
+    selector = {"labelSelector": f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"}
+    try:
+        raw_job, raw_config, raw_pods = await asyncio.gather(
+            client.request("GET", resources.MPI_JOBS.path(namespace, job)),
+            client.request("GET", resources.CONFIG_MAPS.path(namespace, names.config_map(job))),
+            client.request("GET", resources.PODS.path(namespace), query=selector),
+        )
+    except errors.NotFound:
+        return None
+    return views.view(
+        facts_job.read(raw_job),
+        pods=[facts_pod.read(raw) for raw in _lists.decode(raw_pods).items],
+        config=facts_config.read_config(raw_config),
+        role=None,
+        probes=probes,
+    )

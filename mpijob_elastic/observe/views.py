@@ -1,0 +1,126 @@
+"""One job's view, put together from the facts of its objects; pure.
+
+Only objects that this very MPIJob controls (by uid) take part, so a foreign pod with the operator's labels, or what is
+left of a deleted job of the same name, is not seen at all (safety rule 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.model import hosts, memory
+from mpijob_elastic.model.job import Config, JobView, Launcher, Probe, Ref, Role, Worker
+from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
+from mpijob_elastic.observe.facts_job import JobFacts
+from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.observe.owners import Owned
+
+# What exec has shown of a pod, by its uid and when it left discover_hosts.sh.
+Probes = Callable[[str, float], Probe]
+
+
+def view(
+    job: JobFacts, *, pods: Iterable[PodFacts], config: ConfigFacts | None, role: RoleFacts | None, probes: Probes
+) -> JobView:
+    """The job as its objects show it."""
+    mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
+    config = config if config and config.metadata.job_uid == job.metadata.uid else None
+    role = role if role and role.metadata.job_uid == job.metadata.uid else None
+    seen = _config(config) if config else None
+    return JobView(
+        namespace=job.metadata.namespace,
+        ref=_ref(job.metadata),
+        replicas=job.replicas,
+        slots=job.slots,
+        elastic=job.elastic,
+        policy=job.policy,
+        problems=job.problems,
+        clean_pod_policy=job.clean_pod_policy,
+        deleting=job.deleting,
+        finished=job.finished,
+        foreign=_foreign(mine, config),
+        notices=job.notices,
+        workers=_workers(job, mine, seen, probes),
+        launcher=_launcher(job, mine),
+        config=seen,
+        role=_role(role) if role else None,
+    )
+
+
+def _foreign(pods: list[PodFacts], config: ConfigFacts | None) -> str:
+    """Why another operator, one that is elastic itself, looks after the job; "" where none does."""
+    owners = [pod.metadata for pod in pods] + ([config.metadata] if config else [])
+    versions = {owner.api_version for owner in owners} - {MPI_JOBS.api_version}
+    if versions:
+        return f"its objects belong to {', '.join(sorted(versions))}"
+    if any(pod.foreign for pod in pods):
+        return "its pods carry labels of an operator newer than v0.2.3"
+    if config and config.memory is None and config.script not in (None, names.discover_hosts([], slots=1)):
+        return "its discover_hosts.sh is written by somebody else"
+    return ""
+
+
+def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes: Probes) -> tuple[Worker, ...]:
+    left = config.memory.left if config and config.memory else {}
+    found = []
+    for pod in pods:
+        index = names.worker_index(pod.metadata.name, job=job.metadata.name)
+        if pod.role == names.ROLE_WORKER and index is not None:
+            gone = left.get(pod.metadata.name)
+            probe = probes(pod.metadata.uid, gone.at) if gone and gone.uid == pod.metadata.uid else Probe()
+            found.append(_worker(pod, index, probe, main_container=job.main_container))
+    return tuple(sorted(found, key=lambda worker: worker.index))
+
+
+def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | None) -> Worker:
+    first = pod.containers[0] if pod.containers else ""
+    return Worker(
+        ref=_ref(pod.metadata),
+        index=index,
+        container=main_container if main_container in pod.containers else first,
+        created_at=pod.created_at,
+        running=pod.phase == "Running",
+        ready_at=pod.ready_at,
+        deleting=pod.deleting,
+        terminated=pod.phase in ("Failed", "Succeeded"),
+        last_state=pod.last_state,
+        probe=probe,
+    )
+
+
+def _launcher(job: JobFacts, pods: list[PodFacts]) -> Launcher | None:
+    wanted = names.launcher(job.metadata.name)
+    pod = next((pod for pod in pods if pod.role == names.ROLE_LAUNCHER and pod.metadata.name == wanted), None)
+    if pod is None:
+        return None
+    return Launcher(
+        ref=_ref(pod.metadata),
+        phase=pod.launcher_phase,
+        mounts_discovery=pod.mounts_discovery,
+        created_at=pod.created_at,
+        delivering_since=pod.delivering_since,
+        refreshed=pod.refreshed,
+        deleting=pod.deleting,
+    )
+
+
+def _config(config: ConfigFacts) -> Config:
+    return Config(
+        ref=_ref(config.metadata),
+        published=hosts.parse_script(config.script) if config.script is not None else None,
+        script=config.script,
+        hostfile=config.hostfile or "",
+        memory=memory.parse(config.memory),
+    )
+
+
+def _role(role: RoleFacts) -> Role | None:
+    if role.exec_rule < 0:
+        return None
+    return Role(ref=_ref(role.metadata), exec_rule=role.exec_rule, exec_names=role.exec_names)
+
+
+def _ref(metadata: Owned) -> Ref:
+    return Ref(name=metadata.name, uid=metadata.uid, resource_version=metadata.resource_version)
