@@ -1,0 +1,117 @@
+"""HTTP around the handlers: read a bounded body in bounded time, answer, count; whatever comes, a clear answer goes.
+
+A fault of our own lets the object through, as failurePolicy Ignore would, but at once and counted as `error`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+
+import structlog
+from aiohttp import web
+
+from mpijob_elastic import names
+from mpijob_elastic.model import durations
+from webhook import handlers, review
+from webhook.handlers import Answer, Handler, Kind
+from webhook.metrics import Metrics
+from webhook.review import Malformed, Request
+from webhook.settings import Limits
+
+# The longest namespace/name that Kubernetes allows; a hostile one does not fill the log.
+_LOGGED = 253
+
+
+class _Refused(Exception):
+    """No verdict: the request is answered with an HTTP error."""
+
+    def __init__(self, status: int, outcome: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.outcome = outcome
+
+
+class Admission:
+    """Answers AdmissionReviews. While `draining` is set, every answer asks the caller to close the connection."""
+
+    def __init__(self, *, limits: Limits, metrics: Metrics, draining: asyncio.Event) -> None:
+        self._limits = limits
+        self._metrics = metrics
+        self._draining = draining
+        self._small = asyncio.Semaphore(limits.small_requests)
+        self._large = asyncio.Semaphore(limits.large_requests)
+        self._log = structlog.get_logger("webhook")
+
+    def application(self) -> web.Application:
+        """The paths the webhook configurations name."""
+        application = web.Application(client_max_size=self._limits.request_bytes)
+        for path, table in ((names.PATH_MUTATE, handlers.MUTATING), (names.PATH_VALIDATE, handlers.VALIDATING)):
+            application.router.add_post(path, partial(self._respond, table))
+        return application
+
+    async def _respond(self, table: Mapping[Kind, Handler], http: web.Request) -> web.Response:
+        with self._metrics.seconds.time(), self._metrics.in_flight.track_inprogress():
+            try:
+                request = review.parse(await self._body(http))
+                response = web.Response(body=self._answer(request, table), content_type="application/json")
+            except Malformed as error:
+                response = self._refuse(_Refused(400, "malformed", str(error)))
+            except _Refused as error:
+                response = self._refuse(error)
+        if self._draining.is_set():
+            response.force_close()
+        return response
+
+    def _answer(self, request: Request, table: Mapping[Kind, Handler]) -> bytes:
+        try:
+            answer = handlers.answer(request, table)
+        except Exception:  # noqa: BLE001 - see above
+            self._log.exception("a review failed, so its object is let through unchanged")
+            answer = Answer(verdict=review.UNCHANGED, outcome="error")
+        self._metrics.review(kind=request.kind.kind, operation=request.operation, outcome=answer.outcome)
+        self._log.log(
+            _level(answer),
+            "reviewed",
+            outcome=answer.outcome,
+            operation=request.operation[:_LOGGED],
+            kind=request.kind.kind[:_LOGGED],
+            object=f"{request.namespace[:_LOGGED]}/{request.name[:_LOGGED]}",
+            dry_run=request.dry_run,
+        )
+        return review.answer(request.uid, answer.verdict)
+
+    async def _body(self, http: web.Request) -> bytes:
+        too_large = f"the body is larger than {self._limits.request_bytes} bytes"
+        if (http.content_length or 0) > self._limits.request_bytes:
+            raise _Refused(413, "too_large", too_large)
+        seconds = _seconds(http.query.get("timeout"), at_most=self._limits.read_seconds)
+        try:
+            async with asyncio.timeout(seconds), self._lane(http.content_length):
+                return await http.read()
+        except TimeoutError:
+            raise _Refused(408, "timed_out", f"the body did not arrive within {seconds} s") from None
+        except web.HTTPRequestEntityTooLarge:
+            raise _Refused(413, "too_large", too_large) from None
+        except (web.RequestPayloadError, ConnectionError) as error:
+            raise _Refused(400, "malformed", f"the body did not arrive as its headers say: {error}") from None
+
+    def _lane(self, length: int | None) -> asyncio.Semaphore:
+        # Few large bodies at once, or of unknown length, bound the memory; they do not hold up the ordinary ones.
+        small = length is not None and length <= self._limits.small_bytes
+        return self._small if small else self._large
+
+    def _refuse(self, refused: _Refused) -> web.Response:
+        self._metrics.review(kind="", operation="", outcome=refused.outcome)
+        self._log.info("refused", status=refused.status, reason=str(refused))
+        return web.Response(status=refused.status, text=f"{refused}\n")
+
+
+def _level(answer: Answer) -> int:
+    return 10 if answer.outcome == "unchanged" else 20
+
+
+def _seconds(timeout: str | None, *, at_most: float) -> float:
+    asked = durations.parse(timeout) if timeout else None
+    return min(asked, at_most) if asked else at_most

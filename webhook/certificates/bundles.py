@@ -1,0 +1,94 @@
+"""The caBundles of the webhook configurations, read and put right.
+
+A bundle is written only where the configuration is still at the version that was read. Together with the order of
+reading (bundles first, then the Secret) this keeps a slow replica from taking out what a faster one has put in.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from cryptography import x509
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import JSON_PATCH, Client
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from webhook.certificates import pairs
+
+
+class _ClientConfig(msgspec.Struct, frozen=True, kw_only=True, rename={"ca_bundle": "caBundle"}):
+    ca_bundle: bytes = b""
+
+
+class _Hook(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    client_config: _ClientConfig
+
+
+class _Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    metadata: ObjectMeta
+    webhooks: list[_Hook] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registered:
+    """One webhook configuration as it was read: its bundles, one for each of its webhooks."""
+
+    resource: Resource
+    version: str
+    bundles: tuple[bytes, ...]
+
+    def carried(self) -> list[tuple[x509.Certificate, ...]]:
+        """The CAs in each bundle."""
+        return [pairs.parse_bundle(bundle) for bundle in self.bundles]
+
+
+class Registrations:
+    """Our two webhook configurations, as far as they are installed."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def read(self) -> list[Registered]:
+        """Both configurations, without those that do not exist. Raises as `Client.request` does."""
+        found = [await self._read(resource) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
+        return [one for one in found if one]
+
+    async def distribute(self, registered: Sequence[Registered], bundle: bytes) -> int:
+        """Put `bundle` into every webhook that has another; how many configurations were written.
+
+        Raises `errors.Conflict` where one has changed since it was read.
+        """
+        stale = [one for one in registered if any(carried != bundle for carried in one.bundles)]
+        for one in stale:
+            await self._write(one, bundle)
+        return len(stale)
+
+    async def _read(self, resource: Resource) -> Registered | None:
+        path = resource.path(name=names.WEBHOOK_CONFIGURATION)
+        try:
+            body = await self._client.request("GET", path)
+        except errors.NotFound:
+            return None
+        configuration = msgspec.json.decode(body, type=_Configuration)
+        hooks = configuration.webhooks or []
+        return Registered(
+            resource=resource,
+            version=configuration.metadata.resource_version,
+            bundles=tuple(hook.client_config.ca_bundle for hook in hooks),
+        )
+
+    async def _write(self, one: Registered, bundle: bytes) -> None:
+        # A version that is not the current one any more is refused with a conflict, as in an update.
+        guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": one.version}
+        changes = [
+            {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": b64encode(bundle).decode()}
+            for index, carried in enumerate(one.bundles)
+            if carried != bundle
+        ]
+        path = one.resource.path(name=names.WEBHOOK_CONFIGURATION)
+        await self._client.request("PATCH", path, body=[guard, *changes], content_type=JSON_PATCH)

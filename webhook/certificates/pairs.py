@@ -1,0 +1,102 @@
+"""A certificate with its private key, read from and written as PEM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A certificate and the key it is about."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    @property
+    def certificate_pem(self) -> bytes:
+        """The certificate."""
+        return self.certificate.public_bytes(Encoding.PEM)
+
+    @property
+    def key_pem(self) -> bytes:
+        """The private key, unencrypted PKCS #8."""
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+    @property
+    def authority(self) -> bool:
+        """Whether the certificate may sign others."""
+        return is_authority(self.certificate)
+
+    def signed(self, certificate: x509.Certificate) -> bool:
+        """Whether this key signed that certificate."""
+        try:
+            certificate.verify_directly_issued_by(self.certificate)
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
+            return False
+        return True
+
+
+def parse(certificate: bytes | None, key: bytes | None) -> Pair | None:
+    """The pair, or None where a half is missing, unreadable, of a kind we do not make, or does not fit the other."""
+    if certificate is None or key is None:
+        return None
+    try:
+        # Reads nothing but the first certificate; we write exactly one.
+        parsed = x509.load_pem_x509_certificate(certificate)
+        private = load_pem_private_key(key, password=None)
+        fits = _spki(parsed) == private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+    return Pair(certificate=parsed, key=private) if fits and isinstance(private, ec.EllipticCurvePrivateKey) else None
+
+
+def parse_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
+    """The CA certificates in a bundle, in its order, each once; () where it cannot be read."""
+    try:
+        certificates = x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        return ()
+    return tuple(dict.fromkeys(one for one in certificates if is_authority(one)))
+
+
+def is_authority(certificate: x509.Certificate) -> bool:
+    """Whether its basic constraints make it a CA."""
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+        return False
+
+
+def fault(certificate: x509.Certificate, *, now: datetime) -> str:
+    """Why it is not valid now, or ""."""
+    if now < certificate.not_valid_before_utc:
+        return f"not valid before {certificate.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ}"
+    if now >= certificate.not_valid_after_utc:
+        return f"expired at {certificate.not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}"
+    return ""
+
+
+def names_of(certificate: x509.Certificate) -> frozenset[str]:
+    """The DNS names and addresses it is for."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+        return frozenset()
+    addresses = (str(address) for address in found.get_values_for_type(x509.IPAddress))
+    return frozenset([*found.get_values_for_type(x509.DNSName), *addresses])
+
+
+def _spki(certificate: x509.Certificate) -> bytes:
+    return certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

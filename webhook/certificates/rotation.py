@@ -1,0 +1,130 @@
+"""The look: every few seconds, make Secret, caBundles and served certificate agree, one safe step after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from cryptography import x509
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors
+from webhook.certificates import content, decision
+from webhook.certificates.bundles import Registered, Registrations
+from webhook.certificates.content import Content
+from webhook.certificates.decision import Action, Policy, Step
+from webhook.certificates.secret import SharedSecret, Stored
+from webhook.certificates.serving import Serving
+from webhook.certificates.trust import Trust
+from webhook.metrics import Metrics
+
+# Between what one look can need (BEGIN, then nothing) and an endless quarrel with somebody else who writes the Secret.
+MOST_STEPS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """Seconds: between two looks, and for how long a bundle must have carried a CA before it is relied on."""
+
+    look_every: float = 10.0
+    settled: float = 5.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clocks:
+    """The time: on the wall, which certificates are judged by and which may jump, and monotonic, in seconds."""
+
+    wall: Callable[[], datetime]
+    monotonic: Callable[[], float]
+
+
+class Rotation:
+    """Keeps `serving` in a certificate that the API server believes. One for each replica; they share the Secret."""
+
+    def __init__(
+        self,
+        *,
+        secret: SharedSecret,
+        registrations: Registrations,
+        serving: Serving,
+        policy: Policy,
+        timing: Timing,
+        clocks: Clocks,
+        metrics: Metrics,
+    ) -> None:
+        self._secret = secret
+        self._registrations = registrations
+        self._serving = serving
+        self._policy = policy
+        self._timing = timing
+        self._clocks = clocks
+        self._metrics = metrics
+        self._trust = Trust()
+        self._log = structlog.get_logger("webhook.certificates")
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled. An API server that does not answer is asked again at the next look."""
+        while True:
+            try:
+                await self.look()
+            except errors.KubeError as error:
+                self._log.warning("certificates not checked", error=str(error))
+            await asyncio.sleep(self._timing.look_every)
+
+    async def look(self) -> None:
+        """One look, in the order that the package's rules ask for. Raises `errors.KubeError`."""
+        registered = await self._registrations.read()
+        bundles = [bundle for one in registered for bundle in one.carried()]
+        self._trust = self._trust.seen(bundles, at=self._clocks.monotonic())
+        shared = await self._settle(tuple(certificate for bundle in bundles for certificate in bundle))
+        try:
+            await self._distribute(registered, shared)
+        finally:
+            self._serve(shared)
+
+    async def _settle(self, seen: tuple[x509.Certificate, ...]) -> Content:
+        for _ in range(MOST_STEPS):
+            stored = await self._secret.read()
+            now = self._clocks.wall()
+            step = decision.next_step(
+                stored.content, self._policy, promotable=self._promotable(stored.content), now=now
+            )
+            if step.action is Action.KEEP:
+                return stored.content
+            wanted = decision.carry_out(step, stored.content, self._policy, seen=seen, now=now)
+            await self._write(stored, wanted, step)
+        raise errors.KubeError(
+            f"the Secret {names.CERTIFICATE_SECRET} changed {MOST_STEPS} times while it was put right"
+        )
+
+    async def _write(self, stored: Stored, wanted: Content, step: Step) -> None:
+        try:
+            await self._secret.write(stored, wanted)
+        except (errors.Conflict, errors.NotFound) as error:
+            self._log.info("the Secret changed meanwhile", wanted=step.action.value, error=str(error))
+        else:
+            self._log.info("the Secret is written", step=step.action.value, reason=step.reason)
+            self._metrics.certificate_steps.labels(step=step.action.value).inc()
+
+    async def _distribute(self, registered: list[Registered], shared: Content) -> None:
+        if written := await self._registrations.distribute(registered, content.bundle(shared.trusted)):
+            self._log.info("the caBundle is put right", configurations=written, authorities=len(shared.trusted))
+
+    def _serve(self, shared: Content) -> None:
+        leaf, authority = shared.leaf, shared.authority
+        if leaf is None or authority is None or leaf.certificate == self._serving.certificate:
+            return
+        # An old certificate that is believed is better than a new one that may not be; any is better than none.
+        if self._believed(authority.certificate) or not self._serving.valid(now=self._clocks.wall()):
+            self._serving.load(leaf.certificate_pem, leaf.key_pem)
+            self._metrics.served(leaf.certificate)
+            self._log.info("serving a new certificate", until=str(leaf.certificate.not_valid_after_utc))
+
+    def _promotable(self, shared: Content) -> bool:
+        return shared.following is not None and self._believed(shared.following.certificate)
+
+    def _believed(self, authority: x509.Certificate) -> bool:
+        return self._trust.carries(authority, at=self._clocks.monotonic(), settled=self._timing.settled)

@@ -1,0 +1,86 @@
+"""Which function answers for which kind: one table for /mutate, one for /validate.
+
+Whatever a handler cannot read it lets through unchanged, with a warning that says why: an object that the API server
+accepts must never fail because of us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
+from mpijob_elastic.model.mpijob import MPIJob
+from webhook import mutate, review, validate
+from webhook.patching import Patch
+from webhook.review import Request, Verdict
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A verdict and one word for what it was, for metrics and logs."""
+
+    verdict: Verdict
+    outcome: str
+
+
+Handler = Callable[[Request], Verdict]
+Kind = tuple[str, str, str]
+
+
+def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
+    """Answer one request: unchanged where no handler is for it, let through where its objects cannot be read."""
+    handler = handlers.get((request.kind.group, request.kind.version, request.kind.kind))
+    if handler is None or request.sub_resource:
+        return Answer(verdict=review.UNCHANGED, outcome="unchanged")
+    try:
+        verdict = handler(request)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        warning = f"mpijob-elastic let this {request.kind.kind[:32]} through unread: {error}"
+        return Answer(verdict=Verdict(warnings=(warning,)), outcome="unreadable")
+    return Answer(verdict=verdict, outcome=_outcome(verdict))
+
+
+def _outcome(verdict: Verdict) -> str:
+    if not verdict.allowed:
+        return "rejected"
+    if verdict.patch:
+        return "patched"
+    return "warned" if verdict.warnings else "unchanged"
+
+
+def _kind(resource: Resource) -> Kind:
+    return resource.group, resource.version, resource.kind
+
+
+def _at_creation(shape: type[T], change: Callable[[T], Patch]) -> Handler:
+    decoder = msgspec.json.Decoder(shape)
+
+    def handle(request: Request) -> Verdict:
+        if request.operation != review.CREATE:
+            return review.UNCHANGED
+        return Verdict(patch=change(decoder.decode(request.object)))
+
+    return handle
+
+
+def _mpi_job(request: Request) -> Verdict:
+    if request.operation == review.CREATE:
+        return validate.created(_mpi_jobs.decode(request.object))
+    if request.operation == review.UPDATE:
+        return validate.updated(_mpi_jobs.decode(request.object), _mpi_jobs.decode(request.old_object))
+    return review.UNCHANGED
+
+
+_mpi_jobs = msgspec.json.Decoder(MPIJob)
+
+MUTATING: Mapping[Kind, Handler] = {
+    _kind(PODS): _at_creation(mutate.Pod, mutate.launcher),
+    _kind(CONFIG_MAPS): _at_creation(mutate.ConfigMap, mutate.config_map),
+}
+VALIDATING: Mapping[Kind, Handler] = {_kind(MPI_JOBS): _mpi_job}

@@ -1,0 +1,65 @@
+"""What the webhook counts and measures, for /metrics; every label's values are bounded, whatever a caller sends."""
+
+from __future__ import annotations
+
+from cryptography import x509
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from webhook import review
+
+_KINDS = frozenset({PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind})
+_OPERATIONS = frozenset({review.CREATE, review.UPDATE})
+_OTHER = "other"
+# Seconds; the target is a p99 of 10 ms, the API server gives up after timeoutSeconds (2).
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
+
+
+class Metrics:
+    """The meters of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        ProcessCollector(registry=self._registry)
+        self._reviews = Counter(
+            "mpijob_elastic_webhook_reviews",
+            "Answered requests; outcome: patched, unchanged, warned, rejected, unreadable, or why there was no verdict",
+            ["kind", "operation", "outcome"],
+            registry=self._registry,
+        )
+        self.seconds = Histogram(
+            "mpijob_elastic_webhook_review_seconds",
+            "From the request's headers to its answer",
+            buckets=_BUCKETS,
+            registry=self._registry,
+        )
+        self.in_flight = Gauge(
+            "mpijob_elastic_webhook_in_flight", "Requests being read or answered", registry=self._registry
+        )
+        self._expiry = Gauge(
+            "mpijob_elastic_webhook_certificate_expiry_timestamp_seconds",
+            "When the served certificate expires, in seconds since the epoch; 0 before there is one",
+            registry=self._registry,
+        )
+        self.certificate_steps = Counter(
+            "mpijob_elastic_webhook_certificate_steps",
+            "Changes this replica made to the Secret: begin, renew, prepare, promote",
+            ["step"],
+            registry=self._registry,
+        )
+
+    def review(self, *, kind: str, operation: str, outcome: str) -> None:
+        """Count one answer; kind and operation may be anything a caller sent."""
+        self._reviews.labels(
+            kind=kind if kind in _KINDS else _OTHER,
+            operation=operation if operation in _OPERATIONS else _OTHER,
+            outcome=outcome,
+        ).inc()
+
+    def served(self, certificate: x509.Certificate) -> None:
+        """Note which certificate is served."""
+        self._expiry.set(certificate.not_valid_after_utc.timestamp())
+
+    def render(self) -> bytes:
+        """The text that Prometheus reads."""
+        return generate_latest(self._registry)

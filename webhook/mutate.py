@@ -1,0 +1,105 @@
+"""What the webhook adds to the operator's objects when they are created; pure, from object to patch.
+
+Both additions are what mpi-operator v0.3.0 writes itself, so an object of v0.3.0, or one seen before, is left as it is.
+What is not recognised beyond doubt as an object of v0.2.3 is left alone: the controller reports what was missed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
+from mpijob_elastic.kube.resources import MPI_JOBS
+from webhook import patching
+from webhook.patching import Patch
+
+_ITEM = {"key": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE, "path": names.KEY_DISCOVER_HOSTS}
+# No worker is Ready when a job's ConfigMap is created; the controller publishes each as it becomes so.
+_NO_HOSTS = names.discover_hosts([], slots=1)
+
+
+class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of what is read: only the fields below are decoded, the rest is skipped."""
+
+
+class ConfigMapVolume(_Wire, frozen=True):
+    """A volume's `configMap`; without `items` every key is a file."""
+
+    name: str = ""
+    items: list[dict[str, Any]] | None = None
+
+
+class Volume(_Wire, frozen=True):
+    """One of `spec.volumes`."""
+
+    name: str = ""
+    config_map: ConfigMapVolume | None = None
+
+
+class PodSpec(_Wire, frozen=True):
+    """A pod's `spec`."""
+
+    volumes: list[Volume] | None = None
+
+
+class Pod(_Wire, frozen=True):
+    """A pod about to be created."""
+
+    metadata: ObjectMeta
+    spec: PodSpec
+
+
+class ConfigMap(_Wire, frozen=True):
+    """A ConfigMap about to be created."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] | None = None
+    binary_data: dict[str, str] | None = None
+
+
+def launcher(pod: Pod) -> Patch:
+    """Project discover_hosts.sh, executable, beside the hostfile into a launcher pod of the operator."""
+    job = _job_of(pod.metadata)
+    if job is None or not _is_launcher(pod.metadata, job):
+        return ()
+    for index, volume in enumerate(pod.spec.volumes or ()):
+        if volume.name == names.CONFIG_VOLUME and volume.config_map:
+            return _with_item(volume.config_map, job, at=f"/spec/volumes/{index}/configMap/items")
+    return ()
+
+
+def config_map(config: ConfigMap) -> Patch:
+    """Give the operator's ConfigMap a discover_hosts.sh that names no host, so that the file exists from the start."""
+    job = _job_of(config.metadata)
+    if job is None or config.metadata.name != names.config_map(job) or config.data is None:
+        return ()
+    if names.KEY_DISCOVER_HOSTS in config.data or names.KEY_DISCOVER_HOSTS in (config.binary_data or ()):
+        return ()
+    return patching.between(config.data, {**config.data, names.KEY_DISCOVER_HOSTS: _NO_HOSTS}, at="/data")
+
+
+def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
+    # Without a list of items all keys are files already, and with another ConfigMap the volume is not the operator's.
+    if volume.name != names.config_map(job) or not volume.items:
+        return ()
+    if any(names.KEY_DISCOVER_HOSTS in (item.get("key"), item.get("path")) for item in volume.items):
+        return ()
+    return patching.between(volume.items, [*volume.items, _ITEM], at=at)
+
+
+def _is_launcher(metadata: ObjectMeta, job: str) -> bool:
+    labels = metadata.labels
+    return (
+        metadata.name == names.launcher(job)
+        and labels.get(names.LABEL_GROUP_NAME) == names.GROUP
+        and labels.get(names.LABEL_JOB_ROLE) == names.ROLE_LAUNCHER
+    )
+
+
+def _job_of(metadata: ObjectMeta) -> str | None:
+    owner: OwnerReference | None = metadata.controller
+    ours = owner and (owner.api_version, owner.kind) == (MPI_JOBS.api_version, MPI_JOBS.kind)
+    return owner.name if owner and ours else None

@@ -1,0 +1,139 @@
+"""The process: listeners, certificates, and an end without a failed call.
+
+The API server keeps sending to a terminating pod over connections it has open, and each node learns of the end on its
+own time. So after SIGTERM a replica is not ready at once, goes on serving, and asks with every answer that the
+connection be closed; only then it stops.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import ssl
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+from aiohttp import web
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import client
+from webhook.admission import Admission
+from webhook.certificates.bundles import Registrations
+from webhook.certificates.decision import Policy
+from webhook.certificates.files import Files
+from webhook.certificates.rotation import Clocks, Rotation
+from webhook.certificates.secret import SharedSecret
+from webhook.certificates.serving import Serving
+from webhook.health import Health
+from webhook.metrics import Metrics
+from webhook.settings import Settings
+
+# Share of a lifetime over which the replicas' renewals are spread.
+_SPREAD = 0.03
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """A webhook that listens. Set `draining` to make it unready and its answers close their connections."""
+
+    port: int
+    health_port: int
+    draining: asyncio.Event
+
+
+async def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT, then drain; a second signal ends the draining.
+
+    Raises `kube.errors.Unreachable` where no cluster configuration is found, OSError where a port is taken.
+    """
+    log = structlog.get_logger("webhook")
+    asked, pressed = _stop_signals()
+    async with running(settings) as webhook:
+        log.info("listening", port=webhook.port, health_port=webhook.health_port)
+        await asked.wait()
+        log.info("draining", seconds=settings.drain_seconds)
+        webhook.draining.set()
+        try:
+            await asyncio.wait_for(pressed.wait(), settings.drain_seconds)
+        except TimeoutError:
+            log.info("drained")
+
+
+@asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[Running]:
+    """A webhook that listens as long as the context lasts; its end closes idle connections and awaits the others.
+
+    A fault in the background ends the context: better a restart than a replica whose certificate nobody looks after.
+    """
+    clocks = Clocks(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
+    metrics, serving, draining = Metrics(), Serving(), asyncio.Event()
+    admission = Admission(limits=settings.limits, metrics=metrics, draining=draining)
+    health = Health(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
+    async with AsyncExitStack() as stack:
+        certificates = await _certificates(settings, serving, metrics, clocks, stack)
+        health_port = await stack.enter_async_context(_listening(health.application(), settings, settings.health_port))
+        port = await stack.enter_async_context(
+            _listening(admission.application(), settings, settings.port, tls=serving.context)
+        )
+        background = await stack.enter_async_context(asyncio.TaskGroup())
+        stack.callback(background.create_task(certificates.run()).cancel)
+        yield Running(port=port, health_port=health_port, draining=draining)
+
+
+async def _certificates(
+    settings: Settings, serving: Serving, metrics: Metrics, clocks: Clocks, stack: AsyncExitStack
+) -> Rotation | Files:
+    if settings.certificate_directory is not None:
+        every = settings.timing.look_every
+        return Files(settings.certificate_directory, serving=serving, look_every=every, metrics=metrics)
+    connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
+    connection = await stack.enter_async_context(await connecting)
+    early = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load, keeps no secret
+    return Rotation(
+        secret=SharedSecret(connection, namespace=settings.namespace),
+        registrations=Registrations(connection),
+        serving=serving,
+        policy=Policy(hosts=settings.hosts, lifetimes=settings.lifetimes, early=early),
+        timing=settings.timing,
+        clocks=clocks,
+        metrics=metrics,
+    )
+
+
+@asynccontextmanager
+async def _listening(
+    application: web.Application, settings: Settings, port: int, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[int]:
+    runner = web.AppRunner(
+        application,
+        access_log=None,
+        # A compressed body is no JSON to us: nothing can grow after its size was checked.
+        auto_decompress=False,
+        keepalive_timeout=settings.limits.idle_seconds,
+        lingering_time=2.0,
+        shutdown_timeout=settings.finish_seconds,
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, settings.host, port, ssl_context=tls, backlog=1024)
+        await site.start()
+        yield site.port
+    finally:
+        await runner.cleanup()
+
+
+def _stop_signals() -> tuple[asyncio.Event, asyncio.Event]:
+    """Set by the first and by the second SIGTERM or SIGINT."""
+    first, second = asyncio.Event(), asyncio.Event()
+
+    def received() -> None:
+        (second if first.is_set() else first).set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, received)
+    return first, second

@@ -1,0 +1,63 @@
+"""What an operator of the webhook can set; the command line makes one of these from flags and environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mpijob_elastic import names
+from webhook.certificates.issue import Lifetimes
+from webhook.certificates.rotation import Timing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a caller may use up.
+
+    request_bytes: the largest body. An UPDATE review holds two objects of up to 3 MiB
+    (https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/webhook/admission/http.go).
+    small_requests, large_requests: how many bodies are read at once, of up to `small_bytes` and above.
+    read_seconds: for waiting and reading together, unless the caller asks for less by `?timeout=`.
+    idle_seconds: how long a connection may stay without a whole request head. Above the 90 s after which the API server
+    closes idle connections itself, because one that we close may be in use at that very moment.
+    """
+
+    request_bytes: int = 8 * 2**20
+    small_bytes: int = 256 * 2**10
+    small_requests: int = 128
+    large_requests: int = 4
+    read_seconds: float = 10.0
+    idle_seconds: float = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Everything `serve` needs.
+
+    host: the address to listen on, None for all. port: AdmissionReviews over TLS. health_port: /healthz, /readyz and
+    /metrics without; 0 takes a free port. namespace, service: where the webhook's Service is, for the certificate's
+    name. extra_sans: more DNS names and addresses for the certificate. certificate_directory: serve tls.crt and
+    tls.key found there and leave Secret and caBundle to whoever put them there; None: make and rotate certificates.
+    kubeconfig, context: the cluster, as `kube.client.connect` takes them. drain_seconds: how long to go on serving
+    after SIGTERM, so that every node learns that this replica leaves; finish_seconds: for what is in flight after that.
+    """
+
+    host: str | None = None
+    port: int = 9443
+    health_port: int = 8081
+    namespace: str = names.NAMESPACE
+    service: str = names.WEBHOOK
+    extra_sans: frozenset[str] = frozenset()
+    certificate_directory: Path | None = None
+    kubeconfig: Path | None = None
+    context: str | None = None
+    drain_seconds: float = 15.0
+    finish_seconds: float = 5.0
+    limits: Limits = field(default_factory=Limits)
+    lifetimes: Lifetimes = field(default_factory=Lifetimes)
+    timing: Timing = field(default_factory=Timing)
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The names the certificate must be for: the one the API server calls, and the extra ones."""
+        return frozenset({f"{self.service}.{self.namespace}.svc", *self.extra_sans})

@@ -1,0 +1,124 @@
+"""What is said of a MPIJob when it is created or changed; pure, from objects to verdict.
+
+Refused is only what this very request brings in. What was wrong before and is not touched stays allowed, because the
+update may be somebody else's (a controller's, a status write) who can do nothing about it; for the same reason nothing
+is refused on a job that is finished or being deleted. The controller holds every rule again, with Events.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mpijob_elastic import names
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Policy, Problem
+from webhook.review import Verdict
+
+REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
+SLOTS_FIELD = "spec.slotsPerWorker"
+# Written on MPIJobs by the controller: nobody's spelling mistake.
+_OURS = frozenset({names.STATUS})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """A MPIJob as its author wrote it."""
+
+    annotations: Mapping[str, str]
+    policy: Policy
+    problems: tuple[Problem, ...]
+    elastic: bool
+    replicas: int
+    slots: int
+
+
+def created(job: MPIJob) -> Verdict:
+    """The verdict on a new MPIJob."""
+    return _verdict(_asked(job), None)
+
+
+def updated(job: MPIJob, before: MPIJob) -> Verdict:
+    """The verdict on a changed MPIJob."""
+    if job.metadata.deleting or _finished(before):
+        return Verdict()
+    verdict = _verdict(_asked(job), _asked(before))
+    started = before.status is not None and bool(before.status.conditions)
+    changes = _change_warnings(_asked(job), _asked(before), started=started)
+    return Verdict(allowed=verdict.allowed, message=verdict.message, warnings=(*verdict.warnings, *changes))
+
+
+def _verdict(asked: _Asked, before: _Asked | None) -> Verdict:
+    refusals = [*_bad_annotations(asked, before), *_out_of_bounds(asked, before)]
+    return Verdict(
+        allowed=not refusals,
+        message="; ".join(refusals),
+        warnings=tuple(_unknown_annotations(asked, before)),
+    )
+
+
+def _asked(job: MPIJob) -> _Asked:
+    parsed, problems = policy.parse(job.metadata.annotations)
+    return _Asked(
+        annotations=job.metadata.annotations,
+        policy=parsed,
+        problems=tuple(problems),
+        elastic=policy.is_elastic(parsed, job.launcher_texts()),
+        replicas=job.replicas,
+        slots=job.slots,
+    )
+
+
+def _finished(job: MPIJob) -> bool:
+    return any(job.condition(kind) for kind in (names.CONDITION_SUCCEEDED, names.CONDITION_FAILED))
+
+
+def _bad_annotations(asked: _Asked, before: _Asked | None) -> Iterator[str]:
+    known = before.problems if before else ()
+    return (str(problem) for problem in asked.problems if problem not in known)
+
+
+def _out_of_bounds(asked: _Asked, before: _Asked | None) -> Iterator[str]:
+    low, high = asked.policy.min_replicas, asked.policy.max_replicas
+    untouched = before is not None and _size(before) == _size(asked)
+    if untouched or asked.policy.enabled is False:
+        return
+    if low is not None and asked.replicas < low:
+        yield _refusal(asked, f"below metadata.annotations[{names.MIN_REPLICAS}] ({low})")
+    if high is not None and asked.replicas > high:
+        yield _refusal(asked, f"above metadata.annotations[{names.MAX_REPLICAS}] ({high})")
+
+
+def _size(asked: _Asked) -> tuple[int, int | None, int | None, bool | None]:
+    """Everything that decides whether the size is within its bounds."""
+    return asked.replicas, asked.policy.min_replicas, asked.policy.max_replicas, asked.policy.enabled
+
+
+def _refusal(asked: _Asked, why: str) -> str:
+    low, high = asked.policy.min_replicas or 1, asked.policy.max_replicas
+    allowed = f"{low} to {high}" if high else f"{low} or more"
+    return f"{REPLICAS_FIELD}: {asked.replicas} is {why}; use {allowed}, or change the annotation"
+
+
+def _unknown_annotations(asked: _Asked, before: _Asked | None) -> Iterator[str]:
+    known = names.USER_ANNOTATIONS | _OURS | (before.annotations.keys() if before else set())
+    for key in sorted(asked.annotations.keys() - known):
+        if key.startswith(names.PREFIX):
+            near = difflib.get_close_matches(key[:128], names.USER_ANNOTATIONS, n=1, cutoff=0.0)
+            yield f"metadata.annotations[{key[:64]}] is not known and has no effect; did you mean {near[0]}?"
+
+
+def _change_warnings(asked: _Asked, before: _Asked, *, started: bool) -> Iterator[str]:
+    if asked.replicas < before.replicas and not asked.elastic and started:
+        yield (
+            f"{REPLICAS_FIELD} {before.replicas} to {asked.replicas}: this job is not elastic, so its surplus workers "
+            f"stay. Run horovodrun with --host-discovery-script {names.DISCOVER_HOSTS_PATH}, or set the annotation "
+            f'{names.ENABLED}: "true"'
+        )
+    if asked.slots != before.slots and started:
+        yield (
+            f"{SLOTS_FIELD} {before.slots} to {asked.slots}: the running job keeps {before.slots}, "
+            "its hostfile is written once; delete and create the job to change it"
+        )
