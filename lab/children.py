@@ -10,7 +10,7 @@ from typing import Self
 
 from lab.components import Component
 from lab.errors import LabError
-from lab.processes import Identity, spawn
+from lab.processes import Identity, adopt_orphans, spawn, wait_for_all
 
 LOST_PORT = "address already in use"
 LOG_LINES = 15
@@ -36,6 +36,7 @@ class Children:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
+        adopt_orphans()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -73,8 +74,7 @@ class Children:
         """Kill all components at once and wait for their ends: a lab keeps nothing that a graceful end would save."""
         for process in self._running.values():
             process.kill()
-        for process in self._running.values():
-            process.wait()
+        wait_for_all()  # podexec runs below `unshare`, and keeps its port until it has ended too
         self._running.clear()
 
     def _log(self, name: str) -> Path:

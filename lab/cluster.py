@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from lab.api import Api
+from lab.building import ensure_programs
 from lab.errors import LabError
 from lab.kubeconfig import read_server, write_token_kubeconfig
 from lab.layout import Layout
@@ -15,7 +16,7 @@ from lab.lifeline import Lifeline
 from lab.lock import is_held
 from lab.options import Options
 from lab.pki import KeyPair
-from lab.programs import Programs, find
+from lab.programs import Programs
 from lab.state import Request, State, read_state
 from lab.versions import KubernetesVersion
 
@@ -56,9 +57,8 @@ class Cluster:
 
         Missing programs are built first, which takes minutes; `say` is told what is waited for, a short phrase each.
         """
-        request = Request(
-            name=name, options=options, programs=find(KubernetesVersion.parse(options.kubernetes_version))
-        )
+        programs = ensure_programs(KubernetesVersion.parse(options.kubernetes_version), say)
+        request = Request(name=name, options=options, programs=programs)
         with Lifeline(request) as lifeline:
             yield cls._of(Layout.of(name), lifeline.ready(say))
 

@@ -1,6 +1,5 @@
 """The command line of each component of a lab, and the credentials it needs. Pure but for the files it writes."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,6 +8,7 @@ from pathlib import Path
 from lab.kubeconfig import Server, write_certificate_kubeconfig
 from lab.layout import Layout
 from lab.pki import Authority, KeyPair, write_service_account_keys
+from lab.podexec import confinement
 from lab.programs import Programs
 
 MANIFESTS = Path(__file__).parent / "manifests"
@@ -37,7 +37,7 @@ class Credentials:
     """Certificate files of one lab, by what they are for."""
 
     authority: Path
-    server: KeyPair  # etcd, kube-apiserver and the kubelet all serve on 127.0.0.1
+    server: KeyPair  # etcd, kube-apiserver and podexec all serve on 127.0.0.1
     kubelet_client: KeyPair
     front_proxy_authority: Path
     front_proxy: KeyPair
@@ -193,17 +193,15 @@ def kwok(programs: Programs, layout: Layout) -> Component:
     return Component(name="kwok", command=command)
 
 
-def kubelet(layout: Layout, credentials: Credentials, ports: Ports) -> Component:
-    """Return the server that answers `kubectl exec` for all nodes."""
+def podexec(programs: Programs, layout: Layout, credentials: Credentials, ports: Ports) -> Component:
+    """Return the server that answers `kubectl exec` for all nodes, in a PID namespace of its own."""
     command = [
-        sys.executable,
-        "-m",
-        "lab.kubelet",
-        f"--port={ports.kubelet}",
-        f"--certificate={credentials.server.certificate}",
-        f"--key={credentials.server.key}",
-        f"--client-authority={credentials.authority}",
-        "--client-name=kube-apiserver-kubelet-client",
-        f"--kubeconfig={layout.kubeconfig}",
+        *confinement(),
+        str(programs.podexec),
+        f"-address=127.0.0.1:{ports.kubelet}",
+        f"-certificate={credentials.server.certificate}",
+        f"-key={credentials.server.key}",
+        f"-client-authority={credentials.authority}",
+        f"-kubeconfig={layout.kubeconfig}",
     ]
-    return Component(name="kubelet", command=command)
+    return Component(name="podexec", command=command)

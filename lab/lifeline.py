@@ -47,7 +47,7 @@ class Lifeline:
             self._await_end()
 
     def ready(self, say: Callable[[str], None]) -> State:
-        """Return the state of the ready lab, telling `say` what is waited for meanwhile; raise LabError if it failed."""
+        """Return the state of the ready lab; `say` is told what is waited for. Raise LabError if it failed."""
         self._requests.write(encode(self._request) + b"\n")
         for line in self._states:
             state = decode_state(line)

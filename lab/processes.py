@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -76,6 +77,18 @@ def tied_to_this_process() -> Callable[[], None]:
             os._exit(1)
 
     return tie
+
+
+def adopt_orphans() -> None:
+    """Become the parent of grandchildren whose parent ends, so that they can be waited for."""
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def wait_for_all() -> None:
+    """Wait until this process has no children left, adopted ones included."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
 
 
 def spawn(command: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

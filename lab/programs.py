@@ -1,11 +1,25 @@
-"""The programs of a lab, found where a user may have them."""
+"""The programs that a lab runs: which ones, where they may come from, and which versions will do.
 
+Each is taken from the first of: the directory KUBEBUILDER_ASSETS, the directories of PATH, the cache of built programs.
+What is found in the first two must be the right program in a version that works; podexec is our own and only built.
+"""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from lab.layout import cache_dir
 from lab.versions import KubernetesVersion
+
+Triple = tuple[int, int, int]
+# The first release with the progress notifications that WatchList needs; Debian 12 has etcd 3.4.
+OLDEST_ETCD: Triple = (3, 5, 13)
+# The stages in manifests/kwok-stages.yaml are written for this one.
+KWOK: Triple = (0, 8, 0)
 
 
 class Programs(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,9 +31,123 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
     kube_scheduler: Path
     kubectl: Path
     kwok: Path
+    podexec: Path
 
 
-def find(version: KubernetesVersion) -> Programs:
-    """Return the programs."""
-    directory = cache_dir() / f"bin-{version}"
-    return Programs(**{field: directory / field.replace("_", "-") for field in Programs.__struct_fields__})
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """One program: how to build it (`seconds` with an empty cache on two cores) and how to ask for its version."""
+
+    name: str
+    module: Literal["etcd", "kubernetes", "kwok", "podexec"]
+    package: str
+    seconds: int
+    version_command: tuple[str, ...] = ()
+    version_pattern: str = ""
+
+    @property
+    def field(self) -> str:
+        """Its field in Programs."""
+        return self.name.replace("-", "_")
+
+
+def _kubernetes(name: str, *, seconds: int) -> Program:
+    return Program(
+        name=name,
+        module="kubernetes",
+        package=f"k8s.io/kubernetes/cmd/{name}",
+        seconds=seconds,
+        version_command=("--version",),
+        version_pattern=r"Kubernetes v(\d+)\.(\d+)\.(\d+)",
+    )
+
+
+ALL = (
+    Program(
+        name="etcd",
+        module="etcd",
+        package="go.etcd.io/etcd/server/v3",
+        seconds=60,
+        version_command=("--version",),
+        version_pattern=r"etcd Version: (\d+)\.(\d+)\.(\d+)",
+    ),
+    _kubernetes("kube-apiserver", seconds=300),
+    _kubernetes("kube-controller-manager", seconds=90),
+    _kubernetes("kube-scheduler", seconds=10),
+    Program(
+        name="kubectl",
+        module="kubernetes",
+        package="k8s.io/kubernetes/cmd/kubectl",
+        seconds=30,
+        version_command=("version", "--client"),
+        version_pattern=r"Client Version: v(\d+)\.(\d+)\.(\d+)",
+    ),
+    Program(
+        name="kwok",
+        module="kwok",
+        package="sigs.k8s.io/kwok/cmd/kwok",
+        seconds=100,
+        version_command=("--version",),
+        version_pattern=r"kwok version v(\d+)\.(\d+)\.(\d+)",
+    ),
+    Program(name="podexec", module="podexec", package=".", seconds=10),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """Where a program was found; `refused` says of each other file of that name why it is not used."""
+
+    path: Path | None
+    refused: tuple[str, ...]
+
+
+def find_installed(program: Program, version: KubernetesVersion) -> Found:
+    """Look for a program that the user has installed."""
+    refused: list[str] = []
+    for directory in _directories() if program.version_command else ():
+        path = directory / program.name
+        if not os.access(path, os.X_OK) or path.is_dir():
+            continue
+        reason = _unsuitable(program, path, version)
+        if reason is None:
+            return Found(path=path, refused=tuple(refused))
+        refused.append(f"{path} is not used: {reason}")
+    return Found(path=None, refused=tuple(refused))
+
+
+def _directories() -> list[Path]:
+    path = os.environ.get("PATH", "").split(os.pathsep)
+    return [Path(one) for one in (os.environ.get("KUBEBUILDER_ASSETS", ""), *path) if one]
+
+
+def _unsuitable(program: Program, path: Path, kubernetes: KubernetesVersion) -> str | None:
+    found = _version(program, path)
+    if found is None:
+        return f"it does not answer `{' '.join(program.version_command)}` as {program.name} does"
+    text = ".".join(map(str, found))
+    match program.name:
+        case "etcd":
+            return None if found >= OLDEST_ETCD else f"it is {text}, and at least {_text(OLDEST_ETCD)} is needed"
+        case "kwok":
+            return None if found[:2] == KWOK[:2] else f"it is {text}, and {_text(KWOK[:2])} is needed"
+        case "kubectl":  # https://kubernetes.io/releases/version-skew-policy/#kubectl
+            near = found[0] == kubernetes.major and abs(found[1] - kubernetes.minor) <= 1
+            return None if near else f"it is {text}, more than one minor version from {kubernetes}"
+        case _:
+            same = found[:2] == (kubernetes.major, kubernetes.minor)
+            return None if same else f"it is {text}, and {kubernetes.major}.{kubernetes.minor} is needed"
+
+
+def _version(program: Program, path: Path) -> Triple | None:
+    command = [str(path), *program.version_command]
+    try:
+        output = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10).stdout
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return None
+    match = re.search(program.version_pattern, output)
+    return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+def _text(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

@@ -15,8 +15,8 @@ from lab.children import Children, ComponentEndedError
 from lab.components import MANIFESTS, Credentials, Ports
 from lab.errors import LabError
 from lab.kubeconfig import read_server
-from lab.kubelet.sandbox import sandboxes_work
 from lab.layout import Layout
+from lab.podexec import sandboxes_work
 from lab.ports import free_ports
 from lab.state import Request
 
@@ -62,10 +62,12 @@ class Startup:
         server = f"https://127.0.0.1:{ports.api_server}"
         credentials = components.write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC))
         self._start_api(credentials, ports)
-        exec_offered = self._start_kubelet(credentials, ports)
+        exec_offered = sandboxes_work()
         with Api(read_server(self.layout.kubeconfig), credentials.administrator) as api:
             self._await("kube-apiserver", api.ready)
             self._start_rest(credentials)
+            if exec_offered:
+                self._start_podexec(credentials, ports)
             self._create_objects(api, ports.kubelet if exec_offered else None)
             self._await("custom resource definitions", lambda: _established(api))
             self._await("nodes", lambda: all(map(nodes.usable, api.get("/api/v1/nodes")["items"])))
@@ -78,12 +80,9 @@ class Startup:
         self._await("etcd", lambda: _listening(ports.etcd))
         self.children.start(components.api_server(programs, layout, credentials, ports))
 
-    def _start_kubelet(self, credentials: Credentials, ports: Ports) -> bool:
-        offered = sandboxes_work()
-        if offered:
-            self.children.start(components.kubelet(self.layout, credentials, ports))
-            self._await("kubelet", lambda: _listening(ports.kubelet))
-        return offered
+    def _start_podexec(self, credentials: Credentials, ports: Ports) -> None:
+        self.children.start(components.podexec(self.request.programs, self.layout, credentials, ports))
+        self._await("podexec", lambda: _listening(ports.kubelet))
 
     def _start_rest(self, credentials: Credentials) -> None:
         programs, layout = self.request.programs, self.layout

@@ -1,0 +1,97 @@
+"""Builds the programs that are not installed, once, into a cache that all labs of a user share."""
+
+import fcntl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab import modules, programs
+from lab.golang import check_go, run_go
+from lab.layout import cache_dir
+from lab.programs import Program, Programs
+from lab.versions import KubernetesVersion
+
+Say = Callable[[str], None]
+
+
+def ensure_programs(version: KubernetesVersion, say: Say) -> Programs:
+    """Return all programs, built first where they are missing; raise LabError.
+
+    `say` is told what is built and how long that may take, and which installed programs will not do.
+    """
+    installed = {one: programs.find_installed(one, version) for one in programs.ALL}
+    for found in installed.values():
+        for reason in found.refused:
+            say(reason)
+    cache = _Cache(version)
+    cache.fill([one for one, found in installed.items() if found.path is None], say)
+    return Programs(**{one.field: found.path or cache.path(one) for one, found in installed.items()})
+
+
+class _Cache:
+    """Built programs of one Kubernetes version. A program is there, complete and up to date, or it is not."""
+
+    def __init__(self, version: KubernetesVersion) -> None:
+        self._version = version
+        self._directory = cache_dir() / f"bin-{version}"
+
+    def path(self, program: Program) -> Path:
+        return self._directory / program.name
+
+    def fill(self, wanted: list[Program], say: Say) -> None:
+        """Build what is missing. Of two at once, one builds and the other waits for it."""
+        if not self._missing(wanted):
+            return
+        check_go()
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with _alone(self._directory / ".lock", say):
+            missing = self._missing(wanted)
+            for index, program in enumerate(missing):
+                rest = sum(one.seconds for one in missing[index:])
+                say(f"building {program.name}, {index + 1} of {len(missing)} ({_expect(rest)} left on 2 cores)")
+                self._build(program)
+
+    def _missing(self, wanted: list[Program]) -> list[Program]:
+        return [one for one in wanted if not self._up_to_date(one)]
+
+    def _up_to_date(self, program: Program) -> bool:
+        stamp = self._stamp(program)
+        fingerprint = modules.fingerprint(modules.module_directory(program, self._version))
+        return self.path(program).exists() and stamp.exists() and stamp.read_text() == fingerprint
+
+    def _build(self, program: Program) -> None:
+        module = modules.module_directory(program, self._version)
+        if not module.is_dir():
+            modules.make_module(module, self._version)
+        fingerprint = modules.fingerprint(module)
+        new = self._directory / f".{program.name}.new"
+        flags = ["-trimpath", "-buildvcs=false", "-mod=readonly", f"-ldflags={_linker_flags(program, self._version)}"]
+        run_go("build", *flags, "-o", str(new), program.package, directory=module)
+        self._stamp(program).unlink(missing_ok=True)
+        new.replace(self.path(program))
+        self._stamp(program).write_text(fingerprint)
+
+    def _stamp(self, program: Program) -> Path:
+        return self._directory / f".{program.name}.built-from"
+
+
+def _linker_flags(program: Program, version: KubernetesVersion) -> str:
+    # Go's own build scripts leave the version to the linker; without it the API server says v0.0.0-master.
+    told = {"gitVersion": version, "gitMajor": version.major, "gitMinor": version.minor}
+    flags = [f"-X k8s.io/component-base/version.{name}={value}" for name, value in told.items()]
+    return " ".join(("-s", "-w", *(flags if program.module == "kubernetes" else ())))
+
+
+@contextmanager
+def _alone(lock: Path, say: Say) -> Iterator[None]:
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another process that builds the programs")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _expect(seconds: int) -> str:
+    return f"about {round(seconds / 60)} min" if seconds > 90 else f"about {seconds} s"
