@@ -1,0 +1,237 @@
+"""Each guarantee of the work queue, in its own words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpijob_elastic.kube.backoff import Backoff
+from mpijob_elastic.kube.queue import QueueClosed, WorkQueue, work
+
+NO_WAIT = Backoff(first=0.001, longest=0.001)
+
+
+def make(retry: Backoff = NO_WAIT) -> WorkQueue[str]:
+    return WorkQueue(random=Random(1), retry=retry)
+
+
+async def takes_nothing(queue: WorkQueue[str]) -> bool:
+    try:
+        async with asyncio.timeout(0.02):
+            await queue.get()
+    except TimeoutError:
+        return True
+    return False
+
+
+async def test_a_key_put_several_times_before_it_is_taken_is_taken_once() -> None:
+    queue = make()
+    for _ in range(3):
+        queue.put("a")
+    assert queue.depth == 1
+    queue.done(await queue.get())
+    assert await takes_nothing(queue)
+
+
+async def test_a_key_is_never_with_two_workers_and_news_brings_it_back_once() -> None:
+    queue = make()
+    queue.put("a")
+    key = await queue.get()
+    queue.put("a")
+    queue.put("a")
+    assert await takes_nothing(queue)
+    queue.done(key)
+    assert await queue.get() == "a"
+    queue.done("a")
+    assert await takes_nothing(queue)
+
+
+async def test_of_several_delays_the_earliest_wins() -> None:
+    queue = make()
+    queue.put_after("a", 3600)
+    queue.put_after("a", 0.001)
+    queue.put_after("a", 3600)
+    queue.done(await queue.get())
+    assert await takes_nothing(queue)
+
+
+async def test_taking_a_key_clears_its_delay_but_not_one_asked_for_meanwhile() -> None:
+    queue = make()
+    queue.put_after("a", 0.01)
+    queue.put("a")
+    key = await queue.get()
+    await asyncio.sleep(0.02)
+    queue.done(key)
+    assert await takes_nothing(queue)
+    queue.put("a")
+    key = await queue.get()
+    queue.put_after("a", 0.001)
+    queue.done(key)
+    assert await queue.get() == "a"
+
+
+async def test_a_failed_key_comes_back_later_each_time_until_it_succeeds() -> None:
+    queue = make(Backoff(first=0.001, longest=3600))
+    delays = []
+    for _ in range(3):
+        queue.put("a")
+        delays.append(queue.retry(await queue.get()))
+    assert [0.0005 * 2**n <= delay <= 0.001 * 2**n for n, delay in enumerate(delays)] == [True] * 3
+    queue.done(await queue.get())
+    queue.put("a")
+    assert queue.retry(await queue.get()) <= 0.001
+
+
+async def test_news_of_a_failed_key_does_not_wait() -> None:
+    queue = make(Backoff(first=3600, longest=3600))
+    queue.put("a")
+    key = await queue.get()
+    queue.put("a")
+    queue.retry(key)
+    assert await queue.get() == "a"
+    queue.retry("a")
+    queue.put("a")
+    assert await queue.get() == "a"
+
+
+async def test_keys_are_taken_in_the_order_in_which_they_became_ready() -> None:
+    queue = make()
+    for key in ["c", "a", "b", "a"]:
+        queue.put(key)
+    assert [await queue.get() for _ in range(3)] == ["c", "a", "b"]
+
+
+async def test_the_oldest_age_is_that_of_the_first_that_waits() -> None:
+    queue = make()
+    assert queue.oldest_age() == 0
+    queue.put("a")
+    await asyncio.sleep(0.01)
+    assert queue.oldest_age() >= 0.01
+    before = asyncio.get_running_loop().time()
+    queue.put("b")
+    queue.done(await queue.get())
+    assert queue.depth == 1
+    assert queue.oldest_age() <= asyncio.get_running_loop().time() - before
+
+
+async def test_after_close_nothing_is_taken_and_nobody_waits() -> None:
+    queue = make()
+    queue.put("a")
+    waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
+    assert await waiting[0] == "a"
+    queue.put_after("b", 0.001)
+    queue.put("c")
+    queue.close()
+    queue.put("d")
+    queue.retry("a")
+    for task in waiting[1:]:
+        with pytest.raises(QueueClosed):
+            await task
+    with pytest.raises(QueueClosed):
+        await queue.get()
+    assert queue.depth == 0
+
+
+async def test_a_cancelled_wait_loses_no_key() -> None:
+    queue = make()
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.put("a")
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    assert await queue.get() == "a"
+
+
+async def test_a_key_whose_work_is_cancelled_is_not_lost() -> None:
+    queue = make()
+    started = asyncio.Event()
+
+    async def hang(_: str) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    worker = asyncio.create_task(work(queue, hang, on_failure=lambda *_: None))
+    queue.put("a")
+    await started.wait()
+    worker.cancel()
+    await asyncio.wait({worker})
+    assert queue.busy == 0
+    assert await queue.get() == "a"
+
+
+async def test_a_worker_tells_of_a_failure_and_goes_on_until_the_queue_is_closed() -> None:
+    queue = make()
+    seen: list[str] = []
+    told: list[tuple[str, str]] = []
+
+    async def handle(key: str) -> None:
+        seen.append(key)
+        if len(seen) == 1:
+            raise RuntimeError("first")
+        if len(seen) == 3:
+            queue.close()
+
+    queue.put("a")
+    queue.put("b")
+    await work(queue, handle, on_failure=lambda key, error, _: told.append((key, str(error))))
+    assert sorted(seen) == ["a", "a", "b"]
+    assert told == [("a", "first")]
+
+
+steps = st.lists(st.tuples(st.sampled_from(["put", "after", "pause"]), st.sampled_from("abc")), max_size=40)
+
+
+@given(steps=steps, workers=st.integers(1, 3), seed=st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_whatever_happens_the_last_news_of_every_key_is_worked_on_by_one_worker(
+    steps: list[tuple[str, str]], workers: int, seed: int
+) -> None:
+    asyncio.run(scenario(steps, workers, Random(seed)))
+
+
+async def scenario(steps: list[tuple[str, str]], workers: int, random: Random) -> None:
+    """Every put makes a version; in the end the last version of each key was seen by a worker that began after it."""
+    queue = make()
+    version: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    busy: set[str] = set()
+
+    async def handle(key: str) -> None:
+        assert key not in busy, "two workers at a time"
+        busy.add(key)
+        try:
+            begun = version[key]
+            for _ in range(random.randrange(3)):
+                await asyncio.sleep(0)
+            if random.random() < 0.3:
+                raise RuntimeError("again")
+            seen[key] = begun
+        finally:
+            busy.remove(key)
+
+    def no_mistake(_: str, error: Exception, __: float) -> None:
+        assert isinstance(error, RuntimeError), error
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(workers):
+            group.create_task(work(queue, handle, on_failure=no_mistake))
+        for verb, key in steps:
+            if verb == "pause":
+                await asyncio.sleep(0)
+                continue
+            version[key] += 1
+            queue.put(key) if verb == "put" else queue.put_after(key, random.random() / 500)
+        async with asyncio.timeout(30):
+            while seen != version or left_behind(queue):
+                await asyncio.sleep(0.001)
+        queue.close()
+
+
+def left_behind(queue: WorkQueue[str]) -> bool:
+    """Whether a finished key left anything in the queue."""
+    return any([queue._ready, queue._taken, queue._timers, queue._failures])
