@@ -28,7 +28,7 @@ class WriteRole:
     exec_rule: int
     before: tuple[str, ...]
     exec_names: tuple[str, ...]
-    note: Note | None = None
+    note: Note
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,7 +110,7 @@ class Caches:
             "roles": self.roles.age(),
         }
 
-    def keys(self) -> Iterable[JobKey]:
+    def job_keys(self) -> Iterable[JobKey]:
         """Every job there is."""
         return [JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.values()]
 

@@ -1,0 +1,88 @@
+"""Events on the MPIJob, for users; sent beside the work, so a slow or refused Event never holds up a write.
+
+core/v1 Events, as the operator writes them, so that `kubectl describe mpijob` shows both
+(https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from mpijob_elastic import names
+from mpijob_elastic.act.gate import Gate, NotLeader
+from mpijob_elastic.decide.actions import Note
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+# More than this waiting means that the API server refuses them; the newest are dropped and counted.
+MOST_WAITING = 1000
+# The API's limit for an Event's message.
+LONGEST_MESSAGE = 1024
+
+
+class Events:
+    """Takes notes at once, sends them one after the other in `run`."""
+
+    def __init__(self, gate: Gate, *, metrics: Metrics, instance: str, now: Callable[[], float]) -> None:
+        self._gate = gate
+        self._metrics = metrics
+        self._instance = instance
+        self._now = now
+        self._waiting: asyncio.Queue[tuple[str, dict[str, object]]] = asyncio.Queue(MOST_WAITING)
+
+    def emit(self, view: JobView, note: Note) -> None:
+        """Have `note` sent as an Event on the job."""
+        try:
+            self._waiting.put_nowait((view.namespace, self._event(view, note)))
+        except asyncio.QueueFull:
+            self._metrics.event("dropped")
+
+    async def run(self) -> None:
+        """Send for ever; cancel to stop."""
+        while True:
+            namespace, event = await self._waiting.get()
+            try:
+                await self._gate.write("POST", EVENTS, namespace=namespace, name=None, body=event)
+                self._metrics.event("sent")
+            except (errors.KubeError, NotLeader) as error:
+                self._metrics.event("failed")
+                log.warning("Event %s not sent: %s", event["reason"], error)
+            finally:
+                self._waiting.task_done()
+
+    async def flush(self) -> None:
+        """Wait until all that was emitted is sent or has failed."""
+        await self._waiting.join()
+
+    def _event(self, view: JobView, note: Note) -> dict[str, object]:
+        at = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        message = note.message if len(note.message) <= LONGEST_MESSAGE else note.message[: LONGEST_MESSAGE - 1] + "…"
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": f"{view.name[:200]}.{uuid4().hex[:16]}", "namespace": view.namespace},
+            "involvedObject": {
+                "apiVersion": MPI_JOBS.api_version,
+                "kind": MPI_JOBS.kind,
+                "namespace": view.namespace,
+                "name": view.name,
+                "uid": view.ref.uid,
+            },
+            "type": "Warning" if note.warning else "Normal",
+            "reason": note.reason,
+            "message": message,
+            "source": {"component": names.PROGRAM},
+            "reportingComponent": names.PROGRAM,
+            "reportingInstance": self._instance,
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
+        }

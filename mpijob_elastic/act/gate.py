@@ -1,0 +1,64 @@
+"""The door that every write goes through: only the leader passes, and only for as long as it surely leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import JSON, Client
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.telemetry.metrics import Metrics
+
+# One write answers within milliseconds; one that takes longer is better tried again from a fresh look.
+WRITE_TIMEOUT = 5.0
+# The name under which the API server remembers our fields
+# (https://kubernetes.io/docs/reference/using-api/server-side-apply/#managers).
+FIELD_MANAGER = "mpijob-elastic"
+
+
+class NotLeader(Exception):
+    """The lease is not held (any more): nothing was sent."""
+
+
+class Gate:
+    """Sends writes. `time_left` gives the seconds until another may lead, 0 where the lease is not held."""
+
+    def __init__(self, client: Client, *, time_left: Callable[[], float], metrics: Metrics) -> None:
+        self._client = client
+        self._time_left = time_left
+        self._metrics = metrics
+
+    async def write(
+        self,
+        method: str,
+        resource: Resource,
+        *,
+        namespace: str,
+        name: str | None,
+        body: object,
+        content_type: str = JSON,
+    ) -> bytes:
+        """The answer to one write. Raises NotLeader, or what `Client.request` raises."""
+        left = self._time_left()
+        if left <= 0:
+            raise NotLeader(f"{method} {resource.plural} {namespace}/{name} not sent: the lease is not held")
+        query: Mapping[str, str] = {} if method == "DELETE" else {"fieldManager": FIELD_MANAGER}
+        outcome = "ok"
+        try:
+            return await self._client.request(
+                method,
+                resource.path(namespace, name),
+                query=query,
+                body=body,
+                content_type=content_type,
+                timeout=min(WRITE_TIMEOUT, left),
+                patience=0,  # a wait here could outlast the lease; the queue tries again instead
+            )
+        except errors.ApiError as error:
+            outcome = error.reason or str(error.status)
+            raise
+        except errors.Unreachable:
+            outcome = "unreachable"
+            raise
+        finally:
+            self._metrics.wrote(method, resource.plural, outcome)

@@ -1,0 +1,186 @@
+"""Every write we make, one function each.
+
+Preconditions: a ConfigMap and a Role are written at the resourceVersion that was decided upon; a pod is deleted at its
+uid and resourceVersion as just read; an annotation is patched under its object's uid. What the API server answers goes
+into the caches at once, so the next decision sees it. A refusal is raised, and the job is looked at again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.probing import Prober
+from mpijob_elastic.decide import leaving
+from mpijob_elastic.decide.actions import (
+    Action,
+    DeleteLauncher,
+    DeleteWorkers,
+    ProbeWorkers,
+    RefreshLauncher,
+    Removal,
+    TellUser,
+    WriteConfig,
+    WriteRole,
+)
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client
+from mpijob_elastic.model import memory
+from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.observe import facts_config, facts_job, facts_pod, live
+from mpijob_elastic.observe.caches import Caches
+from mpijob_elastic.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+
+class Outdated(Exception):
+    """What was decided from the caches does not hold live; nothing was written."""
+
+
+class Writer:
+    """Carries out actions. `now` gives seconds since the epoch."""
+
+    def __init__(
+        self,
+        client: Client,
+        gate: Gate,
+        caches: Caches,
+        *,
+        events: Events,
+        prober: Prober,
+        metrics: Metrics,
+        now: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._gate = gate
+        self._caches = caches
+        self._events = events
+        self._prober = prober
+        self._metrics = metrics
+        self._now = now
+
+    async def perform(self, view: JobView, action: Action) -> None:
+        """Do one action. Raises errors.KubeError, NotLeader or Outdated; then nothing is known to have changed."""
+        match action:
+            case WriteRole():
+                await self._write_role(view, action)
+            case WriteConfig():
+                await self._write_config(view, action)
+            case RefreshLauncher():
+                await self._refresh_launcher(view, action)
+            case ProbeWorkers():
+                for worker in action.workers:
+                    self._prober.ask(view, worker)
+            case DeleteWorkers():
+                await self._delete_workers(view, action)
+            case DeleteLauncher():
+                await self._delete_pod(view.namespace, action.launcher.ref)
+                self._events.emit(view, action.note)
+            case TellUser():
+                await self._tell_user(view, action)
+
+    async def _write_role(self, view: JobView, action: WriteRole) -> None:
+        patch = [
+            # Setting the resourceVersion makes the API server refuse the patch where it is another by now.
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": action.ref.resource_version},
+            {"op": "test", "path": f"/rules/{action.exec_rule}/resources", "value": ["pods/exec"]},
+            {"op": "add", "path": f"/rules/{action.exec_rule}/resourceNames", "value": list(action.exec_names)},
+        ]
+        answer = await self._gate.write(
+            "PATCH",
+            resources.ROLES,
+            namespace=view.namespace,
+            name=action.ref.name,
+            body=patch,
+            content_type=JSON_PATCH,
+        )
+        self._caches.roles.observe_write(facts_config.read_role(answer))
+        self._events.emit(view, action.note)
+
+    async def _write_config(self, view: JobView, action: WriteConfig) -> None:
+        patch = {
+            "metadata": {
+                "uid": action.ref.uid,
+                "resourceVersion": action.ref.resource_version,
+                "annotations": {names.MEMORY: memory.render(action.memory)},
+            },
+            "data": {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile},
+        }
+        answer = await self._gate.write(
+            "PATCH",
+            resources.CONFIG_MAPS,
+            namespace=view.namespace,
+            name=action.ref.name,
+            body=patch,
+            content_type=MERGE_PATCH,
+        )
+        self._caches.configs.observe_write(facts_config.read_config(answer))
+        for note in action.notes:
+            self._events.emit(view, note)
+
+    async def _refresh_launcher(self, view: JobView, action: RefreshLauncher) -> None:
+        answer = await self._annotate(
+            resources.PODS, view.namespace, action.launcher.ref, names.REFRESHED, action.digest
+        )
+        self._caches.pods.observe_write(facts_pod.read(answer))
+
+    async def _tell_user(self, view: JobView, action: TellUser) -> None:
+        answer = await self._annotate(resources.MPI_JOBS, view.namespace, action.ref, names.STATUS, action.text or None)
+        self._caches.jobs.observe_write(facts_job.read(answer))
+        for note in action.notes:
+            self._events.emit(view, note)
+
+    async def _annotate(
+        self, resource: resources.Resource, namespace: str, ref: Ref, key: str, value: str | None
+    ) -> bytes:
+        # No resourceVersion: the annotation is ours alone, and a status update beside it is no conflict.
+        return await self._gate.write(
+            "PATCH",
+            resource,
+            namespace=namespace,
+            name=ref.name,
+            body={"metadata": {"uid": ref.uid, "annotations": {key: value}}},
+            content_type=MERGE_PATCH,
+        )
+
+    async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
+        fresh = await live.view(self._client, namespace=view.namespace, job=view.name, probes=self._prober.seen)
+        if fresh is None or fresh.ref.uid != view.ref.uid or fresh.deleting or fresh.foreign:
+            raise Outdated(f"{view.namespace}/{view.name} is gone, going, or another operator's by now")
+        wanted = {removal.worker.ref.uid for removal in action.removals}
+        sure = [one for one in leaving.removals(fresh, now=self._now()).removals if one.worker.ref.uid in wanted]
+        for removal in sure:
+            await self._delete_worker(view, removal)
+        if len(sure) < len(wanted):
+            raise Outdated(f"{len(wanted) - len(sure)} workers may not be deleted any more")
+
+    async def _delete_worker(self, view: JobView, removal: Removal) -> None:
+        await self._delete_pod(view.namespace, removal.worker.ref)
+        self._prober.forget(removal.worker.ref.uid)
+        self._metrics.deleted(removal.outcome)
+        self._events.emit(view, removal.note)
+
+    async def _delete_pod(self, namespace: str, ref: Ref) -> None:
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": ref.uid, "resourceVersion": ref.resource_version},
+        }
+        try:
+            answer = await self._gate.write("DELETE", resources.PODS, namespace=namespace, name=ref.name, body=options)
+        except errors.NotFound:
+            self._caches.pods.forget(namespace, ref.name, ref.uid)
+            return
+        # A pod that is given time to end is answered as it is, one that went at once as it was or as a Status.
+        if msgspec.json.decode(answer, type=_Kind).kind == resources.PODS.kind:
+            self._caches.pods.observe_write(facts_pod.read(answer))
+
+
+class _Kind(msgspec.Struct):
+    kind: str = ""

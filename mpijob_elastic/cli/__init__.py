@@ -1,0 +1,41 @@
+"""The command line. Each command is a module; the heavy ones are imported when they run, so that --help is quick."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from mpijob_elastic import __version__
+from mpijob_elastic.cli import controller, webhook
+
+app = typer.Typer(
+    name="mpijob-elastic",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=(
+        "Makes `kubectl edit mpijob` elastic beside an unmodified mpi-operator v0.2.3.\n\n"
+        "Also found by kubectl as a plugin: `kubectl mpijob-elastic get`."
+    ),
+)
+app.command(name="controller")(controller.controller)
+app.command(name="webhook")(webhook.webhook)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(f"mpijob-elastic {__version__}")
+
+
+def main() -> None:
+    """Run the command line; errors that a user can mend are one line on standard error, exit code 1."""
+    from mpijob_elastic.kube.errors import KubeError  # noqa: PLC0415 - --help need not load the client
+
+    try:
+        app()
+    except (KubeError, OSError) as error:
+        print(f"mpijob-elastic: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(1)

@@ -1,0 +1,47 @@
+"""`mpijob-elastic controller`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.options import Context, Format, Kubeconfig, Level
+
+
+def controller(
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Only this namespace's jobs.")] = None,
+    lease_namespace: Annotated[str, typer.Option(help="Namespace of the leader's Lease.")] = names.NAMESPACE,
+    health_port: Annotated[int, typer.Option(min=0, max=65535, help="/healthz, /readyz, /metrics; 0: any.")] = 8080,
+    health_host: Annotated[str, typer.Option(help="Address they listen on.")] = "0.0.0.0",  # noqa: S104
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Jobs looked at at once.")] = 16,
+    log_format: Format = "json",
+    log_level: Level = "info",
+) -> None:
+    """Run the companion controller until SIGTERM; several replicas elect a leader.
+
+    Example: `mpijob-elastic controller --kubeconfig ~/.kube/config --log-format console`
+    """
+    import asyncio  # noqa: PLC0415 - --help need not load the client
+    import socket  # noqa: PLC0415
+    from uuid import uuid4  # noqa: PLC0415
+
+    from mpijob_elastic.controller import process  # noqa: PLC0415
+    from mpijob_elastic.controller.settings import Settings  # noqa: PLC0415
+    from mpijob_elastic.telemetry import logs  # noqa: PLC0415
+
+    logs.configure(log_format=log_format, level=log_level)
+    settings = Settings(
+        identity=f"{socket.gethostname()}_{uuid4().hex[:12]}",
+        kubeconfig=kubeconfig,
+        context=context,
+        namespace=namespace,
+        lease_namespace=lease_namespace,
+        workers=workers,
+        health_host=health_host,
+        health_port=health_port,
+    )
+    asyncio.run(process.run(settings))

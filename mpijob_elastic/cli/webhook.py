@@ -1,0 +1,54 @@
+"""`mpijob-elastic webhook`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.options import Context, Format, Kubeconfig, Level
+
+
+def webhook(
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on; all by default.")] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="AdmissionReviews, over TLS; 0: any.")] = 9443,
+    health_port: Annotated[int, typer.Option(min=0, max=65535, help="/healthz, /readyz, /metrics; 0: any.")] = 8081,
+    namespace: Annotated[str, typer.Option(help="Namespace of the Service and the Secret.")] = names.NAMESPACE,
+    service: Annotated[str, typer.Option(help="The Service that the API server calls.")] = names.WEBHOOK,
+    extra_san: Annotated[list[str] | None, typer.Option(help="Another name or address in the certificate.")] = None,
+    certificate_directory: Annotated[
+        Path | None,
+        typer.Option(help="Serve tls.crt and tls.key found here (cert-manager) instead of making certificates."),
+    ] = None,
+    drain_seconds: Annotated[float, typer.Option(min=0, help="How long to go on serving after SIGTERM.")] = 15.0,
+    log_format: Format = "json",
+    log_level: Level = "info",
+) -> None:
+    """Run the admission webhook until SIGTERM; several replicas share their certificates through a Secret.
+
+    Example: `mpijob-elastic webhook --kubeconfig ~/.kube/config --extra-san 127.0.0.1 --log-format console`
+    """
+    import asyncio  # noqa: PLC0415 - --help need not load the server
+
+    from mpijob_elastic.telemetry import logs  # noqa: PLC0415
+    from webhook.server import serve  # noqa: PLC0415
+    from webhook.settings import Settings  # noqa: PLC0415
+
+    logs.configure(log_format=log_format, level=log_level)
+    settings = Settings(
+        host=host,
+        port=port,
+        health_port=health_port,
+        namespace=namespace,
+        service=service,
+        extra_sans=frozenset(extra_san or ()),
+        certificate_directory=certificate_directory,
+        kubeconfig=kubeconfig,
+        context=context,
+        drain_seconds=drain_seconds,
+    )
+    asyncio.run(serve(settings))

@@ -1,0 +1,1 @@
+"""The companion controller: the loop, and the process around it."""

@@ -1,0 +1,178 @@
+"""The controller process: caches always warm, work only while leading, an end that hands over at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import time
+from contextlib import suppress
+from random import Random
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from mpijob_elastic import __version__, names
+from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.gate import Gate, NotLeader
+from mpijob_elastic.act.probing import Prober
+from mpijob_elastic.act.writer import Outdated, Writer
+from mpijob_elastic.controller import health
+from mpijob_elastic.controller.reconcile import Reconciler
+from mpijob_elastic.controller.scaling import ScaleTimes
+from mpijob_elastic.controller.settings import Settings
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.lease import Lease
+from mpijob_elastic.kube.queue import WorkQueue, work
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.observe.caches import Caches, JobKey
+from mpijob_elastic.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+# Seconds that Events may still take when the leader stops.
+FLUSH_TIME = 2.0
+# A stalemate of clocks and caches mends itself within moments; only what lasts is worth a warning.
+_EXPECTED = (errors.Conflict, Outdated, NotLeader)
+
+
+async def run(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT.
+
+    Raises `kube.errors.Unreachable` where no cluster configuration is found, OSError where the port is taken.
+    """
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    user_agent = f"mpijob-elastic-controller/{__version__}"
+    async with await connect(user_agent=user_agent, kubeconfig=settings.kubeconfig, context=settings.context) as client:
+        await Controller(client, settings).run(stop)
+
+
+class Controller:
+    """Everything one process holds, wired."""
+
+    def __init__(self, client: Client, settings: Settings) -> None:
+        random = Random()  # noqa: S311 - jitter, no secret
+        self._settings = settings
+        self._random = random
+        self._metrics = Metrics(_registry())
+        self._queue: WorkQueue[JobKey] | None = None
+        self._caches = Caches(client, namespace=settings.namespace, enqueue=self._put, random=random)
+        self._lease = Lease(
+            client,
+            namespace=settings.lease_namespace,
+            name=names.LEASE,
+            identity=settings.identity,
+            random=random,
+            times=settings.lease_times,
+        )
+        gate = Gate(client, time_left=self._lease.time_left, metrics=self._metrics)
+        self._events = Events(gate, metrics=self._metrics, instance=settings.identity, now=time.time)
+        self._prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
+        writer = Writer(
+            client,
+            gate,
+            self._caches,
+            events=self._events,
+            prober=self._prober,
+            metrics=self._metrics,
+            now=time.time,
+        )
+        self._reconciler = Reconciler(
+            self._caches,
+            writer,
+            prober=self._prober,
+            scales=ScaleTimes(self._metrics, clock=time.monotonic),
+            put_after=self._put_after,
+            now=time.time,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Follow the cluster, lead when it is our turn, end when `stop` is set."""
+        async with (
+            health.serving(
+                host=self._settings.health_host,
+                port=self._settings.health_port,
+                caches=self._caches,
+                registry=self._metrics.registry,
+                before_scrape=self._gauges,
+            ) as port,
+            asyncio.TaskGroup() as group,
+        ):
+            log.info("%s serves health and metrics on port %d", self._settings.identity, port)
+            watching = group.create_task(self._caches.run())
+            leading = group.create_task(self._lead_when_synced())
+            await stop.wait()
+            log.info("stopping")
+            # The lease is released within this wait, while the caches still run.
+            leading.cancel()
+            await asyncio.wait({leading})
+            watching.cancel()
+
+    async def _lead_when_synced(self) -> None:
+        await self._caches.synced()
+        log.info("the caches are filled")
+        await self._lease.run(self._lead)
+
+    async def _lead(self) -> None:
+        self._queue = queue = WorkQueue[JobKey](random=self._random)
+        for key in self._caches.job_keys():
+            queue.put(key)
+        sending = asyncio.create_task(self._events.run())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._settings.workers):
+                    group.create_task(work(queue, self._handle, on_failure=self._failed))
+        finally:
+            self._queue = None
+            queue.close()
+            await self._prober.close()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._events.flush(), FLUSH_TIME)
+            sending.cancel()
+
+    async def _handle(self, key: JobKey) -> None:
+        started = time.monotonic()
+        try:
+            await self._reconciler.reconcile(key)
+        finally:
+            self._metrics.reconciled(time.monotonic() - started)
+
+    def _failed(self, key: JobKey, error: Exception, delay: float) -> None:
+        self._metrics.failed()
+        if isinstance(error, _EXPECTED):
+            log.debug("%s: %s; again in %.2f s", key, error, delay)
+        elif isinstance(error, errors.KubeError):
+            log.warning("%s: %s; again in %.2f s", key, error, delay)
+        else:
+            log.error("%s: again in %.2f s", key, delay, exc_info=error)
+
+    def _put(self, key: JobKey) -> None:
+        if self._queue is not None:
+            self._queue.put(key)
+
+    def _put_after(self, key: JobKey, delay: float) -> None:
+        if self._queue is not None:
+            self._queue.put_after(key, delay)
+
+    def _wake(self, view: JobView) -> None:
+        self._put(JobKey(view.namespace, view.name))
+
+    def _gauges(self) -> None:
+        queue = self._queue
+        self._metrics.gauges(
+            depth=queue.depth if queue else 0,
+            oldest=queue.oldest_age() if queue else 0.0,
+            cache_ages=self._caches.ages(),
+            leader=self._lease.held(),
+        )
+
+
+def _registry() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    GCCollector(registry=registry)
+    return registry

@@ -1,0 +1,72 @@
+"""One look at one job, in four steps.
+
+- see it whole, as the caches have it;
+- decide what is due;
+- do that, one write after the other;
+- look again, until nothing is due; then sleep until something changes or the plan says so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from mpijob_elastic.act.probing import Prober
+from mpijob_elastic.act.writer import Writer
+from mpijob_elastic.controller.scaling import ScaleTimes
+from mpijob_elastic.decide import decide
+from mpijob_elastic.decide.actions import Plan, ProbeWorkers
+from mpijob_elastic.observe.caches import Caches, JobKey
+
+log = logging.getLogger(__name__)
+
+# A scale takes four looks (Role, list, touch, deletions); a job that is never done is looked at again later.
+MOST_STEPS = 16
+# Seconds until then.
+UNDONE_PAUSE = 5.0
+
+
+class Reconciler:
+    """Looks at jobs. `put_after(key, seconds)` has one looked at again; `now` gives seconds since the epoch."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        writer: Writer,
+        *,
+        prober: Prober,
+        scales: ScaleTimes,
+        put_after: Callable[[JobKey, float], None],
+        now: Callable[[], float],
+    ) -> None:
+        self._caches = caches
+        self._writer = writer
+        self._prober = prober
+        self._scales = scales
+        self._put_after = put_after
+        self._now = now
+
+    async def reconcile(self, key: JobKey) -> None:
+        """Bring one job as far as it can be now. Raises what Writer.perform raises."""
+        for _ in range(MOST_STEPS):
+            view = self._caches.view(key, probes=self._prober.seen)
+            if view is None:
+                self._scales.forget(key)
+                return
+            plan = decide(view, now=self._now())
+            self._scales.watch(key, view, plan)
+            for action in plan.actions:
+                await self._writer.perform(view, action)
+            if not _writes(plan):
+                self._sleep(key, plan)
+                return
+        log.warning("%s is not done after %d steps; again in %.0f s", key, MOST_STEPS, UNDONE_PAUSE)
+        self._put_after(key, UNDONE_PAUSE)
+
+    def _sleep(self, key: JobKey, plan: Plan) -> None:
+        if plan.wake_at is not None:
+            self._put_after(key, max(0.0, plan.wake_at - self._now()))
+
+
+def _writes(plan: Plan) -> bool:
+    return any(not isinstance(action, ProbeWorkers) for action in plan.actions)

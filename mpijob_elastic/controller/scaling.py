@@ -1,0 +1,67 @@
+"""How long changes of size take, phase by phase: what the scale metrics are made of.
+
+Kept in memory only: a scale that a restart falls into is not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mpijob_elastic.decide import hosts
+from mpijob_elastic.decide.actions import Plan, WriteRole
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.observe.caches import JobKey
+from mpijob_elastic.telemetry.metrics import Metrics
+
+
+@dataclass(kw_only=True)
+class _Scale:
+    replicas: int
+    started: float
+    reached: set[str] = field(default_factory=set)
+
+
+class ScaleTimes:
+    """Watches each job's looks; `clock` gives monotonic seconds."""
+
+    def __init__(self, metrics: Metrics, *, clock: Callable[[], float]) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._sizes: dict[JobKey, int] = {}
+        self._scales: dict[JobKey, _Scale] = {}
+
+    def watch(self, key: JobKey, view: JobView, plan: Plan) -> None:
+        """Take note of one look and what it led to."""
+        if not view.elastic or view.finished:
+            self.forget(key)
+            return
+        if self._sizes.get(key) is None or self._sizes[key] != view.replicas:
+            if key in self._sizes:
+                self._scales[key] = _Scale(replicas=view.replicas, started=self._clock())
+            self._sizes[key] = view.replicas
+        self._metrics.published(key.namespace, key.name, len(view.hosts))
+        scale = self._scales.get(key)
+        if scale is not None:
+            self._advance(key, scale, view, plan)
+
+    def forget(self, key: JobKey) -> None:
+        """The job has ended or is gone."""
+        if self._sizes.pop(key, None) is not None:
+            self._metrics.forget_job(key.namespace, key.name)
+        self._scales.pop(key, None)
+
+    def _advance(self, key: JobKey, scale: _Scale, view: JobView, plan: Plan) -> None:
+        if not any(isinstance(action, WriteRole) for action in plan.actions):
+            self._reach(scale, "role")
+        complete = len(view.hosts) == view.replicas and set(view.hosts) == set(hosts.wanted(view))
+        if complete:
+            self._reach(scale, "published")
+        if complete and not view.surplus() and not plan.actions:
+            self._reach(scale, "settled")
+            del self._scales[key]
+
+    def _reach(self, scale: _Scale, phase: str) -> None:
+        if phase not in scale.reached:
+            scale.reached.add(phase)
+            self._metrics.scale_phase(phase, self._clock() - scale.started)
