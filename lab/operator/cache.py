@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ from mpijob_elastic.kube.errors import KubeError, Unreachable
 
 SILENCE = 90.0  # seconds without a line; the API server sends a bookmark every minute
 PAUSE = 0.5  # seconds before it lists again
+PATIENCE = 1.0  # seconds to wait for one change
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +28,10 @@ class Keyed(Protocol):
     @property
     def key(self) -> Key:
         """Its namespace and name."""
+
+    @property
+    def version(self) -> int:
+        """Its resourceVersion."""
 
 
 T = TypeVar("T", bound=Keyed)
@@ -52,31 +58,41 @@ class Cache(Generic[T]):
         self.resource = resource
         self.items: dict[Key, T] = {}
         self.synced = asyncio.Event()
+        self._version = 0
+        self._moved = asyncio.Event()
         self._decode = msgspec.json.Decoder(kind).decode
         self._notify = notify
+
+    async def catch_up(self, version: int) -> None:
+        """Wait until a change is in the copy, as long as the API server may reasonably take."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                while self._version < version:
+                    await self._moved.wait()
 
     async def run(self, client: Client, *, namespace: str) -> None:
         """Keep the copy, of one namespace or of all (""), until cancelled."""
         path = self.resource.path(namespace)
         while True:
             try:
-                await self._follow(client, path, await self._list(client, path))
+                await self._list(client, path)
+                await self._follow(client, path)
             except (KubeError, msgspec.DecodeError) as error:
                 log.warning("listing %s again: %s", self.resource.plural, error)
                 await asyncio.sleep(PAUSE)
 
-    async def _list(self, client: Client, path: str) -> str:
+    async def _list(self, client: Client, path: str) -> None:
         answer = msgspec.json.decode(await client.request("GET", path), type=_List)
         listed = {item.key: item for item in map(self._decode, answer.items or ())}
         for key in self.items.keys() - listed.keys():
             self._remove(key)
         for item in listed.values():
             self._put(item)
+        self._advance(int(answer.metadata.resource_version))
         self.synced.set()
-        return answer.metadata.resource_version
 
-    async def _follow(self, client: Client, path: str, version: str) -> None:
-        query = {"watch": "1", "allowWatchBookmarks": "1", "resourceVersion": version}
+    async def _follow(self, client: Client, path: str) -> None:
+        query = {"watch": "1", "allowWatchBookmarks": "1", "resourceVersion": str(self._version)}
         async with client.stream(path, query=query, silence=SILENCE) as lines:
             async for line in lines:
                 self._apply(msgspec.json.decode(line, type=_Line))
@@ -84,11 +100,21 @@ class Cache(Generic[T]):
     def _apply(self, line: _Line) -> None:
         match line.type:
             case "ADDED" | "MODIFIED":
-                self._put(self._decode(line.object))
+                item = self._decode(line.object)
+                self._put(item)
             case "DELETED":
-                self._remove(self._decode(line.object).key)
+                item = self._decode(line.object)
+                self._remove(item.key)
             case "ERROR":
                 raise Unreachable(f"the watch ended: {bytes(line.object).decode()}")
+            case _:  # a bookmark
+                return
+        self._advance(item.version)
+
+    def _advance(self, version: int) -> None:
+        self._version = version
+        self._moved.set()
+        self._moved = asyncio.Event()
 
     def _put(self, item: T) -> None:
         old = self.items.get(item.key)

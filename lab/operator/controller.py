@@ -68,14 +68,14 @@ class Controller:
         self._dependents = {
             resource: Cache(resource=resource, kind=Dependent, notify=self._dependent_changed) for resource in resources
         }
+        self._caches: dict[Resource, Cache[MPIJob] | Cache[Dependent]] = {MPI_JOBS: self._jobs, **self._dependents}
 
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            caches: list[Cache[MPIJob] | Cache[Dependent]] = [self._jobs, *self._dependents.values()]
-            for cache in caches:
+            for cache in self._caches.values():
                 tasks.create_task(cache.run(self._client, namespace=self._options.namespace))
-            for cache in caches:
+            for cache in self._caches.values():
                 await cache.synced.wait()
             tasks.create_task(self._recorder.run())
             for _ in range(self._options.threads):
@@ -121,25 +121,29 @@ class Controller:
         def look(resource: Resource, name: str) -> Dependent | None:
             return self._dependents[resource].items.get((job.namespace, name))
 
+        written: dict[Resource, int] = {}
         for step in sync.plan(job, look=look, options=self._options.pods, now=clock.timestamp()):
-            await self._do(job, step)
+            await self._do(job, step, written)
+        # The operator's caches run beside its syncs and are ahead of the next one; on one event loop, wait for them.
+        for resource, version in written.items():
+            await self._caches[resource].catch_up(version)
 
-    async def _do(self, job: MPIJob, step: Step) -> None:
+    async def _do(self, job: MPIJob, step: Step, written: dict[Resource, int]) -> None:
         match step:
-            case Create():
-                await self._create(job, step)
+            case Create(resource=resource):
+                written[resource] = await self._create(job, step)
             case Delete():
                 await self._delete(job, step)
             case Send(event=event):
                 self._recorder.send(job, event)
             case WriteStatus(status=new):
-                await self._writer.update_status(job, new)
+                written[MPI_JOBS] = await self._writer.update_status(job, new)
             case Fail(message=message):
                 raise SyncFailed(message)
 
-    async def _create(self, job: MPIJob, step: Create) -> None:
+    async def _create(self, job: MPIJob, step: Create) -> int:
         try:
-            await self._writer.create(step.resource, job.namespace, step.body)
+            return await self._writer.create(step.resource, job.namespace, step.body)
         except KubeError as error:
             if step.complaint:
                 message = error.message if isinstance(error, ApiError) else str(error)

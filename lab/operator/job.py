@@ -23,6 +23,11 @@ class MPIJob(msgspec.Struct, frozen=True, kw_only=True):
         return self.namespace, self.name
 
     @property
+    def version(self) -> int:
+        """Its resourceVersion."""
+        return int(self.metadata["resourceVersion"])
+
+    @property
     def name(self) -> str:
         """Its name."""
         return str(self.metadata["name"])

@@ -28,7 +28,7 @@ class DependentMetadata(msgspec.Struct, frozen=True, kw_only=True, rename="camel
 
     name: str
     namespace: str = ""
-    resource_version: str = ""
+    resource_version: str
     owner_references: tuple[Owner, ...] = ()
 
 
@@ -49,6 +49,11 @@ class Dependent(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> Key:
         """Its namespace and name."""
         return self.metadata.namespace, self.metadata.name
+
+    @property
+    def version(self) -> int:
+        """Its resourceVersion."""
+        return int(self.metadata.resource_version)
 
     @property
     def owner(self) -> Owner | None:

@@ -4,10 +4,12 @@ import asyncio
 from collections import defaultdict
 from typing import Any
 
+import msgspec
+
 from lab.operator.job import MPIJob
 from lab.operator.kinds import EVENTS, MPI_JOBS, Resource
 from lab.operator.limits import TokenBucket
-from lab.operator.wire import Status
+from lab.operator.wire import Dependent, Status
 from mpijob_elastic.kube.client import JSON, STRATEGIC_MERGE_PATCH, Client
 
 
@@ -18,9 +20,9 @@ class Writer:
         self._client = client
         self._buckets: defaultdict[str, TokenBucket] = defaultdict(lambda: TokenBucket(rate=qps, burst=burst))
 
-    async def create(self, resource: Resource, namespace: str, body: dict[str, Any]) -> None:
-        """Create an object; raise KubeError."""
-        await self._request("POST", resource, resource.path(namespace), body)
+    async def create(self, resource: Resource, namespace: str, body: dict[str, Any]) -> int:
+        """Create an object and return its resourceVersion; raise KubeError."""
+        return _version(await self._request("POST", resource, resource.path(namespace), body))
 
     async def delete(self, resource: Resource, namespace: str, name: str) -> None:
         """Delete an object with its own grace period; raise KubeError."""
@@ -31,8 +33,11 @@ class Writer:
         path = EVENTS.path(namespace, name)
         await self._request("PATCH", EVENTS, path, patch, content_type=STRATEGIC_MERGE_PATCH)
 
-    async def update_status(self, job: MPIJob, status: Status) -> None:
-        """Replace the job's status, if nobody has changed the job since it was read; raise KubeError."""
+    async def update_status(self, job: MPIJob, status: Status) -> int:
+        """Replace the job's status, if nobody has changed the job since it was read; return its new resourceVersion.
+
+        Raise KubeError.
+        """
         metadata = {key: value for key, value in job.metadata.items() if key != "managedFields"}
         body = {
             "apiVersion": MPI_JOBS.api_version,
@@ -41,12 +46,17 @@ class Writer:
             "spec": job.with_defaults().spec,
             "status": status,
         }
-        await self._request("PUT", MPI_JOBS, MPI_JOBS.path(job.namespace, job.name, "status"), body)
+        path = MPI_JOBS.path(job.namespace, job.name, "status")
+        return _version(await self._request("PUT", MPI_JOBS, path, body))
 
     async def _request(
         self, method: str, resource: Resource, path: str, body: object = None, *, content_type: str = JSON
-    ) -> None:
+    ) -> bytes:
         delay = self._buckets[resource.group].reserve(asyncio.get_running_loop().time())
         if delay:
             await asyncio.sleep(delay)
-        await self._client.request(method, path, body=body, content_type=content_type)
+        return await self._client.request(method, path, body=body, content_type=content_type)
+
+
+def _version(answer: bytes) -> int:
+    return msgspec.json.decode(answer, type=Dependent).version

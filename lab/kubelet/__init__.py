@@ -1,1 +1,0 @@
-"""The kubelet's half of `kubectl exec` for pretended pods."""

@@ -1,6 +1,0 @@
-"""A sandbox for each pod."""
-
-
-def sandboxes_work() -> bool:
-    """Tell."""
-    return False
