@@ -17,14 +17,17 @@ Say = Callable[[str], None]
 def ensure_programs(version: KubernetesVersion, say: Say) -> Programs:
     """Return all programs, built first where they are missing; raise LabError.
 
-    `say` is told what is built and how long that may take, and which installed programs will not do.
+    `say` is told what is built, how long that may take, and why an installed program is not used instead.
     """
     installed = {one: programs.find_installed(one, version) for one in programs.ALL}
-    for found in installed.values():
-        for reason in found.refused:
-            say(reason)
     cache = _Cache(version)
-    cache.fill([one for one, found in installed.items() if found.path is None], say)
+    missing = cache.missing([one for one, found in installed.items() if found.path is None])
+    for one in missing:
+        for reason in installed[one].refused:
+            say(reason)
+    if missing:
+        check_go()
+        cache.build(missing, say)
     return Programs(**{one.field: found.path or cache.path(one) for one, found in installed.items()})
 
 
@@ -38,20 +41,18 @@ class _Cache:
     def path(self, program: Program) -> Path:
         return self._directory / program.name
 
-    def fill(self, wanted: list[Program], say: Say) -> None:
+    def build(self, wanted: list[Program], say: Say) -> None:
         """Build what is missing. Of two at once, one builds and the other waits for it."""
-        if not self._missing(wanted):
-            return
-        check_go()
         self._directory.mkdir(parents=True, exist_ok=True)
         with _alone(self._directory / ".lock", say):
-            missing = self._missing(wanted)
+            missing = self.missing(wanted)
             for index, program in enumerate(missing):
                 rest = sum(one.seconds for one in missing[index:])
                 say(f"building {program.name}, {index + 1} of {len(missing)} ({_expect(rest)} left on 2 cores)")
                 self._build(program)
 
-    def _missing(self, wanted: list[Program]) -> list[Program]:
+    def missing(self, wanted: list[Program]) -> list[Program]:
+        """Return those that are not there, or were built from something else than they would be now."""
         return [one for one in wanted if not self._up_to_date(one)]
 
     def _up_to_date(self, program: Program) -> bool:

@@ -10,6 +10,7 @@ from typing import Self
 
 from lab.components import Component
 from lab.errors import LabError
+from lab.layout import Layout
 from lab.processes import Identity, adopt_orphans, spawn, wait_for_all
 
 LOST_PORT = "address already in use"
@@ -30,8 +31,8 @@ class ComponentEndedError(LabError):
 class Children:
     """Running components; a context manager that leaves none of them."""
 
-    def __init__(self, *, logs: Path, environment: Mapping[str, str]) -> None:
-        self._logs = logs
+    def __init__(self, layout: Layout, *, environment: Mapping[str, str]) -> None:
+        self._layout = layout
         self._environment = environment
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -44,7 +45,7 @@ class Children:
 
     def start(self, component: Component) -> None:
         """Start a component; its output goes to a new log."""
-        log = self._log(component.name)
+        log = self._layout.log(component.name)
         log.unlink(missing_ok=True)
         self._running[component.name] = spawn(component.command, log=log, environment=self._environment)
 
@@ -53,7 +54,7 @@ class Children:
         for name, process in self._running.items():
             code = process.poll()
             if code is not None:
-                raise ComponentEndedError(name, code, self._log(name))
+                raise ComponentEndedError(name, code, self._layout.log(name))
 
     def identities(self) -> dict[str, Identity]:
         """Return who they are, by name; raise ComponentEndedError if one is no more."""
@@ -76,6 +77,3 @@ class Children:
             process.kill()
         wait_for_all()  # podexec runs below `unshare`, and keeps its port until it has ended too
         self._running.clear()
-
-    def _log(self, name: str) -> Path:
-        return self._logs / f"{name}.log"

@@ -12,6 +12,7 @@ from lab.podexec import confinement
 from lab.programs import Programs
 
 MANIFESTS = Path(__file__).parent / "manifests"
+CRDS = (MANIFESTS / "mpijob-crd.yaml", MANIFESTS / "podgroup-crd.yaml")
 SERVICE_CIDR = "10.96.0.0/16"
 # A container of a real cluster reaches the API server under these names and the first address of SERVICE_CIDR.
 API_SERVER_HOSTS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")

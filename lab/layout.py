@@ -63,6 +63,10 @@ class Layout:
         """Directory with one log for each component, and the supervisor's."""
         return self.root / "logs"
 
+    def log(self, component: str) -> Path:
+        """Log of one component."""
+        return self.logs / f"{component}.log"
+
     @property
     def pki(self) -> Path:
         """Directory of keys and certificates."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from lab.errors import LabError
 from lab.versions import DEFAULT_KUBERNETES, KubernetesVersion
 
+DEFAULT_NODES = 3
 MAX_NODES = 1000
 
 
@@ -12,7 +13,7 @@ MAX_NODES = 1000
 class Options:
     """`nodes` pretended nodes and the Kubernetes version, as `v1.34.4`."""
 
-    nodes: int = 3
+    nodes: int = DEFAULT_NODES
     kubernetes_version: str = str(DEFAULT_KUBERNETES)
 
     def __post_init__(self) -> None:

@@ -105,10 +105,7 @@ class Found:
 def find_installed(program: Program, version: KubernetesVersion) -> Found:
     """Look for a program that the user has installed."""
     refused: list[str] = []
-    for directory in _directories() if program.version_command else ():
-        path = directory / program.name
-        if not os.access(path, os.X_OK) or path.is_dir():
-            continue
+    for path in _candidates(program) if program.version_command else ():
         reason = _unsuitable(program, path, version)
         if reason is None:
             return Found(path=path, refused=tuple(refused))
@@ -116,9 +113,12 @@ def find_installed(program: Program, version: KubernetesVersion) -> Found:
     return Found(path=None, refused=tuple(refused))
 
 
-def _directories() -> list[Path]:
+def _candidates(program: Program) -> list[Path]:
     path = os.environ.get("PATH", "").split(os.pathsep)
-    return [Path(one) for one in (os.environ.get("KUBEBUILDER_ASSETS", ""), *path) if one]
+    directories = [Path(one) for one in (os.environ.get("KUBEBUILDER_ASSETS", ""), *path) if one]
+    files = (directory / program.name for directory in directories)
+    # /bin and /usr/bin are the same directory on a Debian of today: ask each file once.
+    return list({path.resolve(): path for path in files if path.is_file() and os.access(path, os.X_OK)}.values())
 
 
 def _unsuitable(program: Program, path: Path, kubernetes: KubernetesVersion) -> str | None:

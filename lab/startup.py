@@ -12,7 +12,7 @@ import yaml
 from lab import components, nodes
 from lab.api import Api
 from lab.children import Children, ComponentEndedError
-from lab.components import MANIFESTS, Credentials, Ports
+from lab.components import CRDS, Credentials, Ports
 from lab.errors import LabError
 from lab.kubeconfig import read_server
 from lab.layout import Layout
@@ -23,7 +23,6 @@ from lab.state import Request
 DEADLINE = 120.0  # seconds; a busy machine is slow, a broken lab must still end
 POLL = 0.03  # seconds
 ATTEMPTS = 3  # a port is lost to another program once in a blue moon
-CRDS = ("mpijob-crd.yaml", "podgroup-crd.yaml")
 CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -91,8 +90,8 @@ class Startup:
         self.children.start(components.kwok(programs, layout))
 
     def _create_objects(self, api: Api, kubelet_port: int | None) -> None:
-        for name in CRDS:
-            api.create(CRD_PATH, yaml.safe_load((MANIFESTS / name).read_text()))
+        for path in CRDS:
+            api.create(CRD_PATH, yaml.safe_load(path.read_text()))
         options = self.request.options
         for index in range(options.nodes):
             one = nodes.node(index, kubernetes_version=options.kubernetes_version, kubelet_port=kubelet_port)

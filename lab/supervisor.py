@@ -49,9 +49,9 @@ class Supervisor:
     def run(self) -> None:
         """Bring the lab up and keep it until it is to end; leave the state and the logs of a failed one only."""
         _clear(self._layout)
-        _write_to(self._layout.logs / "supervisor.log", STDERR)
+        _write_to(self._layout.log("supervisor"), STDERR)
         try:
-            with Children(logs=self._layout.logs, environment=_environment(self._layout)) as children:
+            with Children(self._layout, environment=_environment(self._layout)) as children:
                 self._live(children)
         except LabError as error:
             shutil.rmtree(self._layout.etcd, ignore_errors=True)
@@ -65,7 +65,7 @@ class Supervisor:
             layout=self._layout, request=self._request, children=children, say=self._say, interrupted=_check_lifeline
         ).run()
         self._report(self._ready(started, children, seconds=time.monotonic() - begin))
-        _write_to(self._layout.logs / "supervisor.log", STDOUT)
+        _write_to(self._layout.log("supervisor"), STDOUT)
         _keep(children)
 
     def _say(self, message: str) -> None:

@@ -1,0 +1,166 @@
+"""The commands of `python -m lab`."""
+
+import signal
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from lab import control, kind, logs
+from lab.building import ensure_programs
+from lab.display import progress, report
+from lab.errors import LabError
+from lab.layout import Layout
+from lab.lifeline import Lifeline
+from lab.options import DEFAULT_NODES, Options
+from lab.versions import DEFAULT_KUBERNETES, KubernetesVersion
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a help text; click joins lines unless a backspace stands before them."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="A real Kubernetes control plane with pretended nodes, on loopback ports of this machine.",
+    epilog=examples(
+        "python -m lab up",
+        "export KUBECONFIG=$(python -m lab kubeconfig)",
+        "kubectl get nodes",
+        "python -m lab down",
+    ),
+)
+
+Name = Annotated[str, typer.Option(help="Which lab: several may be up side by side.")]
+Nodes = Annotated[int, typer.Option(help="How many nodes to pretend.")]
+Version = Annotated[str, typer.Option(help="Kubernetes release; others than the default are built at first use.")]
+Foreground = Annotated[bool, typer.Option("--foreground", help="Stay, and end the lab with Ctrl-C.")]
+Kind = Annotated[bool, typer.Option("--kind", help="Let kind make the lab, in Docker (not covered by our tests).")]
+Component = Annotated[str | None, typer.Argument(help="As kube-apiserver; all if left out.")]
+Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines to print.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print what is added too, until Ctrl-C.")]
+
+
+@app.command(
+    epilog=examples("python -m lab up", "python -m lab up --name second --nodes 10", "python -m lab up --foreground")
+)
+def up(
+    *,
+    name: Name = "default",
+    nodes: Nodes = DEFAULT_NODES,
+    kubernetes_version: Version = str(DEFAULT_KUBERNETES),
+    foreground: Foreground = False,
+    use_kind: Kind = False,
+) -> None:
+    """Start a lab and return when it is ready.
+
+    Programs that are neither installed nor built yet are built first, once: about 10 minutes on 2 cores.
+    """
+    layout = Layout.of(name)
+    if use_kind:
+        with progress() as say:
+            kind.up(layout, None if kubernetes_version == str(DEFAULT_KUBERNETES) else kubernetes_version, say)
+        _print_next(name)
+        return
+    with progress() as say:
+        request = control.request(name, Options(nodes=nodes, kubernetes_version=kubernetes_version), say)
+    with Lifeline(request) as lifeline:
+        with progress() as say:
+            state = lifeline.ready(say)
+        print(f"lab {name} is ready after {state.ready_after:.1f} s: {state.server}")
+        _print_next(name)
+        if foreground:
+            control.stay(name, lifeline)
+        else:
+            lifeline.detach()
+
+
+@app.command(epilog=examples("python -m lab status"))
+def status(*, name: Name = "default") -> None:
+    """Show a lab and its parts; the exit code is 0 only if it is ready."""
+    layout = Layout.of(name)
+    if kind.is_kind(layout):
+        ready = kind.ready(layout)
+        print(f"lab {name}: {'ready' if ready else 'not ready'}, made by kind")
+    else:
+        found = control.status(name)
+        ready = found.summary == "ready"
+        print("\n".join(report(layout, found)))
+    raise typer.Exit(0 if ready else 1)
+
+
+@app.command(epilog=examples("python -m lab down"))
+def down(*, name: Name = "default") -> None:
+    """End a lab and remove its files; no error if there is none."""
+    layout = Layout.of(name)
+    if kind.is_kind(layout):
+        kind.down(layout)
+    elif not control.down(name):
+        print(f"lab {name} is not up")
+        return
+    print(f"lab {name} is down")
+
+
+@app.command(
+    "logs",
+    epilog=examples("python -m lab logs", "python -m lab logs kube-apiserver -n 100", "python -m lab logs kwok -f"),
+)
+def print_logs(
+    component: Component = None, *, name: Name = "default", lines: Lines = 20, follow: Follow = False
+) -> None:
+    """Print the end of the logs."""
+    layout = Layout.of(name)
+    if kind.is_kind(layout):
+        print(f"written to {kind.export_logs(layout)}")
+        return
+    files = logs.log_files(layout, component)
+    for path in files:
+        print(f"==> {path} <==", *logs.tail(path, lines), sep="\n")
+    if follow and component is None:
+        raise LabError("--follow needs the name of one component, as in `python -m lab logs kwok -f`.")
+    if follow:
+        for text in logs.follow(files[0]):
+            print(text, end="", flush=True)
+
+
+@app.command(epilog=examples("export KUBECONFIG=$(python -m lab kubeconfig)"))
+def kubeconfig(*, name: Name = "default") -> None:
+    """Print the path of the administrator's kubeconfig."""
+    path = Layout.of(name).kubeconfig
+    if not path.exists():
+        raise LabError(f"lab {name!r} is not up; start it with `python -m lab up --name {name}`.")
+    print(path)
+
+
+@app.command(epilog=examples("python -m lab binaries", "python -m lab binaries --kubernetes-version v1.33.5"))
+def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES)) -> None:
+    """Find or build the programs of a lab, start nothing, and print where they are."""
+    with progress() as say:
+        programs = ensure_programs(KubernetesVersion.parse(kubernetes_version), say)
+    for field in programs.__struct_fields__:
+        print(f"{field.replace('_', '-'):<24}{getattr(programs, field)}")
+
+
+def _print_next(name: str) -> None:
+    chosen = "" if name == "default" else f" --name {name}"
+    print(f"  export KUBECONFIG=$(python -m lab kubeconfig{chosen})")
+    print(f"  python -m lab down{chosen}")
+
+
+def main() -> None:
+    """Run a command; what a user can mend ends with one message and exit code 1."""
+    # As Ctrl-C: so that a lab in the foreground, or one that is starting, is ended before we are.
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        app()
+    except LabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _terminate(number: int, _frame: object) -> NoReturn:
+    raise SystemExit(128 + number)

@@ -1,0 +1,86 @@
+"""What the commands do with a lab that runs on its own: start it, see how it is, end it."""
+
+import shutil
+import signal
+from dataclasses import dataclass
+
+from lab import kind
+from lab.building import Say, ensure_programs
+from lab.errors import LabError
+from lab.layout import Layout
+from lab.lifeline import END, Lifeline
+from lab.lock import held, is_held
+from lab.options import Options
+from lab.state import Request, State, read_state
+from lab.versions import KubernetesVersion
+
+
+def request(name: str, options: Options, say: Say) -> Request:
+    """Return what a supervisor must be told, once all programs are there; raise LabError."""
+    if kind.is_kind(Layout.of(name)):
+        raise LabError(f"lab {name!r} is up already, made by kind; `python -m lab down --name {name}` ends it.")
+    programs = ensure_programs(KubernetesVersion.parse(options.kubernetes_version), say)
+    return Request(name=name, options=options, programs=programs)
+
+
+def stay(name: str, lifeline: Lifeline) -> None:
+    """Wait until a lab is ended from elsewhere; raise LabError if it failed."""
+    lifeline.wait()
+    state = read_state(Layout.of(name))
+    if state is not None and state.phase == "failed":
+        raise LabError(state.message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """How a lab is: `up`, with the last State its supervisor wrote; both fall apart if it was killed."""
+
+    up: bool
+    state: State | None
+
+    @property
+    def summary(self) -> str:
+        """One word or two."""
+        if self.state is None:
+            return "starting" if self.up else "down"
+        if self.up or self.state.phase == "failed":
+            return self.state.phase
+        return "killed"
+
+
+def status(name: str) -> Status:
+    """Look at a lab."""
+    layout = Layout.of(name)
+    return Status(up=is_held(layout), state=read_state(layout))
+
+
+def down(name: str) -> bool:
+    """End a lab, or clear up after one that was killed; tell whether there was any. Raise LabError if it cannot be."""
+    layout = Layout.of(name)
+    there = layout.root.exists()
+    state = read_state(layout)
+    if is_held(layout):
+        _end(name, state)
+    with held(layout) as mine:
+        if not mine:
+            raise LabError(f"lab {name!r} is being started by somebody else just now; try again.")
+        _clear(layout)
+    return there
+
+
+def _end(name: str, state: State | None) -> None:
+    if state is None:
+        raise LabError(f"lab {name!r} is only just starting; try again in a second.")
+    if state.supervisor.signal(signal.SIGTERM, wait=END) or state.supervisor.signal(signal.SIGKILL, wait=END):
+        return
+    raise LabError(
+        f"the supervisor of lab {name!r}, process {state.supervisor.pid}, does not end, not even when killed."
+    )
+
+
+def _clear(layout: Layout) -> None:
+    """Remove the files of a lab that is down; its components ended with its supervisor, but make sure."""
+    state = read_state(layout)
+    for identity in state.components.values() if state else ():
+        identity.signal(signal.SIGKILL, wait=END)
+    shutil.rmtree(layout.root)

@@ -1,0 +1,51 @@
+"""What a user sees: what is waited for (one moving line on a terminal, a line each elsewhere), and how a lab is."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from lab.building import Say
+from lab.control import Status
+from lab.layout import Layout
+
+
+@contextmanager
+def progress() -> Iterator[Say]:
+    """Yield a function that shows a short phrase, on standard error, with the time since the beginning."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        begin = time.monotonic()
+        yield lambda message: console.print(
+            f"[{time.monotonic() - begin:5.1f} s] {message}", markup=False, soft_wrap=True
+        )
+        return
+    columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda message: bar.update(task, description=message)
+
+
+def report(layout: Layout, status: Status) -> list[str]:
+    """Return lines that say how a lab is."""
+    lines = [f"lab {layout.name}: {status.summary}"]
+    state = status.state
+    if state is None:
+        return lines
+    if state.message:
+        lines.append(state.message)
+    facts = {
+        "API server": state.server,
+        "Kubernetes": state.options.kubernetes_version,
+        "nodes": state.options.nodes,
+        "kubectl exec": "works" if state.exec_offered else "not offered: PID namespaces cannot be had here",
+        "kubeconfig": layout.kubeconfig,
+        "audit log": layout.audit_log,
+        "supervisor": f"pid {state.supervisor.pid}",
+        **{name: f"pid {identity.pid}, {layout.log(name)}" for name, identity in state.components.items()},
+    }
+    if status.summary == "ready":
+        lines += [f"  {name:<24}{fact}" for name, fact in facts.items()]
+    return lines
