@@ -1,14 +1,14 @@
 """Every write we make, one function each.
 
 Preconditions: a ConfigMap and a Role are written at the resourceVersion that was decided upon; a pod is deleted at its
-uid and resourceVersion as just read; an annotation is patched under its object's uid. What the API server answers goes
-into the caches at once, so the next decision sees it. A refusal is raised, and the job is looked at again.
+uid and resourceVersion as just read; an annotation is patched under its object's uid. What the API server answers is
+handed to `Seen` at once, so the next decision sees it. A refusal is raised, and the job is looked at again.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import msgspec
 
@@ -16,7 +16,6 @@ from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.probing import Prober
-from mpijob_elastic.decide import leaving
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -29,41 +28,41 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
 )
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client
+from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH
 from mpijob_elastic.model import memory
 from mpijob_elastic.model.job import JobView, Ref
-from mpijob_elastic.observe import facts_config, facts_job, facts_pod, live
-from mpijob_elastic.observe.caches import Caches
 from mpijob_elastic.telemetry.metrics import Metrics
 
-log = logging.getLogger(__name__)
+# Decides the deletions of a job once more, from objects read live; gives those that still hold, at their live versions.
+Recheck = Callable[[JobView, DeleteWorkers], Awaitable[list[Removal]]]
 
 
 class Outdated(Exception):
-    """What was decided from the caches does not hold live; nothing was written."""
+    """What was decided from the caches does not hold live (any more)."""
+
+
+class Seen(Protocol):
+    """Takes in what the API server answered to a write: an object's JSON, or that a pod is gone."""
+
+    def see(self, resource: resources.Resource, raw: bytes) -> None:
+        """An object as it is after our write."""
+
+    def see_pod_gone(self, namespace: str, ref: Ref) -> None:
+        """A pod that does not exist any more."""
 
 
 class Writer:
-    """Carries out actions. `now` gives seconds since the epoch."""
+    """Carries out actions."""
 
     def __init__(
-        self,
-        client: Client,
-        gate: Gate,
-        caches: Caches,
-        *,
-        events: Events,
-        prober: Prober,
-        metrics: Metrics,
-        now: Callable[[], float],
+        self, gate: Gate, seen: Seen, *, recheck: Recheck, events: Events, prober: Prober, metrics: Metrics
     ) -> None:
-        self._client = client
         self._gate = gate
-        self._caches = caches
+        self._seen = seen
+        self._recheck = recheck
         self._events = events
         self._prober = prober
         self._metrics = metrics
-        self._now = now
 
     async def perform(self, view: JobView, action: Action) -> None:
         """Do one action. Raises errors.KubeError, NotLeader or Outdated; then nothing is known to have changed."""
@@ -100,7 +99,7 @@ class Writer:
             body=patch,
             content_type=JSON_PATCH,
         )
-        self._caches.roles.observe_write(facts_config.read_role(answer))
+        self._seen.see(resources.ROLES, answer)
         self._events.emit(view, action.note)
 
     async def _write_config(self, view: JobView, action: WriteConfig) -> None:
@@ -120,27 +119,23 @@ class Writer:
             body=patch,
             content_type=MERGE_PATCH,
         )
-        self._caches.configs.observe_write(facts_config.read_config(answer))
+        self._seen.see(resources.CONFIG_MAPS, answer)
         for note in action.notes:
             self._events.emit(view, note)
 
     async def _refresh_launcher(self, view: JobView, action: RefreshLauncher) -> None:
-        answer = await self._annotate(
-            resources.PODS, view.namespace, action.launcher.ref, names.REFRESHED, action.digest
-        )
-        self._caches.pods.observe_write(facts_pod.read(answer))
+        await self._annotate(resources.PODS, view.namespace, action.launcher.ref, names.REFRESHED, action.digest)
 
     async def _tell_user(self, view: JobView, action: TellUser) -> None:
-        answer = await self._annotate(resources.MPI_JOBS, view.namespace, action.ref, names.STATUS, action.text or None)
-        self._caches.jobs.observe_write(facts_job.read(answer))
+        await self._annotate(resources.MPI_JOBS, view.namespace, action.ref, names.STATUS, action.text or None)
         for note in action.notes:
             self._events.emit(view, note)
 
     async def _annotate(
         self, resource: resources.Resource, namespace: str, ref: Ref, key: str, value: str | None
-    ) -> bytes:
+    ) -> None:
         # No resourceVersion: the annotation is ours alone, and a status update beside it is no conflict.
-        return await self._gate.write(
+        answer = await self._gate.write(
             "PATCH",
             resource,
             namespace=namespace,
@@ -148,17 +143,14 @@ class Writer:
             body={"metadata": {"uid": ref.uid, "annotations": {key: value}}},
             content_type=MERGE_PATCH,
         )
+        self._seen.see(resource, answer)
 
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
-        fresh = await live.view(self._client, namespace=view.namespace, job=view.name, probes=self._prober.seen)
-        if fresh is None or fresh.ref.uid != view.ref.uid or fresh.deleting or fresh.foreign:
-            raise Outdated(f"{view.namespace}/{view.name} is gone, going, or another operator's by now")
-        wanted = {removal.worker.ref.uid for removal in action.removals}
-        sure = [one for one in leaving.removals(fresh, now=self._now()).removals if one.worker.ref.uid in wanted]
+        sure = await self._recheck(view, action)
         for removal in sure:
             await self._delete_worker(view, removal)
-        if len(sure) < len(wanted):
-            raise Outdated(f"{len(wanted) - len(sure)} workers may not be deleted any more")
+        if len(sure) < len(action.removals):
+            raise Outdated(f"{len(action.removals) - len(sure)} workers may not be deleted any more")
 
     async def _delete_worker(self, view: JobView, removal: Removal) -> None:
         await self._delete_pod(view.namespace, removal.worker.ref)
@@ -175,11 +167,11 @@ class Writer:
         try:
             answer = await self._gate.write("DELETE", resources.PODS, namespace=namespace, name=ref.name, body=options)
         except errors.NotFound:
-            self._caches.pods.forget(namespace, ref.name, ref.uid)
+            self._seen.see_pod_gone(namespace, ref)
             return
         # A pod that is given time to end is answered as it is, one that went at once as it was or as a Status.
         if msgspec.json.decode(answer, type=_Kind).kind == resources.PODS.kind:
-            self._caches.pods.observe_write(facts_pod.read(answer))
+            self._seen.see(resources.PODS, answer)
 
 
 class _Kind(msgspec.Struct):

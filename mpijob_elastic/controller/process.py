@@ -17,6 +17,7 @@ from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.probing import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller import health
+from mpijob_elastic.controller.recheck import rechecking
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.scaling import ScaleTimes
 from mpijob_elastic.controller.settings import Settings
@@ -72,13 +73,12 @@ class Controller:
         self._events = Events(gate, metrics=self._metrics, instance=settings.identity, now=time.time)
         self._prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
         writer = Writer(
-            client,
             gate,
             self._caches,
+            recheck=rechecking(client, probes=self._prober.seen, now=time.time),
             events=self._events,
             prober=self._prober,
             metrics=self._metrics,
-            now=time.time,
         )
         self._reconciler = Reconciler(
             self._caches,

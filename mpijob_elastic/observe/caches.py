@@ -18,7 +18,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 from mpijob_elastic.observe.facts_job import JobFacts
@@ -126,6 +126,22 @@ class Caches:
             role=self.roles.get(key.namespace, names.launcher(key.name)),
             probes=probes,
         )
+
+    def see(self, resource: resources.Resource, raw: bytes) -> None:
+        """Take in an object as the API server answered it to our own write."""
+        match resource:
+            case resources.PODS:
+                self.pods.observe_write(facts_pod.read(raw))
+            case resources.MPI_JOBS:
+                self.jobs.observe_write(facts_job.read(raw))
+            case resources.CONFIG_MAPS:
+                self.configs.observe_write(facts_config.read_config(raw))
+            case resources.ROLES:
+                self.roles.observe_write(facts_config.read_role(raw))
+
+    def see_pod_gone(self, namespace: str, ref: Ref) -> None:
+        """Take in that a pod does not exist any more."""
+        self.pods.forget(namespace, ref.name, ref.uid)
 
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
         fact = new or old
