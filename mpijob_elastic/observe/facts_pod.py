@@ -142,13 +142,15 @@ def _ready_at(status: _Status, created_at: float) -> float | None:
 
 
 def _last_state(spec: _Spec, status: _Status) -> str:
-    """Exit code, reason and node in words; "" for a pod that simply runs."""
+    """How the pod is or ended, and where, in words; "" for a pod that never came to a node."""
+    if not spec.node_name:
+        return ""
     ended = [_terminated(container) for container in status.container_statuses or ()]
-    words = [
+    exits = [
         f"{name} exited with {end.exit_code}{f' ({end.reason})' if end.reason else ''}" for name, end in ended if end
     ]
-    words += [status.reason] if status.reason else []
-    return "; ".join(words) + (f", on node {spec.node_name}" if spec.node_name else "") if words else ""
+    reason = [status.reason] if status.reason else []
+    return "; ".join([status.phase, *reason, *exits]) + f" on node {spec.node_name}"
 
 
 def _terminated(container: _ContainerStatus) -> tuple[str, _Terminated | None]:
