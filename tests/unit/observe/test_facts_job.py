@@ -1,0 +1,45 @@
+"""What is kept of a MPIJob: when it is over, above all."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from mpijob_elastic.observe import facts_job
+
+CONDITION = ("type", "status", "reason")
+
+
+def job(*, conditions: Sequence[tuple[str, str, str]] = (), completed: bool = False, **rest: Any) -> facts_job.JobFacts:
+    status: dict[str, Any] = {"conditions": [dict(zip(CONDITION, one, strict=True)) for one in conditions]}
+    if completed:
+        status["completionTime"] = "2026-01-01T00:00:00Z"
+    return facts_job.read(msgspec.json.encode({"metadata": {"name": "j", "namespace": "n"}, "status": status, **rest}))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "completed", "finished"),
+    [
+        ([], False, False),
+        ([("Running", "True", "MPIJobRunning")], False, False),
+        ([("Succeeded", "True", "MPIJobSucceeded")], True, True),
+        ([("Succeeded", "False", "")], False, False),
+        ([("Failed", "True", "MPIJobFailed")], True, True),
+        ([("Failed", "True", "MPIJobFailed")], False, False),
+        ([("Failed", "True", "MPIJobEvicted")], True, False),
+    ],
+)
+def test_when_a_job_is_over(conditions: list[tuple[str, str, str]], completed: bool, finished: bool) -> None:
+    assert job(conditions=conditions, completed=completed).finished is finished
+
+
+def test_what_is_missing_has_the_operators_default() -> None:
+    bare = job()
+    assert (bare.replicas, bare.slots, bare.clean_pod_policy, bare.elastic) == (0, 1, "None", False)
+    assert job(spec={"mpiReplicaSpecs": {"Worker": {}}}).replicas == 1
+
+
+def test_what_cannot_be_read_is_refused_as_a_whole() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        job(spec={"mpiReplicaSpecs": {"Worker": {"replicas": "three"}}})

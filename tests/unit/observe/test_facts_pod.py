@@ -1,0 +1,89 @@
+"""What is kept of a pod."""
+
+import json
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.model.job import LauncherPhase
+from mpijob_elastic.observe import facts_pod
+
+LAUNCHER = {"group-name": "kubeflow.org", "mpi-job-name": "j", "mpi-job-role": "launcher"}
+WAITING = {"state": {"waiting": {"reason": "PodInitializing"}}}
+DELIVERING = {"name": "kubectl-delivery", "state": {"running": {"startedAt": "1970-01-01T00:01:40Z"}}}
+ENDED = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+
+
+def pod(*, status: dict[str, Any], spec: dict[str, Any] | None = None, **metadata: Any) -> facts_pod.PodFacts:
+    meta = {"name": "j-launcher", "namespace": "n", "uid": "u", "labels": LAUNCHER, **metadata}
+    return facts_pod.read(json.dumps({"metadata": meta, "spec": spec or {}, "status": status}).encode())
+
+
+@pytest.mark.parametrize(
+    ("status", "phase"),
+    [
+        ({}, LauncherPhase.WAITING),
+        ({"phase": "Pending"}, LauncherPhase.WAITING),
+        ({"phase": "Pending", "containerStatuses": [WAITING]}, LauncherPhase.WAITING),
+        ({"phase": "Pending", "initContainerStatuses": [DELIVERING]}, LauncherPhase.DELIVERING),
+        (
+            {"phase": "Pending", "initContainerStatuses": [{"name": "other", "state": {"running": {}}}]},
+            LauncherPhase.WAITING,
+        ),
+        ({"phase": "Pending", "containerStatuses": [{"state": {"running": {}}}]}, LauncherPhase.STARTED),
+        (
+            {"phase": "Pending", "containerStatuses": [{**WAITING, "lastState": {"terminated": {}}}]},
+            LauncherPhase.STARTED,
+        ),
+        ({"phase": "Running"}, LauncherPhase.STARTED),
+        ({"phase": "Succeeded"}, LauncherPhase.FINISHED),
+        ({"phase": "Failed"}, LauncherPhase.FINISHED),
+    ],
+)
+def test_how_far_a_launcher_is(status: dict[str, Any], phase: LauncherPhase) -> None:
+    assert pod(status=status).launcher_phase is phase
+
+
+def test_when_kubectl_delivery_started() -> None:
+    assert pod(status={"initContainerStatuses": [DELIVERING]}).delivering_since == 100.0
+
+
+@pytest.mark.parametrize(
+    ("volumes", "mounts"),
+    [
+        ([], False),
+        ([{"name": "mpi-job-config", "configMap": {"items": [{"key": "hostfile", "path": "hostfile"}]}}], False),
+        ([{"name": "mpi-job-config", "configMap": {"items": [{"key": "discover_hosts.sh", "path": "x"}]}}], False),
+        (
+            [{"name": "other", "configMap": {"items": [{"key": "discover_hosts.sh", "path": "discover_hosts.sh"}]}}],
+            False,
+        ),
+        (
+            [
+                {
+                    "name": "mpi-job-config",
+                    "configMap": {"items": [{"key": "discover_hosts.sh", "path": "discover_hosts.sh"}]},
+                }
+            ],
+            True,
+        ),
+        ([{"name": "mpi-job-config", "configMap": {}}], True),
+    ],
+)
+def test_whether_the_launcher_sees_the_host_list(volumes: list[Any], mounts: bool) -> None:
+    assert pod(status={}, spec={"volumes": volumes}).mounts_discovery is mounts
+
+
+def test_the_last_state_says_how_and_where_a_pod_ended() -> None:
+    failed = pod(
+        status={"phase": "Failed", "reason": "Evicted", "containerStatuses": [ENDED]}, spec={"nodeName": "gpu-1"}
+    )
+    assert failed.last_state == "Failed; Evicted; main exited with 137 (OOMKilled) on node gpu-1"
+    assert pod(status={"phase": "Pending"}).last_state == ""
+
+
+def test_ready_since_only_while_ready() -> None:
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:00:09Z"}
+    assert pod(status={"conditions": [ready]}).ready_at == 9.0
+    assert pod(status={"conditions": [{**ready, "status": "False"}]}).ready_at is None
+    assert pod(status={}).ready_at is None

@@ -1,0 +1,136 @@
+"""The view of a job, from the objects that the real operator left."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
+from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import render as render_memory
+from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
+
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "v0.2.3"
+UID = "job-uid"
+World = dict[str, Any]
+
+
+def created(scenario: str) -> World:
+    """What stood in the cluster after the recording's first step, with the uids it had."""
+    changed = yaml.safe_load((RECORDINGS / f"{scenario}.yaml").read_text())["steps"][0]["changed"]
+    text = json.dumps({name: thing for name, thing in changed.items() if name != "Events"})
+    world: World = json.loads(text.replace("<uid of the MPIJob>", UID))
+    for name, thing in world.items():
+        thing["metadata"].update(uid=UID if name.startswith("MPIJob/") else f"uid of {name}", resourceVersion="7")
+        thing["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+    for pod in pods_of(world):
+        ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:05Z"}
+        pod["status"]["conditions"] = [ready]
+    return world
+
+
+def pods_of(world: World) -> list[Any]:
+    return [thing for name, thing in world.items() if name.startswith("Pod/")]
+
+
+def look(world: World, job: str = "scale", probes: views.Probes = lambda uid, at: Probe()) -> JobView:
+    raw = {name: json.dumps(thing).encode() for name, thing in world.items()}
+    config, role = raw.get(f"ConfigMap/{job}-config"), raw.get(f"Role/{job}-launcher")
+    return views.view(
+        facts_job.read(raw[f"MPIJob/{job}"]),
+        pods=[facts_pod.read(raw[name]) for name in raw if name.startswith("Pod/")],
+        config=facts_config.read_config(config) if config else None,
+        role=facts_config.read_role(role) if role else None,
+        probes=probes,
+    )
+
+
+def test_a_job_of_the_operator_is_seen_whole() -> None:
+    view = look(created("scale-2-3-1"))
+    assert (view.namespace, view.name, view.replicas, view.slots) == ("default", "scale", 2, 1)
+    assert view.elastic
+    assert not view.foreign
+    assert view.clean_pod_policy == "Running"
+    assert [worker.name for worker in view.workers] == ["scale-worker-0", "scale-worker-1"]
+    assert all(worker.ready and worker.container == "worker" for worker in view.workers)
+    assert view.workers[0].ready_at is not None
+    assert view.workers[0].ready_at - view.workers[0].created_at == 5.0
+    assert view.role is not None
+    assert view.role.exec_rule == 1
+    assert view.role.exec_names == ("scale-worker-0", "scale-worker-1")
+    assert view.config is not None
+    assert view.config.script is None
+    assert view.config.hostfile == "scale-worker-0 slots=1\nscale-worker-1 slots=1\n"
+    assert view.launcher is not None
+    assert view.launcher.phase is LauncherPhase.STARTED
+    assert not view.launcher.mounts_discovery
+
+
+@pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_recorded_object_can_be_read(path: Path) -> None:
+    world = created(path.stem)
+    job = next(name for name in world if name.startswith("MPIJob/")).removeprefix("MPIJob/")
+    view = look(world, job)
+    assert view.launcher is not None
+    assert len(view.workers) == view.replicas
+    assert [worker.index for worker in view.workers] == list(range(view.replicas))
+
+
+def test_workers_are_in_numeric_order_beyond_ten() -> None:
+    world = created("slots-4-eleven-workers")
+    job = next(name for name in world if name.startswith("MPIJob/")).removeprefix("MPIJob/")
+    view = look(world, job)
+    assert [worker.index for worker in view.workers] == list(range(11))
+    assert view.slots == 4
+
+
+def test_a_pod_with_the_operators_labels_but_another_owner_is_not_seen() -> None:
+    world = created("scale-2-3-1")
+    stranger = json.loads(json.dumps(world["Pod/scale-worker-1"]))
+    stranger["metadata"].update(name="scale-worker-7", uid="x", ownerReferences=[])
+    earlier = json.loads(json.dumps(stranger))
+    earlier["metadata"].update(
+        name="scale-worker-8", ownerReferences=world["Pod/scale-worker-1"]["metadata"]["ownerReferences"]
+    )
+    earlier["metadata"]["ownerReferences"][0]["uid"] = "uid of a deleted job of this name"
+    world |= {"Pod/scale-worker-7": stranger, "Pod/scale-worker-8": earlier}
+    assert [worker.name for worker in look(world).workers] == ["scale-worker-0"]
+
+
+def test_objects_of_a_newer_operator_are_foreign() -> None:
+    world = created("scale-2-3-1")
+    world["Pod/scale-worker-1"]["metadata"]["labels"]["replica-index"] = "1"
+    assert "newer than v0.2.3" in look(world).foreign
+    world = created("scale-2-3-1")
+    world["ConfigMap/scale-config"]["metadata"]["ownerReferences"][0]["apiVersion"] = "kubeflow.org/v2beta1"
+    assert "v2beta1" in look(world).foreign
+    world = created("scale-2-3-1")
+    world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\necho scale-worker-0:1\n"
+    assert "written by somebody else" in look(world).foreign
+
+
+def test_the_webhooks_empty_script_is_not_foreign() -> None:
+    world = created("scale-2-3-1")
+    world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\n"
+    view = look(world)
+    assert not view.foreign
+    assert view.hosts == ()
+
+
+def test_what_exec_has_shown_belongs_to_one_incarnation_and_one_leave() -> None:
+    world = created("scale-2-3-1")
+    left = Left(uid="uid of Pod/scale-worker-1", at=100.0)
+    text = render_memory(Memory(left={"scale-worker-1": left, "scale-worker-0": Left(uid="older", at=90.0)}))
+    world["ConfigMap/scale-config"]["metadata"]["annotations"] = {"mpijob-elastic/memory": text}
+    world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\n"
+    asked: list[tuple[str, float]] = []
+
+    def probes(uid: str, left_at: float) -> Probe:
+        asked.append((uid, left_at))
+        return Probe(busy_seen=True)
+
+    view = look(world, probes=probes)
+    assert asked == [("uid of Pod/scale-worker-1", 100.0)]
+    assert [worker.probe.busy_seen for worker in view.workers] == [False, True]
