@@ -6,7 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from lab.building import ensure_programs
 from lab.cluster import Cluster
+from lab.operator.process import Operator
+from lab.versions import DEFAULT_KUBERNETES
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what the lab needs before the first test: that may take longer than any test may."""
+    needed = any("cluster" in getattr(item, "fixturenames", ()) for item in session.items)
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    if needed and not session.config.option.collectonly:
+        ensure_programs(DEFAULT_KUBERNETES, terminal.write_line if terminal else lambda _: None)
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +36,10 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl("wait", "serviceaccount/default", "--for=create", "--namespace", name, "--timeout=60s")
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def operator(cluster: Cluster, namespace: str) -> Iterator[Operator]:
+    """mpi-operator v0.2.3 for the test's namespace: the stand-in without rate limits, or $MPI_OPERATOR_BIN."""
+    with Operator.start(cluster, namespace=namespace, qps=0) as running:
+        yield running

@@ -1,0 +1,140 @@
+"""The lab is a real cluster: its API checks, authorizes, audits and collects garbage; its pods come and go at once."""
+
+import json
+import re
+import stat
+
+import pytest
+
+from lab.cluster import Cluster
+from lab.errors import LabError
+
+TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
+
+
+def pod(name: str, **metadata: object) -> str:
+    spec = {
+        "initContainers": [{"name": "first", "image": "none"}],
+        "containers": [{"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": 8}}}],
+    }
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec})
+
+
+def mpijob(name: str, *, launchers: int = 1, workers: int = 2, slots: int = 1) -> str:
+    replicas = {
+        "Launcher": {"replicas": launchers, "template": TEMPLATE},
+        "Worker": {"replicas": workers, "template": TEMPLATE},
+    }
+    return json.dumps(
+        {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "MPIJob",
+            "metadata": {"name": name},
+            "spec": {"slotsPerWorker": slots, "mpiReplicaSpecs": replicas, "unknown": {"field": "kept"}},
+        }
+    )
+
+
+def test_pods_run_at_once_and_are_deleted_at_once(cluster: Cluster, namespace: str) -> None:
+    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("p"))
+    cluster.kubectl("wait", "-n", namespace, "pod/p", "--for=condition=Ready", "--timeout=60s")
+    status = json.loads(cluster.kubectl("get", "-n", namespace, "pod/p", "-o", "json"))["status"]
+    assert status["phase"] == "Running"
+    assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+    cluster.kubectl("delete", "-n", namespace, "pod/p", "--timeout=60s")
+
+
+def test_a_pod_on_hold_stays_pending_until_it_is_let_go(cluster: Cluster, namespace: str) -> None:
+    held = pod("held", annotations={"lab.mpijob-elastic/hold": "true"})
+    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=held)
+    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("later"))
+    cluster.kubectl("wait", "-n", namespace, "pod/later", "--for=condition=Ready", "--timeout=60s")
+    assert cluster.kubectl("get", "-n", namespace, "pod/held", "-o", "jsonpath={.status.phase}") == "Pending"
+    cluster.kubectl("annotate", "-n", namespace, "pod/held", "lab.mpijob-elastic/hold-")
+    cluster.kubectl("wait", "-n", namespace, "pod/held", "--for=condition=Ready", "--timeout=60s")
+
+
+def test_owned_objects_are_collected_with_their_mpijob(cluster: Cluster, namespace: str) -> None:
+    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=mpijob("j"))
+    uid = cluster.kubectl("get", "-n", namespace, "mpijob/j", "-o", "jsonpath={.metadata.uid}")
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "uid": uid, "controller": True}
+    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("owned", ownerReferences=[owner]))
+    cluster.kubectl("delete", "-n", namespace, "mpijob/j")
+    cluster.kubectl("wait", "-n", namespace, "pod/owned", "--for=delete", "--timeout=60s")
+
+
+def test_mpijobs_keep_unknown_fields_and_have_a_status_of_their_own(cluster: Cluster, namespace: str) -> None:
+    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=mpijob("j"))
+    change = '{"spec": {"slotsPerWorker": 7}, "status": {"startTime": "2030-01-01T00:00:00Z"}}'
+    cluster.kubectl("patch", "-n", namespace, "mpijob/j", "--subresource=status", "--type=merge", f"--patch={change}")
+    found = json.loads(cluster.kubectl("get", "-n", namespace, "mpijob/j", "-o", "json"))
+    assert found["spec"]["unknown"] == {"field": "kept"}
+    assert found["spec"]["slotsPerWorker"] == 1
+    assert found["status"] == {"startTime": "2030-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("invalid", "field"),
+    [
+        (mpijob("j", slots=0), "spec.slotsPerWorker"),
+        (mpijob("j", launchers=2), "spec.mpiReplicaSpecs.Launcher.replicas"),
+        (mpijob("j", launchers=0), "spec.mpiReplicaSpecs.Launcher.replicas"),
+        (mpijob("j", workers=0), "spec.mpiReplicaSpecs.Worker.replicas"),
+    ],
+)
+def test_mpijobs_are_validated_as_the_operator_registers_them(
+    cluster: Cluster, namespace: str, invalid: str, field: str
+) -> None:
+    with pytest.raises(LabError, match=re.escape(field)):
+        cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=invalid)
+
+
+def test_podgroups_keep_what_they_are_given(cluster: Cluster, namespace: str) -> None:
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"minMember": 3},
+    }
+    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(group))
+    assert cluster.kubectl("get", "-n", namespace, "podgroup/g", "-o", "jsonpath={.spec.minMember}") == "3"
+
+
+def test_a_service_account_may_do_what_its_role_says_and_nothing_else(cluster: Cluster, namespace: str) -> None:
+    cluster.kubectl("create", "-n", namespace, "serviceaccount", "reader")
+    cluster.kubectl("create", "-n", namespace, "role", "reader", "--verb=get,list", "--resource=configmaps")
+    binding = ("rolebinding", "reader", "--role=reader", f"--serviceaccount={namespace}:reader")
+    cluster.kubectl("create", "-n", namespace, *binding)
+    kubeconfig = cluster.service_account_kubeconfig(namespace, "reader")
+    assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
+    assert "kube-root-ca.crt" in cluster.kubectl("get", "configmaps", kubeconfig=kubeconfig)
+    for forbidden in (
+        ("get", "pods"),
+        ("get", "configmaps", "-n", "default"),
+        ("delete", "configmap", "kube-root-ca.crt"),
+    ):
+        with pytest.raises(LabError, match=f'forbidden: User "system:serviceaccount:{namespace}:reader"'):
+            cluster.kubectl(*forbidden, kubeconfig=kubeconfig)
+
+
+def test_the_audit_log_names_who_wrote_what(cluster: Cluster, namespace: str) -> None:
+    cluster.kubectl("create", "-n", namespace, "configmap", "c")
+    cluster.kubectl("get", "-n", namespace, "configmap", "c")
+    cluster.kubectl("delete", "-n", namespace, "configmap", "c")
+    events = [json.loads(line) for line in cluster.audit_log.read_text().splitlines()]
+    about_c = [
+        event
+        for event in events
+        if event["objectRef"].get("namespace") == namespace and event["objectRef"].get("name") == "c"
+    ]
+    assert [(event["verb"], event["user"]["username"]) for event in about_c] == [
+        ("create", "lab-admin"),
+        ("delete", "lab-admin"),
+    ]
+    assert all(event["stageTimestamp"] and event["level"] == "Metadata" for event in about_c)
+
+
+def test_the_aggregation_layer_is_ready_for_an_api_service(cluster: Cluster) -> None:
+    client = "extension-apiserver-authentication"
+    published = cluster.kubectl("get", "-n", "kube-system", "configmap", client, "-o", "json")
+    assert "BEGIN CERTIFICATE" in json.loads(published)["data"]["requestheader-client-ca-file"]

@@ -1,0 +1,173 @@
+"""kubectl exec into a pretended pod runs real processes, which see and outlive what they would in a real one."""
+
+import contextlib
+import json
+import ssl
+import subprocess
+from collections.abc import Callable
+from http import HTTPStatus
+from http.client import HTTPSConnection
+
+import aiohttp
+import pytest
+
+from lab.cluster import Cluster
+
+pytestmark = pytest.mark.usefixtures("sandboxes")
+PROCESSES = ("sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+RANK = ("sh", "-c", "echo started; exec sleep 300")
+
+
+@pytest.fixture
+def sandboxes(cluster: Cluster) -> None:
+    if not cluster.exec_offered:
+        pytest.skip("PID namespaces cannot be had here")
+
+
+@pytest.fixture
+def pods(cluster: Cluster, namespace: str) -> list[str]:
+    for name in ("a", "b"):
+        spec = {"containers": [{"name": "main", "image": "none"}]}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(body))
+    cluster.kubectl("wait", "-n", namespace, "pod/a", "pod/b", "--for=condition=Ready", "--timeout=60s")
+    return ["a", "b"]
+
+
+Exec = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(cluster: Cluster, namespace: str, pods: list[str]) -> Exec:
+    """A function that starts a command in a pod."""
+
+    def start(pod: str, *command: str, stdin: int | None = None) -> subprocess.Popen[str]:
+        kubectl = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
+        flags = ["--stdin"] if stdin else []
+        return subprocess.Popen(
+            [*kubectl, "exec", *flags, pod, "--", *command],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return start
+
+
+def test_output_and_exit_code_come_back(start: Exec) -> None:
+    with start("a", "sh", "-c", "echo out; echo err >&2; exit 3") as process:
+        out, err = process.communicate()
+    assert (process.returncode, out) == (3, "out\n")
+    assert err.startswith("err\n")
+
+
+def test_standard_input_goes_in(start: Exec) -> None:
+    with start("a", "cat", stdin=subprocess.PIPE) as process:
+        out, _ = process.communicate("three\nlines\nhere")
+    assert (process.returncode, out) == (0, "three\nlines\nhere")
+
+
+def test_a_command_sees_the_processes_of_its_own_pod_only(start: Exec) -> None:
+    with start("a", *RANK) as rank:
+        assert rank.stdout is not None
+        assert rank.stdout.readline() == "started\n"
+        seen = {}
+        for pod in ("a", "b"):
+            with start(pod, *PROCESSES) as process:
+                seen[pod] = process.communicate()[0]
+        rank.kill()
+    assert "sleep 365d" in seen["a"]
+    assert "sleep 300" in seen["a"]
+    assert "sleep 365d" in seen["b"]
+    assert "sleep 300" not in seen["b"]
+
+
+def test_a_command_outlives_its_client(start: Exec) -> None:
+    with start("a", *RANK) as rank:
+        assert rank.stdout is not None
+        rank.stdout.readline()
+        rank.kill()
+    with start("a", *PROCESSES) as process:
+        assert "sleep 300" in process.communicate()[0]
+
+
+def test_deleting_a_pod_kills_its_commands(cluster: Cluster, namespace: str, start: Exec) -> None:
+    with start("a", *RANK) as rank:
+        assert rank.stdout is not None
+        rank.stdout.readline()
+        cluster.kubectl("delete", "-n", namespace, "pod/a", "--timeout=60s")
+        assert rank.wait() == 128 + 9
+
+
+def test_a_pod_that_failed_has_no_commands_left_and_takes_none(cluster: Cluster, namespace: str, start: Exec) -> None:
+    with start("a", *RANK) as rank:
+        assert rank.stdout is not None
+        rank.stdout.readline()
+        patch = '{"status": {"phase": "Failed"}}'
+        cluster.kubectl("patch", "-n", namespace, "pod/a", "--subresource=status", f"--patch={patch}")
+        assert rank.wait() == 128 + 9
+    with start("a", "true") as process:
+        assert "completed pod" in process.communicate()[1]
+    assert process.returncode == 1
+
+
+def test_a_pod_of_the_same_name_starts_afresh(cluster: Cluster, namespace: str, start: Exec, pods: list[str]) -> None:
+    with start("a", *RANK) as rank:
+        assert rank.stdout is not None
+        rank.stdout.readline()
+        manifest = cluster.kubectl("get", "-n", namespace, "pod/a", "-o", "json")
+        spec = {"containers": json.loads(manifest)["spec"]["containers"][:1]}
+        spec["containers"][0].pop("volumeMounts")
+        cluster.kubectl("delete", "-n", namespace, "pod/a", "--timeout=60s")
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
+        cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(body))
+        cluster.kubectl("wait", "-n", namespace, "pod/a", "--for=condition=Ready", "--timeout=60s")
+        with start("a", *PROCESSES) as process:
+            assert "sleep 300" not in process.communicate()[0]
+        rank.wait()
+
+
+@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", "v5.channel.k8s.io"])
+async def test_websocket_clients_are_served_too(
+    cluster: Cluster, namespace: str, pods: list[str], protocol: str
+) -> None:
+    """The API server translates v5, as kubectl speaks, and hands v4, as Python clients speak, on as it is."""
+    pki = cluster.state_dir / "pki"
+    context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+    context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+    url = f"{cluster.server}/api/v1/namespaces/{namespace}/pods/a/exec"
+    query = [
+        ("command", "sh"),
+        ("command", "-c"),
+        ("command", "echo out; exit 3"),
+        ("stdout", "true"),
+        ("stderr", "true"),
+    ]
+    received: dict[int, bytes] = {}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(url, params=query, ssl=context, protocols=[protocol]) as websocket,
+    ):
+        async for message in websocket:
+            received[message.data[0]] = received.get(message.data[0], b"") + message.data[1:]
+    assert received[1] == b"out\n"
+    status = json.loads(received[3])
+    assert status["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
+
+
+def test_only_holders_of_a_certificate_of_the_lab_can_run_commands(cluster: Cluster) -> None:
+    pki = cluster.state_dir / "pki"
+    node = json.loads(cluster.kubectl("get", "node", "lab-0", "-o", "json"))
+    port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+    with pytest.raises(OSError, match=r"certificate required|reset by peer"):
+        answer(port, context)
+    context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+    assert answer(port, context) == HTTPStatus.BAD_REQUEST  # for it asks for no stream
+
+
+def answer(port: int, context: ssl.SSLContext) -> int:
+    with contextlib.closing(HTTPSConnection("localhost", port, context=context)) as connection:
+        connection.request("POST", "/exec/default/a/main?command=true")
+        return connection.getresponse().status
