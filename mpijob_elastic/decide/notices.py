@@ -47,8 +47,9 @@ def _launcher(view: JobView) -> Iterable[Note]:
         kept = "" if view.policy.delete_without_discovery else " and workers are not deleted on a scale-in"
         yield _warn(
             "LauncherWithoutDiscovery",
-            f"{pod} started before mpijob-elastic and has no {names.DISCOVER_HOSTS_PATH}, so the running job cannot "
-            f"change its size{kept}; to make it elastic delete {pod} (training starts again from its last checkpoint), "
+            f"{pod} started without {names.DISCOVER_HOSTS_PATH}, before mpijob-elastic or while its webhook was away, "
+            f"so the running job cannot change its size{kept}; to make it elastic delete {pod} (training starts again "
+            f"from its last checkpoint), "
             f'or annotate the job {names.DELETE_UNSEEN}="true" to delete surplus workers all the same',
         )
     elif launchers.gave_up(view) and not view.driver_running:

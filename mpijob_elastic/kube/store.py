@@ -67,6 +67,15 @@ class Store(Generic[T]):
         self._objects[key] = new
         self._on_change(old, new)
 
+    def written(self, new: T) -> None:
+        """Take in the answer to a write of ours.
+
+        The watch may have overtaken it: where it has reached that version and the object is absent, it is gone again.
+        """
+        meta = new.metadata
+        if (meta.namespace, meta.name) in self._objects or _revision(new) > self.position:
+            self.put(new)
+
     def forget(self, namespace: str, name: str, uid: str) -> None:
         """Take out an object that the API server said is gone."""
         self._forgotten.add(uid)

@@ -118,7 +118,7 @@ class WatchCache(Generic[T]):
 
     def observe_write(self, written: T) -> None:
         """Take in what the API server answered to our own write, so that the next look sees it."""
-        self._store.put(written)
+        self._store.written(written)
 
     def forget(self, namespace: str, name: str, uid: str) -> None:
         """Take out an object that the API server said is gone.
