@@ -45,6 +45,8 @@ func serve() error {
 	if err != nil {
 		return err
 	}
+	// client-go's default of 5 requests a second would make every exec wait for the one before.
+	config.QPS = -1
 	client, err := corev1.NewForConfig(config)
 	if err != nil {
 		return err
