@@ -73,7 +73,8 @@ NAMESPACE_OPT_OUT = f"{PREFIX}injection"
 PATH_MUTATE = "/mutate"
 PATH_VALIDATE = "/validate"
 
-_WORKER = re.compile(r"^(?P<job>.+)-worker-(?P<index>0|[1-9][0-9]*)$")
+# As many digits as an int32 has.
+_WORKER = re.compile(r"(?P<job>.+)-worker-(?P<index>0|[1-9][0-9]{0,9})")
 
 
 def config_map(job: str) -> str:
@@ -96,7 +97,7 @@ def worker_index(pod: str, *, job: str) -> int | None:
 
     Strict, because job names may hold digits and `-worker-` themselves.
     """
-    match = _WORKER.match(pod)
+    match = _WORKER.fullmatch(pod)
     return int(match["index"]) if match and match["job"] == job else None
 
 

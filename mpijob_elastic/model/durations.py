@@ -21,7 +21,7 @@ def parse(text: str) -> float | None:
 
 def render(seconds: float) -> str:
     """A short text for people: `0s`, `4.2s`, `1m30s`, `2h5m`."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f}".rstrip("0").rstrip(".") + "s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

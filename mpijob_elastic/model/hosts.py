@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 
-_LINE = re.compile(r"echo (?P<host>[a-z0-9][a-z0-9.-]*):(?P<slots>[1-9][0-9]*)")
+# A pod's name and an int32.
+_LINE = re.compile(r"echo (?P<host>[a-z0-9][a-z0-9.-]{0,252}):(?P<slots>[1-9][0-9]{0,9})\n")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,13 +24,10 @@ class Published:
 
 def parse_script(script: str) -> Published | None:
     """The hosts of a discover_hosts.sh that we wrote, or None where it is anything else."""
-    if not script.startswith(names.SCRIPT_HEADER):
-        return None
-    lines = script.removeprefix(names.SCRIPT_HEADER).splitlines()
-    matches = [_LINE.fullmatch(line) for line in lines]
-    found = [(match["host"], int(match["slots"])) for match in matches if match]
+    found = [(match["host"], int(match["slots"])) for match in _LINE.finditer(script)]
     hosts = tuple(host for host, _ in found)
-    slots = {number for _, number in found} or {1}
-    if len(found) != len(lines) or len(set(hosts)) != len(hosts) or len(slots) > 1:
+    slots = found[0][1] if found else 1
+    # Whatever reading overlooked, writing it again brings to light.
+    if len(set(hosts)) < len(hosts) or names.discover_hosts(list(hosts), slots=slots) != script:
         return None
-    return Published(hosts=hosts, slots=slots.pop())
+    return Published(hosts=hosts, slots=slots)

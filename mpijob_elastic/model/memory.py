@@ -7,30 +7,36 @@ a worker is gone from the script also reads since when. Times are seconds since 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
+
+# Whoever may edit the ConfigMap may write anything here; what is out of these bounds is no memory of ours.
+Time = Annotated[float, msgspec.Meta(ge=0.0, le=1e11)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+Try = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pod that is no longer in discover_hosts.sh: which incarnation of it, since when."""
 
     uid: str
-    at: float
+    at: Time
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
     """The last change of size that was published: workers before and after, and when."""
 
-    before: int
-    after: int
-    at: float
+    before: Count
+    after: Count
+    at: Time
 
 
 class Tries(msgspec.Struct, frozen=True, kw_only=True):
     """How often something was tried, when last, and on which incarnation."""
 
-    count: int
-    at: float
+    count: Try
+    at: Time
     uid: str
 
 
@@ -46,9 +52,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     left: Mapping[str, Left] = msgspec.field(default_factory=dict)
-    added_at: float = 0.0
-    removed_at: float = 0.0
-    dropped_at: float = 0.0
+    added_at: Time = 0.0
+    removed_at: Time = 0.0
+    dropped_at: Time = 0.0
     scale: Scale | None = None
     replaced: Mapping[str, Tries] = msgspec.field(default_factory=dict)
     launchers: Tries | None = None
@@ -60,7 +66,7 @@ def parse(text: str | None) -> Memory | None:
         return None
     try:
         return msgspec.json.decode(text, type=Memory)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
 
 

@@ -1,0 +1,56 @@
+"""The fields of a MPIJob that we read, and the operator's defaults for those that are missing."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from mpijob_elastic.model.mpijob import MPIJob
+
+
+def read(text: str) -> MPIJob:
+    return msgspec.json.decode(text, type=MPIJob)
+
+
+@pytest.mark.parametrize(
+    ("spec", "replicas"),
+    [
+        ("{}", 0),
+        ('{"mpiReplicaSpecs": {"Launcher": {}}}', 0),
+        ('{"mpiReplicaSpecs": {"Worker": null}}', 0),
+        ('{"mpiReplicaSpecs": {"Worker": {}}}', 1),
+        ('{"mpiReplicaSpecs": {"Worker": {"replicas": null}}}', 1),
+        ('{"mpiReplicaSpecs": {"Worker": {"replicas": 0}}}', 0),
+        ('{"mpiReplicaSpecs": {"Worker": {"replicas": 3, "colour": {}}}}', 3),
+    ],
+)
+def test_how_many_workers_a_job_asks_for(spec: str, replicas: int) -> None:
+    assert read(f'{{"metadata": {{}}, "spec": {spec}}}').replicas == replicas
+
+
+def test_slots_and_clean_pod_policy_have_the_operators_defaults() -> None:
+    bare = read('{"metadata": {}}')
+    assert (bare.slots, bare.clean_pod_policy) == (1, "None")
+    said = read('{"metadata": {}, "spec": {"slotsPerWorker": 4, "cleanPodPolicy": "Running"}}')
+    assert (said.slots, said.clean_pod_policy) == (4, "Running")
+
+
+def test_the_launchers_texts_are_commands_arguments_and_environment_values() -> None:
+    job = read(
+        '{"metadata": {}, "spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": ['
+        '{"command": ["sh", "-c"], "args": ["train"], "env": [{"name": "A", "value": "b"}, {"name": "C"}]},'
+        '{"name": "side-car"}]}}}}}}'
+    )
+    assert job.launcher_texts() == ["sh", "-c", "train", "b"]
+    assert read('{"metadata": {}}').launcher_texts() == []
+
+
+def test_only_a_condition_that_is_true_counts() -> None:
+    job = read(
+        '{"metadata": {}, "status": {"conditions": [{"type": "Failed", "status": "False"},'
+        '{"type": "Running", "status": "True", "reason": "MPIJobRunning"}]}}'
+    )
+    assert job.condition("Failed") is None
+    running = job.condition("Running")
+    assert running is not None
+    assert running.reason == "MPIJobRunning"

@@ -1,0 +1,53 @@
+"""Names that must be read back exactly, however unlucky the job's own name is."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpijob_elastic import names
+
+NASTY_JOBS = ["mnist", "mnist10", "j-1", "a.b.c", "x-worker-3", "worker", "j-worker-1-worker", "0"]
+
+
+@pytest.mark.parametrize("job", NASTY_JOBS)
+@pytest.mark.parametrize("index", [0, 1, 9, 10, 12, 100_000])
+def test_a_worker_name_gives_its_index_back(job: str, index: int) -> None:
+    assert names.worker_index(names.worker(job, index), job=job) == index
+
+
+@pytest.mark.parametrize(
+    ("pod", "job"),
+    [
+        ("mnist10-worker-2", "mnist1"),
+        ("mnist-worker-2", "mnist10"),
+        ("x-worker-3-worker-1", "x"),
+        ("x-worker-3", "x-worker-3"),
+        ("j-worker-01", "j"),
+        ("j-worker-", "j"),
+        ("j-worker--1", "j"),
+        ("j-worker-1a", "j"),
+        ("j-worker-1\n", "j"),
+        ("j-worker-\u0661", "j"),  # a digit, though not one that the operator writes
+        ("j-launcher", "j"),
+        ("jj-worker-1", "j"),
+        ("-worker-1", ""),
+        ("", ""),
+        (f"j-worker-{'9' * 5000}", "j"),
+    ],
+)
+def test_what_is_no_worker_of_this_job_has_no_index(pod: str, job: str) -> None:
+    assert names.worker_index(pod, job=job) is None
+
+
+@given(job=st.sampled_from(NASTY_JOBS), other=st.sampled_from(NASTY_JOBS), index=st.integers(0, 20))
+def test_a_worker_belongs_to_one_job_only(job: str, other: str, index: int) -> None:
+    found = names.worker_index(names.worker(job, index), job=other)
+    assert found == (index if job == other else None)
+
+
+def test_the_script_and_the_hostfile_are_what_the_operators_write() -> None:
+    hosts = ["j-worker-0", "j-worker-1"]
+    assert names.discover_hosts(hosts, slots=2) == "#!/bin/sh\necho j-worker-0:2\necho j-worker-1:2\n"
+    assert names.hostfile(hosts, slots=2) == "j-worker-0 slots=2\nj-worker-1 slots=2\n"
