@@ -1,0 +1,129 @@
+"""`mpijob-elastic install` and `mpijob-elastic uninstall`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpijob_elastic.cli.options import Context, Kubeconfig
+from mpijob_elastic.install.changes import Change, Outcome
+from mpijob_elastic.install.objects import Manifest
+from mpijob_elastic.install.overlays import Overlay
+
+if TYPE_CHECKING:
+    from mpijob_elastic.install.inventory import Found
+    from mpijob_elastic.kube.client import Client
+
+INTERRUPTED = 130  # what a shell says of a program that Ctrl-C ended
+_COLOURS = {Outcome.CREATED: "green", Outcome.CONFIGURED: "yellow", Outcome.DELETED: "red"}
+
+Timeout = Annotated[float, typer.Option(min=1, help="Seconds to wait for each step.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def install(
+    *,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    overlay: Annotated[list[Overlay] | None, typer.Option(help="May be given several times.")] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Whose jobs to look after, with --overlay single-namespace.")
+    ] = None,
+    image: Annotated[str | None, typer.Option(help="Image to run; by default the one of the manifests.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change; nothing is written.")] = False,
+    print_manifests: Annotated[bool, typer.Option("--print", help="Print the manifests; ask no API server.")] = False,
+    force_conflicts: Annotated[
+        bool, typer.Option("--force-conflicts", help="Overrule fields that somebody else has changed.")
+    ] = False,
+    wait: Annotated[bool, typer.Option(help="Wait until all replicas are ready and trusted.")] = True,
+    timeout: Timeout = 120.0,
+) -> None:
+    """Install controller and webhook, or bring them up to date; can be repeated and interrupted at any time.
+
+    The webhook is registered last, when it is ready: no pod's creation ever waits for it before.
+
+    Examples: `mpijob-elastic install --image REGISTRY/mpijob-elastic:0.1.0`,
+    `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`,
+    `mpijob-elastic install --overlay single-namespace --namespace team-a`
+    """
+    from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
+
+    plan = installer.Plan(overlays=tuple(overlay or ()), image=image, jobs_namespace=namespace)
+    if print_manifests:
+        _print(plan.manifests())
+        return
+    options = installer.Options(dry_run=dry_run, force=force_conflicts, wait=wait, timeout=timeout)
+    say = partial(_say, differences=dry_run)
+    _run(lambda client: installer.install(client, plan, options, say=say), kubeconfig, context)
+    typer.echo("Dry run: nothing was written." if dry_run else "Installed.")
+
+
+def uninstall(
+    *,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted; nothing is.")] = False,
+    yes: Yes = False,
+    timeout: Timeout = 120.0,
+) -> None:
+    """Remove controller, webhook and everything else that `install` made; jobs are left alone and keep running.
+
+    Example: `mpijob-elastic uninstall --dry-run`
+    """
+    from mpijob_elastic.install import removal  # noqa: PLC0415 - --help need not load the client
+
+    async def work(client: Client) -> None:
+        prepared = await removal.Removal.prepare(client)
+        if not prepared.found:
+            typer.echo("Nothing is installed.")
+            return
+        if dry_run or not yes:
+            typer.echo("\n".join(["To be deleted, with everything in the namespace:", *map(_line, prepared.found)]))
+        typer.echo(removal.STAYS)
+        if not dry_run:
+            if not yes:
+                typer.confirm(f"Delete this from {client.host}?", abort=True)
+            await prepared.run(timeout=timeout, say=_say)
+            typer.echo("Uninstalled.")
+
+    _run(work, kubeconfig, context)
+
+
+def _run(work: Callable[[Client], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:
+    from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
+
+    async def connected() -> None:
+        async with await connect(user_agent="mpijob-elastic-install", kubeconfig=kubeconfig, context=context) as client:
+            await work(client)
+
+    try:
+        asyncio.run(connected())
+    except KeyboardInterrupt:
+        typer.echo("Interrupted. Run the same command again to finish.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _line(found: Found) -> str:
+    return f"  {found.identity}"
+
+
+def _print(manifests: Iterable[Manifest]) -> None:
+    import yaml  # noqa: PLC0415 - --help need not load it
+
+    typer.echo(yaml.safe_dump_all(manifests, sort_keys=False), nl=False)
+
+
+def _say(news: Change | str, *, differences: bool = False) -> None:
+    if isinstance(news, str):
+        typer.echo(f"waiting: {news}")
+        return
+    note = f" ({news.note})" if news.note else ""
+    typer.echo(f"{typer.style(f'{news.outcome:<11}', fg=_COLOURS.get(news.outcome))} {news.identity}{note}")
+    for line in news.difference.splitlines()[2:] if differences else ():
+        colour = {"+": "green", "-": "red"}.get(line[:1])
+        typer.secho(f"    {line}", fg=colour)

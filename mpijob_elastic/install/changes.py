@@ -1,0 +1,56 @@
+"""What was done, or would be done, to one object."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import yaml
+
+from mpijob_elastic.install.objects import Identity
+
+# Written by the API server and by others, on every object.
+_NOT_OURS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
+
+
+class Outcome(StrEnum):
+    """As `kubectl apply` says it; skipped: the API server does not serve the kind."""
+
+    CREATED = "created"
+    CONFIGURED = "configured"
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One object's outcome. difference: a unified diff of an object that changed; note: anything to add."""
+
+    identity: Identity
+    outcome: Outcome
+    difference: str = ""
+    note: str = ""
+
+
+Say = Callable[[Change | str], None]
+
+
+def changed(one: Identity, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Change:
+    """The change from the live object (None: there was none) to what became of it."""
+    if before is None:
+        return Change(identity=one, outcome=Outcome.CREATED)
+    old, new = _lines(before), _lines(after)
+    if old == new:
+        return Change(identity=one, outcome=Outcome.UNCHANGED)
+    difference = "\n".join(difflib.unified_diff(old, new, "live", "wanted", lineterm=""))
+    return Change(identity=one, outcome=Outcome.CONFIGURED, difference=difference)
+
+
+def _lines(live: Mapping[str, Any]) -> list[str]:
+    metadata = {key: value for key, value in live["metadata"].items() if key not in _NOT_OURS}
+    content = {key: value for key, value in live.items() if key != "status"} | {"metadata": metadata}
+    return yaml.safe_dump(content, sort_keys=True).splitlines()

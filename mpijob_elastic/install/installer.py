@@ -1,0 +1,102 @@
+"""The whole installation.
+
+- look at the API server, and put the manifests together for it;
+- check that all of it can be applied, before anything is;
+- apply rights, guards and workloads, and wait for the workloads;
+- apply the webhook configurations, and wait until they are trusted;
+- remove what other overlays had put there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mpijob_elastic import names
+from mpijob_elastic.install import applying, inventory, overlays, preflight, removal, server, tailoring, waiting
+from mpijob_elastic.install.applying import HOOKS, Applier
+from mpijob_elastic.install.changes import Change, Outcome, Say
+from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.objects import Identity, Manifest, identity
+from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.kube.client import Client
+
+# Where a job is no job of a user's.
+_NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names.NAMESPACE})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is to be installed. image: None for the manifests' own; jobs_namespace: None for all namespaces."""
+
+    overlays: tuple[Overlay, ...] = ()
+    image: str | None = None
+    jobs_namespace: str | None = None
+
+    def manifests(self) -> list[Manifest]:
+        """The manifests, for the newest API server. Raises `InstallError` where the plan makes no sense."""
+        self._check()
+        changes = [tailoring.with_image(self.image)] if self.image else []
+        changes += [tailoring.for_jobs_in(self.jobs_namespace)] if self.jobs_namespace else []
+        return sorted(tailoring.tailored(overlays.combined(self.overlays), changes), key=applying.order)
+
+    def _check(self) -> None:
+        single = Overlay.SINGLE_NAMESPACE in self.overlays
+        if single != (self.jobs_namespace is not None):
+            raise InstallError(
+                "--overlay single-namespace needs --namespace (whose jobs to look after), and the other way round"
+            )
+        if self.jobs_namespace in _NOT_FOR_JOBS:
+            raise InstallError(f"--namespace: jobs in {self.jobs_namespace} are never looked after; name another")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How: dry_run and force as in `Applier`; wait: for readiness, at most `timeout` seconds each time."""
+
+    dry_run: bool = False
+    force: bool = False
+    wait: bool = True
+    timeout: float = 120.0
+
+
+async def install(client: Client, plan: Plan, options: Options, *, say: Say) -> None:
+    """Install, telling `say` of each object. Raises `InstallError` and `errors.KubeError`."""
+    wanted, known = plan.manifests(), inventory.manifests()
+    found = await server.examine(client, [*wanted, *known])
+    await preflight.check(client, found, wanted, jobs_namespace=plan.jobs_namespace)
+    applier = Applier(client=client, server=found, dry_run=options.dry_run, force=options.force)
+    waits = options.wait and not options.dry_run
+    manifests = tailoring.tailored(wanted, [tailoring.for_version(found.minor)])
+    hooks = [manifest for manifest in manifests if manifest["kind"] in HOOKS]
+    rest = [manifest for manifest in manifests if manifest["kind"] not in HOOKS]
+    await _apply(applier, rest, say)
+    if waits:
+        deployments = _of_kinds(rest, applying.WORKLOADS)
+        await waiting.for_deployments(applier, deployments, seconds=options.timeout, say=say)
+    await _apply(applier, hooks, say)
+    if waits:
+        await waiting.for_bundles(applier, _of_kinds(hooks, HOOKS), seconds=options.timeout, say=say)
+    await _prune(applier, wanted, known, say)
+
+
+async def _apply(applier: Applier, manifests: Iterable[Manifest], say: Say) -> None:
+    for manifest in manifests:
+        say(await applier.apply(manifest))
+
+
+async def _prune(applier: Applier, wanted: Iterable[Manifest], known: Iterable[Manifest], say: Say) -> None:
+    kept = {identity(manifest) for manifest in wanted}
+    keys = {inventory.key(one) for one in map(identity, known) if one not in kept}
+    there = await inventory.find(applier.client, applier.server, keys)
+    stale = [one for one in there if one.identity not in kept]
+    await preflight.check_rights(applier.client, applier.server, [one.identity for one in stale], verbs=("delete",))
+    if applier.dry_run:
+        for one in stale:
+            say(Change(identity=one.identity, outcome=Outcome.DELETED))
+    else:
+        await removal.delete(applier.client, applier.server, stale, say)
+
+
+def _of_kinds(manifests: Iterable[Manifest], kinds: tuple[str, ...]) -> list[Identity]:
+    return [identity(manifest) for manifest in manifests if manifest["kind"] in kinds]

@@ -1,0 +1,69 @@
+"""What of ours is in the cluster: objects that have our label and a name from the manifests of any overlay."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.install import overlays
+from mpijob_elastic.install.objects import Identity, Manifest
+from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.server import Server
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.meta import ObjectMeta
+
+SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
+
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """An object in the cluster."""
+
+    identity: Identity
+    uid: str
+
+
+class _Object(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+class _List(msgspec.Struct):
+    items: list[_Object]
+
+
+def manifests() -> list[Manifest]:
+    """Every manifest of every overlay."""
+    return [one for name in (overlays.DEFAULT, *Overlay) for one in overlays.rendered(name)]
+
+
+def key(one: Identity) -> Key:
+    """What is known of an object beforehand: in which namespace the jobs' Role is, is the user's choice."""
+    return one.api_version, one.kind, one.name
+
+
+async def find(client: Client, server: Server, known: Iterable[Key]) -> list[Found]:
+    """Which of these are there, in any namespace. Raises `errors.KubeError`."""
+    wanted = frozenset(known)
+    kinds = sorted({(version, kind) for version, kind, _ in wanted} & server.served.keys())
+    lists = await asyncio.gather(*(_list(client, server, kind) for kind in kinds))
+    return [one for found in lists for one in found if key(one.identity) in wanted]
+
+
+async def metadata(client: Client, path: str, *, selector: str | None = None) -> list[ObjectMeta]:
+    """The metadata of every object in a collection. Raises `errors.KubeError`."""
+    body = await client.request("GET", path, query={"labelSelector": selector} if selector else None)
+    return [one.metadata for one in msgspec.json.decode(body, type=_List).items]
+
+
+async def _list(client: Client, server: Server, kind: tuple[str, str]) -> list[Found]:
+    found = await metadata(client, server.served[kind].path(), selector=SELECTOR)
+    return [
+        Found(identity=Identity(api_version=kind[0], kind=kind[1], namespace=one.namespace, name=one.name), uid=one.uid)
+        for one in found
+    ]

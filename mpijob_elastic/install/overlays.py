@@ -1,0 +1,53 @@
+"""The rendered manifests in this package, and overlays of them put together.
+
+`manifests/OVERLAY.yaml` is `kubectl kustomize config/overlays/OVERLAY`. Several overlays are put together by their
+differences from the default one; a test holds every combination against kustomize.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from importlib import resources
+
+import yaml
+
+from mpijob_elastic.install import merging
+from mpijob_elastic.install.objects import Identity, Manifest, by_identity
+
+DEFAULT = "default"
+
+
+class Overlay(StrEnum):
+    """What can be added to the default."""
+
+    CERT_MANAGER = "cert-manager"
+    SINGLE_NAMESPACE = "single-namespace"
+    PROMETHEUS = "prometheus"
+
+
+def combined(overlays: Iterable[Overlay]) -> list[Manifest]:
+    """The manifests of the default with these overlays."""
+    default = by_identity(rendered(DEFAULT))
+    result = dict(default)
+    for overlay in overlays:
+        _add(result, default, by_identity(rendered(overlay)))
+    return list(result.values())
+
+
+def rendered(name: str) -> list[Manifest]:
+    """The manifests in `manifests/NAME.yaml`."""
+    text = resources.files("mpijob_elastic.install").joinpath("manifests", f"{name}.yaml").read_text()
+    return list(yaml.safe_load_all(text))
+
+
+def _add(
+    result: dict[Identity, Manifest], default: dict[Identity, Manifest], overlay: dict[Identity, Manifest]
+) -> None:
+    for key in default.keys() - overlay.keys():
+        result.pop(key, None)
+    for key, manifest in overlay.items():
+        if key not in default:
+            result[key] = manifest
+        elif manifest != default[key]:
+            result[key] = merging.patched(result[key], merging.difference(default[key], manifest))

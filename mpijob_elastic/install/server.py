@@ -1,0 +1,79 @@
+"""What the API server is and serves: its version, and where each kind lives.
+
+https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from mpijob_elastic.install.objects import Identity, Manifest, identity
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.resources import Resource
+
+# Better with them, well without; every other kind is needed.
+OPTIONAL_KINDS = frozenset({"FlowSchema", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+
+
+class _Version(msgspec.Struct, rename={"git_version": "gitVersion"}):
+    minor: str
+    git_version: str
+
+
+class _Resource(msgspec.Struct):
+    name: str
+    kind: str
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Resource] = []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """One API server. version: as `v1.34.4`. served: the resources of every kind that was asked for and is served."""
+
+    version: str
+    minor: int
+    served: Mapping[tuple[str, str], Resource]
+
+    def path(self, one: Identity) -> str:
+        """Where the object lives, whose kind must be served."""
+        return self.served[one.api_version, one.kind].path(one.namespace or None, one.name)
+
+    def serves(self, manifest: Manifest) -> bool:
+        """Whether the manifest's kind is served."""
+        return (manifest["apiVersion"], manifest["kind"]) in self.served
+
+
+async def examine(client: Client, manifests: Iterable[Manifest]) -> Server:
+    """Ask the API server about itself and the kinds of these manifests. Raises `errors.KubeError`."""
+    version = msgspec.json.decode(await client.request("GET", "/version"), type=_Version)
+    wanted = sorted({identity(manifest).api_version for manifest in manifests})
+    served: dict[tuple[str, str], Resource] = {}
+    for found in await asyncio.gather(*(resources(client, api_version) for api_version in wanted)):
+        served |= found
+    # Some providers append a plus sign to the number.
+    minor = int(re.sub(r"\D", "", version.minor) or 0)
+    return Server(version=version.git_version, minor=minor, served=served)
+
+
+async def resources(client: Client, api_version: str) -> dict[tuple[str, str], Resource]:
+    """What an API version, as `apps/v1`, consists of; nothing where it is not served. Raises `errors.KubeError`."""
+    group, _, version = api_version.rpartition("/")
+    try:
+        body = await client.request("GET", f"/apis/{api_version}" if group else f"/api/{api_version}")
+    except errors.NotFound:
+        return {}
+    found = msgspec.json.decode(body, type=_Resources).resources
+    return {
+        (api_version, one.kind): Resource(group=group, version=version, plural=one.name, kind=one.kind)
+        for one in found
+        if "/" not in one.name
+    }

@@ -1,0 +1,106 @@
+"""Waiting for what was applied to come true, and saying why where it does not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.install.applying import Applier
+from mpijob_elastic.install.changes import Say
+from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.objects import Identity
+from mpijob_elastic.kube.resources import PODS
+
+POLL = 0.5  # seconds
+
+# Why a condition does not hold yet, in words; "" where it does.
+Missing = Callable[[], Awaitable[str]]
+
+
+async def until(condition: Missing, *, seconds: float, say: Say) -> str:
+    """Wait until the condition holds, telling what is waited for; what is still missing in the end, or ""."""
+    told = ""
+    deadline = asyncio.get_running_loop().time() + seconds
+    while missing := await condition():
+        if missing != told:
+            told = missing
+            say(missing)
+        if asyncio.get_running_loop().time() > deadline:
+            return missing
+        await asyncio.sleep(POLL)
+    return ""
+
+
+async def for_deployments(applier: Applier, wanted: Iterable[Identity], *, seconds: float, say: Say) -> None:
+    """Wait until all replicas of all Deployments are new and available. Raises `InstallError`, `errors.KubeError`."""
+    deployments = list(wanted)
+
+    async def missing() -> str:
+        found = await asyncio.gather(*(applier.read(one) for one in deployments))
+        return ", ".join(filter(None, map(_rollout, deployments, found)))
+
+    if late := await until(missing, seconds=seconds, say=say):
+        reasons = await _reasons(applier, deployments)
+        raise InstallError(
+            f"not ready after {seconds:.0f} s: {late}{''.join(reasons)}\nThe webhook configurations were not touched. "
+            "Mend what is said above and run the same command again"
+        )
+
+
+async def for_bundles(applier: Applier, wanted: Iterable[Identity], *, seconds: float, say: Say) -> None:
+    """Wait until every webhook carries the CA that its calls are verified by. Raises as `for_deployments` does."""
+    hooks = list(wanted)
+
+    async def missing() -> str:
+        found = await asyncio.gather(*(applier.read(one) for one in hooks))
+        return ", ".join(f"{one} has no caBundle yet" for one, live in zip(hooks, found, strict=True) if _blank(live))
+
+    if late := await until(missing, seconds=seconds, say=say):
+        raise InstallError(
+            f"not trusted after {seconds:.0f} s: {late}. The log of deployment/{names.WEBHOOK} (or cert-manager's) "
+            "says why; until then the API server goes on without the webhook"
+        )
+
+
+def _rollout(one: Identity, live: dict[str, Any] | None) -> str:
+    """What `kubectl rollout status` waits for."""
+    if live is None:
+        return f"{one} is gone"
+    status, replicas = live.get("status", {}), live["spec"]["replicas"]
+    seen = status.get("observedGeneration", 0) >= live["metadata"]["generation"]
+    new = min(status.get("updatedReplicas", 0), status.get("availableReplicas", 0)) if seen else 0
+    settled = seen and new == replicas == status.get("replicas", 0)
+    return "" if settled else f"{one}: {new} of {replicas} replicas ready"
+
+
+def _blank(live: dict[str, Any] | None) -> bool:
+    return live is None or any(not hook["clientConfig"].get("caBundle") for hook in live["webhooks"])
+
+
+async def _reasons(applier: Applier, deployments: Iterable[Identity]) -> list[str]:
+    reasons = []
+    for one in deployments:
+        live = await applier.read(one) or {}
+        reasons += _conditions(live)
+        selector = ",".join(f"{key}={value}" for key, value in live["spec"]["selector"]["matchLabels"].items())
+        path = PODS.path(one.namespace)
+        pods = msgspec.json.decode(await applier.client.request("GET", path, query={"labelSelector": selector}))
+        reasons += [reason for pod in pods["items"] for reason in _pod_reasons(pod)]
+    return [f"\n  {reason}" for reason in dict.fromkeys(reasons)]
+
+
+def _conditions(deployment: dict[str, Any]) -> list[str]:
+    conditions = deployment.get("status", {}).get("conditions", [])
+    return [one["message"] for one in conditions if one["type"] == "ReplicaFailure" and one["status"] == "True"]
+
+
+def _pod_reasons(pod: dict[str, Any]) -> list[str]:
+    name, status = pod["metadata"]["name"], pod.get("status", {})
+    containers = status.get("containerStatuses", [])
+    waiting = [container["state"]["waiting"] for container in containers if "waiting" in container["state"]]
+    unscheduled = [one for one in status.get("conditions", []) if one.get("reason") == "Unschedulable"]
+    return [f"pod {name}: {one.get('reason', '')}: {one.get('message', '')}" for one in (*waiting, *unscheduled)]
