@@ -11,7 +11,7 @@ from typing import Self
 from lab.components import Component
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.processes import Identity, adopt_orphans, spawn, wait_for_all
+from lab.processes import Identity, spawn
 
 LOST_PORT = "address already in use"
 LOG_LINES = 15
@@ -37,7 +37,6 @@ class Children:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Self:
-        adopt_orphans()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,5 +74,6 @@ class Children:
         """Kill all components at once and wait for their ends: a lab keeps nothing that a graceful end would save."""
         for process in self._running.values():
             process.kill()
-        wait_for_all()  # podexec runs below `unshare`, and keeps its port until it has ended too
+        for process in self._running.values():
+            process.wait()
         self._running.clear()

@@ -118,13 +118,13 @@ def print_logs(
         print(f"written to {kind.export_logs(layout)}")
         return
     files = logs.log_files(layout, component)
-    for path in files:
-        print(f"==> {path} <==", *logs.tail(path, lines), sep="\n")
     if follow and component is None:
         raise LabError("--follow needs the name of one component, as in `python -m lab logs kwok -f`.")
-    if follow:
-        for text in logs.follow(files[0]):
-            print(text, end="", flush=True)
+    for path in files:
+        with path.open(errors="replace") as file:
+            print(f"==> {path} <==", *logs.tail(file, lines), sep="\n", flush=True)
+            for text in logs.follow(path, file) if follow else ():
+                print(text, end="", flush=True)
 
 
 @app.command(epilog=examples("export KUBECONFIG=$(python -m lab kubeconfig)"))

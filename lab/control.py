@@ -71,8 +71,10 @@ def down(name: str) -> bool:
 def _end(name: str, state: State | None) -> None:
     if state is None:
         raise LabError(f"lab {name!r} is only just starting; try again in a second.")
-    if state.supervisor.signal(signal.SIGTERM, wait=END) or state.supervisor.signal(signal.SIGKILL, wait=END):
-        return
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        state.supervisor.signal(number)
+        if state.supervisor.ends_within(END):
+            return
     raise LabError(
         f"the supervisor of lab {name!r}, process {state.supervisor.pid}, does not end, not even when killed."
     )
@@ -82,5 +84,6 @@ def _clear(layout: Layout) -> None:
     """Remove the files of a lab that is down; its components ended with its supervisor, but make sure."""
     state = read_state(layout)
     for identity in state.components.values() if state else ():
-        identity.signal(signal.SIGKILL, wait=END)
+        identity.signal(signal.SIGKILL)
+        identity.ends_within(END)
     shutil.rmtree(layout.root)

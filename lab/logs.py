@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from lab.errors import LabError
 from lab.layout import Layout
@@ -22,17 +23,16 @@ def log_files(layout: Layout, component: str | None) -> list[Path]:
     return chosen
 
 
-def tail(path: Path, lines: int) -> list[str]:
-    """Return the last lines of a file."""
-    return path.read_text(errors="replace").splitlines()[-lines:] if lines else []
+def tail(file: TextIO, lines: int) -> list[str]:
+    """Read a file to its end and return the last lines."""
+    text = file.read()
+    return text.splitlines()[-lines:] if lines else []
 
 
-def follow(path: Path) -> Iterator[str]:
-    """Yield what is appended to a file from now on, until it is removed."""
-    with path.open(errors="replace") as file:
-        file.seek(0, 2)
-        while path.exists():
-            if text := file.read():
-                yield text
-            else:
-                time.sleep(POLL)
+def follow(path: Path, file: TextIO) -> Iterator[str]:
+    """Yield what comes after the position of `file`, opened from `path`, until `path` is removed."""
+    while path.exists():
+        if text := file.read():
+            yield text
+        else:
+            time.sleep(POLL)

@@ -10,7 +10,7 @@ import os
 import select
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,23 +38,33 @@ class Identity:
         """Tell whether this very process still runs (a zombie does not)."""
         return _start_time(self.pid) == self.started
 
-    def signal(self, number: signal.Signals, *, wait: float) -> bool:
-        """Send a signal and wait up to `wait` seconds for the end; tell whether the process has ended.
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless the process has ended; no other process can get it."""
+        with self._pidfd() as pidfd:
+            if pidfd is not None:
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(pidfd, number)
 
-        The pidfd is opened before the check, so the signal cannot reach a process that got the same pid later.
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for the end of the process, and tell whether it came."""
+        with self._pidfd() as pidfd:
+            return pidfd is None or bool(select.select([pidfd], [], [], seconds)[0])
+
+    @contextlib.contextmanager
+    def _pidfd(self) -> Iterator[int | None]:
+        """Yield a descriptor of this very process, or None if it has ended.
+
+        It is opened before the check, so that it cannot be of a process that got the same pid later.
         """
         try:
-            descriptor = os.pidfd_open(self.pid)
+            pidfd = os.pidfd_open(self.pid)
         except ProcessLookupError:
-            return True
+            yield None
+            return
         try:
-            if not self.alive():
-                return True
-            with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(descriptor, number)
-            return bool(select.select([descriptor], [], [], wait)[0])
+            yield pidfd if self.alive() else None
         finally:
-            os.close(descriptor)
+            os.close(pidfd)
 
 
 def _start_time(pid: int) -> int | None:
@@ -79,16 +89,16 @@ def tied_to_this_process() -> Callable[[], None]:
     return tie
 
 
-def adopt_orphans() -> None:
-    """Become the parent of grandchildren whose parent ends, so that they can be waited for."""
+@contextlib.contextmanager
+def orphans_awaited() -> Iterator[None]:
+    """Wait at the end of the block for every child of this process, and for those whose parent has ended too."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def wait_for_all() -> None:
-    """Wait until this process has no children left, adopted ones included."""
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            os.wait()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.wait()
 
 
 def spawn(command: Sequence[str], *, log: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -26,7 +26,7 @@ from lab.errors import LabError
 from lab.layout import Layout
 from lab.lifeline import DETACH
 from lab.lock import held
-from lab.processes import Identity
+from lab.processes import Identity, orphans_awaited
 from lab.startup import Started, Startup
 from lab.state import Request, State, decode_request, encode, write_state
 
@@ -51,7 +51,8 @@ class Supervisor:
         _clear(self._layout)
         _write_to(self._layout.log("supervisor"), STDERR)
         try:
-            with Children(self._layout, environment=_environment(self._layout)) as children:
+            # podexec is no child of ours but of `unshare`, and keeps its port until it has ended too.
+            with orphans_awaited(), Children(self._layout, environment=_environment(self._layout)) as children:
                 self._live(children)
         except LabError as error:
             shutil.rmtree(self._layout.etcd, ignore_errors=True)
