@@ -9,18 +9,15 @@ import ssl
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from lab.errors import LabError
 from lab.kubeconfig import Server
 from lab.pki import KeyPair
 
 TIMEOUT = 10.0  # seconds, for one request
 
 
-class ApiError(Exception):
-    """The API server refused a request with `status` (an HTTP status code)."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(f"{status}: {message}")
-        self.status = status
+class ApiError(LabError):
+    """A request was refused, or not answered."""
 
 
 class Api:
@@ -44,8 +41,7 @@ class Api:
         """Tell whether /readyz says yes; an API server that does not answer yet is not ready."""
         try:
             self._send("GET", "/readyz", None)
-        except (OSError, http.client.HTTPException, ApiError):
-            self._connection.close()
+        except ApiError:
             return False
         return True
 
@@ -63,9 +59,13 @@ class Api:
 
     def _send(self, method: str, path: str, body: dict[str, Any] | None) -> bytes:
         content = None if body is None else json.dumps(body)
-        self._connection.request(method, path, content, {"Content-Type": "application/json"})
-        response = self._connection.getresponse()
-        answer = response.read()
+        try:
+            self._connection.request(method, path, content, {"Content-Type": "application/json"})
+            response = self._connection.getresponse()
+            answer = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()
+            raise ApiError(f"{method} {path} was not answered: {error!r}") from error
         if response.status >= http.client.BAD_REQUEST:
-            raise ApiError(response.status, answer.decode(errors="replace"))
+            raise ApiError(f"{method} {path} was refused: {response.status} {answer.decode(errors='replace')}")
         return answer

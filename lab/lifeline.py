@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from lab.errors import LabError
+from lab.layout import Layout
 from lab.state import Request, State, decode_state, encode
 
 DETACH = b"detach\n"
@@ -56,7 +57,8 @@ class Lifeline:
             if state.phase == "failed":
                 raise LabError(state.message)
             say(state.message)
-        raise LabError("the supervisor of the lab was killed.")
+        log = Layout.of(self._request.name).log("supervisor")
+        raise LabError(f"the supervisor of lab {self._request.name!r} ended unexpectedly; {log} may say why.")
 
     def detach(self) -> None:
         """Let the lab live on without us."""

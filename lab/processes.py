@@ -35,8 +35,8 @@ class Identity:
         return cls(pid=pid, started=started)
 
     def alive(self) -> bool:
-        """Tell whether this very process still runs (a zombie does not)."""
-        return _start_time(self.pid) == self.started
+        """Tell whether this very process still runs."""
+        return not self.ends_within(0)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal, unless the process has ended; no other process can get it."""
@@ -46,7 +46,11 @@ class Identity:
                     signal.pidfd_send_signal(pidfd, number)
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait for the end of the process, and tell whether it came."""
+        """Wait for the end of the process, and tell whether it came.
+
+        A pidfd tells of the end of the last thread. Before that a killed process can look like a zombie in /proc although
+        its threads hold its ports.
+        """
         with self._pidfd() as pidfd:
             return pidfd is None or bool(select.select([pidfd], [], [], seconds)[0])
 
@@ -62,7 +66,7 @@ class Identity:
             yield None
             return
         try:
-            yield pidfd if self.alive() else None
+            yield pidfd if _start_time(self.pid) == self.started else None
         finally:
             os.close(pidfd)
 
@@ -73,8 +77,7 @@ def _start_time(pid: int) -> int | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     # The command name, field 2, is in parentheses and may hold spaces and parentheses itself.
-    fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    return int(stat.rpartition(")")[2].split()[19])
 
 
 def tied_to_this_process() -> Callable[[], None]:

@@ -118,7 +118,7 @@ def _candidates(program: Program) -> list[Path]:
     directories = [Path(one) for one in (os.environ.get("KUBEBUILDER_ASSETS", ""), *path) if one]
     files = (directory / program.name for directory in directories)
     # /bin and /usr/bin are the same directory on a Debian of today: ask each file once.
-    return list({path.resolve(): path for path in files if path.is_file() and os.access(path, os.X_OK)}.values())
+    return list({path.resolve(): path for path in files if os.access(path, os.X_OK) and path.is_file()}.values())
 
 
 def _unsuitable(program: Program, path: Path, kubernetes: KubernetesVersion) -> str | None:

@@ -1,6 +1,7 @@
 """Brings the components of a lab up in order, as fast as their readiness allows."""
 
 import datetime as dt
+import shutil
 import socket
 import time
 from collections.abc import Callable
@@ -17,7 +18,6 @@ from lab.errors import LabError
 from lab.kubeconfig import read_server
 from lab.layout import Layout
 from lab.podexec import sandboxes_work
-from lab.ports import free_ports
 from lab.state import Request
 
 DEADLINE = 120.0  # seconds; a busy machine is slow, a broken lab must still end
@@ -36,11 +36,16 @@ class Started:
 
 @dataclass(frozen=True, kw_only=True)
 class Startup:
-    """One start. `say` is told what is waited for; `interrupted` raises when the start is to be given up."""
+    """One start.
+
+    `choose_ports` returns so many free ports, `say` is told what is waited for, and `interrupted` raises when the start
+    is to be given up.
+    """
 
     layout: Layout
     request: Request
     children: Children
+    choose_ports: Callable[[int], list[int]]
     say: Callable[[str], None]
     interrupted: Callable[[], None]
 
@@ -53,10 +58,11 @@ class Startup:
                 if not error.lost_port or attempt == ATTEMPTS:
                     raise
                 self.children.end_all()
+                shutil.rmtree(self.layout.etcd)
         raise AssertionError("unreachable")
 
     def _once(self) -> Started:
-        etcd, etcd_peer, api_server, kubelet = free_ports(4)
+        etcd, etcd_peer, api_server, kubelet = self.choose_ports(4)
         ports = Ports(etcd=etcd, etcd_peer=etcd_peer, api_server=api_server, kubelet=kubelet)
         server = f"https://127.0.0.1:{ports.api_server}"
         credentials = components.write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC))

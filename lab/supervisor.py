@@ -26,6 +26,7 @@ from lab.errors import LabError
 from lab.layout import Layout
 from lab.lifeline import DETACH
 from lab.lock import held
+from lab.ports import free_ports
 from lab.processes import Identity, orphans_awaited
 from lab.startup import Started, Startup
 from lab.state import Request, State, decode_request, encode, write_state
@@ -63,7 +64,12 @@ class Supervisor:
     def _live(self, children: Children) -> None:
         begin = time.monotonic()
         started = Startup(
-            layout=self._layout, request=self._request, children=children, say=self._say, interrupted=_check_lifeline
+            layout=self._layout,
+            request=self._request,
+            children=children,
+            choose_ports=free_ports,
+            say=self._say,
+            interrupted=_check_lifeline,
         ).run()
         self._report(self._ready(started, children, seconds=time.monotonic() - begin))
         _write_to(self._layout.log("supervisor"), STDOUT)
