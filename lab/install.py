@@ -1,0 +1,70 @@
+"""Our own objects in a lab: everything `mpijob-elastic install` makes but what the lab cannot run.
+
+A pod of a Deployment would only be pretended here, and a pretended webhook answers nothing; so controller and webhook
+are processes of this machine (lab.replicas). They get the tokens of their ServiceAccounts, hence exactly their rights,
+under exactly the policies of a real installation.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.cluster import Cluster
+from lab.ports import free_ports
+from mpijob_elastic import names
+from mpijob_elastic.install.applying import HOOKS, WORKLOADS
+from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.objects import Manifest
+from mpijob_elastic.install.overlays import Overlay
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installed:
+    """Kubeconfigs with the tokens of the two ServiceAccounts, and the port where the API server looks for the webhook.
+
+    `namespace`: the only one whose jobs are looked after; None for all.
+    """
+
+    controller_kubeconfig: Path
+    webhook_kubeconfig: Path
+    webhook_port: int
+    namespace: str | None
+
+
+def install_into(cluster: Cluster, *, namespace: str | None = None) -> Installed:
+    """Make the objects; what is there already stays or is put right. Raise LabError."""
+    [port] = free_ports(1)
+    manifests = [_reached_at(port, manifest) for manifest in _manifests(namespace)]
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_text(manifests))
+    return Installed(
+        controller_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
+        webhook_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK),
+        webhook_port=port,
+        namespace=namespace,
+    )
+
+
+def uninstall_from(cluster: Cluster, installed: Installed) -> None:
+    """Remove the objects, and wait until they are gone. Raise LabError."""
+    cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_text(_manifests(installed.namespace)))
+
+
+def _manifests(namespace: str | None) -> list[Manifest]:
+    overlays = (Overlay.SINGLE_NAMESPACE,) if namespace else ()
+    manifests = Plan(overlays=overlays, jobs_namespace=namespace).manifests()
+    return [manifest for manifest in manifests if manifest["kind"] not in WORKLOADS]
+
+
+def _reached_at(port: int, manifest: Manifest) -> Manifest:
+    """A webhook configuration that names our process instead of the Service; anything else as it is."""
+    if manifest["kind"] not in HOOKS:
+        return manifest
+    hooks = [
+        {**hook, "clientConfig": {"url": f"https://127.0.0.1:{port}{hook['clientConfig']['service']['path']}"}}
+        for hook in manifest["webhooks"]
+    ]
+    return {**manifest, "webhooks": hooks}
+
+
+def _text(manifests: list[Manifest]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})

@@ -1,0 +1,138 @@
+"""The controller and the webhook as processes of this machine, each a replica as a pod would be.
+
+with Webhook.start(cluster, installed), Controller.start(cluster, installed) as controller:
+    controller.kill()
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from lab.cluster import Cluster
+from lab.errors import LabError
+from lab.install import Installed
+from lab.layout import Layout
+from lab.ports import free_ports
+from lab.processes import spawn
+
+PATIENCE = 60.0  # seconds to become ready
+GRACE = 30.0  # seconds to end after SIGTERM, as in our Deployments
+POLL = 0.02  # seconds
+LOG_LINES = 15
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replica:
+    """A running process; `health` is the URL of its /healthz, /readyz and /metrics without the path."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+    health: str
+
+    def metrics(self) -> str:
+        """What /metrics says."""
+        with urllib.request.urlopen(f"{self.health}/metrics", timeout=10) as answer:  # noqa: S310 - our own, http
+            return str(answer.read().decode())
+
+    def ready(self) -> bool:
+        """Whether /readyz says yes."""
+        try:
+            with urllib.request.urlopen(f"{self.health}/readyz", timeout=10):  # noqa: S310
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """End it at once, as a node that fails does."""
+        self.process.kill()
+        self.process.wait()
+
+    def terminate(self) -> int:
+        """End it as a kubelet does, and return the exit code; negative where it had to be killed."""
+        self.process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(GRACE)
+        self.kill()
+        return self.process.returncode
+
+    @classmethod
+    @contextmanager
+    def _run(cls, cluster: Cluster, name: str, kubeconfig: Path, options: Sequence[str]) -> Iterator[Self]:
+        [port] = free_ports(1)
+        command = [sys.executable, "-m", "mpijob_elastic", name, f"--kubeconfig={kubeconfig}", f"--health-port={port}"]
+        log = _new_log(cluster, name)
+        process = spawn([*command, *options], log=log, environment=_environment())
+        replica = cls(process=process, log=log, health=f"http://127.0.0.1:{port}")
+        try:
+            replica._await_ready(name)
+            yield replica
+        finally:
+            replica.signal(signal.SIGCONT)  # one that was stopped cannot end
+            replica.terminate()
+
+    def _await_ready(self, name: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not self.ready():
+            code = self.process.poll()
+            if code is not None or time.monotonic() > deadline:
+                what = f"ended with exit code {code}" if code is not None else f"is not ready after {PATIENCE:.0f} s"
+                tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+                raise LabError(f"the {name} {what}. The end of {self.log}:\n{tail}")
+            time.sleep(POLL)
+
+
+class Controller(Replica):
+    """A controller. Several may run; one leads."""
+
+    @classmethod
+    @contextmanager
+    def start(cls, cluster: Cluster, installed: Installed, *options: str) -> Iterator[Self]:
+        """Run one for as long as the block lasts; it is ready. `options` are further ones of its command."""
+        only = [f"--namespace={installed.namespace}"] if installed.namespace else []
+        options = (*only, "--health-host=127.0.0.1", *options)
+        with cls._run(cluster, "controller", installed.controller_kubeconfig, options) as running:
+            yield running
+
+
+class Webhook(Replica):
+    """A webhook, where the API server looks for it unless `port` says otherwise."""
+
+    @classmethod
+    @contextmanager
+    def start(cls, cluster: Cluster, installed: Installed, *options: str, port: int | None = None) -> Iterator[Self]:
+        """Run one for as long as the block lasts; it is ready. `options` are further ones of its command.
+
+        Unless they say otherwise it does not drain: there is nobody here who must learn of its end first.
+        """
+        where = ["--host=127.0.0.1", f"--port={port or installed.webhook_port}", "--extra-san=127.0.0.1"]
+        options = (*where, "--drain-seconds=0", *options)
+        with cls._run(cluster, "webhook", installed.webhook_kubeconfig, options) as running:
+            yield running
+
+
+def _new_log(cluster: Cluster, name: str) -> Path:
+    descriptor, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=Layout(cluster.state_dir).logs)
+    os.close(descriptor)
+    return Path(path)
+
+
+def _environment() -> dict[str, str]:
+    # In-cluster settings of wherever this runs are not meant for a replica in the lab.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
+    return {**kept, "PYTHONPATH": str(ROOT)}
