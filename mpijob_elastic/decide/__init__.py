@@ -11,7 +11,7 @@ The complexity comes from three sides that do not wait for one another:
 
 from __future__ import annotations
 
-from mpijob_elastic.decide import launchers, leaving, notices, publishing, roles
+from mpijob_elastic.decide import launchers, leaving, notices, publishing, roles, showing
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Plan, ProbeWorkers
 from mpijob_elastic.model.job import Config, JobView, LauncherPhase, Role
 
@@ -40,13 +40,13 @@ def _steps(view: JobView, config: Config, role: Role, *, now: float) -> Plan:
     actions.append(change)
     wakes.append(wake)
     if change is None:  # everything below relies on what is published now
-        actions.append(launchers.refresh(view, digest=publishing.digest(config)))
+        actions.append(showing.refresh(view, now=now))
         recreated, wake = launchers.recreate(view, config, now=now)
         actions.append(recreated)
         wakes.append(wake)
         gone = leaving.removals(view, now=now)
-        actions.append(ProbeWorkers(workers=gone.probes) if gone.probes else None)
         actions.append(DeleteWorkers(removals=gone.removals) if gone.removals else None)
+        actions.append(ProbeWorkers(workers=gone.probes) if gone.probes else None)
         wakes.append(gone.wake_at)
         actions.append(roles.shrink(view, role))
         told, wake = notices.tell(view, now=now)

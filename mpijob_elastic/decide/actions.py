@@ -46,7 +46,7 @@ class WriteConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RefreshLauncher:
-    """Touch the launcher pod, so that its kubelet shows it the new ConfigMap at once."""
+    """Touch the launcher pod, so that its kubelet shows it the new ConfigMap at once. digest: for its annotation."""
 
     launcher: Launcher
     digest: str

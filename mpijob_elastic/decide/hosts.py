@@ -1,8 +1,8 @@
 """Which workers discover_hosts.sh should name next.
 
 Safety rules 1 and 4, and what Horovod's driver needs: a list never becomes empty once it named a host ("No hosts from
-previous set remaining" ends the training), removals and additions are separate changes, and no host is taken from a
-running driver faster than it can follow, unless that host is gone anyway.
+previous set remaining" ends the training), removals and additions are separate changes, and none follows another
+faster than the driver can, unless a host is gone anyway.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import pacing
+from mpijob_elastic.decide import pacing, showing
 from mpijob_elastic.model.job import JobView, Worker
 
 
@@ -30,14 +30,13 @@ def wanted(view: JobView) -> tuple[str, ...]:
 def following(view: JobView, *, now: float) -> Next:
     """One step from the published hosts towards the wanted ones."""
     target = set(wanted(view))
-    leaving = [host for host in view.hosts if host not in target]
     joining = [host for host in target if host not in view.hosts and _may_join(view, host)]
     staying = [host for host in view.hosts if host in target]
-    if leaving and not staying and view.hosts:
+    if view.hosts and not staying:
         # Somebody who knows the training's state must stay until newcomers have it from him.
-        return _step(view, [*view.hosts, *joining]) if joining else _keep_one(view, leaving)
-    if leaving:
-        return _remove(view, leaving, staying, now=now)
+        staying = list(view.hosts) if joining else [_last(view)]
+    if len(staying) < len(view.hosts):
+        return _remove(view, staying, now=now)
     return _add(view, joining, now=now)
 
 
@@ -50,12 +49,10 @@ def _may_join(view: JobView, host: str) -> bool:
     return view.role is not None and host in view.role.exec_names
 
 
-def _remove(view: JobView, leaving: list[str], staying: list[str], *, now: float) -> Next:
-    lost = any(_lost(view.worker(host)) for host in leaving)
-    settled = pacing.settled_at(view, now=now)
-    if lost or now >= settled:
+def _remove(view: JobView, staying: list[str], *, now: float) -> Next:
+    if any(_lost(view.worker(host)) for host in view.hosts if host not in staying):
         return _step(view, staying)
-    return Next(hosts=view.hosts, wake_at=settled)
+    return _paced(view, staying, at=pacing.settled_at(view, now=now), now=now)
 
 
 def _lost(worker: Worker | None) -> bool:
@@ -65,16 +62,22 @@ def _lost(worker: Worker | None) -> bool:
 def _add(view: JobView, joining: list[str], *, now: float) -> Next:
     if not joining:
         return Next(hosts=view.hosts)
+    if view.driver_running and view.config is not None and view.config.published is None:
+        return _step(view, joining)  # the driver has nothing to read, so there is nothing to wait for
     newcomers = [worker for worker in view.workers if worker.name in joining]
     ready = max(pacing.settled_at(view, now=now), pacing.gathered_at(view, newcomers, now=now))
-    if now >= ready:
-        return _step(view, [*view.hosts, *joining])
-    return Next(hosts=view.hosts, wake_at=ready)
+    return _paced(view, [*view.hosts, *joining], at=ready, now=now)
 
 
-def _keep_one(view: JobView, leaving: list[str]) -> Next:
-    alive = [host for host in leaving if not _lost(view.worker(host))]
-    return Next(hosts=((alive or leaving)[0],))
+def _last(view: JobView) -> str:
+    alive = [host for host in view.hosts if not _lost(view.worker(host))]
+    return (alive or view.hosts)[0]
+
+
+def _paced(view: JobView, hosts: list[str], *, at: float, now: float) -> Next:
+    if showing.is_due(view, now=now):
+        return Next(hosts=view.hosts)  # the change before this one first
+    return _step(view, hosts) if now >= at else Next(hosts=view.hosts, wake_at=at)
 
 
 def _step(view: JobView, hosts: list[str]) -> Next:

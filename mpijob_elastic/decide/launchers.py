@@ -1,4 +1,4 @@
-"""The launcher pod: show it the new host list, and mend one that can never start.
+"""Launchers that can never start, or never become elastic: they are created anew.
 
 Safety rule 7: a launcher whose main container has started is never deleted. Before that nothing is lost, and the
 operator creates a new one [operator].
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import clock
-from mpijob_elastic.decide.actions import DeleteLauncher, Note, RefreshLauncher
+from mpijob_elastic.decide.actions import DeleteLauncher, Note
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase
 from mpijob_elastic.model.memory import Tries
 
@@ -19,21 +19,6 @@ MOST_TRIES = 3
 BETWEEN_TRIES = 15.0
 
 _NOT_STARTED = (LauncherPhase.WAITING, LauncherPhase.DELIVERING)
-
-
-def sees_hosts(view: JobView) -> bool:
-    """Whether the launcher that trains now can learn of a change; true where none trains."""
-    return view.launcher is None or not view.driver_running or view.launcher.mounts_discovery
-
-
-def refresh(view: JobView, *, digest: str) -> RefreshLauncher | None:
-    """The touch that makes the kubelet show a running launcher the ConfigMap at once."""
-    launcher = view.launcher
-    if launcher is None or not view.driver_running or launcher.deleting or not launcher.mounts_discovery:
-        return None
-    if not view.elastic or launcher.refreshed == digest:
-        return None
-    return RefreshLauncher(launcher=launcher, digest=digest)
 
 
 def tries(view: JobView, *, now: float) -> Tries | None:
@@ -56,7 +41,7 @@ def recreate(view: JobView, config: Config, *, now: float) -> tuple[DeleteLaunch
     launcher = view.launcher
     if not view.elastic or launcher is None or launcher.deleting or launcher.phase not in _NOT_STARTED:
         return None, None
-    if _missed_admission(view, launcher):
+    if _missed_admission(view, launcher) and not gave_up(view):
         return _after_missed_admission(view, launcher, now=now)
     due = _stuck_at(view, config, launcher, now=now)
     if due is None or now < due:
@@ -73,8 +58,8 @@ def _after_missed_admission(
     view: JobView, launcher: Launcher, *, now: float
 ) -> tuple[DeleteLauncher | None, float | None]:
     counted = view.memory.launchers
-    if counted is None or counted.uid != launcher.ref.uid or gave_up(view):
-        return None, None
+    if counted is None or counted.uid != launcher.ref.uid:
+        return None, None  # it is written down first
     due = clock.honest(counted.at, now=now) + BETWEEN_TRIES * (counted.count - 1)
     if now < due:
         return None, due
@@ -87,12 +72,12 @@ def _after_missed_admission(
 
 def _stuck_at(view: JobView, config: Config, launcher: Launcher, *, now: float) -> float | None:
     """When a launcher in its init container counts as stuck on an old hostfile; None while it need not be."""
-    dropped = clock.honest(view.memory.dropped_at, now=now)
-    # Creation times are cut to whole seconds, so one second of doubt counts as older.
-    if launcher.phase is not LauncherPhase.DELIVERING or launcher.created_at > dropped + 1.0:
+    dropped = view.memory.dropped_at
+    # The two times are of two clocks.
+    if launcher.phase is not LauncherPhase.DELIVERING or launcher.created_at > dropped + clock.SKEW:
         return None
     hosts = [view.worker(line.split(" ")[0]) for line in config.hostfile.splitlines()]
     since = [worker.ready_at for worker in hosts if worker and worker.running and worker.ready_at is not None]
     if len(since) < len(hosts):
         return None
-    return min(max([dropped, launcher.delivering_since or 0.0, *since]), now) + STUCK_AFTER
+    return max(clock.honest(at, now=now) for at in [dropped, launcher.delivering_since or 0.0, *since]) + STUCK_AFTER

@@ -1,8 +1,9 @@
 """Workers that leave: which may be deleted now, which must be looked at first.
 
 Safety rules 2 and 3. A worker is deletable when discover_hosts.sh no longer names it and nothing trains in it: it was
-never named, its pod has terminated, no driver runs, exec has shown nothing but its main process, or its drain-timeout
-has passed. A worker that the size asks for again is not looked at here, so a scale-out cancels a drain by itself.
+never named, its pod has terminated, no driver can run, exec has shown nothing but its main process since the launcher
+knows, or its drain-timeout has passed. A worker that the size asks for again is not looked at here, so a scale-out
+cancels a drain by itself.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import launchers, replacing
+from mpijob_elastic.decide import history, replacing, showing
 from mpijob_elastic.decide.actions import Note, Removal
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.memory import Left
 
-# A leaving worker in which a rank was seen is drained once the rank is gone; one in which none was seen may still get
-# one from a driver that has not read the new list, so it must stay empty for this many seconds.
-QUIET_AFTER_BUSY = 0.0
+# How many seconds after the launcher was shown the list a worker must still be empty. Until then the driver may start
+# a rank in it: it reads the list up to 1.7 s later (see pacing), and its exec takes a moment to show. Where a rank
+# was seen to end, the driver has most likely read it.
+QUIET_AFTER_BUSY = 2.0
 QUIET_WITHOUT_BUSY = 5.0
 # Seconds between two looks into one worker: often at first, when a rank usually ends, then seldom.
 PROBE_SOON = 0.5
@@ -48,7 +51,7 @@ def removals(view: JobView, *, now: float) -> Leaving:
         if outcome:
             found.append(_removal(view, worker, outcome, now=now))
             continue
-        probe_at = _probe_at(view, worker)
+        probe_at = _probe_at(view, worker, now=now)
         if probe_at is not None and probe_at <= now:
             probes.append(worker)
         wakes += [at for at in (probe_at, _deadline(view, worker, now=now)) if at is not None and at > now]
@@ -64,9 +67,9 @@ def _leftovers(view: JobView) -> Leaving:
 
 
 def _candidates(view: JobView) -> Iterable[Worker]:
-    if launchers.sees_hosts(view) or view.policy.delete_without_discovery:
+    if showing.may_delete(view):
         yield from (worker for worker in view.surplus() if not worker.deleting)
-    yield from (worker for worker in reversed(view.workers) if replacing.is_wanted(view, worker))
+        yield from (worker for worker in reversed(view.workers) if replacing.is_wanted(view, worker))
 
 
 def _outcome(view: JobView, worker: Worker, *, now: float) -> str:
@@ -75,20 +78,31 @@ def _outcome(view: JobView, worker: Worker, *, now: float) -> str:
         return _replaced(view, worker, now=now)
     if worker.name in view.hosts:
         return ""
-    if worker.terminated or not view.driver_running:
+    if worker.terminated or not view.driver_may_run:
         return "idle"
     return _after_training(view, worker, now=now)
 
 
 def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
-    if view.config is None or view.config.memory is None or view.config.published is None:
+    if not history.is_known(view.config):
         return ""  # whether it was published a moment ago is not known until the first write of ours
-    left = view.memory.left.get(worker.name)
-    if left is None or left.uid != worker.ref.uid:
+    left = history.left(view, worker)
+    if left is None:
         return "unused"
-    if _is_drained(worker, left.at):
+    began = _began(view, left, now=now)
+    if began is None:
+        return ""
+    if _is_drained(worker, began):
         return "drained"
-    return "timeout" if now - left.at >= view.policy.drain_timeout else ""
+    return "timeout" if now >= began + view.policy.drain_timeout else ""
+
+
+def _began(view: JobView, left: Left, *, now: float) -> float | None:
+    """When the launcher could know that this worker leaves; None while it cannot."""
+    if not showing.can_show(view):
+        return left.at
+    shown = showing.shown_at(view, now=now)
+    return None if shown is None else max(left.at, shown)
 
 
 def _replaced(view: JobView, worker: Worker, *, now: float) -> str:
@@ -98,26 +112,28 @@ def _replaced(view: JobView, worker: Worker, *, now: float) -> str:
     return "failed" if due is not None and now >= due and unlisted else ""
 
 
-def _is_drained(worker: Worker, left_at: float) -> bool:
+def _is_drained(worker: Worker, began: float) -> bool:
     idle_at = worker.probe.idle_at
     quiet = QUIET_AFTER_BUSY if worker.probe.busy_seen else QUIET_WITHOUT_BUSY
-    return idle_at is not None and idle_at >= left_at + quiet
+    return idle_at is not None and idle_at >= began + quiet
 
 
-def _probe_at(view: JobView, worker: Worker) -> float | None:
-    left = view.memory.left.get(worker.name)
-    if worker.name in view.hosts or left is None or left.uid != worker.ref.uid or not worker.running:
+def _probe_at(view: JobView, worker: Worker, *, now: float) -> float | None:
+    left = history.left(view, worker)
+    if worker.name in view.hosts or left is None or not worker.running:
         return None
     asked = worker.probe.asked_at
-    pause = PROBE_SOON if asked - left.at < PROBE_SOON_FOR else PROBE_LATER
-    return asked + pause if asked else left.at
+    if not 0.0 < asked <= now:
+        return left.at
+    return asked + (PROBE_SOON if asked - left.at < PROBE_SOON_FOR else PROBE_LATER)
 
 
 def _deadline(view: JobView, worker: Worker, *, now: float) -> float | None:
     if worker.terminated and worker.index < view.replicas:
         return replacing.due_at(view, worker, now=now)
-    left = view.memory.left.get(worker.name)
-    return left.at + view.policy.drain_timeout if left and left.uid == worker.ref.uid else None
+    left = history.left(view, worker)
+    began = _began(view, left, now=now) if left else None
+    return None if began is None else began + view.policy.drain_timeout
 
 
 def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Removal:

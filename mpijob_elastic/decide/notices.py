@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import launchers
+from mpijob_elastic.decide import launchers, showing
 from mpijob_elastic.decide.actions import Note, TellUser
 from mpijob_elastic.model.job import JobView
 
@@ -43,7 +43,7 @@ def _launcher(view: JobView) -> Iterable[Note]:
     if not view.elastic or view.launcher is None:
         return
     pod = view.launcher.ref.name
-    if not launchers.sees_hosts(view):
+    if not showing.sees_hosts(view):
         kept = "" if view.policy.delete_without_discovery else " and workers are not deleted on a scale-in"
         yield _warn(
             "LauncherWithoutDiscovery",
@@ -52,7 +52,7 @@ def _launcher(view: JobView) -> Iterable[Note]:
             f"from its last checkpoint), "
             f'or annotate the job {names.DELETE_UNSEEN}="true" to delete surplus workers all the same',
         )
-    elif launchers.gave_up(view) and not view.driver_running:
+    elif launchers.gave_up(view) and not view.launcher.mounts_discovery:
         yield _warn(
             "AdmissionMissed",
             f"{pod} was created {launchers.MOST_TRIES} times without {names.DISCOVER_HOSTS_PATH}; check that the "
@@ -90,4 +90,5 @@ def _pending(view: JobView) -> str:
 
 
 def _warn(reason: str, message: str) -> Note:
-    return Note(reason=reason, message=message, warning=True)
+    # One line, for the annotation holds a note a line; a user's value may hold several.
+    return Note(reason=reason, message=" ".join(message.split()), warning=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mpijob_elastic.decide import clock
+from mpijob_elastic.decide import clock, showing
 from mpijob_elastic.model.job import JobView, Worker
 
 # Two discovery periods of 1 s, and what the kubelet takes to show a touched launcher its file (measured: 0.3-0.7 s).
@@ -20,16 +20,17 @@ GATHER = 2.0
 
 
 def settled_at(view: JobView, *, now: float) -> float:
-    """The earliest time for the next change that is ours to time; 0 while no driver reads the list."""
-    if not view.driver_running:
+    """The earliest time for the next change that is ours to time; 0 while no driver can read the list."""
+    if not view.driver_may_run:
         return 0.0
-    changes = (view.memory.added_at, view.memory.removed_at)
-    return max(clock.honest(at, now=now) for at in changes) + SETTLE
+    shown = showing.shown_at(view, now=now) or 0.0
+    return max(shown, *(clock.honest(at, now=now) for at in (view.memory.added_at, view.memory.removed_at))) + SETTLE
 
 
 def gathered_at(view: JobView, newcomers: Iterable[Worker], *, now: float) -> float:
     """When these Ready workers need not wait for the rest of the scale-out any longer; 0 where none is missing."""
-    if all(worker is not None and worker.ready for worker in map(view.worker, view.wanted_names())):
+    ready = [worker for worker in view.workers if worker.ready and worker.index < view.replicas]
+    if len(ready) >= view.replicas:
         return 0.0
-    # A pod that says it became Ready in the future is the work of two clocks; it counts from now.
-    return min((min(worker.ready_at or now, now) for worker in newcomers), default=now) + GATHER
+    # Ready by a clock far ahead of ours counts as Ready long ago: waiting for that time could take hours.
+    return min((clock.honest(worker.ready_at or 0.0, now=now) for worker in newcomers), default=0.0) + GATHER

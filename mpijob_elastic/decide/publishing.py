@@ -5,31 +5,28 @@ Everything is in one write, so a crash leaves either the old truth or the new on
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, hosts, launchers, replacing
+from mpijob_elastic.decide import clock, history, hosts, launchers, replacing
 from mpijob_elastic.decide.actions import Note, WriteConfig
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Left, Memory, Scale
 
 
-def digest(config: Config) -> str:
-    """Names the content that the launcher mounts; the launcher's annotation holds it once it was touched."""
-    return hashlib.sha256(f"{config.script}\0{config.hostfile}".encode()).hexdigest()[:16]
-
-
 def write(view: JobView, config: Config, *, now: float) -> tuple[WriteConfig | None, float | None]:
     """The write that is due, or None; and when to look again."""
     step = hosts.following(view, now=now)
+    if view.driver_running and config.published is None and not step.hosts:
+        return None, step.wake_at  # a list that the driver cannot read is better than an empty one
     slots = _slots(view, config)
     script = names.discover_hosts(list(step.hosts), slots=slots)
     hostfile = _hostfile(view, config, step.hosts, slots)
     added = tuple(host for host in step.hosts if host not in view.hosts)
     removed = tuple(host for host in view.hosts if host not in step.hosts)
     memory = _memory(view, config, added=added, removed=removed, hostfile=hostfile, published=step.hosts, now=now)
+    memory = history.signed(memory, script=script)
     if script == config.script and hostfile == config.hostfile and not _must_remember(view, config, memory):
         return None, step.wake_at
     change = WriteConfig(
@@ -64,17 +61,23 @@ def _must_remember(view: JobView, config: Config, memory: Memory) -> bool:
     """Whether something must be written down although the host list stays."""
     if not view.elastic:
         return False
-    if config.memory is None:
+    if config.memory is None or not history.is_known(config):
         # A list without a history: what is missing from it may have been in it a moment ago.
-        return view.driver_running or bool(view.hosts)
+        return view.driver_running or bool(view.hosts) or bool(view.surplus())
     return _has_news(config.memory, memory)
 
 
 def _has_news(old: Memory, new: Memory) -> bool:
     """Whether more than forgetting would be written; forgetting waits for the next write."""
     tried = any(old.replaced.get(pod) != tries for pod, tries in new.replaced.items())
-    clock_went_back = any(old.left[pod].at > left.at for pod, left in new.left.items() if pod in old.left)
+    before, after = _times(old), _times(new)
+    clock_went_back = any(before.get(what, 0.0) > at + clock.SKEW for what, at in after.items())
     return tried or new.launchers != old.launchers or clock_went_back
+
+
+def _times(memory: Memory) -> dict[str, float]:
+    left = {pod: left.at for pod, left in memory.left.items()}
+    return {"added": memory.added_at, "removed": memory.removed_at, "dropped": memory.dropped_at, **left}
 
 
 def _memory(
@@ -101,23 +104,18 @@ def _memory(
 
 
 def _left(view: JobView, config: Config, published: tuple[str, ...], *, now: float) -> Mapping[str, Left]:
-    unknown = config.memory is None or config.published is None
+    known = history.is_known(config)
+    gone = [worker for worker in view.workers if worker.name not in published]
     return {
-        worker.name: _since(view.memory.left.get(worker.name), worker.ref.uid, now=now)
-        for worker in view.workers
-        if worker.name not in published
-        and (unknown or worker.name in view.hosts or _is(view.memory.left.get(worker.name), worker.ref.uid))
+        worker.name: _since(history.left(view, worker), worker.ref.uid, now=now)
+        for worker in gone
+        if worker.name in view.hosts or not known or history.left(view, worker)
     }
 
 
-def _is(left: Left | None, uid: str) -> bool:
-    return left is not None and left.uid == uid
-
-
 def _since(left: Left | None, uid: str, *, now: float) -> Left:
-    if left is not None and left.uid == uid and left.at == clock.honest(left.at, now=now):
-        return left
-    return Left(uid=uid, at=now)
+    honest = left is not None and left.at == clock.honest(left.at, now=now)
+    return left if left is not None and honest else Left(uid=uid, at=now)
 
 
 def _scale(view: JobView, old: Memory, *, changed: bool, now: float) -> Scale | None:

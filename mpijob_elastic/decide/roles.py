@@ -1,4 +1,4 @@
-"""The launcher's Role: exec on every worker that is wanted, exists or is published, and on no other.
+"""The launcher's Role: exec on every worker that is wanted or exists, and on no other.
 
 Safety rule 4: it grows before a worker is published and shrinks after the last surplus one is gone. [operator] writes
 it once, for the first size.
@@ -33,7 +33,7 @@ def shrink(view: JobView, role: Role) -> WriteRole | None:
 
 
 def _needed(view: JobView, role: Role) -> tuple[str, ...]:
-    wanted = {*view.wanted_names(), *(worker.name for worker in view.workers), *view.hosts}
+    wanted = {*view.wanted_names(), *(worker.name for worker in view.workers)}
     strangers = [name for name in role.exec_names if names.worker_index(name, job=view.name) is None]
     return (*strangers, *_in_order(wanted, view.name))
 

@@ -13,6 +13,9 @@ from mpijob_elastic.model.hosts import Published
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.policy import Policy, Problem
 
+# A ConfigMap and a Role hold 1 MiB each: a size beyond this is a typing error that must not become a billion names.
+MOST_WORKERS = 10_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ref:
@@ -41,8 +44,9 @@ class Probe:
 class Worker:
     """A worker pod owned by this MPIJob.
 
-    terminated: its phase is Failed or Succeeded, so nothing runs in it. last_state: exit code, reason and node in
-    words, for the Event that outlives the pod. ready_at: when it became Ready, None while it is not.
+    terminated: its phase is Failed or Succeeded, so nothing runs in it. succeeded: it ended well. last_state: exit
+    code, reason and node in words, for the Event that outlives the pod. ready_at: when it became Ready, None while it
+    is not.
     """
 
     ref: Ref
@@ -53,6 +57,7 @@ class Worker:
     ready_at: float | None = None
     deleting: bool = False
     terminated: bool = False
+    succeeded: bool = False
     last_state: str = ""
     probe: Probe = field(default_factory=Probe)
 
@@ -145,6 +150,11 @@ class JobView:
         return self.launcher is not None and self.launcher.phase is LauncherPhase.STARTED
 
     @property
+    def driver_may_run(self) -> bool:
+        """Whether horovodrun runs, or may start at any moment: a pod's status is behind what happens on its node."""
+        return self.launcher is not None and self.launcher.phase is not LauncherPhase.FINISHED
+
+    @property
     def hosts(self) -> tuple[str, ...]:
         """The hosts in discover_hosts.sh now."""
         published = self.config.published if self.config else None
@@ -162,7 +172,7 @@ class JobView:
 
     def wanted_names(self) -> tuple[str, ...]:
         """The names of the workers that the size asks for."""
-        return tuple(names.worker(self.name, index) for index in range(self.replicas))
+        return tuple(names.worker(self.name, index) for index in range(min(self.replicas, MOST_WORKERS)))
 
     def surplus(self) -> tuple[Worker, ...]:
         """Workers beyond the size asked for, highest index first: the order in which they leave."""

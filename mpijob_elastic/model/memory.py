@@ -49,6 +49,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scale: the last published change of size.
     replaced: replacements of failed workers, by pod name.
     launchers: launchers re-created because they cannot see the host list.
+    script: names the discover_hosts.sh that this was written with.
     """
 
     left: Mapping[str, Left] = msgspec.field(default_factory=dict)
@@ -58,6 +59,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scale: Scale | None = None
     replaced: Mapping[str, Tries] = msgspec.field(default_factory=dict)
     launchers: Tries | None = None
+    script: str = ""
 
 
 def parse(text: str | None) -> Memory | None:

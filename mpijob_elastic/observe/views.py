@@ -85,6 +85,7 @@ def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | No
         ready_at=pod.ready_at,
         deleting=pod.deleting,
         terminated=pod.phase in ("Failed", "Succeeded"),
+        succeeded=pod.phase == "Succeeded",
         last_state=pod.last_state,
         probe=probe,
     )

@@ -1,0 +1,93 @@
+"""Views of a job for tests: a small elastic job at rest, and everything about it that a test wants otherwise.
+
+The job is called `j`; times are seconds since the epoch, and `NOW` is long after everything settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import history, showing
+from mpijob_elastic.model.hosts import parse_script
+from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Ref, Role, Worker
+from mpijob_elastic.model.memory import Memory
+
+JOB = "j"
+NOW = 1_000_000.0
+LONG_AGO = NOW - 3600.0
+
+
+def ref(name: str, *, uid: str | None = None) -> Ref:
+    return Ref(name=name, uid=uid or f"uid-of-{name}", resource_version="7")
+
+
+def pods(*indices: int) -> tuple[str, ...]:
+    """The names of these workers."""
+    return tuple(names.worker(JOB, index) for index in indices)
+
+
+def worker(index: int, *, uid: str | None = None, **facts: Any) -> Worker:
+    """A worker that has been Ready for long; `facts` say otherwise."""
+    facts = {"container": "main", "created_at": LONG_AGO, "running": True, "ready_at": LONG_AGO, **facts}
+    return Worker(ref=ref(names.worker(JOB, index), uid=uid), index=index, **facts)
+
+
+def pending(index: int, **facts: Any) -> Worker:
+    return worker(index, **{"running": False, "ready_at": None, **facts})
+
+
+def failed(index: int, **facts: Any) -> Worker:
+    return worker(index, **{"running": False, "ready_at": None, "terminated": True, **facts})
+
+
+def launcher(phase: LauncherPhase = LauncherPhase.STARTED, **facts: Any) -> Launcher:
+    """A launcher of long ago that mounts discover_hosts.sh."""
+    facts = {"mounts_discovery": True, "created_at": LONG_AGO, **facts}
+    return Launcher(ref=ref(names.launcher(JOB)), phase=phase, **facts)
+
+
+def config(
+    hosts: Iterable[str], *, slots: int = 1, hostfile: Iterable[str] | None = None, memory: Memory | None = None
+) -> Config:
+    """A ConfigMap with these hosts, as we write it: the hostfile and the memory belong to the script."""
+    hosts = list(hosts)
+    script = names.discover_hosts(hosts, slots=slots)
+    lines = hosts if hostfile is None else list(hostfile)
+    return Config(
+        ref=ref(names.config_map(JOB)),
+        published=parse_script(script),
+        script=script,
+        hostfile=names.hostfile(lines, slots=slots),
+        memory=history.signed(memory or Memory(), script=script),
+    )
+
+
+def role(*indices: int) -> Role:
+    """A Role that lets the launcher exec into these workers."""
+    return Role(ref=ref(names.launcher(JOB)), exec_rule=1, exec_names=pods(*indices))
+
+
+def job(size: int = 3, *, known: bool = True, **facts: Any) -> JobView:
+    """An elastic job of that many workers which trains on all of them; `known`: its launcher was shown the list."""
+    facts = {
+        "replicas": size,
+        "slots": 1,
+        "elastic": True,
+        "workers": tuple(worker(index) for index in range(size)),
+        "launcher": launcher(),
+        "config": config(pods(*range(size))),
+        "role": role(*range(size)),
+        **facts,
+    }
+    view = JobView(namespace="default", ref=ref(JOB), **facts)
+    return shown(view) if known and view.launcher and view.config else view
+
+
+def shown(view: JobView, *, at: float = LONG_AGO) -> JobView:
+    """The same job after its launcher was shown what is published, at that time."""
+    assert view.launcher is not None
+    assert view.config is not None
+    return replace(view, launcher=replace(view.launcher, refreshed=showing.mark(view.config, at=at)))

@@ -1,0 +1,83 @@
+"""The whole policy put together: which steps come together, and which wait for one another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.decide import decide
+from mpijob_elastic.decide.actions import (
+    DeleteLauncher,
+    DeleteWorkers,
+    Plan,
+    ProbeWorkers,
+    RefreshLauncher,
+    TellUser,
+    WriteConfig,
+    WriteRole,
+)
+from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
+from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.policy import Problem
+from tests.builders import NOW, config, failed, job, launcher, pods, role, worker
+
+GONE_AT = NOW - 9
+LEFT = Memory(left={"j-worker-2": Left(uid="uid-of-j-worker-2", at=GONE_AT)}, removed_at=GONE_AT)
+DROPPED = config(pods(0, 1, 2), memory=Memory(dropped_at=NOW - 60))
+DRAINED = worker(2, probe=Probe(idle_at=NOW - 1, asked_at=NOW - 1))
+SHRUNK: dict[str, Any] = {"config": config(pods(0, 1), memory=LEFT), "role": role(0, 1, 2)}
+
+
+def kinds(view: JobView) -> list[type]:
+    return [type(action) for action in decide(view, now=NOW).actions]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        job(),
+        job(replicas=2, deleting=True),
+        job(replicas=2, foreign="another operator's"),
+        job(replicas=2, finished=True, deleting=True, clean_pod_policy="All"),
+        job(replicas=2, finished=True),
+        job(replicas=2, launcher=launcher(LauncherPhase.FINISHED)),
+        job(replicas=2, config=None),
+        job(replicas=2, role=None),
+    ],
+    ids=["rest", "deleting", "foreign", "deleting-finished", "finished", "launcher-ended", "no-config-map", "no-role"],
+)
+def test_when_nothing_is_done(view: JobView) -> None:
+    assert decide(view, now=NOW) == Plan()
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        # Scale-out: Role first, the list when they are Ready, then the touch.
+        (job(3, replicas=4), [WriteRole]),
+        (job(4, config=config(pods(0, 1, 2))), [WriteConfig]),
+        (job(known=False), [RefreshLauncher]),
+        (job(4, config=config(pods(0, 1, 2)), role=role(0, 1, 2)), [WriteRole]),
+        # Scale-in: list, touch, look, delete, Role.
+        (job(3, replicas=2), [WriteConfig]),
+        (job(2, known=False, workers=(worker(0), worker(1), worker(2)), **SHRUNK), [RefreshLauncher, ProbeWorkers]),
+        (job(2, workers=(worker(0), worker(1), worker(2)), **SHRUNK), [ProbeWorkers]),
+        (job(2, workers=(worker(0), worker(1), DRAINED), **SHRUNK), [DeleteWorkers]),
+        (job(2, **SHRUNK), [WriteRole]),
+        # What was scaled away while something else is due.
+        (job(3, replicas=4, workers=(worker(0), worker(1), failed(2))), [WriteRole, WriteConfig]),
+        (job(finished=True, replicas=1, clean_pod_policy="All"), [DeleteWorkers]),
+        (job(problems=(Problem(field="f", value="v", allowed="a"),)), [TellUser]),
+        (job(launcher=launcher(LauncherPhase.DELIVERING), config=DROPPED), [DeleteLauncher]),
+    ],
+)
+def test_the_steps(view: JobView, expected: list[type]) -> None:
+    assert kinds(view) == expected
+
+
+def test_deletions_do_not_wait_for_looks_that_may_fail() -> None:
+    left = {pod: Left(uid=f"uid-of-{pod}", at=GONE_AT) for pod in pods(2, 3)}
+    seen = config(pods(0, 1), memory=Memory(left=left, removed_at=GONE_AT))
+    view = job(2, workers=(worker(0), worker(1), DRAINED, worker(3)), config=seen, role=role(0, 1, 2, 3))
+    assert kinds(view) == [DeleteWorkers, ProbeWorkers]

@@ -1,0 +1,192 @@
+"""Which workers may be deleted now, and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.decide import leaving
+from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.memory import Left, Memory, Tries
+from mpijob_elastic.model.policy import Policy
+from tests.builders import NOW, config, failed, job, launcher, pending, pods, shown, worker
+
+LEFT_AT = NOW - 20
+POD = "j-worker-2"
+UID = "uid-of-j-worker-2"
+
+
+def idle(seconds: float, *, busy_seen: bool = False) -> Probe:
+    """Empty when last looked at, so long after it left."""
+    at = LEFT_AT + seconds
+    return Probe(busy_seen=busy_seen, idle_at=at, asked_at=at)
+
+
+def shrunk(surplus: Worker | None = None, *, left: Left | None = None, at: float = LEFT_AT, **facts: Any) -> JobView:
+    """Three workers of which two are wanted: the third left the list, and the launcher was shown that at once."""
+    memory = Memory(left={POD: left or Left(uid=UID, at=LEFT_AT)}, removed_at=LEFT_AT)
+    facts = {"config": config(pods(0, 1), memory=memory), **facts}
+    view = job(2, workers=(worker(0), worker(1), surplus or worker(2)), **facts)
+    return shown(view, at=at) if view.launcher and view.config else view
+
+
+def outcomes(view: JobView, *, now: float = NOW) -> dict[str, str]:
+    return {one.worker.name: one.outcome for one in leaving.removals(view, now=now).removals}
+
+
+UNKNOWN = replace(config(pods(0, 1)), memory=None)
+LISTED = config(pods(0, 1, 2))
+WAITING = launcher(LauncherPhase.WAITING)
+
+
+@pytest.mark.parametrize(
+    ("view", "outcome"),
+    [
+        (shrunk(), None),
+        (shrunk(worker(2, probe=idle(5.0))), "drained"),
+        (shrunk(worker(2, probe=idle(4.9))), None),
+        (shrunk(worker(2, probe=idle(2.0, busy_seen=True))), "drained"),
+        (shrunk(worker(2, probe=idle(1.9, busy_seen=True))), None),
+        (shrunk(worker(2, probe=Probe(busy_seen=True, asked_at=NOW))), None),
+        # It counts from when the launcher was shown, for until then it may start a rank there.
+        (shrunk(worker(2, probe=idle(5.0)), at=LEFT_AT + 1), None),
+        (shrunk(worker(2, probe=idle(6.0)), at=LEFT_AT + 1), "drained"),
+        (shrunk(policy=Policy(drain_timeout=20.0)), "timeout"),
+        (shrunk(policy=Policy(drain_timeout=20.0), at=LEFT_AT + 1), None),
+        (shrunk(policy=Policy(drain_timeout=0.0)), "timeout"),
+        (shrunk(worker(2, uid="another pod of that name")), "unused"),
+        (shrunk(pending(2, uid="another pod of that name")), "unused"),
+        (shrunk(left=Left(uid="another pod of that name", at=NOW)), "unused"),
+        (shrunk(failed(2)), "idle"),
+        (shrunk(config=LISTED), None),
+        (shrunk(failed(2), config=LISTED), None),
+        # Whether it was in the list a moment ago, nobody has written down.
+        (shrunk(config=UNKNOWN), None),
+        (shrunk(config=None), None),
+        (shrunk(launcher=None), "idle"),
+        (shrunk(launcher=launcher(LauncherPhase.FINISHED)), "idle"),
+        # A launcher that waits may start while we look.
+        (shrunk(launcher=WAITING), None),
+        (shrunk(worker(2, probe=idle(5.0)), launcher=WAITING), "drained"),
+        (shrunk(worker(2, uid="another pod of that name"), launcher=WAITING), "unused"),
+        (shrunk(worker(2, deleting=True)), None),
+        (shrunk(elastic=False, policy=Policy(drain_timeout=0.0)), None),
+        (shrunk(replicas=3, policy=Policy(drain_timeout=0.0)), None),
+    ],
+)
+def test_when_a_surplus_worker_may_go(view: JobView, outcome: str | None) -> None:
+    assert outcomes(view) == ({POD: outcome} if outcome else {})
+
+
+def test_before_the_launcher_was_shown_nothing_counts() -> None:
+    view = shrunk(worker(2, probe=idle(15.0)), policy=Policy(drain_timeout=0.0))
+    assert outcomes(view) == {POD: "drained"}
+    assert view.launcher is not None
+    assert outcomes(replace(view, launcher=replace(view.launcher, refreshed=None))) == {}
+
+
+@pytest.mark.parametrize(("policy", "outcome"), [(Policy(), {}), (Policy(delete_without_discovery=True), "timeout")])
+def test_a_launcher_that_cannot_learn_keeps_its_workers_unless_asked_for(policy: Policy, outcome: Any) -> None:
+    blind = launcher(mounts_discovery=False)
+    view = shrunk(launcher=blind, policy=replace(policy, drain_timeout=20.0))
+    assert outcomes(view) == ({POD: outcome} if outcome else {})
+
+
+def test_the_highest_index_goes_first() -> None:
+    view = job(4, replicas=1, launcher=None, config=config(pods(0)))
+    assert list(outcomes(view)) == list(pods(3, 2, 1))
+
+
+@pytest.mark.parametrize(
+    ("view", "gone"),
+    [
+        (job(3, replicas=1, finished=True, clean_pod_policy="Running"), pods(2, 1)),
+        (job(3, replicas=1, finished=True, clean_pod_policy="All"), pods(2, 1)),
+        (job(3, replicas=1, finished=True, clean_pod_policy="None"), ()),
+        (job(3, replicas=1, finished=True, clean_pod_policy="Running", elastic=False), pods(2, 1)),
+        (job(3, replicas=3, finished=True, clean_pod_policy="Running"), ()),
+    ],
+)
+def test_what_is_left_over_when_the_job_has_ended(view: JobView, gone: tuple[str, ...]) -> None:
+    assert outcomes(view) == dict.fromkeys(gone, "finished")
+
+
+def broken(count: int, *, listed: tuple[int, ...] = (0, 1), **facts: Any) -> JobView:
+    """The third of three workers failed at NOW, for the `count`th time."""
+    tries = {POD: Tries(count=count, at=NOW, uid=UID)} if count else {}
+    seen = config(pods(*listed), memory=Memory(replaced=tries))
+    facts = {"workers": (worker(0), worker(1), failed(2)), **facts}
+    return job(3, config=seen, **facts)
+
+
+@pytest.mark.parametrize(
+    ("view", "replaced"),
+    [
+        (broken(1), True),
+        (broken(0), False),
+        (broken(2), False),
+        (broken(1, listed=(0, 1, 2)), False),
+        # The last one stays in the list, for it must not become empty.
+        (broken(1, listed=(2,), workers=(failed(2),)), True),
+        (broken(1, launcher=launcher(mounts_discovery=False)), False),
+    ],
+)
+def test_when_a_failed_worker_is_replaced(view: JobView, replaced: bool) -> None:
+    assert outcomes(view) == ({POD: "failed"} if replaced else {})
+
+
+def test_a_replacement_that_must_wait_wakes_us() -> None:
+    assert leaving.removals(broken(2), now=NOW).wake_at == NOW + 10
+
+
+@pytest.mark.parametrize(
+    ("probe", "asks", "wake_at"),
+    [
+        (Probe(), True, LEFT_AT + 60),
+        (Probe(asked_at=NOW - 0.5), False, NOW + 1.5),
+        (Probe(asked_at=NOW - 2), True, LEFT_AT + 60),
+        # Asked before the clock was set back.
+        (Probe(asked_at=NOW + 3600), True, LEFT_AT + 60),
+    ],
+)
+def test_a_leaving_worker_is_looked_at_now_and_then(probe: Probe, asks: bool, wake_at: float) -> None:
+    found = leaving.removals(shrunk(worker(2, probe=probe)), now=NOW)
+    assert ([one.name for one in found.probes], found.wake_at) == ([POD] if asks else [], wake_at)
+
+
+def test_at_first_it_is_looked_at_often() -> None:
+    view = shrunk(worker(2, probe=Probe(asked_at=LEFT_AT + 9)))
+    assert leaving.removals(view, now=LEFT_AT + 9).wake_at == LEFT_AT + 9.5
+
+
+def test_one_that_does_not_run_cannot_be_looked_at() -> None:
+    found = leaving.removals(shrunk(pending(2)), now=NOW)
+    assert (found.probes, found.wake_at) == ((), LEFT_AT + 60)
+
+
+@pytest.mark.parametrize("timeout", [0.1, 59.7, 60.0, 0.3])
+@pytest.mark.parametrize("left_at", [1763712345.1234567, 1763712345.7, 0.1])
+def test_a_deadline_that_wakes_us_has_passed_by_then(left_at: float, timeout: float) -> None:
+    view = shrunk(pending(2), left=Left(uid=UID, at=left_at), at=left_at, policy=Policy(drain_timeout=timeout))
+    woken = leaving.removals(view, now=left_at).wake_at
+    assert woken is not None
+    assert outcomes(view, now=woken) == {POD: "timeout"}
+
+
+@pytest.mark.parametrize(
+    ("view", "reason", "words"),
+    [
+        (shrunk(worker(2, probe=idle(5.0), last_state="Running on node a")), "SurplusDeleted", "drained after 20s"),
+        (shrunk(policy=Policy(drain_timeout=20.0)), "DrainTimeout", "drain-timeout of 20s"),
+        (shrunk(worker(2, uid="another")), "SurplusDeleted", "never in discover_hosts.sh"),
+        (shrunk(launcher=None), "SurplusDeleted", "no rank runs in it"),
+        (broken(1, workers=(failed(2, last_state="Failed; OOMKilled"),)), "WorkerReplaced", "state: Failed; OOMKilled"),
+    ],
+)
+def test_the_user_reads_why(view: JobView, reason: str, words: str) -> None:
+    (removal,) = leaving.removals(view, now=NOW).removals
+    assert removal.note.reason == reason
+    assert words in removal.note.message
+    assert removal.note.warning is (reason != "SurplusDeleted")

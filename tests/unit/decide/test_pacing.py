@@ -1,0 +1,55 @@
+"""When the next change may follow."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpijob_elastic.decide import pacing
+from mpijob_elastic.model.job import LauncherPhase, Worker
+from mpijob_elastic.model.memory import Memory
+from tests.builders import LONG_AGO, NOW, config, job, launcher, pending, pods, shown, worker
+
+
+@pytest.mark.parametrize(
+    ("added_at", "removed_at", "shown_at", "settled"),
+    [
+        (LONG_AGO, LONG_AGO, LONG_AGO, LONG_AGO),
+        (NOW - 1, LONG_AGO, LONG_AGO, NOW - 1),
+        (LONG_AGO, NOW - 2, LONG_AGO, NOW - 2),
+        (NOW - 9, NOW - 9, NOW - 1, NOW - 1),
+        # Written before the clock was set back.
+        (NOW + 3600, NOW - 2, LONG_AGO, NOW - 2),
+    ],
+)
+def test_a_change_settles_after_it_was_written_and_shown(
+    added_at: float, removed_at: float, shown_at: float, settled: float
+) -> None:
+    view = job(config=config(pods(0), memory=Memory(added_at=added_at, removed_at=removed_at)))
+    assert pacing.settled_at(shown(view, at=shown_at), now=NOW) == settled + pacing.SETTLE
+
+
+@pytest.mark.parametrize("phase", [LauncherPhase.WAITING, LauncherPhase.DELIVERING])
+def test_a_launcher_about_to_start_is_not_shown_a_removal_and_an_addition_in_one(phase: LauncherPhase) -> None:
+    view = job(launcher=launcher(phase), config=config(pods(0), memory=Memory(removed_at=NOW)))
+    assert pacing.settled_at(view, now=NOW) == NOW + pacing.SETTLE
+
+
+def test_without_a_launcher_nothing_has_to_settle() -> None:
+    view = job(launcher=None, config=config(pods(0), memory=Memory(added_at=NOW)))
+    assert pacing.settled_at(view, now=NOW) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("workers", "gathered"),
+    [
+        ((worker(0), worker(1), worker(2)), 0.0),
+        ((worker(0), worker(1, ready_at=NOW - 1), pending(2)), NOW - 1 + pacing.GATHER),
+        ((worker(0), worker(1, ready_at=NOW + 3600), pending(2)), pacing.GATHER),
+        ((worker(0), worker(1, ready_at=NOW - 1)), NOW - 1 + pacing.GATHER),
+        # A surplus worker that is Ready is not the one that is missing.
+        ((worker(0), worker(1, ready_at=NOW - 1), worker(3)), NOW - 1 + pacing.GATHER),
+    ],
+)
+def test_the_first_of_a_scale_out_waits_a_moment_for_the_rest(workers: tuple[Worker, ...], gathered: float) -> None:
+    view = job(workers=workers)
+    assert pacing.gathered_at(view, [workers[1]], now=NOW) == gathered

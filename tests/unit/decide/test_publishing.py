@@ -1,0 +1,197 @@
+"""The one write of script, hostfile and memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import history, publishing
+from mpijob_elastic.decide.actions import WriteConfig
+from mpijob_elastic.model.job import Config, JobView, LauncherPhase
+from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
+from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, worker
+
+LEFT = Left(uid="uid-of-j-worker-2", at=NOW - 10)
+SHRUNK = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}, removed_at=NOW - 10))
+EDITED = "#!/bin/sh\n# mine\necho j-worker-0:1\n"
+
+
+def written(view: JobView) -> WriteConfig | None:
+    assert view.config is not None
+    return publishing.write(view, view.config, now=NOW)[0]
+
+
+def change(view: JobView) -> WriteConfig:
+    found = written(view)
+    assert found is not None
+    return found
+
+
+def test_at_rest_nothing_is_written() -> None:
+    assert written(job()) is None
+    assert written(job(2, workers=(worker(0), worker(1), worker(2)), config=SHRUNK)) is None
+
+
+def test_a_removal_is_written_with_its_history() -> None:
+    found = change(job(3, replicas=2, slots=1))
+    assert (found.added, found.removed) == ((), pods(2))
+    assert found.script == names.discover_hosts(list(pods(0, 1)), slots=1)
+    assert found.hostfile == names.hostfile(list(pods(0, 1)), slots=1)
+    left = {"j-worker-2": Left(uid="uid-of-j-worker-2", at=NOW)}
+    expected = Memory(left=left, removed_at=NOW, scale=Scale(before=0, after=2, at=NOW))
+    assert found.memory == history.signed(expected, script=found.script)
+
+
+def test_an_addition_forgets_that_the_worker_had_left() -> None:
+    found = change(job(3, config=SHRUNK))
+    assert (found.added, found.removed) == (pods(2), ())
+    assert found.memory.left == {}
+    assert (found.memory.added_at, found.memory.removed_at) == (NOW, NOW - 10)
+
+
+def test_another_incarnation_under_the_name_has_not_left() -> None:
+    again = job(3, replicas=2, workers=(worker(0), worker(1), worker(2, uid="new"), worker(3)), config=config(pods(3)))
+    assert change(again).memory.left == {}
+
+
+@pytest.mark.parametrize(
+    ("facts", "hosts"),
+    [
+        # A launcher created anew waits for each of these, so while one trains they are those that run ...
+        ({"workers": (worker(0), failed(1), worker(2))}, (0, 2)),
+        # ... and before, those that the size asks for.
+        ({"launcher": None, "replicas": 4}, (0, 1, 2, 3)),
+        ({"launcher": launcher(LauncherPhase.WAITING), "replicas": 2}, (0, 1)),
+    ],
+)
+def test_the_hostfile_is_kept_true(facts: dict[str, Any], hosts: tuple[int, ...]) -> None:
+    assert change(job(**facts)).hostfile == names.hostfile(list(pods(*hosts)), slots=1)
+
+
+def test_a_name_dropped_before_the_start_is_remembered() -> None:
+    assert change(job(launcher=launcher(LauncherPhase.DELIVERING), replicas=2)).memory.dropped_at == NOW
+    assert change(job(replicas=2)).memory.dropped_at == 0.0
+    assert change(job(launcher=launcher(LauncherPhase.DELIVERING), replicas=4)).memory.dropped_at == 0.0
+
+
+def test_the_hostfile_of_a_job_that_is_not_elastic_stays() -> None:
+    seen = config(pods(0, 1), hostfile=pods(0, 1, 2, 3))
+    found = change(job(elastic=False, config=seen))
+    assert found.hostfile == seen.hostfile
+    assert found.added == pods(2)
+
+
+@pytest.mark.parametrize(
+    ("facts", "slots"),
+    [({"slots": 4}, 2), ({"slots": 4, "launcher": launcher(LauncherPhase.WAITING)}, 4), ({"slots": 2}, 2)],
+)
+def test_slots_change_with_the_next_launcher(facts: dict[str, Any], slots: int) -> None:
+    found = change(job(replicas=2, config=config(pods(0, 1, 2), slots=2), **facts))
+    assert found.script == names.discover_hosts(list(pods(0, 1)), slots=slots)
+
+
+def test_slots_of_an_empty_list_are_those_asked_for() -> None:
+    assert change(job(config=config([]), slots=4)).script.count(":4\n") == 3
+
+
+@pytest.mark.parametrize(
+    ("seen", "facts", "remembers"),
+    [
+        (replace(config(pods(0, 1, 2)), memory=None), {}, True),
+        (replace(config(pods(0, 1, 2)), memory=Memory()), {}, True),
+        (replace(config(pods(0, 1, 2)), memory=None), {"elastic": False}, False),
+        (replace(config([], hostfile=pods(0, 1, 2)), memory=None), {"launcher": None, "workers": ()}, False),
+        (
+            replace(config([], hostfile=pods(0, 1, 2)), memory=None),
+            {"launcher": launcher(LauncherPhase.WAITING), "workers": (pending(0), pending(3))},
+            True,
+        ),
+    ],
+    ids=["lost", "unsigned", "not-elastic", "never-needed", "surplus"],
+)
+def test_a_list_without_a_history_gets_one(seen: Config, facts: dict[str, Any], remembers: bool) -> None:
+    found = written(job(config=seen, **facts))
+    assert (found is not None) is remembers
+    assert found is None or history.is_known(replace(seen, script=found.script, memory=found.memory))
+
+
+def test_without_a_history_every_worker_that_is_not_in_the_list_has_left_now() -> None:
+    lost = replace(config(pods(0)), memory=None)
+    found = change(job(3, replicas=1, config=lost))
+    assert found.memory.left == {pod: Left(uid=f"uid-of-{pod}", at=NOW) for pod in pods(1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (Memory(added_at=NOW + 60), Memory(added_at=NOW)),
+        (Memory(removed_at=NOW + 60), Memory(removed_at=NOW)),
+        (Memory(dropped_at=NOW + 60), Memory(dropped_at=NOW)),
+        (
+            Memory(left={"j-worker-2": Left(uid=LEFT.uid, at=NOW + 60)}),
+            Memory(left={"j-worker-2": Left(uid=LEFT.uid, at=NOW)}),
+        ),
+    ],
+    ids=["added", "removed", "dropped", "left"],
+)
+def test_after_the_clock_was_set_back_the_future_becomes_now(old: Memory, new: Memory) -> None:
+    view = job(2, workers=(worker(0), worker(1), worker(2)), config=config(pods(0, 1), memory=old))
+    found = change(view)
+    assert found.memory == history.signed(new, script=found.script)
+
+
+def test_a_failure_is_counted_although_the_list_stays() -> None:
+    view = job(3, workers=(worker(0), worker(1), failed(2)), config=config(pods(0, 1)))
+    assert change(view).memory.replaced == {"j-worker-2": Tries(count=1, at=NOW, uid="uid-of-j-worker-2")}
+
+
+def test_a_launcher_without_the_mount_is_counted() -> None:
+    missed = job(launcher=launcher(LauncherPhase.WAITING, mounts_discovery=False))
+    assert change(missed).memory.launchers == Tries(count=1, at=NOW, uid="uid-of-j-launcher")
+
+
+@pytest.mark.parametrize("script", [EDITED, "", None])
+def test_an_unreadable_list_is_mended_with_all_that_is_ready(script: str | None) -> None:
+    broken = replace(SHRUNK, script=script, published=None)
+    found = change(job(2, workers=(worker(0), worker(1), worker(2)), config=broken))
+    assert found.script == names.discover_hosts(list(pods(0, 1)), slots=1)
+    # Whether the driver has seen the third one in the edited list, nobody knows.
+    assert "j-worker-2" in found.memory.left
+
+
+def test_an_unreadable_list_is_not_replaced_by_an_empty_one_under_a_running_driver() -> None:
+    broken = replace(config(pods(0)), script=EDITED, published=None)
+    view = job(1, workers=(pending(0),), config=broken)
+    assert written(view) is None
+    assert change(replace(view, launcher=None)).script == names.SCRIPT_HEADER
+
+
+@pytest.mark.parametrize(
+    ("facts", "reasons", "words"),
+    [
+        ({"config": config(pods(0))}, ["HostsPublished"], "1 → 3 hosts of 3"),
+        ({"replicas": 1}, ["Draining"], "j-worker-1, j-worker-2 left discover_hosts.sh and drain for at most 1m"),
+        ({"workers": (worker(0), pending(1), worker(2))}, ["HostsLost"], "j-worker-1"),
+        ({"workers": (worker(0), pending(1), worker(2)), "replicas": 2}, ["Draining", "HostsLost"], "j-worker-2"),
+    ],
+)
+def test_the_user_reads_what_changed(facts: dict[str, Any], reasons: list[str], words: str) -> None:
+    notes = change(job(**facts)).notes
+    assert [note.reason for note in notes] == reasons
+    assert words in notes[0].message
+
+
+def test_a_long_list_is_cut() -> None:
+    (note,) = change(job(20, config=config(pods(0)), launcher=None)).notes
+    assert "j-worker-8 and 11 more" in note.message
+
+
+def test_the_last_scale_is_remembered_from_size_to_size() -> None:
+    before = Scale(before=1, after=3, at=LONG_AGO)
+    seen = config(pods(0, 1, 2), memory=Memory(scale=before))
+    assert change(job(replicas=2, config=seen)).memory.scale == Scale(before=3, after=2, at=NOW)
+    lost = job(config=seen, workers=(worker(0), worker(1), pending(2)))
+    assert change(lost).memory.scale == before

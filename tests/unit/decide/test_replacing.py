@@ -1,0 +1,82 @@
+"""Failed workers: which are replaced, how soon."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.decide import replacing
+from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.policy import Policy
+from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, worker
+
+POD = "j-worker-1"
+
+
+def view(replaced: Tries | None = None, *, lost: Worker | None = None, **facts: Any) -> JobView:
+    memory = Memory(replaced={POD: replaced} if replaced else {})
+    workers = (worker(0), lost or failed(1, uid="now"))
+    return job(2, config=config(pods(0), memory=memory), workers=workers, **facts)
+
+
+@pytest.mark.parametrize(
+    ("lost", "facts", "wanted"),
+    [
+        (failed(1), {}, True),
+        (failed(1), {"policy": Policy(replace_failed_workers=False)}, False),
+        (failed(1), {"policy": Policy(replace_failed_workers=True), "elastic": False}, False),
+        (failed(1), {"elastic": False}, False),
+        (failed(1), {"replicas": 1}, False),
+        (failed(1, deleting=True), {}, False),
+        (failed(1, succeeded=True), {}, False),
+        (pending(1), {}, False),
+        (worker(1), {}, False),
+        (failed(1), {"launcher": None}, True),
+        # Nothing is deleted from a running job that cannot learn of it.
+        (failed(1), {"launcher": launcher(mounts_discovery=False)}, False),
+    ],
+)
+def test_which_workers_are_replaced(lost: Worker, facts: dict[str, Any], wanted: bool) -> None:
+    assert replacing.is_wanted(view(lost=lost, **facts), lost) is wanted
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, Tries(count=1, at=NOW, uid="now")),
+        (Tries(count=1, at=NOW - 60, uid="before"), Tries(count=2, at=NOW, uid="now")),
+        (Tries(count=2, at=NOW - 60, uid="now"), Tries(count=2, at=NOW - 60, uid="now")),
+        # It lived for long in between.
+        (Tries(count=9, at=NOW - 1800, uid="before"), Tries(count=1, at=NOW, uid="now")),
+        # It could not be deleted for long: no new failure, so no new count.
+        (Tries(count=2, at=LONG_AGO, uid="now"), Tries(count=2, at=LONG_AGO, uid="now")),
+    ],
+)
+def test_each_failed_incarnation_counts_once(before: Tries | None, after: Tries) -> None:
+    assert replacing.tries(view(before), now=NOW) == {POD: after}
+
+
+def test_a_worker_that_recovered_is_forgotten_in_time() -> None:
+    counted = Tries(count=2, at=NOW - 60, uid="before")
+    assert replacing.tries(view(counted, lost=worker(1)), now=NOW) == {POD: counted}
+    assert replacing.tries(view(counted, lost=worker(1)), now=NOW + 1800) == {}
+
+
+@pytest.mark.parametrize(
+    ("count", "wait"), [(1, 0), (2, 10), (3, 20), (4, 40), (6, 160), (7, 300), (8, 300), (2000, 300), (10**9, 300)]
+)
+def test_the_wait_grows_up_to_five_minutes(count: int, wait: float) -> None:
+    counted = view(Tries(count=count, at=NOW, uid="now"))
+    assert replacing.due_at(counted, counted.workers[1], now=NOW) == NOW + wait
+
+
+def test_it_is_not_due_before_it_is_written_down() -> None:
+    for counted in (view(), view(Tries(count=1, at=NOW, uid="before"))):
+        assert replacing.due_at(counted, counted.workers[1], now=NOW) is None
+
+
+def test_a_failure_in_the_future_is_due_now() -> None:
+    counted = view(Tries(count=1, at=NOW + 3600, uid="now"))
+    assert replacing.due_at(counted, counted.workers[1], now=NOW) == 0.0

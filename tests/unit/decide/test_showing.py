@@ -1,0 +1,93 @@
+"""Whether the launcher knows what is published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.decide import showing
+from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.policy import Policy
+from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, shown
+
+LEFT = Memory(left={"j-worker-2": Left(uid="uid-of-j-worker-2", at=LONG_AGO)})
+
+
+def test_a_launcher_that_trains_is_touched_once_for_a_change() -> None:
+    view = job(known=False)
+    touch = showing.refresh(view, now=NOW)
+    assert touch is not None
+    after = replace(view, launcher=launcher(refreshed=touch.digest))
+    assert showing.shown_at(after, now=NOW) == NOW
+    assert showing.refresh(after, now=NOW + 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "helps"),
+    [
+        ({}, True),
+        ({"launcher": None}, False),
+        ({"launcher": launcher(mounts_discovery=False)}, False),
+        ({"launcher": launcher(deleting=True)}, False),
+        ({"launcher": launcher(LauncherPhase.FINISHED), "config": config([], memory=LEFT)}, False),
+        ({"launcher": launcher(LauncherPhase.WAITING)}, False),
+        ({"launcher": launcher(LauncherPhase.WAITING), "config": config(pods(0, 1), memory=LEFT)}, True),
+        ({"launcher": launcher(LauncherPhase.DELIVERING), "config": config(pods(0, 1), memory=LEFT)}, True),
+        ({"elastic": False}, False),
+        ({"config": None}, False),
+        ({"config": replace(config(pods(0)), published=None)}, False),
+    ],
+)
+def test_when_a_touch_helps(facts: dict[str, Any], helps: bool) -> None:
+    view = job(known=False, **facts)
+    assert showing.can_show(view) is helps
+    assert (showing.refresh(view, now=NOW) is not None) is helps
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        config(pods(0, 1)),
+        config(pods(0, 1, 2), hostfile=pods(0)),
+        config(pods(0, 1, 2), slots=2),
+        # The same hosts again, after others that the launcher may have been shown instead.
+        config(pods(0, 1, 2), memory=Memory(removed_at=5.0, added_at=6.0)),
+    ],
+    ids=["hosts", "hostfile", "slots", "there-and-back"],
+)
+def test_every_change_is_shown_anew(other: Any) -> None:
+    assert not showing.is_shown(replace(job(3), config=other))
+
+
+@pytest.mark.parametrize("value", ["", "@", "1700000000", "{digest}", "{digest}@", "{digest}@x", "{digest}@nan"])
+def test_an_annotation_that_we_did_not_write_is_written_anew(value: str) -> None:
+    view = job(3)
+    assert view.config is not None
+    digest = showing.mark(view.config, at=0.0).partition("@")[0]
+    view = replace(view, launcher=launcher(refreshed=value.format(digest=digest)))
+    assert showing.shown_at(view, now=NOW) is None
+    assert showing.refresh(view, now=NOW) is not None
+
+
+@pytest.mark.parametrize(("at", "believed"), [(NOW + 5, True), (NOW + 6, False), (float("inf"), False)])
+def test_a_touch_in_the_future_counts_as_none(at: float, believed: bool) -> None:
+    assert (showing.shown_at(shown(job(), at=at), now=NOW) is not None) is believed
+
+
+@pytest.mark.parametrize(
+    ("view", "sees", "may_delete"),
+    [
+        (job(), True, True),
+        (job(launcher=None), True, True),
+        (job(launcher=launcher(LauncherPhase.WAITING, mounts_discovery=False)), True, True),
+        (job(launcher=launcher(mounts_discovery=False)), False, False),
+        (job(launcher=launcher(mounts_discovery=False), policy=Policy(delete_without_discovery=True)), False, True),
+    ],
+)
+def test_a_running_job_that_cannot_learn_of_a_change_loses_no_worker(
+    view: JobView, sees: bool, may_delete: bool
+) -> None:
+    assert (showing.sees_hosts(view), showing.may_delete(view)) == (sees, may_delete)
