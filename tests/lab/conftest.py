@@ -2,14 +2,17 @@
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from lab.building import ensure_programs
 from lab.cluster import Cluster
+from lab.install import Installed, install_into
 from lab.operator.process import Operator
+from lab.replicas import Controller, Webhook
 from lab.versions import DEFAULT_KUBERNETES
+from mpijob_elastic.kube.client import Client, connect
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -43,3 +46,40 @@ def operator(cluster: Cluster, namespace: str) -> Iterator[Operator]:
     """mpi-operator v0.2.3 for the test's namespace: the stand-in without rate limits, or $MPI_OPERATOR_BIN."""
     with Operator.start(cluster, namespace=namespace, qps=0) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Cluster) -> Installed:
+    """Our objects in the lab."""
+    return install_into(cluster)
+
+
+@pytest.fixture(scope="module")
+def webhook(cluster: Cluster, installed: Installed) -> Iterator[Webhook]:
+    """A webhook with the rights of its ServiceAccount, for all namespaces."""
+    with Webhook.start(cluster, installed) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def elastic(cluster: Cluster, installed: Installed, webhook: Webhook) -> Iterator[Controller]:
+    """Webhook and controller with the rights of their ServiceAccounts, for all namespaces."""
+    assert webhook.ready()
+    with Controller.start(cluster, installed) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(cluster: Cluster) -> AsyncIterator[Client]:
+    """The administrator's client."""
+    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=cluster.kubeconfig) as connected:
+        yield connected
+
+
+@pytest.fixture
+def other_namespace(cluster: Cluster) -> Iterator[str]:
+    """A second namespace."""
+    name = f"test-{secrets.token_hex(4)}"
+    cluster.kubectl("create", "namespace", name)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")

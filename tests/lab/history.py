@@ -1,0 +1,96 @@
+"""What happened to one job's pods and host list, in the order in which the API server wrote it.
+
+Two watches give the versions; resourceVersions of one etcd are one sequence over all kinds, which the API does not
+promise, but the lab's etcd keeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import Client
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Every version of the namespace's pods and ConfigMaps that was seen."""
+
+    pods: list[Object] = field(default_factory=list)
+    configs: list[Object] = field(default_factory=list)
+
+    def deleted_while_published(self) -> list[str]:
+        """Pods whose deletion was asked for while discover_hosts.sh still named them."""
+        return [
+            _name(pod) for pod in self._first_deletions() if f"echo {_name(pod)}:" in self._script_at(_version(pod))
+        ]
+
+    def mixed_changes(self) -> list[tuple[str, str]]:
+        """Pairs of consecutive scripts of which the second both adds and removes hosts."""
+        scripts = [_script(config) for config in sorted(self.configs, key=_version)]
+        pairs = itertools.pairwise(scripts)
+        return [
+            (a, b)
+            for a, b in pairs
+            if set(a.splitlines()) - set(b.splitlines()) and set(b.splitlines()) - set(a.splitlines())
+        ]
+
+    def _first_deletions(self) -> list[Object]:
+        first: dict[str, Object] = {}
+        for pod in sorted(self.pods, key=_version):
+            if "deletionTimestamp" in pod["metadata"]:
+                first.setdefault(pod["metadata"]["uid"], pod)
+        return list(first.values())
+
+    def _script_at(self, version: int) -> str:
+        before = [config for config in self.configs if _version(config) < version]
+        return _script(max(before, key=_version)) if before else ""
+
+
+@asynccontextmanager
+async def recorded(client: Client, namespace: str, *, job: str) -> AsyncIterator[History]:
+    """Record while the block runs."""
+    history = History()
+    follow = [
+        asyncio.create_task(_follow(client, resources.PODS, namespace, f"mpi-job-name={job}", history.pods)),
+        asyncio.create_task(_follow(client, resources.CONFIG_MAPS, namespace, f"app={job}", history.configs)),
+    ]
+    try:
+        yield history
+    finally:
+        for task in follow:
+            task.cancel()
+        await asyncio.gather(*follow, return_exceptions=True)
+
+
+async def _follow(
+    client: Client, resource: resources.Resource, namespace: str, selector: str, into: list[Object]
+) -> None:
+    query = {"watch": "true", "labelSelector": selector}
+    async with client.stream(resource.path(namespace), query=query, silence=600) as lines:
+        async for line in lines:
+            event = msgspec.json.decode(line)
+            into.append(event["object"])
+
+
+def _name(item: Object) -> str:
+    name: str = item["metadata"]["name"]
+    return name
+
+
+def _version(item: Object) -> int:
+    return int(item["metadata"]["resourceVersion"])
+
+
+def _script(config: Object) -> str:
+    script: str = config.get("data", {}).get("discover_hosts.sh", "")
+    return script

@@ -1,0 +1,207 @@
+"""One MPIJob on the lab, as a test creates, edits and looks at it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.client import MERGE_PATCH, Client
+
+Object = dict[str, Any]
+PATIENCE = 90.0  # seconds; far above what anything takes on an idle machine
+POLL = 0.05
+# A pod of the lab with this annotation stays Pending (lab/manifests/kwok-stages.yaml).
+HOLD = "lab.mpijob-elastic/hold"
+HOROVODRUN = ["horovodrun", "-np", "1", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
+MPIRUN = ["mpirun", "-np", "2", "python", "train.py"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """What stands on the API server for one job at one moment; pods by name."""
+
+    hosts: list[str]
+    hostfile: list[str]
+    exec_names: list[str]
+    workers: dict[str, Object]
+    launcher: Object | None
+    notices: str
+    memory: str
+    replicas: int
+
+    @property
+    def running(self) -> list[str]:
+        """Workers that are not on their way out."""
+        return [name for name, pod in self.workers.items() if "deletionTimestamp" not in pod["metadata"]]
+
+    @property
+    def refreshed(self) -> str | None:
+        """The launcher's annotation."""
+        annotations = (self.launcher or {}).get("metadata", {}).get("annotations", {})
+        value: str | None = annotations.get("mpijob-elastic/refreshed")
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A job by name; it need not exist yet."""
+
+    client: Client
+    namespace: str
+    name: str = "train"
+
+    def workers(self, *indices: int) -> list[str]:
+        """Names of workers."""
+        return [f"{self.name}-worker-{index}" for index in indices]
+
+    async def create(
+        self,
+        *,
+        replicas: int,
+        command: list[str] = HOROVODRUN,
+        annotations: dict[str, str] | None = None,
+        clean_pod_policy: str = "Running",
+        slots: int = 1,
+        launcher_annotations: dict[str, str] | None = None,
+        worker_annotations: dict[str, str] | None = None,
+    ) -> None:
+        """Create it as a user would."""
+        spec = {
+            "slotsPerWorker": slots,
+            "cleanPodPolicy": clean_pod_policy,
+            "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "template": _pod("launcher", command, launcher_annotations)},
+                "Worker": {"replicas": replicas, "template": _pod("worker", None, worker_annotations)},
+            },
+        }
+        metadata = {"name": self.name, "namespace": self.namespace, "annotations": annotations or {}}
+        body = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": metadata, "spec": spec}
+        await self.client.request("POST", resources.MPI_JOBS.path(self.namespace), body=body)
+
+    async def scale(self, replicas: int) -> None:
+        """Edit the number of workers."""
+        await self.patch({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}})
+
+    async def annotate(self, **annotations: str | None) -> None:
+        """Set annotations of ours; underscores stand for dashes."""
+        ours = {f"mpijob-elastic/{key.replace('_', '-')}": value for key, value in annotations.items()}
+        await self.patch({"metadata": {"annotations": ours}})
+
+    async def patch(self, patch: Object) -> None:
+        """Change the MPIJob."""
+        path = resources.MPI_JOBS.path(self.namespace, self.name)
+        await self.client.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
+
+    async def delete(self) -> None:
+        """Delete the MPIJob; what it owns follows."""
+        await self.client.request("DELETE", resources.MPI_JOBS.path(self.namespace, self.name))
+
+    async def set_status(self, pod: str, status: Object) -> None:
+        """Say of a pod what its kubelet would say."""
+        path = resources.PODS.path(self.namespace, pod, "status")
+        await self.client.request("PATCH", path, body={"status": status}, content_type=MERGE_PATCH)
+
+    async def annotate_pod(self, pod: str, annotations: dict[str, str | None]) -> None:
+        """Change annotations of a pod."""
+        path = resources.PODS.path(self.namespace, pod)
+        body = {"metadata": {"annotations": annotations}}
+        await self.client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+    async def state(self) -> State:
+        """Look at everything."""
+        config = await self._get(resources.CONFIG_MAPS, f"{self.name}-config")
+        role = await self._get(resources.ROLES, f"{self.name}-launcher")
+        job = await self._get(resources.MPI_JOBS, self.name)
+        pods = await self._list(resources.PODS, f"mpi-job-name={self.name}")
+        data = config.get("data", {})
+        script = data.get("discover_hosts.sh", "").splitlines()[1:]
+        annotations = job.get("metadata", {}).get("annotations", {})
+        owned = [pod for pod in pods if pod["metadata"].get("ownerReferences")]
+        specs = job.get("spec", {}).get("mpiReplicaSpecs", {})
+        return State(
+            hosts=[line.removeprefix("echo ") for line in script],
+            hostfile=data.get("hostfile", "").splitlines(),
+            exec_names=[name for rule in role.get("rules", []) for name in rule.get("resourceNames", [])],
+            workers={_name(pod): pod for pod in owned if _role(pod) == "worker"},
+            launcher=next((pod for pod in owned if _role(pod) == "launcher"), None),
+            notices=annotations.get("mpijob-elastic/status", ""),
+            memory=config.get("metadata", {}).get("annotations", {}).get("mpijob-elastic/memory", ""),
+            replicas=specs.get("Worker", {}).get("replicas", 0),
+        )
+
+    async def until(self, holds: Callable[[State], bool], what: str) -> State:
+        """Wait until something holds; fails with the state that was last seen."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            state = await self.state()
+            if holds(state):
+                return state
+            assert time.monotonic() < deadline, f"{self.name} never came to: {what}; last: {_short(state)}"
+            await asyncio.sleep(POLL)
+
+    async def settled(self, replicas: int, *, slots: int = 1) -> State:
+        """Wait until the job is whole at that size: workers, Role, host list, hostfile, touched launcher."""
+        names = self.workers(*range(replicas))
+        hosts = [f"{name}:{slots}" for name in names]
+        return await self.until(
+            lambda state: (
+                sorted(state.workers) == sorted(names)
+                and state.exec_names == names
+                and state.hosts == hosts
+                and state.hostfile == [f"{name} slots={slots}" for name in names]
+                and state.refreshed is not None
+            ),
+            f"{replicas} workers, all true",
+        )
+
+    async def events(self) -> list[tuple[str, str]]:
+        """(reason, message) of the Events of ours on the job."""
+        items = await self._list(resources.EVENTS, None)
+        ours = [item for item in items if item["source"].get("component") == "mpijob-elastic"]
+        mine = [item for item in ours if item["involvedObject"]["name"] == self.name]
+        return [(item["reason"], item["message"]) for item in mine]
+
+    async def _get(self, resource: resources.Resource, name: str) -> Object:
+        try:
+            raw = await self.client.request("GET", resource.path(self.namespace, name))
+        except errors.NotFound:
+            return {}
+        found: Object = msgspec.json.decode(raw)
+        return found
+
+    async def _list(self, resource: resources.Resource, selector: str | None) -> list[Object]:
+        query = {"labelSelector": selector} if selector else {}
+        raw = await self.client.request("GET", resource.path(self.namespace), query=query)
+        items: list[Object] = msgspec.json.decode(raw)["items"]
+        return items
+
+
+def _pod(name: str, command: list[str] | None, annotations: dict[str, str] | None) -> Object:
+    container: Object = {"name": name, "image": "horovod:test"}
+    if command:
+        container["command"] = command
+    return {"metadata": {"annotations": annotations or {}}, "spec": {"containers": [container]}}
+
+
+def _name(pod: Object) -> str:
+    name: str = pod["metadata"]["name"]
+    return name
+
+
+def _role(pod: Object) -> str | None:
+    role: str | None = pod["metadata"]["labels"].get("mpi-job-role")
+    return role
+
+
+def _short(state: State) -> str:
+    pods = {name: pod["status"].get("phase") for name, pod in state.workers.items()}
+    return (
+        f"replicas {state.replicas}, hosts {state.hosts}, hostfile {state.hostfile}, exec {state.exec_names}, "
+        f"workers {pods}, refreshed {state.refreshed}, notices {state.notices!r}, memory {state.memory}"
+    )

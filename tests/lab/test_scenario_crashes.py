@@ -1,0 +1,138 @@
+"""The controller dies at a write, before the API server has heard of it or before the answer comes; another takes over.
+
+Every write of a scale-out and a scale-in is struck in both ways. What another controller makes of it must be the same
+as without the death, and on the way no worker may go while it is published.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from lab.cluster import Cluster
+from lab.operator.process import Operator
+from mpijob_elastic.controller.process import Controller
+from mpijob_elastic.controller.settings import Settings
+from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.lease import LeaseTimes
+from tests.faults.faults import Call, Request, Reset, writes
+from tests.faults.proxy import FaultProxy
+from tests.lab.history import recorded
+from tests.lab.job import Job
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook")]
+
+# Role, list, touch; list, touch, two deletions, Role.
+MOST_WRITES = 8
+AT_ONCE = 6
+TIMES = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.5, attempt=1.0, look=0.2)
+
+
+@pytest.fixture(scope="module")
+def everywhere(cluster: Cluster) -> Iterator[Operator]:
+    """An operator for all namespaces."""
+    with Operator.start(cluster, qps=0, threads=8) as running:
+        yield running
+
+
+@asynccontextmanager
+async def namespaces(cluster: Cluster, count: int) -> AsyncIterator[list[str]]:
+    names = [f"crash-{secrets.token_hex(4)}" for _ in range(count)]
+    for name in names:
+        await asyncio.to_thread(cluster.kubectl, "create", "namespace", name)
+    try:
+        yield names
+    finally:
+        await asyncio.to_thread(cluster.kubectl, "delete", "namespace", *names, "--wait=false")
+
+
+@asynccontextmanager
+async def controlling(kubeconfig: Path, namespace: str) -> AsyncIterator[asyncio.Task[None]]:
+    """A controller for one namespace in this process; it ends with the block, cleanly unless it was cancelled."""
+    stop = asyncio.Event()
+    settings = Settings(
+        identity=secrets.token_hex(4),
+        namespace=namespace,
+        lease_namespace=namespace,
+        health_host="127.0.0.1",
+        health_port=0,
+        lease_times=TIMES,
+    )
+    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=kubeconfig) as client:
+        task = asyncio.create_task(Controller(client, settings).run(stop))
+        try:
+            yield task
+        finally:
+            stop.set()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def on_job(request: Request) -> bool:
+    """Writes that concern the job; Lease and Events are others' matter."""
+    return writes(request) and "/leases" not in request.path and "/events" not in request.path
+
+
+async def survive(cluster: Cluster, client: Client, namespace: str, *, write: int, after: bool) -> bool:
+    """Run the scenario with a death at that write; whether it came to it."""
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "0s"})
+    async with controlling(cluster.kubeconfig, namespace):
+        await job.settled(2)
+    async with recorded(client, namespace, job=job.name) as history:
+        died = await _die_at(cluster, job, write=write, after=after)
+        async with controlling(cluster.kubeconfig, namespace):
+            await job.scale(1)
+            await job.settled(1)
+    assert history.deleted_while_published() == []
+    assert history.mixed_changes() == []
+    return died
+
+
+async def _die_at(cluster: Cluster, job: Job, *, write: int, after: bool) -> bool:
+    dead = asyncio.Event()
+    seen = 0
+
+    def is_the_one(request: Request) -> bool:
+        nonlocal seen
+        seen += on_job(request)
+        return on_job(request) and seen == write
+
+    async def die(_: Request) -> None:
+        dead.set()
+
+    async with FaultProxy(cluster.kubeconfig) as proxy, controlling(proxy.kubeconfig, job.namespace) as controller:
+        with proxy.inject(Call(callback=die, after=after), on=is_the_one):
+            await job.scale(3)
+            done = asyncio.create_task(_up_and_down(job))
+            await asyncio.wait({done, asyncio.create_task(dead.wait())}, return_when=asyncio.FIRST_COMPLETED)
+            done.cancel()
+        with proxy.inject(Reset()):
+            proxy.cut()
+            controller.cancel()
+            await asyncio.wait({controller})
+    return dead.is_set()
+
+
+async def _up_and_down(job: Job) -> None:
+    await job.settled(3)
+    await job.scale(1)
+    await job.settled(1)
+
+
+@pytest.mark.usefixtures("everywhere")
+@pytest.mark.parametrize("after", [False, True], ids=["unheard", "unanswered"])
+async def test_a_death_at_any_write_changes_nothing(cluster: Cluster, client: Client, after: bool) -> None:
+    limit = asyncio.Semaphore(AT_ONCE)
+
+    async def one(namespace: str, write: int) -> bool:
+        async with limit:
+            return await survive(cluster, client, namespace, write=write, after=after)
+
+    async with namespaces(cluster, MOST_WRITES) as names:
+        died = await asyncio.gather(*(one(name, write + 1) for write, name in enumerate(names)))
+    assert all(died), f"the scenario has fewer writes than {MOST_WRITES}: {died}"

@@ -1,0 +1,138 @@
+"""What happens when something was not there in time: the webhook, the controller, the ConfigMap."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from tests.lab.job import HOLD, Job, Object, State
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
+
+UNMUTATED = {"mpijob-elastic/injection": "disabled"}
+
+
+@pytest.fixture
+def job(client: Client, namespace: str) -> Job:
+    return Job(client=client, namespace=namespace)
+
+
+async def label(client: Client, namespace: str, labels: Mapping[str, str | None]) -> None:
+    """Label the namespace: with `UNMUTATED` the API server does not call the webhook, as if it were away."""
+    body = {"metadata": {"labels": labels}}
+    path = resources.NAMESPACES.path(None, namespace)
+    await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+
+
+def mounted(state: State) -> bool:
+    """Whether the launcher has the item of ours."""
+    volumes = state.launcher["spec"]["volumes"] if state.launcher else []
+    items = [item for volume in volumes for item in volume.get("configMap", {}).get("items", [])]
+    return any(item["key"] == "discover_hosts.sh" for item in items)
+
+
+@pytest.mark.usefixtures("elastic")
+async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, client: Client) -> None:
+    await label(client, job.namespace, UNMUTATED)
+    await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "0s"})
+    await job.until(lambda state: "LauncherWithoutDiscovery" in state.notices, "the user is told")
+    assert [reason for reason, _ in await job.events()].count("LauncherWithoutDiscovery") == 1
+    await job.scale(1)
+    await job.until(lambda state: len(state.hosts) == 1, "the file is true all the same")
+    await asyncio.sleep(2)
+    assert len((await job.state()).running) == 3
+    await job.annotate(delete_without_discovery="true")
+    await job.until(lambda state: len(state.workers) == 1, "surplus goes when it was asked for")
+
+
+@pytest.mark.usefixtures("elastic")
+async def test_deleting_the_launcher_makes_an_old_job_elastic(job: Job, client: Client) -> None:
+    await label(client, job.namespace, UNMUTATED)
+    await job.create(replicas=2)
+    await job.until(lambda state: "LauncherWithoutDiscovery" in state.notices, "the user is told")
+    await label(client, job.namespace, {"mpijob-elastic/injection": None})
+    await client.request("DELETE", resources.PODS.path(job.namespace, f"{job.name}-launcher"))
+    state = await job.settled(2)
+    assert mounted(state)
+    await job.until(lambda state: not state.notices, "nothing is left to say")
+
+
+@pytest.mark.usefixtures("elastic")
+async def test_the_operators_config_map_is_made_anew(job: Job, client: Client) -> None:
+    await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "1s"})
+    await job.settled(3)
+    await client.request("DELETE", resources.CONFIG_MAPS.path(job.namespace, f"{job.name}-config"))
+    await job.scale(2)
+    await job.settled(2)
+
+
+@pytest.mark.usefixtures("elastic")
+async def test_a_hand_edit_of_the_script_is_mended(job: Job, client: Client) -> None:
+    await job.create(replicas=2)
+    await job.settled(2)
+    body = {"data": {"discover_hosts.sh": "#!/bin/sh\nrm -rf /\n"}}
+    path = resources.CONFIG_MAPS.path(job.namespace, f"{job.name}-config")
+    await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+    await job.settled(2)
+
+
+@pytest.mark.usefixtures("elastic")
+async def test_a_bad_annotation_that_admission_missed_is_told_and_its_default_holds(job: Job, client: Client) -> None:
+    await label(client, job.namespace, UNMUTATED)
+    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "soon"})
+    state = await job.until(lambda state: "InvalidAnnotation" in state.notices, "the user is told")
+    assert 'metadata.annotations[mpijob-elastic/drain-timeout]: "soon"' in state.notices
+
+
+@pytest.mark.usefixtures("elastic")
+async def test_a_launcher_that_waits_for_a_worker_that_was_scaled_away_is_made_anew(job: Job) -> None:
+    """Its init container read a hostfile with worker-1, which no node takes, and waits for it without a limit."""
+    await job.create(replicas=2, launcher_annotations={HOLD: "yes"}, worker_annotations={HOLD: "yes"})
+    state = await job.until(lambda state: len(state.workers) == 2 and state.launcher is not None, "the pods")
+    before = uid(state)
+    await job.set_status(f"{job.name}-launcher", {"initContainerStatuses": [delivering()]})
+    await job.scale(1)
+    await job.annotate_pod(job.workers(0)[0], {HOLD: None})
+    await job.until(lambda state: uid(state) not in (None, before), "another launcher")
+    await job.annotate_pod(f"{job.name}-launcher", {HOLD: None})
+    await job.settled(1)
+    assert any(reason == "LauncherRecreated" for reason, _ in await job.events())
+
+
+@pytest.mark.usefixtures("elastic")
+async def test_a_launcher_created_while_the_webhook_was_away_is_made_anew_before_it_starts(
+    job: Job, client: Client
+) -> None:
+    await label(client, job.namespace, UNMUTATED)
+    await job.create(replicas=2, launcher_annotations={HOLD: "yes"}, worker_annotations={HOLD: "yes"})
+    state = await job.until(lambda state: len(state.workers) == 2 and state.launcher is not None, "the pods")
+    assert not mounted(state)
+    await label(client, job.namespace, {"mpijob-elastic/injection": None})
+    await job.until(mounted, "a launcher that sees the host list")
+    for pod in (*job.workers(0, 1), f"{job.name}-launcher"):
+        await job.annotate_pod(pod, {HOLD: None})
+    await job.settled(2)
+
+
+def uid(state: State) -> str | None:
+    """Which launcher."""
+    value: str | None = state.launcher["metadata"]["uid"] if state.launcher else None
+    return value
+
+
+def delivering() -> Object:
+    """The status of an init container that runs."""
+    running = {"running": {"startedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}}
+    return {
+        "name": "kubectl-delivery",
+        "ready": False,
+        "restartCount": 0,
+        "image": "i",
+        "imageID": "",
+        "state": running,
+    }

@@ -1,0 +1,216 @@
+"""What a user types, and what comes of it: the whole path on a real API server."""
+
+import asyncio
+import os
+import subprocess
+
+import pytest
+
+from lab.cluster import Cluster
+from lab.operator.process import Operator
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import Client
+from tests.lab.job import MPIRUN, Job, State
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
+
+QUICK = {"mpijob-elastic/drain-timeout": "1s"}
+
+
+def edit(cluster: Cluster, job: Job, replicas: int) -> None:
+    """`kubectl edit`, with an editor that changes the one number."""
+    editor = f"sed -i '/Worker:/,/replicas:/s/replicas: .*/replicas: {replicas}/'"
+    command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "edit", "mpijob", job.name]
+    subprocess.run([*command, "-n", job.namespace], check=True, env={**os.environ, "KUBE_EDITOR": editor})
+
+
+def in_pod(cluster: Cluster, job: Job, pod: str, script: str) -> str:
+    """Run a shell script in a pod, as kubexec.sh does."""
+    return cluster.kubectl("exec", "-n", job.namespace, pod, "--", "/bin/sh", "-c", script)
+
+
+def start_rank(cluster: Cluster, job: Job, pod: str) -> str:
+    """Start a process in the pod's own process namespace, as Horovod starts a rank; its number there."""
+    return in_pod(cluster, job, pod, "sleep 300 >/dev/null 2>&1 & echo $!").strip()
+
+
+@pytest.fixture
+def job(client: Client, namespace: str) -> Job:
+    return Job(client=client, namespace=namespace)
+
+
+async def test_two_three_one_three(job: Job, cluster: Cluster) -> None:
+    await job.create(replicas=2)
+    await job.settled(2)
+    for replicas in (3, 1, 3):
+        await asyncio.to_thread(edit, cluster, job, replicas)
+        await job.settled(replicas)
+    reasons = [reason for reason, _ in await job.events()]
+    assert reasons.count("SurplusDeleted") == 2
+    assert {"HostsPublished", "ScalingOut", "Draining", "ScaledIn"} <= set(reasons)
+
+
+async def test_a_drain_ends_when_the_rank_has_gone(job: Job, cluster: Cluster) -> None:
+    """The rank is a real process in the pod's own process namespace, started as kubexec.sh does it."""
+    assert cluster.exec_offered
+    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "1h"})
+    await job.settled(2)
+    pod = job.workers(1)[0]
+    rank = await asyncio.to_thread(start_rank, cluster, job, pod)
+    await job.scale(1)
+    await job.until(lambda state: state.hosts == [f"{job.workers(0)[0]}:1"], "worker-1 left the list")
+    await asyncio.sleep(6)  # longer than an idle worker is left alone
+    assert pod in (await job.state()).running
+    await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
+    await job.settled(1)
+    assert any("drained after" in message for reason, message in await job.events() if reason == "SurplusDeleted")
+
+
+async def test_a_rank_that_never_ends_is_cut_at_the_drain_timeout(job: Job, cluster: Cluster) -> None:
+    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "3s"})
+    await job.settled(2)
+    pod = job.workers(1)[0]
+    await asyncio.to_thread(start_rank, cluster, job, pod)
+    await job.scale(1)
+    await job.settled(1)
+    assert any("drain-timeout of 3s has passed" in message for _, message in await job.events())
+
+
+async def test_eleven_twelve_two(job: Job) -> None:
+    """worker-10 comes after worker-9, in every list."""
+    await job.create(replicas=11, annotations=QUICK, slots=4)
+    await job.settled(11, slots=4)
+    await job.scale(12)
+    await job.settled(12, slots=4)
+    await job.scale(2)
+    await job.settled(2, slots=4)
+    deleted = [message.split(":")[0] for reason, message in await job.events() if reason == "SurplusDeleted"]
+    assert sorted(deleted) == sorted(f"deleting {name}" for name in job.workers(*range(2, 12)))
+
+
+async def test_a_scale_out_during_a_drain_cancels_it(job: Job, cluster: Cluster) -> None:
+    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "1h"})
+    before = await job.settled(2)
+    pod = job.workers(1)[0]
+    await asyncio.to_thread(start_rank, cluster, job, pod)
+    await job.scale(1)
+    await job.until(lambda state: len(state.hosts) == 1, "worker-1 drains")
+    await job.scale(2)
+    after = await job.settled(2)
+    assert after.workers[pod]["metadata"]["uid"] == before.workers[pod]["metadata"]["uid"]
+
+
+async def test_rapid_edits_end_at_the_last(job: Job) -> None:
+    await job.create(replicas=2, annotations=QUICK)
+    await job.settled(2)
+    for replicas in (5, 1, 4, 2, 6, 3):
+        await job.scale(replicas)
+    await job.settled(3)
+
+
+async def test_jobs_of_one_name_in_two_namespaces(
+    job: Job, client: Client, namespace: str, other_namespace: str, cluster: Cluster
+) -> None:
+    other = Job(client=client, namespace=other_namespace)
+    with Operator.start(cluster, namespace=other_namespace, qps=0):
+        await job.create(replicas=2, annotations=QUICK)
+        await other.create(replicas=4, annotations=QUICK)
+        await asyncio.gather(job.settled(2), other.settled(4))
+        await job.scale(3)
+        await other.scale(1)
+        await asyncio.gather(job.settled(3), other.settled(1))
+
+
+async def test_foreign_pods_with_the_operators_labels_are_left_alone(job: Job, client: Client) -> None:
+    labels = {"group-name": "kubeflow.org", "mpi-job-name": job.name, "mpi-job-role": "worker"}
+    for name in (*job.workers(7), "stranger"):
+        pod = {
+            "metadata": {"name": name, "namespace": job.namespace, "labels": labels},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+        await client.request("POST", resources.PODS.path(job.namespace), body=pod)
+    await job.create(replicas=3, annotations=QUICK)
+    await job.settled(3)
+    await job.scale(1)
+    await job.settled(1)
+    for name in (*job.workers(7), "stranger"):
+        await client.request("GET", resources.PODS.path(job.namespace, name))
+
+
+async def test_a_plain_mpirun_job_does_not_notice_us(job: Job) -> None:
+    await job.create(replicas=2, command=MPIRUN)
+    published = [f"{name}:1" for name in job.workers(0, 1)]
+    before = await job.until(lambda state: state.hosts == published, "the file is there all the same")
+    await job.scale(3)
+    await job.until(lambda state: len(state.workers) == 3, "the operator made worker-2")
+    await job.scale(1)
+    state = await job.until(lambda state: "NotElastic" in state.notices, "the user is told")
+    assert len(state.running) == 3
+    assert (state.hostfile, state.exec_names) == (before.hostfile, before.exec_names)
+    assert state.refreshed is None
+
+
+async def test_at_rest_nothing_is_written(job: Job) -> None:
+    await job.create(replicas=3, annotations=QUICK)
+    await job.settled(3)
+    await job.scale(2)
+    before = await job.settled(2)
+    await asyncio.sleep(8)  # longer than every pause of ours
+    after = await job.state()
+    assert after == before
+
+
+async def test_a_failed_worker_is_replaced(job: Job) -> None:
+    await job.create(replicas=2)
+    before = await job.settled(2)
+    pod = job.workers(1)[0]
+    ended = {"name": "worker", "ready": False, "restartCount": 0, "image": "i", "imageID": ""}
+    ended |= {"state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
+    await job.set_status(pod, {"phase": "Failed", "containerStatuses": [ended]})
+
+    def replaced(state: State) -> bool:
+        new = state.workers.get(pod)
+        return new is not None and new["metadata"]["uid"] != before.workers[pod]["metadata"]["uid"]
+
+    await job.until(replaced, "worker-1 is a new pod")
+    await job.settled(2)
+    events = await job.events()
+    assert any(reason == "WorkerReplaced" and "exited with 137 (OOMKilled)" in message for reason, message in events)
+
+
+async def test_a_job_deleted_during_a_drain(job: Job, cluster: Cluster) -> None:
+    await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "1h"})
+    await job.settled(3)
+    await asyncio.to_thread(start_rank, cluster, job, job.workers(2)[0])
+    await job.scale(1)
+    await job.until(lambda state: len(state.hosts) == 1, "two drain")
+    await job.delete()
+    await job.until(lambda state: not state.workers and state.launcher is None, "everything is gone")
+    await job.create(replicas=2)
+    await job.settled(2)
+
+
+@pytest.mark.parametrize("policy", ["None", "Running", "All"])
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+async def test_no_worker_leaks_after_the_end(job: Job, policy: str, phase: str, cluster: Cluster) -> None:
+    """The operator deletes below `replicas` only, so workers that were still draining would stay for ever."""
+    await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "1h"}, clean_pod_policy=policy)
+    await job.settled(3)
+    for pod in job.workers(1, 2):
+        await asyncio.to_thread(start_rank, cluster, job, pod)
+    await job.scale(1)
+    await job.until(lambda state: len(state.hosts) == 1, "two drain")
+    await job.set_status(f"{job.name}-launcher", {"phase": phase})
+    if policy == "None":
+        await asyncio.sleep(3)
+        assert len((await job.state()).workers) == 3
+    else:
+        await job.until(lambda state: not state.workers, "no worker is left")
+
+
+async def test_fifty_jobs_at_once(client: Client, namespace: str) -> None:
+    jobs = [Job(client=client, namespace=namespace, name=f"job-{number}") for number in range(50)]
+    await asyncio.gather(*(job.create(replicas=2, annotations=QUICK) for job in jobs))
+    await asyncio.gather(*(job.settled(2) for job in jobs))
+    await asyncio.gather(*(job.scale(1 + number % 4) for number, job in enumerate(jobs)))
+    await asyncio.gather(*(job.settled(1 + number % 4) for number, job in enumerate(jobs)))
