@@ -12,3 +12,7 @@ Known differences: no leader election and no health port; a pod template is pass
 fields newer than Kubernetes 1.15; a job that would crash the operator (no launcher, no containers, no number of
 workers) only fails its sync.
 """
+
+KUBECTL_DELIVERY_IMAGE = "mpioperator/kubectl-delivery:v0.2.3"
+# Both the stand-in and the real operator log it when their caches are filled and they begin to work.
+STARTED = "Started workers"

@@ -31,7 +31,6 @@ def _arguments() -> argparse.Namespace:
     add("--qps", type=float, default=default.qps, help="requests a second to each API group; 0: no limits")
     add("--burst", type=int, default=default.burst, help="requests at once to each API group")
     add("--threads", type=int, default=default.threads, help="jobs synced at the same time")
-    add("--verbose", action="store_true", help="log each write")
     return parser.parse_args()
 
 
@@ -48,9 +47,7 @@ async def _run(kubeconfig: Path | None, options: Options) -> None:
 def main() -> None:
     """Parse the command line and work until told to stop."""
     arguments = _arguments()
-    logging.basicConfig(
-        level=logging.DEBUG if arguments.verbose else logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-    )
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     log.info("this is a stand-in for mpi-operator v0.2.3, a test double: %s", vars(arguments))
     pods = PodOptions(gang_scheduler=arguments.gang_scheduling, kubectl_delivery_image=arguments.kubectl_delivery_image)
     options = Options(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from lab.operator import clock, status, sync
+from lab.operator import STARTED, clock, status, sync
 from lab.operator.cache import Cache, Change
 from lab.operator.job import MPIJob
 from lab.operator.kinds import (
@@ -31,8 +31,6 @@ from mpijob_elastic.kube.errors import ApiError, KubeError, NotFound
 
 # The queue's own limit of additions (client-go's DefaultControllerRateLimiter), a second and at once.
 QUEUE_RATE, QUEUE_BURST = 10.0, 100
-STARTED = "Started workers"
-"""What the real operator logs, too, once its caches are filled and it works."""
 
 log = logging.getLogger(__name__)
 

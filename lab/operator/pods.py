@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from lab.operator import KUBECTL_DELIVERY_IMAGE
 from lab.operator.job import LAUNCHER, WORKER, MPIJob
 from lab.operator.kinds import PODS
 from lab.operator.shared import KUBECTL_DIRECTORY, of_kind
@@ -29,7 +30,7 @@ class PodOptions:
     """What the operator was started with: a scheduler's name for gangs ("": none), and the init container's image."""
 
     gang_scheduler: str = ""
-    kubectl_delivery_image: str = "mpioperator/kubectl-delivery:v0.2.3"
+    kubectl_delivery_image: str = KUBECTL_DELIVERY_IMAGE
 
 
 def worker(job: MPIJob, *, name: str, options: PodOptions) -> dict[str, Any]:

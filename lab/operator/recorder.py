@@ -46,14 +46,13 @@ class Recorder:
     async def _send(self, body: dict[str, Any], occurrence: Occurrence) -> None:
         for _ in range(TRIES):
             try:
-                await self._write(body, occurrence)
+                return await self._write(body, occurrence)
             except Unreachable:
                 await asyncio.sleep(PAUSE)
             except ApiError as error:
-                log.warning("event rejected: %s", error)
-                return
-            else:
-                return
+                return log.warning("event rejected: %s", error)
+        log.warning("event given up after %d tries", TRIES)
+        return None
 
     async def _write(self, body: dict[str, Any], occurrence: Occurrence) -> None:
         metadata = {**body["metadata"], "name": occurrence.name}

@@ -1,10 +1,10 @@
 """One sync of one job: from what the caches show to what is done, in order.
 
-Only one look at the caches is needed before anything is written, because a pod just created is Pending and an object
-just created is the job's own.
+The steps are made one by one, so that each looks at the caches after the step before was done, as the operator does. A
+pod just created is Pending and an object just created is the job's own, so no step needs what another answered.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,14 +30,12 @@ Look = Callable[[Resource, str], Dependent | None]
 PENDING = PodStatus()
 
 
-def plan(job: MPIJob, *, look: Look, options: PodOptions, now: str) -> list[Step]:
-    """Return the steps of one sync, up to the first Fail; `now` is RFC 3339."""
-    steps: list[Step] = []
+def plan(job: MPIJob, *, look: Look, options: PodOptions, now: str) -> Iterator[Step]:
+    """Make the steps of one sync, up to the first Fail; `now` is RFC 3339."""
     for step in _steps(job, look, options, now):
-        steps.append(step)
+        yield step
         if isinstance(step, Fail):
-            break
-    return steps
+            return
 
 
 def _steps(job: MPIJob, look: Look, options: PodOptions, now: str) -> Iterator[Step]:
@@ -75,10 +73,9 @@ def _run(job: MPIJob, look: Look, options: PodOptions, now: str) -> Iterator[Ste
         workers = []
     else:
         yield from _ensure_shared(job, look, options)
-        yield from _ensure_workers(job, look, options)
+        workers = yield from _ensure_workers(job, look, options)
         if launcher is None:
             yield from _create_launcher(job, options)
-        workers = [pod.status if (pod := look(PODS, name)) else PENDING for name in job.workers]
     new, events = status.observed(job, launcher=launcher_status, workers=workers, now=now)
     yield from (Send(event=event) for event in events)
     if new != job.status:
@@ -104,14 +101,17 @@ def _ensure(
     yield from _conflict(job, existing)
 
 
-def _ensure_workers(job: MPIJob, look: Look, options: PodOptions) -> Iterator[Step]:
+def _ensure_workers(job: MPIJob, look: Look, options: PodOptions) -> Generator[Step, None, list[PodStatus]]:
     # Pods of higher index, left over from a larger size, are not looked at.
+    statuses = []
     for name in job.workers:
         existing = look(PODS, name)
         if existing is None:
             body = pods.worker(job, name=name, options=options)
             yield Create(resource=PODS, name=name, body=body, complaint="worker pod created failed")
         yield from _conflict(job, existing)
+        statuses.append(existing.status if existing else PENDING)
+    return statuses
 
 
 def _create_launcher(job: MPIJob, options: PodOptions) -> Iterator[Step]:
