@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import typer
 
 from mpijob_elastic import __version__
-from mpijob_elastic.cli import controller, webhook
+from mpijob_elastic.cli import controller, get, watch, webhook
 
 app = typer.Typer(
     name="mpijob-elastic",
@@ -20,6 +21,8 @@ app = typer.Typer(
         "Also found by kubectl as a plugin: `kubectl mpijob-elastic get`."
     ),
 )
+app.command(name="get")(get.get)
+app.command(name="watch")(watch.watch)
 app.command(name="controller")(controller.controller)
 app.command(name="webhook")(webhook.webhook)
 
@@ -35,7 +38,12 @@ def main() -> None:
     from mpijob_elastic.kube.errors import KubeError  # noqa: PLC0415 - --help need not load the client
 
     try:
-        app()
+        app(prog_name=_called_as())
     except (KubeError, OSError) as error:
         print(f"mpijob-elastic: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(1)
+
+
+def _called_as() -> str:
+    # kubectl runs a plugin by the name of its file, which nobody types.
+    return "kubectl mpijob-elastic" if Path(sys.argv[0]).name.startswith("kubectl-") else "mpijob-elastic"

@@ -1,0 +1,87 @@
+"""`get`: read, report, print."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import msgspec
+import yaml
+
+from mpijob_elastic.cli.jobs import fetching, table
+from mpijob_elastic.cli.jobs.report import JobReport, build
+from mpijob_elastic.cli.jobs.selection import Selection
+from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.target import Target, Where, reached
+from mpijob_elastic.kube import errors
+
+# So many names are shown where none is near the one asked for.
+MOST_NAMES = 8
+
+
+class NoSuchJob(errors.KubeError):
+    """There is no such job; the message says which there are."""
+
+
+async def get(where: Where, *, job: str | None, output: str) -> None:
+    """Print one job, or all that `where` names. Raises `errors.KubeError`."""
+    async with reached(where) as target:
+        snapshots = [await find(target, job)] if job else await fetching.fetch(target.client, _all(target))
+    now = time.time()
+    reports = [build(snapshot, now=now) for snapshot in snapshots]
+    if not reports:
+        print(f"No MPIJobs found{_in(target.namespace)}.", file=sys.stderr)  # noqa: T201
+    if output in _WRITERS:
+        print(_WRITERS[output](reports[0] if job else {"items": reports}))  # noqa: T201
+    elif reports:
+        print("\n".join(_text(reports, target, job=job, wide=output == "wide", now=now)))  # noqa: T201
+
+
+async def find(target: Target, job: str) -> Snapshot:
+    """One job. Raises NoSuchJob and other `errors.KubeError`."""
+    found = await fetching.fetch(target.client, Selection(namespace=target.namespace, job=job))
+    if not found:
+        raise NoSuchJob(f"no MPIJob {job}{_in(target.namespace)}; {await _hint(target, job)}")
+    return found[0]
+
+
+def _all(target: Target) -> Selection:
+    return Selection(namespace=target.namespace)
+
+
+async def _hint(target: Target, job: str) -> str:
+    here: list[str] = []
+    with suppress(errors.KubeError):
+        here = await fetching.job_names(target.client, target.namespace)
+    near = difflib.get_close_matches(job, here, n=3)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    if here:
+        return f"there are: {', '.join(sorted(here)[:MOST_NAMES])}{', ...' if len(here) > MOST_NAMES else ''}"
+    return "there are none; choose another namespace with -n, or see all with `mpijob-elastic get -A`"
+
+
+def _in(namespace: str | None) -> str:
+    return f" in namespace {namespace}" if namespace else ""
+
+
+def _text(reports: Sequence[JobReport], target: Target, *, job: str | None, wide: bool, now: float) -> list[str]:
+    moment = datetime.fromtimestamp(now, UTC)
+    if job:
+        return table.details(reports[0], now=moment)
+    return table.jobs(reports, now=moment, namespaces=target.namespace is None, wide=wide)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True).rstrip()
+
+
+_WRITERS: dict[str, Callable[[object], str]] = {"json": _json, "yaml": _yaml}

@@ -1,0 +1,77 @@
+"""What is kept of a MPIJob and of a pod for showing: the controller's facts, and what only people ask for."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.model.mpijob import MPIJob, Wire
+from mpijob_elastic.observe import facts_job, facts_pod
+from mpijob_elastic.observe.facts_job import JobFacts
+from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.observe.owners import Owned
+from mpijob_elastic.observe.times import seconds
+
+# [operator] pkg/apis/kubeflow/v1/common_types.go. Running stands first: an evicted worker sets Failed for ever,
+# although the job goes on.
+_STATES = ("Running", names.CONDITION_FAILED, "Restarting", "Created")
+
+
+class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
+    """One MPIJob. state: one word for its conditions; created_at: seconds since the epoch."""
+
+    facts: JobFacts
+    state: str
+    created_at: float
+
+    @property
+    def metadata(self) -> Owned:
+        """Who the object is."""
+        return self.facts.metadata
+
+
+class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod of a MPIJob. node: "" while it is not scheduled."""
+
+    facts: PodFacts
+    node: str
+
+    @property
+    def metadata(self) -> Owned:
+        """Who the object is."""
+        return self.facts.metadata
+
+
+class _Spec(Wire, frozen=True):
+    node_name: str = ""
+
+
+class _Pod(Wire, frozen=True):
+    spec: _Spec | None = None
+
+
+_jobs = msgspec.json.Decoder(MPIJob)
+_pods = msgspec.json.Decoder(_Pod)
+
+
+def read_job(raw: bytes) -> SeenJob:
+    """What is shown of a MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
+    job, facts = _jobs.decode(raw), facts_job.read(raw)
+    created_at = seconds(job.metadata.creation_timestamp) or 0.0
+    return SeenJob(facts=facts, state=_state(job, facts), created_at=created_at)
+
+
+def read_pod(raw: bytes) -> SeenPod:
+    """What is shown of a pod's JSON. Raises msgspec.DecodeError where it is none."""
+    spec = _pods.decode(raw).spec
+    return SeenPod(facts=facts_pod.read(raw), node=spec.node_name if spec else "")
+
+
+def _state(job: MPIJob, facts: JobFacts) -> str:
+    if facts.deleting:
+        return "Terminating"
+    if job.condition(names.CONDITION_SUCCEEDED):
+        return names.CONDITION_SUCCEEDED
+    if facts.finished:
+        return names.CONDITION_FAILED
+    return next((state for state in _STATES if job.condition(state)), "Pending")

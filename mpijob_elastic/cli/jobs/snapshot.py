@@ -1,0 +1,69 @@
+"""One job at one moment, as one user may see it: the controller's view of it and what only people ask for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.jobs.reading import SeenJob, SeenPod
+from mpijob_elastic.model.job import JobView, Probe
+from mpijob_elastic.observe import views
+from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """created_at: seconds since the epoch. pods: by name. role_readable: whether this user may read Roles."""
+
+    view: JobView
+    state: str
+    created_at: float
+    pods: Mapping[str, SeenPod]
+    role_readable: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objects:
+    """What was read of any number of jobs; roles: None where this user may not read them."""
+
+    jobs: Collection[SeenJob]
+    pods: Collection[SeenPod]
+    configs: Collection[ConfigFacts]
+    roles: Collection[RoleFacts] | None
+
+    def snapshots(self) -> list[Snapshot]:
+        """Each job with what belongs to it, sorted by namespace and name."""
+        pods: dict[tuple[str, str], list[SeenPod]] = defaultdict(list)
+        for pod in self.pods:
+            pods[pod.metadata.namespace, pod.metadata.job].append(pod)
+        configs = {(one.metadata.namespace, one.metadata.name): one for one in self.configs}
+        roles = {(one.metadata.namespace, one.metadata.name): one for one in self.roles or ()}
+        ordered = sorted(self.jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
+        return [self._snapshot(job, pods, configs, roles) for job in ordered]
+
+    def _snapshot(
+        self,
+        job: SeenJob,
+        pods: Mapping[tuple[str, str], list[SeenPod]],
+        configs: Mapping[tuple[str, str], ConfigFacts],
+        roles: Mapping[tuple[str, str], RoleFacts],
+    ) -> Snapshot:
+        namespace, name = job.metadata.namespace, job.metadata.name
+        mine = {pod.metadata.name: pod for pod in pods.get((namespace, name), ())}
+        view = views.view(
+            job.facts,
+            pods=[pod.facts for pod in mine.values()],
+            config=configs.get((namespace, names.config_map(name))),
+            role=roles.get((namespace, names.launcher(name))),
+            probes=_never_asked,
+        )
+        return Snapshot(
+            view=view, state=job.state, created_at=job.created_at, pods=mine, role_readable=self.roles is not None
+        )
+
+
+def _never_asked(_uid: str, _left_at: float) -> Probe:
+    # What exec has shown is known to the controller that asked, and to nobody else.
+    return Probe()

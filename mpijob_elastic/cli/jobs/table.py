@@ -1,0 +1,142 @@
+"""Reports as text: columns without borders, as kubectl prints them, so that they can be piped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.jobs.report import Draining, JobReport, LauncherReport, WorkerReport
+from mpijob_elastic.model import durations
+
+NONE = "-"
+_GAP = "   "
+
+
+def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of aligned columns."""
+    table = [header, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def jobs(reports: Iterable[JobReport], *, now: datetime, namespaces: bool, wide: bool) -> list[str]:
+    """One line a job."""
+    header = ["NAME", "STATE", "DESIRED", "READY", "PUBLISHED", "DRAINING", "ELASTIC", "AGE", "LAST-SCALE"]
+    header = ["NAMESPACE"] * namespaces + header + ["MIN", "MAX", "SLOTS", "DRAIN-TIMEOUT", "LAUNCHER", "NOTICE"] * wide
+    return columns(header, (_row(report, now, namespaces=namespaces, wide=wide) for report in reports))
+
+
+def details(report: JobReport, *, now: datetime) -> list[str]:
+    """A page on one job."""
+    return [
+        *_facts(report, now),
+        "",
+        *columns(_WORKER_COLUMNS, (_worker(report, worker, now) for worker in report.workers)),
+        "",
+        f"{names.KEY_DISCOVER_HOSTS} prints:",
+        *_indented(report.hosts),
+        *(["", "Notices:", *_indented(report.notices)] if report.notices else []),
+        "",
+        "Next:",
+        *_indented([*report.next, *_next_look(report, now)]),
+    ]
+
+
+def age(since: datetime, *, now: datetime) -> str:
+    """How long ago, as kubectl writes it: one unit, `90s`, `5m`, `3h`, `2d`."""
+    seconds = max(0, int((now - since).total_seconds()))
+    for unit, size, most in (("s", 1, 120), ("m", 60, 120), ("h", 3600, 48)):
+        if seconds < size * most:
+            return f"{seconds // size}{unit}"
+    return f"{seconds // 86400}d"
+
+
+def _row(report: JobReport, now: datetime, *, namespaces: bool, wide: bool) -> list[str]:
+    counts = (report.desired, report.ready, report.published, report.draining)
+    row = [report.name, report.state, *map(str, counts), _elastic(report), age(report.created, now=now)]
+    return [report.namespace] * namespaces + row + [_last_scale(report, now)] + (_more(report) if wide else [])
+
+
+def _more(report: JobReport) -> list[str]:
+    return [
+        str(report.min_replicas or NONE),
+        str(report.max_replicas or NONE),
+        str(report.slots),
+        durations.render(report.drain_timeout),
+        report.launcher.phase if report.launcher else NONE,
+        report.notices[0].partition(":")[0] if report.notices else NONE,
+    ]
+
+
+def _elastic(report: JobReport) -> str:
+    return NONE if report.foreign else _yes(report.elastic)
+
+
+def _last_scale(report: JobReport, now: datetime) -> str:
+    scale = report.last_scale
+    return f"{scale.before}→{scale.after} {age(scale.at, now=now)} ago" if scale else NONE
+
+
+def _facts(report: JobReport, now: datetime) -> list[str]:
+    counts = f"ready {report.ready}, published {report.published}, draining {report.draining}"
+    facts = {
+        "Job": f"{report.namespace}/{report.name}",
+        "State": f"{report.state}, {age(report.created, now=now)} old",
+        "Elastic": f"no: {report.foreign}" if report.foreign else _yes(report.elastic),
+        "Workers": f"desired {report.desired}, {counts}{_bounds(report)}",
+        "Slots": f"{report.slots} a worker",
+        "Drain timeout": durations.render(report.drain_timeout),
+        "Last scale": _last_scale(report, now),
+        "Launcher": _launcher(report.launcher) if report.launcher else "not created yet",
+    }
+    return [f"{name + ':':<16}{fact}" for name, fact in facts.items()]
+
+
+def _bounds(report: JobReport) -> str:
+    low, high = report.min_replicas, report.max_replicas
+    return f" (allowed: {low or 1} to {high or 'any number'})" if low or high else ""
+
+
+def _launcher(launcher: LauncherReport) -> str:
+    sees = "sees" if launcher.sees_discover_hosts else "does not see"
+    news = {None: "", True: ", told of its newest content", False: ", not yet told of its newest content"}
+    return f"{launcher.name}, {launcher.phase}, {sees} {names.KEY_DISCOVER_HOSTS}{news[launcher.told]}"
+
+
+_WORKER_COLUMNS = ("WORKER", "PHASE", "READY", "PUBLISHED", "EXEC", "DRAINING", "NODE", "LAST-STATE")
+
+
+def _worker(report: JobReport, worker: WorkerReport, now: datetime) -> list[str]:
+    return [
+        worker.name,
+        worker.phase,
+        _yes(worker.ready),
+        _yes(worker.published),
+        "?" if report.exec_names is None else _yes(worker.name in report.exec_names),
+        _draining(worker.draining, now) if worker.draining else NONE,
+        worker.node or NONE,
+        worker.last_state or NONE,
+    ]
+
+
+def _draining(draining: Draining, now: datetime) -> str:
+    since = f"for {age(draining.since, now=now)}"
+    if draining.until is None:
+        return since
+    left = max(0.0, (draining.until - now).total_seconds())
+    return f"{since}, {durations.render(round(left))} left"
+
+
+def _next_look(report: JobReport, now: datetime) -> Iterator[str]:
+    if report.next_look is not None:
+        wait = max(0.0, (report.next_look - now).total_seconds())
+        yield f"look again in {durations.render(wait)}"
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in lines] or [f"  {NONE}"]
+
+
+def _yes(value: bool) -> str:  # noqa: FBT001 - a value to be written, not a switch
+    return "yes" if value else "no"

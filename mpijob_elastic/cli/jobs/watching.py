@@ -1,0 +1,101 @@
+"""`watch`: show one job after each change, until it has ended."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from datetime import UTC, datetime
+from random import Random
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.jobs import changes, getting, table
+from mpijob_elastic.cli.jobs.following import JobWatch
+from mpijob_elastic.cli.jobs.report import JobReport, build
+from mpijob_elastic.cli.jobs.selection import Selection
+from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.target import Where, reached
+
+# Takes a report and what became different since the one before.
+Show = Callable[[JobReport, list[str]], None]
+
+# Changes kept below the page.
+RECENT = 10
+# A second; ages and countdowns move even when nothing happens.
+REFRESHES = 2
+
+
+async def watch(where: Where, *, job: str) -> bool:
+    """Follow a job to its end; tell whether it succeeded. Raises `errors.KubeError`, NoSuchJob if it is deleted."""
+    async with reached(where) as target:
+        first = await getting.find(target, job)
+        follower = JobWatch(
+            target.client,
+            Selection(namespace=target.namespace, job=job),
+            with_role=first.role_readable,
+            random=Random(),  # noqa: S311 - jitter, no secret
+        )
+        with _screen(Console(highlight=False)) as show:
+            async with aclosing(follower.snapshots()) as snapshots:
+                return await until_end(snapshots, show, job=job)
+
+
+async def until_end(snapshots: AsyncIterator[Snapshot | None], show: Show, *, job: str) -> bool:
+    """Show each snapshot until the job has ended; tell whether it succeeded. Raises NoSuchJob if it is deleted."""
+    last: JobReport | None = None
+    uid = None
+    async for snapshot in snapshots:
+        if snapshot is None or uid not in (None, snapshot.view.ref.uid):
+            break
+        uid = snapshot.view.ref.uid
+        report = build(snapshot, now=time.time())
+        show(report, changes.between(last, report))
+        last = report
+        if snapshot.view.finished:
+            return report.state == names.CONDITION_SUCCEEDED
+    raise getting.NoSuchJob(f"MPIJob {job} was deleted")
+
+
+@contextmanager
+def _screen(console: Console) -> Iterator[Show]:
+    """A page that is drawn anew on a terminal; elsewhere a line for each change."""
+    if not console.is_terminal:
+        yield _print_lines
+        return
+    page = Page()
+    with Live(console=console, get_renderable=page.render, refresh_per_second=REFRESHES, vertical_overflow="crop"):
+        yield page.show
+
+
+def _print_lines(_: JobReport, news: list[str]) -> None:
+    for line in news:
+        print(f"{_clock()}  {line}", flush=True)  # noqa: T201
+
+
+class Page:
+    """The newest report and the last changes."""
+
+    def __init__(self) -> None:
+        self._report: JobReport | None = None
+        self._recent: deque[str] = deque(maxlen=RECENT)
+
+    def show(self, report: JobReport, news: list[str]) -> None:
+        """Keep them for the next drawing."""
+        self._report = report
+        self._recent.extend(f"{_clock()}  {line}" for line in news)
+
+    def render(self) -> Text:
+        """The page as it is now."""
+        if self._report is None:
+            return Text("")
+        lines = [*table.details(self._report, now=datetime.now(UTC)), "", "Changes:", *self._recent]
+        return Text("\n".join(lines), no_wrap=True, overflow="crop")
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")

@@ -1,0 +1,69 @@
+"""Which cluster and which namespace a command is about, found as kubectl finds them.
+
+https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubernetes.aio import config
+
+from mpijob_elastic import __version__
+from mpijob_elastic.kube.client import Client, connect
+
+DEFAULT_NAMESPACE = "default"
+_IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """What the user said of it, None where nothing."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str | None = None
+    all_namespaces: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A connected client; namespace: None for all of them."""
+
+    client: Client
+    namespace: str | None
+
+
+@asynccontextmanager
+async def reached(where: Where) -> AsyncIterator[Target]:
+    """The target for as long as the block lasts. Raises `errors.Unreachable` where no configuration can be used."""
+    file = kubeconfig_file(where.kubeconfig)
+    user_agent = f"mpijob-elastic/{__version__}"
+    async with await connect(user_agent=user_agent, kubeconfig=file, context=where.context) as client:
+        namespace = None if where.all_namespaces else where.namespace or default_namespace(file, where.context)
+        yield Target(client=client, namespace=namespace)
+
+
+def kubeconfig_file(given: Path | None) -> Path | None:
+    """The kubeconfig to read, --kubeconfig first, then $KUBECONFIG; None where only the pod's own account is left."""
+    if given is not None:
+        return given
+    named = os.environ.get("KUBECONFIG")
+    usual = Path.home() / ".kube" / "config"
+    if named:
+        return Path(named)
+    return usual if usual.exists() else None
+
+
+def default_namespace(file: Path | None, context: str | None) -> str:
+    """The namespace of the kubeconfig's context, or of the pod we run in."""
+    if file is None:
+        inside = _IN_CLUSTER_NAMESPACE
+        return inside.read_text().strip() if inside.exists() else DEFAULT_NAMESPACE
+    contexts, current = config.list_kube_config_contexts(config_file=str(file))
+    chosen = next((one for one in contexts if one["name"] == context), current)
+    return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)

@@ -1,0 +1,41 @@
+"""`mpijob-elastic watch`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+
+def watch(
+    *,
+    job: Annotated[str, typer.Argument(help="The job to follow.", show_default=False)],
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Follow one job until it ends: a live page on a terminal, else a line for each change.
+
+    For example:
+
+    - `mpijob-elastic watch train -n ml`
+
+    - `kubectl mpijob-elastic watch train | tee train.log`
+
+    Exit codes: 0 the job succeeded; 1 it failed, was deleted or cannot be read; 2 wrong usage; 130 Ctrl-C.
+    """
+    import asyncio  # noqa: PLC0415 - --help need not load the client
+
+    from mpijob_elastic.cli.jobs import watching  # noqa: PLC0415
+    from mpijob_elastic.cli.target import Where  # noqa: PLC0415
+
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    try:
+        succeeded = asyncio.run(watching.watch(where, job=job))
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    raise typer.Exit(0 if succeeded else 1)

@@ -1,0 +1,46 @@
+"""The commands as they are typed."""
+
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from mpijob_elastic import __version__
+from mpijob_elastic.cli import app
+
+COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
+    return result.exit_code, result.output
+
+
+def test_all_commands_are_there() -> None:
+    assert {"controller", "webhook", "install", "uninstall", "get", "watch", "version"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"version"}))
+def test_help_has_an_example_of_the_command(command: str) -> None:
+    code, text = run(command, "--help")
+    assert code == 0
+    assert re.search(rf"(?i)example(s|:).*mpijob-elastic {command}", " ".join(text.split()))
+
+
+@pytest.mark.parametrize("command", ["get", "watch"])
+def test_help_tells_the_exit_codes(command: str) -> None:
+    assert "Exit codes: 0 " in run(command, "--help")[1]
+
+
+def test_version() -> None:
+    assert run("version") == (0, f"mpijob-elastic {__version__}\n")
+
+
+def test_a_job_has_one_namespace() -> None:
+    code, text = run("get", "train", "-A")
+    assert code == 2
+    assert "a job has one namespace" in text
+
+
+def test_watch_needs_a_job() -> None:
+    assert run("watch")[0] == 2

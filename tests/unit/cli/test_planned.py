@@ -1,0 +1,90 @@
+"""A plan in words."""
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from mpijob_elastic.cli.jobs import planned
+from mpijob_elastic.decide.actions import (
+    Action,
+    DeleteLauncher,
+    DeleteWorkers,
+    Note,
+    Plan,
+    ProbeWorkers,
+    RefreshLauncher,
+    Removal,
+    TellUser,
+    WriteConfig,
+    WriteRole,
+)
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import Memory
+from tests import builders
+
+NOTE = Note(reason="Reason", message="because")
+WORDS: dict[type[Action], tuple[Action, list[str]]] = {
+    WriteRole: (
+        WriteRole(ref=builders.ref("r"), exec_rule=1, before=(), exec_names=(), note=NOTE),
+        ["write the launcher's Role: because"],
+    ),
+    WriteConfig: (
+        WriteConfig(
+            ref=builders.ref("c"),
+            script="",
+            hostfile="",
+            memory=Memory(),
+            added=builders.pods(2, 3),
+            removed=builders.pods(1),
+        ),
+        ["publish j-worker-2, j-worker-3 in discover_hosts.sh", "take j-worker-1 out of discover_hosts.sh"],
+    ),
+    RefreshLauncher: (
+        RefreshLauncher(launcher=builders.launcher(), digest="d"),
+        ["touch j-launcher, so that it sees the new discover_hosts.sh at once"],
+    ),
+    ProbeWorkers: (
+        ProbeWorkers(workers=(builders.worker(2), builders.worker(1))),
+        ["look by exec whether ranks still run in j-worker-2, j-worker-1"],
+    ),
+    DeleteWorkers: (
+        DeleteWorkers(removals=(Removal(worker=builders.worker(2), outcome="drained", note=NOTE),)),
+        ["because"],
+    ),
+    DeleteLauncher: (DeleteLauncher(launcher=builders.launcher(), note=NOTE), ["delete j-launcher: because"]),
+    TellUser: (TellUser(ref=builders.ref("j"), text="Reason: because"), ["say on the job what it waits for"]),
+}
+
+
+@pytest.mark.parametrize("kind", get_args(Action))
+def test_every_action_has_its_words(kind: type[Action]) -> None:
+    action, words = WORDS[kind]
+    assert planned.words(builders.job(), Plan(actions=(action,))) == words
+
+
+def test_a_write_without_a_change_of_hosts_says_what_it_writes() -> None:
+    write = WriteConfig(ref=builders.ref("c"), script="", hostfile="", memory=Memory())
+    [words] = planned.words(builders.job(), Plan(actions=(write,)))
+    assert "hostfile" in words
+
+
+def test_taking_a_notice_back_is_told_from_giving_one() -> None:
+    [words] = planned.words(builders.job(), Plan(actions=(TellUser(ref=builders.ref("j"), text=""),)))
+    assert words.endswith("waits for nothing")
+
+
+@pytest.mark.parametrize(
+    ("view", "plan", "why"),
+    [
+        (builders.job(), Plan(), "all is as it should be"),
+        (builders.job(), Plan(wake_at=builders.NOW + 1), "a change waits for its time"),
+        (builders.job(config=None), Plan(), "the operator has not created the job's ConfigMap and Role yet"),
+        (builders.job(role=None), Plan(), "the operator has not created the job's ConfigMap and Role yet"),
+        (builders.job(finished=True), Plan(), "the job has ended"),
+        (builders.job(deleting=True, finished=True), Plan(), "the job is being deleted"),
+        (replace(builders.job(deleting=True), foreign="it is another's"), Plan(), "it is another's"),
+    ],
+)
+def test_an_empty_plan_says_why(view: JobView, plan: Plan, why: str) -> None:
+    assert planned.words(view, plan) == [f"nothing: {why}"]

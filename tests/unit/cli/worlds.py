@@ -1,0 +1,168 @@
+"""One job `train` as its four kinds of objects stand in a cluster, in the JSON of the API server.
+
+Created at `CREATED`, looked at 100 s later, at `NOW`; everything has long settled unless a test says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.jobs import reading
+from mpijob_elastic.cli.jobs.report import JobReport, build
+from mpijob_elastic.cli.jobs.snapshot import Objects
+from mpijob_elastic.decide import history, showing
+from mpijob_elastic.model import memory as memories
+from mpijob_elastic.model.hosts import parse_script
+from mpijob_elastic.model.job import Config, Ref
+from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.observe import facts_config
+
+Object = dict[str, Any]
+
+CREATED = 1_767_225_600.0
+CREATED_TEXT = "2026-01-01T00:00:00Z"
+NOW = CREATED + 100.0
+ELASTIC = ["horovodrun", "--host-discovery-script", names.DISCOVER_HOSTS_PATH, "python", "train.py"]
+
+
+def mpi_job(
+    *,
+    name: str = "train",
+    namespace: str = "default",
+    replicas: int = 2,
+    conditions: Iterable[str] = ("Created", "Running"),
+    command: Iterable[str] = ELASTIC,
+    annotations: Mapping[str, str] | None = None,
+    **status: object,
+) -> Object:
+    template = {"spec": {"containers": [{"name": "launcher", "command": list(command)}]}}
+    return {
+        "metadata": _meta(name, namespace, annotations=dict(annotations or {})),
+        "spec": {"mpiReplicaSpecs": {"Launcher": {"template": template}, "Worker": {"replicas": replicas}}},
+        "status": {"conditions": [{"type": kind, "status": "True"} for kind in conditions], **status},
+    }
+
+
+def worker(index: int, *, phase: str = "Running", job: str = "train", namespace: str = "default") -> Object:
+    ready = {"type": "Ready", "status": "True" if phase == "Running" else "False", "lastTransitionTime": CREATED_TEXT}
+    return {
+        "metadata": _owned(names.worker(job, index), job, namespace, labels={names.LABEL_JOB_ROLE: names.ROLE_WORKER}),
+        "spec": {"nodeName": f"node-{index}", "containers": [{"name": "worker"}]},
+        "status": {"phase": phase, "conditions": [ready]},
+    }
+
+
+def launcher(
+    *, phase: str = "Running", mounts: bool = True, refreshed: str | None = None, namespace: str = "default"
+) -> Object:
+    items = [{"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS}] if mounts else []
+    metadata = _owned("train-launcher", "train", namespace, labels={names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER})
+    if refreshed is not None:
+        metadata["annotations"] = {names.REFRESHED: refreshed}
+    return {
+        "metadata": metadata,
+        "spec": {"nodeName": "node-0", "volumes": [{"name": names.CONFIG_VOLUME, "configMap": {"items": items}}]},
+        "status": {"phase": phase},
+    }
+
+
+def config_map(
+    hosts: Iterable[str], *, memory: Memory | None = None, job: str = "train", namespace: str = "default"
+) -> Object:
+    script = names.discover_hosts(list(hosts), slots=1)
+    metadata = _owned(names.config_map(job), job, namespace)
+    signed = history.signed(memory or Memory(), script=script)
+    metadata["annotations"] = {names.MEMORY: memories.render(signed)}
+    hostfile = names.hostfile(list(hosts), slots=1)
+    return {
+        "metadata": metadata,
+        "data": {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: hostfile},
+    }
+
+
+def role(pods: Iterable[str], *, job: str = "train", namespace: str = "default") -> Object:
+    rules = [{"resources": ["pods"]}, {"resources": ["pods/exec"], "resourceNames": list(pods)}]
+    return {"metadata": _owned(names.launcher(job), job, namespace), "rules": rules}
+
+
+def shown(config: Object, *, at: float) -> str:
+    """What the launcher's annotation holds once it was touched for this ConfigMap."""
+    facts = facts_config.read_config(json.dumps(config).encode())
+    script = facts.script or ""
+    return showing.mark(
+        Config(
+            ref=Ref(name=facts.metadata.name, uid="", resource_version=""),
+            published=parse_script(script),
+            script=script,
+            hostfile=facts.hostfile or "",
+            memory=memories.parse(facts.memory),
+        ),
+        at=at,
+    )
+
+
+def workers(*indices: int) -> list[str]:
+    return [names.worker("train", index) for index in indices]
+
+
+def objects(
+    jobs: Iterable[Object],
+    *,
+    pods: Iterable[Object] = (),
+    configs: Iterable[Object] = (),
+    roles: Iterable[Object] | None = (),
+) -> Objects:
+    """What the cluster's answers would be read as; roles: None where the user may not read them."""
+    return Objects(
+        jobs=[reading.read_job(_raw(one)) for one in jobs],
+        pods=[reading.read_pod(_raw(one)) for one in pods],
+        configs=[facts_config.read_config(_raw(one)) for one in configs],
+        roles=None if roles is None else [facts_config.read_role(_raw(one)) for one in roles],
+    )
+
+
+def at_rest(size: int = 2, *, now: float = NOW, **changed: Any) -> JobReport:
+    """The report on a job of that size that trains on all its workers; `changed` are other objects than usual."""
+    pods = workers(*range(size))
+    config = changed.pop("config", config_map(pods))
+    parts = {
+        "job": mpi_job(replicas=size),
+        "launcher": launcher(refreshed=shown(config, at=CREATED) if config else None),
+        "workers": [worker(index) for index in range(size)],
+        "role": role(pods),
+        **changed,
+    }
+    seen = objects(
+        [parts["job"]],
+        pods=[*([parts["launcher"]] if parts["launcher"] else []), *parts["workers"]],
+        configs=[config] if config else [],
+        roles=None if parts["role"] is None else [parts["role"]],
+    )
+    return build(seen.snapshots()[0], now=now)
+
+
+def _owned(name: str, job: str, namespace: str, *, labels: Mapping[str, str] | None = None) -> Object:
+    owner = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "name": job,
+        "uid": _uid(job, namespace),
+        "controller": True,
+    }
+    return {**_meta(name, namespace), "labels": dict(labels or {}), "ownerReferences": [owner]}
+
+
+def _meta(name: str, namespace: str, **more: object) -> Object:
+    times = {"resourceVersion": "7", "creationTimestamp": CREATED_TEXT}
+    return {"name": name, "namespace": namespace, "uid": _uid(name, namespace), **times, **more}
+
+
+def _uid(name: str, namespace: str) -> str:
+    return f"uid of {namespace}/{name}"
+
+
+def _raw(item: Object) -> bytes:
+    return json.dumps(item).encode()
