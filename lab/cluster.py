@@ -1,14 +1,15 @@
 """A running lab, as tests, demo and benchmarks use it."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from lab import control
 from lab.api import Api
-from lab.building import ensure_programs
+from lab.building import Say
 from lab.errors import LabError
 from lab.kubeconfig import read_server, write_token_kubeconfig
 from lab.layout import Layout
@@ -17,8 +18,7 @@ from lab.lock import is_held
 from lab.options import Options
 from lab.pki import KeyPair
 from lab.programs import Programs
-from lab.state import Request, State, read_state
-from lab.versions import KubernetesVersion
+from lab.state import State, read_state
 
 TOKEN_SECONDS = 24 * 60 * 60
 DEFAULT = Options()
@@ -50,16 +50,12 @@ class Cluster:
 
     @classmethod
     @contextmanager
-    def start(
-        cls, *, name: str = "default", options: Options = DEFAULT, say: Callable[[str], None] = _silent
-    ) -> Iterator[Self]:
+    def start(cls, *, name: str = "default", options: Options = DEFAULT, say: Say = _silent) -> Iterator[Self]:
         """Run a lab for as long as the block lasts, and not longer than this process. Raise LabError.
 
         Missing programs are built first, which takes minutes; `say` is told what is waited for, a short phrase each.
         """
-        programs = ensure_programs(KubernetesVersion.parse(options.kubernetes_version), say)
-        request = Request(name=name, options=options, programs=programs)
-        with Lifeline(request) as lifeline:
+        with Lifeline(control.request(name, options, say)) as lifeline:
             yield cls._of(Layout.of(name), lifeline.ready(say))
 
     @classmethod
@@ -104,7 +100,7 @@ class Cluster:
         }
         with self._api() as api:
             answer = api.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", request)
-        path = Layout(self.state_dir).kubeconfigs / f"{namespace}-{name}"
+        path = Layout(self.state_dir).kubeconfigs / f"{namespace}.{name}"
         user = f"system:serviceaccount:{namespace}:{name}"
         write_token_kubeconfig(
             path, read_server(self.kubeconfig), user=user, token=answer["status"]["token"], namespace=namespace

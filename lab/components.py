@@ -146,6 +146,7 @@ def api_server(programs: Programs, layout: Layout, credentials: Credentials, por
         f"--audit-policy-file={MANIFESTS / 'audit-policy.yaml'}",
         f"--audit-log-path={layout.audit_log}",
         "--audit-log-mode=blocking",  # a request that was answered is in the log
+        "--audit-log-maxsize=100000",  # MB; it would begin another file at 100
         "--profiling=false",
     ]
     return Component(name="kube-apiserver", command=command)

@@ -11,6 +11,7 @@ from lab.layout import Layout
 from lab.lifeline import END, Lifeline
 from lab.lock import held, is_held
 from lab.options import Options
+from lab.remains import clear
 from lab.state import Request, State, read_state
 from lab.versions import KubernetesVersion
 
@@ -64,7 +65,8 @@ def down(name: str) -> bool:
     with held(layout) as mine:
         if not mine:
             raise LabError(f"lab {name!r} is being started by somebody else just now; try again.")
-        _clear(layout)
+        clear(layout)
+        shutil.rmtree(layout.root)
     return there
 
 
@@ -78,12 +80,3 @@ def _end(name: str, state: State | None) -> None:
     raise LabError(
         f"the supervisor of lab {name!r}, process {state.supervisor.pid}, does not end, not even when killed."
     )
-
-
-def _clear(layout: Layout) -> None:
-    """Remove the files of a lab that is down; its components ended with its supervisor, but make sure."""
-    state = read_state(layout)
-    for identity in state.components.values() if state else ():
-        identity.signal(signal.SIGKILL)
-        identity.ends_within(END)
-    shutil.rmtree(layout.root)

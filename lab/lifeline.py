@@ -29,6 +29,7 @@ class Lifeline:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
+            cwd="/",  # whose removal nobody waits for
             env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,
         )

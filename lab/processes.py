@@ -48,7 +48,7 @@ class Identity:
     def ends_within(self, seconds: float) -> bool:
         """Wait for the end of the process, and tell whether it came.
 
-        A pidfd tells of the end of the last thread. Before that a killed process can look like a zombie in /proc although
+        A pidfd tells of the end of the last thread. Before that a killed process can look like a zombie in /proc while
         its threads hold its ports.
         """
         with self._pidfd() as pidfd:

@@ -115,7 +115,7 @@ def find_installed(program: Program, version: KubernetesVersion) -> Found:
 
 def _candidates(program: Program) -> list[Path]:
     path = os.environ.get("PATH", "").split(os.pathsep)
-    directories = [Path(one) for one in (os.environ.get("KUBEBUILDER_ASSETS", ""), *path) if one]
+    directories = [Path(one).absolute() for one in (os.environ.get("KUBEBUILDER_ASSETS", ""), *path) if one]
     files = (directory / program.name for directory in directories)
     # /bin and /usr/bin are the same directory on a Debian of today: ask each file once.
     return list({path.resolve(): path for path in files if os.access(path, os.X_OK) and path.is_file()}.values())

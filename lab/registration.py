@@ -17,7 +17,7 @@ Manifest = dict[str, Any]
 def configurations(*, port: int) -> list[Manifest]:
     """Both configurations as they are installed, but for the address that is called."""
     found = [manifest for manifest in Plan().manifests() if manifest["kind"] in HOOKS]
-    return [_at_loopback(manifest, port) for manifest in found]
+    return [at_loopback(manifest, port) for manifest in found]
 
 
 def register(cluster: Cluster, *, port: int) -> None:
@@ -33,7 +33,8 @@ def unregister(cluster: Cluster) -> None:
     cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=yaml.safe_dump_all(items))
 
 
-def _at_loopback(manifest: Mapping[str, Any], port: int) -> Manifest:
+def at_loopback(manifest: Mapping[str, Any], port: int) -> Manifest:
+    """A webhook configuration that names this port instead of the Service."""
     changed = copy.deepcopy(dict(manifest))
     for hook in changed["webhooks"]:
         path = hook["clientConfig"].pop("service")["path"]

@@ -28,6 +28,7 @@ from lab.lifeline import DETACH
 from lab.lock import held
 from lab.ports import free_ports
 from lab.processes import Identity, orphans_awaited
+from lab.remains import clear
 from lab.startup import Started, Startup
 from lab.state import Request, State, decode_request, encode, write_state
 
@@ -49,9 +50,8 @@ class Supervisor:
 
     def run(self) -> None:
         """Bring the lab up and keep it until it is to end; leave the state and the logs of a failed one only."""
-        _clear(self._layout)
-        _write_to(self._layout.log("supervisor"), STDERR)
         try:
+            self._begin()
             # podexec is no child of ours but of `unshare`, and keeps its port until it has ended too.
             with orphans_awaited(), Children(self._layout, environment=_environment(self._layout)) as children:
                 self._live(children)
@@ -60,6 +60,12 @@ class Supervisor:
             self._report(msgspec.structs.replace(self._state, phase="failed", message=str(error), components={}))
         except Stopped:
             shutil.rmtree(self._layout.root)
+
+    def _begin(self) -> None:
+        clear(self._layout)
+        for directory in (self._layout.logs, self._layout.pki, self._layout.kubeconfigs):
+            directory.mkdir(mode=0o700)
+        _write_to(self._layout.log("supervisor"), STDERR)
 
     def _live(self, children: Children) -> None:
         begin = time.monotonic()
@@ -124,17 +130,6 @@ def _tell(state: State) -> None:
         raise Stopped from None
 
 
-def _clear(layout: Layout) -> None:
-    """Remove what an earlier lab of this name left, but not the lock we hold."""
-    for path in layout.root.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path)
-        elif path != layout.lock:
-            path.unlink()
-    for directory in (layout.logs, layout.pki, layout.kubeconfigs):
-        directory.mkdir(mode=0o700)
-
-
 def _write_to(log: Path, descriptor: int) -> None:
     opened = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     os.dup2(opened, descriptor)
@@ -142,9 +137,8 @@ def _write_to(log: Path, descriptor: int) -> None:
 
 
 def _environment(layout: Layout) -> dict[str, str]:
-    """Return what components may know of ours: kwok would read a configuration from a real home directory."""
-    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-    return {**kept, "HOME": str(layout.root)}
+    """Return the environment of components: kwok would read a configuration from a real home directory."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(layout.root)}
 
 
 def _stop(_number: int, _frame: object) -> None:

@@ -15,9 +15,16 @@ from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.kube.client import Client, connect
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test that uses the lab, wherever in its chain of fixtures."""
+    for item in items:
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.lab)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what the lab needs before the first test: that may take longer than any test may."""
-    needed = any("cluster" in getattr(item, "fixturenames", ()) for item in session.items)
+    needed = any(item.get_closest_marker("lab") for item in session.items)
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     if needed and not session.config.option.collectonly:
         ensure_programs(DEFAULT_KUBERNETES, terminal.write_line if terminal else lambda _: None)

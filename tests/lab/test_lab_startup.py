@@ -4,6 +4,8 @@ import os
 import socket
 from pathlib import Path
 
+import pytest
+
 from lab.building import ensure_programs
 from lab.children import Children
 from lab.layout import Layout
@@ -27,6 +29,7 @@ class LosesOne:
         return self.choices[-1]
 
 
+@pytest.mark.lab
 def test_a_lost_port_is_chosen_again(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     for directory in (layout.logs, layout.pki, layout.kubeconfigs):

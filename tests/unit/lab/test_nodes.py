@@ -1,0 +1,29 @@
+"""A node is used once it is ready and the taint it was created with is gone."""
+
+import pytest
+
+from lab.nodes import node, usable
+
+READY = [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "taints", "expected"),
+    [
+        (READY, [], True),
+        ([], [], False),
+        ([{"type": "Ready", "status": "Unknown"}], [], False),
+        (READY, [{"key": "node.kubernetes.io/not-ready"}], False),
+    ],
+)
+def test_usable(conditions: list[dict[str, str]], taints: list[dict[str, str]], expected: bool) -> None:
+    one = node(0, kubernetes_version="v1.34.4", kubelet_port=None)
+    one["status"]["conditions"] = conditions
+    one["spec"]["taints"] = taints
+    assert usable(one) is expected
+
+
+def test_only_a_kubelet_that_is_there_is_announced() -> None:
+    without, with_one = (node(0, kubernetes_version="v1.34.4", kubelet_port=port) for port in (None, 1234))
+    assert "daemonEndpoints" not in without["status"]
+    assert with_one["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 1234}}
