@@ -16,6 +16,7 @@ No input or output here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -78,8 +79,11 @@ class Store(Generic[T]):
 
     def forget(self, namespace: str, name: str, uid: str) -> None:
         """Take out an object that the API server said is gone."""
-        self._forgotten.add(uid)
-        self._remove((namespace, name), lambda old: old.metadata.uid == uid)
+        old = self.get(namespace, name)
+        if old is not None and old.metadata.uid == uid:
+            # Of one that is not here the deletion was seen already: waiting for it again would be waiting for ever.
+            self._forgotten.add(uid)
+            self._remove((namespace, name))
 
     def event(self, meta: Identity, new: T | None) -> None:
         """Take in a watch event about the object of `meta`; `new` is None where it is gone."""
@@ -91,7 +95,7 @@ class Store(Generic[T]):
             self.put(new)
             return
         self._forgotten.discard(meta.uid)
-        self._remove((meta.namespace, meta.name), lambda old: _revision(old) <= reached)
+        self._remove((meta.namespace, meta.name), until=reached)
 
     def bookmark(self, resource_version: str) -> None:
         """Note that the stream has reached this version, without an object."""
@@ -117,12 +121,12 @@ class Store(Generic[T]):
         """The list is complete: what it did not hold is gone."""
         self._forgotten -= listing.forgotten_before
         for key in self._objects.keys() - listing.listed:
-            self._remove(key, lambda old: _revision(old) <= listing.taken)
+            self._remove(key, until=listing.taken)
         self.position = listing.taken
 
-    def _remove(self, key: Key, applies: Callable[[T], bool]) -> None:
+    def _remove(self, key: Key, *, until: float = math.inf) -> None:
         old = self._objects.get(key)
-        if old is not None and applies(old):
+        if old is not None and _revision(old) <= until:
             del self._objects[key]
             self._on_change(old, None)
 

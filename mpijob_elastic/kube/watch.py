@@ -92,6 +92,7 @@ class WatchCache(Generic[T]):
     ) -> None:
         self.synced = asyncio.Event()
         self._client = client
+        self._plural = resource.plural
         self._path = resource.path(namespace)
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {name: value for name, value in selectors.items() if value}
@@ -215,6 +216,6 @@ class WatchCache(Generic[T]):
             item = self._decode(raw)
         except msgspec.DecodeError as error:
             meta = wire.read_stub(raw).metadata
-            log.warning("ignoring %s/%s, %s: %s", self._path, meta.namespace, meta.name, error)
+            log.warning("ignoring %s %s/%s: %s", self._plural, meta.namespace, meta.name, error)
             return meta, None
         return item.metadata, item

@@ -66,6 +66,7 @@ class FaultProxy:
         self.requests: list[Request] = []
         self._rules: list[_Rule] = []
         self._transports: set[asyncio.Transport] = set()
+        self._handlers: set[asyncio.Task[object]] = set()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -108,7 +109,11 @@ class FaultProxy:
         try:
             yield fault
         finally:
-            self._rules.remove(rule)
+            self.withdraw(fault)
+
+    def withdraw(self, fault: Fault) -> None:
+        """End a fault before its block does."""
+        self._rules = [rule for rule in self._rules if rule.fault is not fault]
 
     @asynccontextmanager
     async def down(self) -> AsyncIterator[None]:
@@ -131,7 +136,7 @@ class FaultProxy:
     async def _listen(self) -> None:
         application = web.Application(client_max_size=2**26)
         application.router.add_route("*", "/{path:.*}", self._serve)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.0)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.01)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
         await site.start()
@@ -139,6 +144,8 @@ class FaultProxy:
 
     async def _stop(self) -> None:
         self.cut()
+        for handler in self._handlers:
+            handler.cancel()
         await self._runner.cleanup()
 
     def _record(self, raw: web.Request) -> Request:
@@ -161,7 +168,10 @@ class FaultProxy:
     async def _serve(self, raw: web.Request) -> web.StreamResponse:
         transport = raw.transport
         assert isinstance(transport, asyncio.Transport)
+        handler = asyncio.current_task()
+        assert handler is not None
         self._transports.add(transport)
+        self._handlers.add(handler)
         try:
             return await self._answer(raw, self._record(raw))
         except (Drop, aiohttp.ClientError):
@@ -169,6 +179,7 @@ class FaultProxy:
             return web.Response()
         finally:
             self._transports.discard(transport)
+            self._handlers.discard(handler)
 
     async def _answer(self, raw: web.Request, request: Request) -> web.StreamResponse:
         sent = await raw.read()

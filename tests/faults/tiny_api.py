@@ -41,7 +41,7 @@ class TinyApi:
     async def __aenter__(self) -> Self:
         application = web.Application()
         application.router.add_route("*", "/{path:.*}", self._serve)
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.0, handler_cancellation=True)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.01, handler_cancellation=True)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
         site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -1,0 +1,29 @@
+"""A tiny API server, a proxy that breaks things in front of it, and a client that goes through both."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from mpijob_elastic.kube.client import Client, connect
+from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[TinyApi]:
+    async with TinyApi() as api:
+        yield api
+
+
+@pytest.fixture
+async def proxy(api: TinyApi) -> AsyncIterator[FaultProxy]:
+    async with FaultProxy(api.kubeconfig) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def client(proxy: FaultProxy) -> AsyncIterator[Client]:
+    async with await connect(user_agent="test", kubeconfig=proxy.kubeconfig) as client:
+        yield client

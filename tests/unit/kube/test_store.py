@@ -1,0 +1,249 @@
+"""The cache's rules one by one, then all of them in every order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from mpijob_elastic.kube.store import Listing, StaleList, Store
+from tests.unit.kube.items import Item, item
+
+Change = tuple[Item | None, Item | None]
+
+
+def make() -> tuple[Store[Item], list[Change]]:
+    changes: list[Change] = []
+    return Store(lambda old, new: changes.append((old, new))), changes
+
+
+def take_list(store: Store[Item], revision: int, *items: Item) -> None:
+    listing = store.begin_list()
+    store.list_page(listing, str(revision), items)
+    store.end_list(listing)
+
+
+def test_only_a_later_version_replaces_an_object() -> None:
+    store, changes = make()
+    for revision in (5, 4, 5, 6):
+        store.put(item("a", revision))
+    assert changes == [(None, item("a", 5)), (item("a", 5), item("a", 6))]
+
+
+def test_a_later_object_of_the_name_replaces_an_earlier_one() -> None:
+    store, changes = make()
+    store.put(item("a", 5, uid="first"))
+    store.put(item("a", 9, uid="second"))
+    store.put(item("a", 6, uid="first"))
+    assert store.get("n", "a") == item("a", 9, uid="second")
+    assert len(changes) == 2
+
+
+def test_an_event_that_the_stream_has_passed_is_a_repetition() -> None:
+    store, changes = make()
+    take_list(store, 10, item("a", 3))
+    store.event(item("b", 9).metadata, item("b", 9))
+    store.bookmark("20")
+    store.event(item("b", 20).metadata, item("b", 20))
+    assert [new for _, new in changes] == [item("a", 3)]
+    assert store.position == 20
+
+
+def test_a_deletion_removes_unless_our_own_write_is_later() -> None:
+    store, _ = make()
+    store.put(item("a", 12, uid="anew"))
+    store.event(item("a", 11, uid="old").metadata, None)
+    assert store.get("n", "a") is not None
+    store.event(item("a", 13, uid="anew").metadata, None)
+    assert store.get("n", "a") is None
+
+
+def test_a_list_removes_what_it_does_not_hold_unless_that_is_later() -> None:
+    store, changes = make()
+    store.put(item("gone", 5))
+    store.put(item("ours", 12))
+    take_list(store, 10, item("a", 7))
+    assert {one.metadata.name for one in store.values()} == {"ours", "a"}
+    assert changes[-1] == (item("gone", 5), None)
+
+
+def test_a_list_older_than_the_stream_is_refused() -> None:
+    store, _ = make()
+    take_list(store, 10, item("a", 7))
+    with pytest.raises(StaleList, match=r"9.*10"):
+        store.list_page(store.begin_list(), "9", [])
+    assert store.get("n", "a") == item("a", 7)
+
+
+def test_a_forgotten_object_stays_away_until_its_deletion_is_seen() -> None:
+    store, changes = make()
+    store.put(item("a", 5))
+    store.forget("n", "a", "u")
+    store.event(item("a", 6).metadata, item("a", 6))
+    assert store.get("n", "a") is None
+    assert changes[-1] == (item("a", 5), None)
+    store.event(item("a", 7).metadata, None)
+    assert not store._forgotten
+    store.event(item("a", 8, uid="v").metadata, item("a", 8, uid="v"))
+    assert store.get("n", "a") == item("a", 8, uid="v")
+
+
+def test_an_object_whose_deletion_was_seen_is_not_remembered_when_forgotten_afterwards() -> None:
+    store, changes = make()
+    store.put(item("a", 5))
+    store.event(item("a", 6).metadata, None)
+    store.forget("n", "a", "u")
+    assert not store._forgotten
+    assert len(changes) == 2
+
+
+def test_forgetting_one_uid_leaves_another_of_its_name() -> None:
+    store, _ = make()
+    store.put(item("a", 5, uid="new"))
+    store.forget("n", "a", "old")
+    assert store.get("n", "a") is not None
+
+
+def test_a_list_begun_before_forgetting_does_not_bring_an_object_back_but_one_begun_after_does() -> None:
+    store, _ = make()
+    store.put(item("a", 5))
+    listing = store.begin_list()
+    store.forget("n", "a", "u")
+    store.list_page(listing, "5", [item("a", 5)])
+    store.end_list(listing)
+    store.event(item("a", 6).metadata, item("a", 6))
+    assert store.get("n", "a") is None
+    take_list(store, 7, item("a", 6))
+    assert store.get("n", "a") == item("a", 6)
+
+
+names = st.sampled_from("ab")
+
+
+class Histories(RuleBasedStateMachine):
+    """A server, its stream of events, and a store that hears of both in any order that is possible."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store: Store[Item] = Store(self.changed)
+        self.mirror: dict[str, Item] = {}
+        self.written_by_us: dict[str, Item] = {}
+        self.deleted_by_us: set[str] = set()
+        self.server: dict[str, Item] = {}
+        self.events: list[tuple[Item, bool]] = []
+        self.snapshots: list[dict[str, Item]] = [{}]
+        self.heard = 0
+        self.listing: tuple[Listing, int] | None = None
+        take_list(self.store, 0)
+
+    @property
+    def now(self) -> int:
+        return len(self.events)
+
+    def changed(self, old: Item | None, new: Item | None) -> None:
+        """Every change starts from where the last one ended, and goes on from there."""
+        one = new or old
+        assert one is not None
+        name = one.metadata.name
+        assert self.mirror.get(name) == old
+        if new is None:
+            del self.mirror[name]
+            return
+        reached = int(new.metadata.resource_version)
+        assert reached > (int(old.metadata.resource_version) if old else 0)
+        self.mirror[name] = new
+
+    def commit(self, new: Item, *, deleted: bool) -> None:
+        name = new.metadata.name
+        self.events.append((new, deleted))
+        self.server = {other: one for other, one in self.server.items() if other != name}
+        if not deleted:
+            self.server[name] = new
+        self.snapshots.append(self.server)
+
+    @rule(name=names, ours=st.booleans())
+    def write(self, name: str, ours: bool) -> None:
+        uid = self.server[name].metadata.uid if name in self.server else f"u{self.now}"
+        new = item(name, self.now + 1, uid=uid)
+        self.commit(new, deleted=False)
+        if ours:
+            self.store.put(new)
+            self.written_by_us[name] = new
+
+    @rule(name=names, ours=st.booleans())
+    def delete(self, name: str, ours: bool) -> None:
+        if name in self.server:
+            uid = self.server[name].metadata.uid
+            self.commit(item(name, self.now + 1, uid=uid), deleted=True)
+            if ours and name in self.mirror and self.mirror[name].metadata.uid == uid:
+                self.store.forget("n", name, uid)
+                self.deleted_by_us.add(uid)
+
+    @precondition(lambda self: self.heard < self.now)
+    @rule()
+    def hear(self) -> None:
+        self.deliver(self.heard)
+        self.heard += 1
+
+    def deliver(self, number: int) -> None:
+        new, deleted = self.events[number]
+        self.store.event(new.metadata, None if deleted else new)
+
+    @precondition(lambda self: self.heard > 0)
+    @rule(data=st.data())
+    def hear_again(self, data: st.DataObject) -> None:
+        self.deliver(data.draw(st.integers(0, self.heard - 1)))
+
+    @rule()
+    def begin_list(self) -> None:
+        self.listing = self.store.begin_list(), self.now
+
+    @precondition(lambda self: self.listing is not None)
+    @rule(data=st.data())
+    def end_list(self, data: st.DataObject) -> None:
+        """The answer is of any moment since the list was asked for, one object a page."""
+        assert self.listing is not None
+        (listing, begun), self.listing = self.listing, None
+        taken = data.draw(st.integers(begun, self.now))
+        if taken < self.store.position:
+            with pytest.raises(StaleList):
+                self.store.list_page(listing, str(taken), [])
+            return
+        for page in [[one] for one in self.snapshots[taken].values()] or [[]]:
+            self.store.list_page(listing, str(taken), page)
+        self.store.end_list(listing)
+        self.heard = max(self.heard, taken)
+
+    @invariant()
+    def holds_what_it_told(self) -> None:
+        assert {one.metadata.name: one for one in self.store.values()} == self.mirror
+
+    @invariant()
+    def remembers_what_we_did(self) -> None:
+        assert not {one.metadata.uid for one in self.store.values()} & self.deleted_by_us
+        for name, ours in self.written_by_us.items():
+            seen, written = self.mirror.get(name), int(ours.metadata.resource_version)
+            deleted_later = any(gone and one.metadata.name == name for one, gone in self.events[written:])
+            assert deleted_later or (seen is not None and int(seen.metadata.resource_version) >= written)
+
+    @invariant()
+    def is_at_least_as_new_as_the_stream(self) -> None:
+        for name, one in self.snapshots[self.heard].items():
+            seen = self.mirror.get(name)
+            if seen is None:
+                later = [event for event in self.events[self.heard :] if event[0].metadata.uid == one.metadata.uid]
+                assert any(deleted for _, deleted in later), "absent though it is there for all we may know"
+            else:
+                assert int(seen.metadata.resource_version) >= int(one.metadata.resource_version)
+
+    def teardown(self) -> None:
+        while self.heard < self.now:
+            self.hear()
+        assert self.mirror == self.server
+        take_list(self.store, self.now, *self.server.values())
+        assert not self.store._forgotten, "nothing is remembered for ever"
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
