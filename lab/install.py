@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lab.cluster import Cluster
 from lab.ports import free_ports
+from lab.registration import at_loopback
 from mpijob_elastic import names
 from mpijob_elastic.install.applying import HOOKS, WORKLOADS
 from mpijob_elastic.install.installer import Plan
@@ -34,8 +35,8 @@ class Installed:
 def install_into(cluster: Cluster, *, namespace: str | None = None) -> Installed:
     """Make the objects; what is there already stays or is put right. Raise LabError."""
     [port] = free_ports(1)
-    manifests = [_reached_at(port, manifest) for manifest in _manifests(namespace)]
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_text(manifests))
+    wanted = [at_loopback(one, port) if one["kind"] in HOOKS else one for one in _manifests(namespace)]
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_text(wanted))
     return Installed(
         controller_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
         webhook_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK),
@@ -53,17 +54,6 @@ def _manifests(namespace: str | None) -> list[Manifest]:
     overlays = (Overlay.SINGLE_NAMESPACE,) if namespace else ()
     manifests = Plan(overlays=overlays, jobs_namespace=namespace).manifests()
     return [manifest for manifest in manifests if manifest["kind"] not in WORKLOADS]
-
-
-def _reached_at(port: int, manifest: Manifest) -> Manifest:
-    """A webhook configuration that names our process instead of the Service; anything else as it is."""
-    if manifest["kind"] not in HOOKS:
-        return manifest
-    hooks = [
-        {**hook, "clientConfig": {"url": f"https://127.0.0.1:{port}{hook['clientConfig']['service']['path']}"}}
-        for hook in manifest["webhooks"]
-    ]
-    return {**manifest, "webhooks": hooks}
 
 
 def _text(manifests: list[Manifest]) -> str:

@@ -1,12 +1,12 @@
 """Both ServiceAccounts have the rights they use, and no other: `kubectl auth can-i --list` shows exactly this table."""
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from lab.cluster import Cluster
-from lab.install import install_into, uninstall_from
+from lab.install import install_into
 from mpijob_elastic import names
 
 pytestmark = pytest.mark.lab
@@ -39,42 +39,38 @@ IN_OUR_NAMESPACE: dict[str, Rights] = {
 }
 
 
-@contextmanager
-def installation(cluster: Cluster, namespace: str | None = None) -> Iterator[None]:
-    installed = install_into(cluster, namespace=namespace)
-    try:
-        yield
-    finally:
-        uninstall_from(cluster, installed)
+@pytest.fixture
+def own_cluster() -> Iterator[Cluster]:
+    """A lab beside the session's, where nothing of ours is yet."""
+    with Cluster.start(name=f"pytest-{os.getpid()}-rights") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def everybodys(cluster: Cluster) -> Rights:
     """What an account has that nobody gave anything."""
-    return rights(cluster, "system:serviceaccount:default:nobody", "default")
+    return rights(cluster, "nobody", "default")
 
 
-def test_rights_for_all_namespaces(cluster: Cluster, everybodys: Rights) -> None:
-    with installation(cluster):
-        for account in (names.CONTROLLER, names.WEBHOOK):
-            anywhere = everybodys | ANYWHERE[account]
-            assert rights(cluster, user(account), "default") == anywhere
-            assert rights(cluster, user(account), names.NAMESPACE) == anywhere | IN_OUR_NAMESPACE[account]
+@pytest.mark.parametrize("account", [names.CONTROLLER, names.WEBHOOK])
+@pytest.mark.usefixtures("installed")
+def test_rights_for_all_namespaces(cluster: Cluster, everybodys: Rights, account: str) -> None:
+    anywhere = everybodys | ANYWHERE[account]
+    assert rights(cluster, account, "default") == anywhere
+    assert rights(cluster, account, names.NAMESPACE) == anywhere | IN_OUR_NAMESPACE[account]
 
 
-def test_rights_for_a_single_namespace(cluster: Cluster, everybodys: Rights, namespace: str) -> None:
-    controller = user(names.CONTROLLER)
-    with installation(cluster, namespace):
-        assert rights(cluster, controller, namespace) == everybodys | ANYWHERE[names.CONTROLLER]
-        assert rights(cluster, controller, "default") == everybodys
-        assert rights(cluster, controller, names.NAMESPACE) == everybodys | IN_OUR_NAMESPACE[names.CONTROLLER]
+def test_rights_for_a_single_namespace(own_cluster: Cluster, everybodys: Rights) -> None:
+    own_cluster.kubectl("create", "namespace", "jobs")
+    install_into(own_cluster, namespace="jobs")
+    assert rights(own_cluster, names.CONTROLLER, "jobs") == everybodys | ANYWHERE[names.CONTROLLER]
+    assert rights(own_cluster, names.CONTROLLER, "default") == everybodys
+    at_home = everybodys | IN_OUR_NAMESPACE[names.CONTROLLER]
+    assert rights(own_cluster, names.CONTROLLER, names.NAMESPACE) == at_home
 
 
-def user(account: str) -> str:
-    return f"system:serviceaccount:{names.NAMESPACE}:{account}"
-
-
-def rights(cluster: Cluster, who: str, namespace: str) -> Rights:
+def rights(cluster: Cluster, account: str, namespace: str) -> Rights:
+    who = f"system:serviceaccount:{names.NAMESPACE}:{account}"
     lines = cluster.kubectl("auth", "can-i", "--list", "--no-headers", "-n", namespace, f"--as={who}").splitlines()
     table: Rights = {}
     for line in lines:

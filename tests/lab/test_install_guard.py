@@ -1,0 +1,254 @@
+"""The admission policies let the two accounts do what they do, and refuse what their rights alone would allow."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from lab.cluster import Cluster
+from lab.errors import LabError
+from lab.install import Installed
+from mpijob_elastic import names
+from mpijob_elastic.act.probing import SCRIPT
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client, connect
+from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, SECRETS, Resource
+
+pytestmark = pytest.mark.lab
+JOB = "train"
+LABELS = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_NAME: JOB}
+LAUNCHER, WORKER = names.launcher(JOB), names.worker(JOB, 0)
+CONFIG = names.config_map(JOB)
+PROBE = ["/bin/sh", "-c", SCRIPT]
+# What a real job's ConfigMap is like with 1,000 workers.
+HOSTFILE = names.hostfile([names.worker(JOB, index) for index in range(1000)], slots=8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """Does things in a namespace with the token of one of our ServiceAccounts."""
+
+    client: Client
+    namespace: str
+
+    async def patches(self, resource: Resource, name: str, patch: object) -> None:
+        path = resource.path(self.namespace, name)
+        form = JSON_PATCH if isinstance(patch, list) else MERGE_PATCH
+        await self.client.request("PATCH", path, body=patch, content_type=form)
+
+    async def deletes(self, pod: str, *, dry_run: bool = False) -> None:
+        query = {"dryRun": "All"} if dry_run else None
+        await self.client.request("DELETE", PODS.path(self.namespace, pod), query=query)
+
+    async def executes(self, pod: str, command: list[str]) -> str:
+        result = await exec_in_pod(self.client, self.namespace, pod, container="main", command=command, timeout=10)
+        return result.stdout
+
+
+@contextmanager
+def refused(policy: str) -> Iterator[None]:
+    with pytest.raises(errors.Forbidden, match=f"ValidatingAdmissionPolicy '{policy}' with binding"):
+        yield
+
+
+@pytest.fixture
+async def controller(cluster: Cluster, installed: Installed, namespace: str) -> AsyncIterator[Account]:
+    """The controller, in a namespace with one job's objects and foreign ones beside them."""
+    create(cluster, namespace, [mpi_job()])
+    uid = cluster.kubectl("get", "mpijob", JOB, "-n", namespace, "-o", "jsonpath={.metadata.uid}")
+    create(cluster, namespace, [*jobs_objects(owner(uid)), *foreign_objects()])
+    async with await connect(user_agent="test", kubeconfig=installed.controller_kubeconfig) as client:
+        account = Account(client=client, namespace=namespace)
+        await policies_act(account)
+        yield account
+
+
+async def policies_act(account: Account) -> None:
+    """A new policy takes a moment."""
+    for _ in range(200):
+        try:
+            await account.deletes("foreign", dry_run=True)
+        except errors.Forbidden:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the policies do not act")
+
+
+async def test_pods_only_the_launchers_touch(controller: Account) -> None:
+    await controller.patches(PODS, LAUNCHER, annotations({names.REFRESHED: "one"}))
+    await controller.patches(PODS, LAUNCHER, annotations({names.REFRESHED: None}))
+    for patch in (
+        annotations({"other": "x"}),
+        annotations({"kept": None}),
+        {"metadata": {"labels": {"x": "y"}}},
+        {"metadata": {"finalizers": ["x.example/y"]}},
+        {"metadata": {"ownerReferences": None}},
+        [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil"}],
+    ):
+        with refused("mpijob-elastic-pods"):
+            await controller.patches(PODS, LAUNCHER, patch)
+    with refused("mpijob-elastic-pods"):
+        await controller.patches(PODS, "foreign", annotations({names.REFRESHED: "one"}))
+
+
+async def test_pods_only_of_jobs_are_deleted(controller: Account) -> None:
+    with refused("mpijob-elastic-pods"):
+        await controller.deletes("foreign")
+    await controller.deletes(WORKER)
+
+
+async def test_exec_only_the_probe_and_only_in_workers(cluster: Cluster, controller: Account) -> None:
+    for pod, command in (
+        (WORKER, ["/bin/sh", "-c", "id"]),
+        (WORKER, [*PROBE[:2], SCRIPT + "id\n"]),
+        (WORKER, [*PROBE, "id"]),
+        (LAUNCHER, PROBE),
+        ("foreign", PROBE),
+    ):
+        # Who is refused a WebSocket is not told why; that it is not the rights, the last lines show.
+        with pytest.raises(errors.Forbidden):
+            await controller.executes(pod, command)
+    if cluster.exec_offered:
+        cluster.kubectl("wait", "-n", controller.namespace, f"pod/{WORKER}", "--for=condition=Ready", "--timeout=60s")
+        assert await controller.executes(WORKER, PROBE) == "idle\n"
+
+
+async def test_exec_no_input(cluster: Cluster, installed: Installed, controller: Account) -> None:
+    command = ("exec", "-i", "-n", controller.namespace, WORKER, "--", *PROBE)
+    with pytest.raises(LabError, match="ValidatingAdmissionPolicy 'mpijob-elastic-exec' with binding"):
+        cluster.kubectl(*command, stdin="id\n", kubeconfig=installed.controller_kubeconfig)
+
+
+async def test_config_maps_only_the_host_lists_and_the_memory(controller: Account) -> None:
+    data = {names.KEY_DISCOVER_HOSTS: "#!/bin/sh\n", names.KEY_HOSTFILE: HOSTFILE.replace("slots=8", "slots=4")}
+    await controller.patches(CONFIG_MAPS, CONFIG, {**annotations({names.MEMORY: "{}"}), "data": data})
+    for patch in (
+        {"data": {names.KEY_KUBEXEC: "evil"}},
+        {"data": {"more": "x"}},
+        {"data": {names.KEY_HOSTFILE: None}},
+        {"binaryData": {"more": "eA=="}},
+        {"immutable": True},
+        annotations({"other": "x"}),
+        {"metadata": {"labels": {"x": "y"}}},
+        {"metadata": {"ownerReferences": None}},
+    ):
+        with refused("mpijob-elastic-config-maps"):
+            await controller.patches(CONFIG_MAPS, CONFIG, patch)
+    for name, key in (("foreign", names.KEY_HOSTFILE), ("kube-root-ca.crt", "ca.crt")):
+        with refused("mpijob-elastic-config-maps"):
+            await controller.patches(CONFIG_MAPS, name, {"data": {key: "evil"}})
+
+
+async def test_roles_only_workers_by_name(controller: Account) -> None:
+    path = "/rules/1/resourceNames"
+    workers = [names.worker(JOB, index) for index in range(1000)]
+    await controller.patches(ROLES, LAUNCHER, [{"op": "add", "path": path, "value": workers}])
+    for patch in (
+        [{"op": "add", "path": f"{path}/-", "value": "database-0"}],
+        [{"op": "replace", "path": path, "value": []}],
+        [{"op": "remove", "path": path}],
+        [{"op": "add", "path": "/rules/0/resourceNames", "value": ["x-worker-1"]}],
+        [{"op": "replace", "path": "/rules/0/verbs", "value": ["get"]}],
+        [{"op": "remove", "path": "/rules/0"}],
+        annotations({"other": "x"}),
+    ):
+        with refused("mpijob-elastic-roles"):
+            await controller.patches(ROLES, LAUNCHER, patch)
+    with refused("mpijob-elastic-roles"):
+        await controller.patches(ROLES, "foreign", [{"op": "replace", "path": "/rules", "value": []}])
+
+
+async def test_roles_never_more_than_we_hold(controller: Account) -> None:
+    more = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+    with pytest.raises(errors.Forbidden):
+        await controller.patches(ROLES, LAUNCHER, [{"op": "add", "path": "/rules/-", "value": more}])
+
+
+async def test_mpijobs_only_what_we_say_of_them(controller: Account) -> None:
+    await controller.patches(MPI_JOBS, JOB, annotations({names.STATUS: "waiting"}))
+    await controller.patches(MPI_JOBS, JOB, annotations({names.STATUS: None}))
+    for patch in (
+        annotations({names.ENABLED: "true"}),
+        annotations({"kept": None}),
+        {"metadata": {"labels": {"x": "y"}}},
+        {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 9}}}},
+    ):
+        with refused("mpijob-elastic-mpijobs"):
+            await controller.patches(MPI_JOBS, JOB, patch)
+
+
+async def test_secrets_only_the_certificates(installed: Installed, controller: Account) -> None:
+    other = {"metadata": {"name": "other"}, "type": "Opaque"}
+    account = {"kubernetes.io/service-account.name": names.CONTROLLER}
+    token = {
+        "metadata": {"name": names.CERTIFICATE_SECRET, "annotations": account},
+        "type": "kubernetes.io/service-account-token",
+    }
+    async with await connect(user_agent="test", kubeconfig=installed.webhook_kubeconfig) as webhook:
+        for body in (other, token):
+            with refused("mpijob-elastic-secrets"):
+                await webhook.request("POST", SECRETS.path(names.NAMESPACE), body={**body, **kind("v1", "Secret")})
+
+
+def kind(api_version: str, name: str) -> dict[str, str]:
+    return {"apiVersion": api_version, "kind": name}
+
+
+def annotations(values: dict[str, str | None]) -> dict[str, Any]:
+    return {"metadata": {"annotations": values}}
+
+
+def create(cluster: Cluster, namespace: str, bodies: list[dict[str, Any]]) -> None:
+    stdin = json.dumps({**kind("v1", "List"), "items": bodies})
+    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=stdin)
+
+
+def owner(uid: str) -> dict[str, Any]:
+    return {**kind("kubeflow.org/v1", "MPIJob"), "name": JOB, "uid": uid, "controller": True}
+
+
+def mpi_job() -> dict[str, Any]:
+    replicas = {role: {"replicas": 1, "template": {"spec": {"containers": []}}} for role in ("Launcher", "Worker")}
+    return {
+        **kind("kubeflow.org/v1", "MPIJob"),
+        "metadata": {"name": JOB, "annotations": {"kept": "yes"}},
+        "spec": {"mpiReplicaSpecs": replicas},
+    }
+
+
+def pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
+    metadata = {"name": name, "labels": labels, "annotations": {"kept": "yes"}}
+    spec = {"containers": [{"name": "main", "image": "none"}]}
+    return {**kind("v1", "Pod"), "metadata": metadata, "spec": spec}
+
+
+def config_map(name: str) -> dict[str, Any]:
+    data = {names.KEY_HOSTFILE: HOSTFILE, names.KEY_KUBEXEC: "#!/bin/sh\n"}
+    return {**kind("v1", "ConfigMap"), "metadata": {"name": name}, "data": data}
+
+
+def role(name: str) -> dict[str, Any]:
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"], "resourceNames": [WORKER]},
+    ]
+    return {**kind("rbac.authorization.k8s.io/v1", "Role"), "metadata": {"name": name}, "rules": rules}
+
+
+def jobs_objects(reference: dict[str, Any]) -> list[dict[str, Any]]:
+    bodies = [
+        pod(LAUNCHER, {**LABELS, names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER}),
+        pod(WORKER, {**LABELS, names.LABEL_JOB_ROLE: names.ROLE_WORKER}),
+        config_map(CONFIG),
+        role(LAUNCHER),
+    ]
+    return [{**body, "metadata": {**body["metadata"], "ownerReferences": [reference]}} for body in bodies]
+
+
+def foreign_objects() -> list[dict[str, Any]]:
+    return [pod("foreign", LABELS), config_map("foreign"), role("foreign")]
