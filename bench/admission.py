@@ -1,0 +1,59 @@
+"""What the webhook is asked about: the launcher pod of a job, as the API server hands it on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bench import jobs
+from lab.operator import pods, shared
+from lab.operator.job import MPIJob
+from lab.operator.kinds import PODS, SERVICE_ACCOUNTS
+from mpijob_elastic import names
+from mpijob_elastic.kube.client import Client
+from webhook import review
+
+DRY_RUN = {"dryRun": "All"}
+# Whether a pod or a patch was made by the webhook.
+MARK = names.KEY_DISCOVER_HOSTS
+
+
+async def launcher(client: Client, namespace: str) -> dict[str, Any]:
+    """A launcher pod that can be created, of a new job that no operator works on. Raises as `Client.request` does."""
+    body = jobs.manifest(jobs.JOB, replicas=2, drain_timeout=jobs.AT_ONCE)
+    job = msgspec.json.decode(await jobs.create(client, namespace, body), type=MPIJob).with_defaults()
+    await client.request("POST", SERVICE_ACCOUNTS.path(namespace), body=shared.service_account(job))
+    return _silent(pods.launcher(job, options=pods.PodOptions()))
+
+
+async def try_create(client: Client, namespace: str, pod: bytes | dict[str, Any]) -> bytes:
+    """What would become of the pod, and nothing is created. Raises as `Client.request` does."""
+    return await client.request("POST", PODS.path(namespace), query=DRY_RUN, body=pod)
+
+
+def review_of(pod: bytes, namespace: str) -> bytes:
+    """The AdmissionReview about the creation of a pod, given as the API server has filled it in."""
+    metadata = msgspec.json.decode(pod)["metadata"]
+    request = {
+        "uid": metadata["uid"],
+        "kind": {"group": PODS.group, "version": PODS.version, "kind": PODS.kind},
+        "resource": {"group": PODS.group, "version": PODS.version, "resource": PODS.plural},
+        "requestKind": {"group": PODS.group, "version": PODS.version, "kind": PODS.kind},
+        "requestResource": {"group": PODS.group, "version": PODS.version, "resource": PODS.plural},
+        "name": metadata["name"],
+        "namespace": namespace,
+        "operation": review.CREATE,
+        "userInfo": {"username": "system:serviceaccount:mpi-operator:mpi-operator", "groups": ["system:authenticated"]},
+        "object": msgspec.Raw(pod),
+        "oldObject": None,
+        "dryRun": False,
+        "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
+    }
+    return msgspec.json.encode({"apiVersion": review.API_VERSION, "kind": review.KIND, "request": request})
+
+
+def _silent(pod: dict[str, Any]) -> dict[str, Any]:
+    # The command names the script too, and an answer must show by it whether the webhook was asked.
+    pod["spec"]["containers"][0]["command"] = ["horovodrun", "python", "train.py"]
+    return pod

@@ -1,0 +1,126 @@
+"""The commands of `python -m bench`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench import running
+from bench.parts import events as events_part
+from bench.parts import scale as scale_part
+from bench.parts import starts as starts_part
+from bench.parts import throughput as throughput_part
+from bench.parts import webhook as webhook_part
+from bench.running import Wanted
+from bench.sides import Ours, Peer
+
+
+def _examples(*lines: str) -> str:
+    # click joins lines unless a backspace stands before them
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Measure, and say beside each figure which target it has and whether it was met.",
+    epilog=_examples(
+        "python -m bench all",
+        "python -m bench all --peer-operator ./mpi-operator-v0.3.0 --json figures.json",
+        "python -m bench scale --repeat 1",
+    )
+    + "\n\n\b\nExit codes: 0 measured; 1 not all could be measured; 2 wrong usage; 3 --check: a target was missed.",
+)
+
+Repeat = Annotated[int, typer.Option(min=1, max=100, help="How often each figure is measured.")]
+Json = Annotated[Path | None, typer.Option("--json", dir_okay=False, help="Write all samples to this file, too.")]
+Check = Annotated[bool, typer.Option("--check", help="End with exit code 3 if a target was missed.")]
+PeerOperator = Annotated[
+    Path | None,
+    typer.Option(exists=True, dir_okay=False, help="Binary of an operator that is elastic itself, to compare with."),
+]
+PeerOption = Annotated[list[str] | None, typer.Option(help="A further option of the peer's, as --kube-api-qps=50.")]
+Qps = Annotated[float, typer.Option(min=0, help="Writes a second of the stand-in operator beside us; 0: no limit.")]
+Burst = Annotated[int, typer.Option(min=1, help="Writes at once of the stand-in operator beside us.")]
+
+
+@app.command(epilog=_examples("python -m bench scale --peer-operator ./mpi-operator-v0.3.0"))
+def scale(
+    *,
+    peer_operator: PeerOperator = None,
+    peer_option: PeerOption = None,
+    operator_qps: Qps = 5,
+    operator_burst: Burst = 10,
+    repeat: Repeat = 5,
+    json: Json = None,
+    check: Check = False,
+) -> None:
+    """Edits of one job's size: times, writes, CPU, memory; by turns with a peer, where given, and with us."""
+    ours = Ours(qps=operator_qps, burst=operator_burst)
+    peer = _peer(peer_operator, peer_option)
+    running.measure([scale_part.run], Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
+
+
+@app.command(epilog=_examples("python -m bench throughput --repeat 3"))
+def throughput(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
+    """200 jobs of 10 workers change their size at once: how many a second come right."""
+    running.measure([throughput_part.run], Wanted(repeat=repeat, json=json, check=check))
+
+
+@app.command(epilog=_examples("python -m bench webhook"))
+def webhook(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
+    """Reviews a second and their latency; what the webhook adds to requests through the API server."""
+    running.measure([webhook_part.run], Wanted(repeat=repeat, json=json, check=check))
+
+
+@app.command(epilog=_examples("python -m bench events --repeat 20"))
+def events(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
+    """What one pod event costs the controller. Needs no lab."""
+    running.measure([events_part.run], Wanted(repeat=repeat, json=json, check=check))
+
+
+@app.command(epilog=_examples("python -m bench memory"))
+def memory(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
+    """The controller's memory, and its start, beside 1,000 and 10,000 pods."""
+    running.measure([starts_part.large], Wanted(repeat=repeat, json=json, check=check))
+
+
+@app.command(epilog=_examples("python -m bench start"))
+def start(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
+    """The controller's start, and its memory, beside 1,000 pods."""
+    running.measure([starts_part.small], Wanted(repeat=repeat, json=json, check=check))
+
+
+@app.command("all", epilog=_examples("python -m bench all --peer-operator ./mpi-operator-v0.3.0 --json figures.json"))
+def everything(
+    *,
+    peer_operator: PeerOperator = None,
+    peer_option: PeerOption = None,
+    operator_qps: Qps = 5,
+    operator_burst: Burst = 10,
+    repeat: Repeat = 5,
+    json: Json = None,
+    check: Check = False,
+) -> None:
+    """All of the above."""
+    ours = Ours(qps=operator_qps, burst=operator_burst)
+    peer = _peer(peer_operator, peer_option)
+    parts = [events_part.run, webhook_part.run, scale_part.run, throughput_part.run, starts_part.large]
+    running.measure(parts, Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
+
+
+def _peer(binary: Path | None, options: list[str] | None) -> Peer | None:
+    if binary is None:
+        if options:
+            raise typer.BadParameter("it is the peer's, so it needs --peer-operator", param_hint="--peer-option")
+        return None
+    return Peer(binary=binary.resolve(), options=tuple(options or ()))
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,91 @@
+"""What one pod event costs the controller: its line of the watch decoded, cached, and its job put into the queue.
+
+The very code of the controller is run, on lines as an API server sends them, one after another as in a burst; only the
+connection is left out. `json` is what parsing the same lines alone would take with the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+from kubernetes.aio.client import Configuration
+
+from bench import jobs
+from mpijob_elastic import names
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.queue import WorkQueue
+from mpijob_elastic.observe import facts_pod
+from mpijob_elastic.observe.caches import Caches, JobKey
+
+SAMPLE = Path(__file__).parent / "samples" / "worker-pod.json"
+JOBS, WORKERS = 200, 5
+# Each pod once as it is created, then again and again changed.
+CHANGES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Microseconds an event: all of it; the facts read from the object alone; the standard library's parsing."""
+
+    event: float
+    decoding: float
+    json: float
+
+
+async def run(sample: bytes) -> Cost:
+    """The mean over many events, made from one pod's JSON."""
+    lines = _lines(msgspec.json.decode(sample))
+    queue = WorkQueue[JobKey](random=Random(0))
+    async with Client(Configuration(), user_agent="bench") as client:
+        caches = Caches(client, namespace=None, enqueue=queue.put, random=Random(0))
+        event = _time(caches.pods._take, lines)  # noqa: SLF001 - this is the price to know; it has no other name
+    assert len(caches.pods.values()) == JOBS * WORKERS
+    assert queue.depth == JOBS
+    objects = [bytes(msgspec.json.decode(line, type=dict[str, msgspec.Raw])["object"]) for line in lines]
+    return Cost(event=event, decoding=_time(facts_pod.read, objects), json=_time(json.loads, lines))
+
+
+def size(sample: bytes) -> int:
+    """Bytes of one line of the watch."""
+    return len(_line(msgspec.json.decode(sample), "MODIFIED"))
+
+
+def _time(work: Callable[[bytes], object], items: Sequence[bytes]) -> float:
+    begin = time.process_time()
+    for item in items:
+        work(item)
+    return (time.process_time() - begin) / len(items) * 1_000_000
+
+
+def _lines(pod: dict[str, Any]) -> list[bytes]:
+    lines, version = [], 0
+    for change in range(1 + CHANGES):
+        for index in range(JOBS * WORKERS):
+            version += 1
+            lines.append(_line(_of(pod, index, version=version), "MODIFIED" if change else "ADDED"))
+    return lines
+
+
+def _of(pod: dict[str, Any], index: int, *, version: int) -> dict[str, Any]:
+    job = f"{jobs.JOB}-{index // WORKERS}"
+    metadata = pod["metadata"]
+    owner = {**metadata["ownerReferences"][0], "name": job, "uid": f"job-{index // WORKERS}"}
+    own = {
+        "name": names.worker(job, index % WORKERS),
+        "uid": f"pod-{index}",
+        "resourceVersion": str(version),
+        "labels": {**metadata["labels"], names.LABEL_JOB_NAME: job},
+        "ownerReferences": [owner],
+    }
+    return {**pod, "metadata": {**metadata, **own}}
+
+
+def _line(pod: dict[str, Any], kind: str) -> bytes:
+    return msgspec.json.encode({"type": kind, "object": pod})

@@ -1,0 +1,104 @@
+"""Many jobs at once, made as mpi-operator v0.2.3 would have left them.
+
+They are made directly, since the operator's client limit of 5 writes a second would take an hour for 10,000 pods. Pods
+are bound to nodes from the start, which spares the scheduler; kwok lets them run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from bench import jobs
+from lab.errors import LabError
+from lab.operator import pods, shared
+from lab.operator.job import MPIJob
+from lab.operator.kinds import CONFIG_MAPS, PODS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
+from mpijob_elastic import names
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import Client
+
+AT_ONCE = 32
+# Seconds until all pods run, for each pod and at least.
+PATIENCE_A_POD, PATIENCE = 0.05, 60.0
+POLL = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fleet:
+    """`count` jobs, each of a launcher and `workers` workers."""
+
+    count: int
+    workers: int
+
+    @classmethod
+    def of_pods(cls, number: int, *, workers: int) -> Fleet:
+        """The fleet of about so many pods."""
+        return cls(count=number // (workers + 1), workers=workers)
+
+    @property
+    def pods(self) -> int:
+        """How many pods it has."""
+        return self.count * (self.workers + 1)
+
+    @property
+    def names(self) -> list[str]:
+        """The jobs' names."""
+        return [f"{jobs.JOB}-{index}" for index in range(self.count)]
+
+
+async def make(client: Client, fleet: Fleet, *, namespace: str, nodes: int, say: Callable[[str], None]) -> None:
+    """Create all of it and wait until every pod runs. Raises LabError, and what `Client.request` raises."""
+    options = pods.PodOptions()
+    slots = asyncio.Semaphore(AT_ONCE)
+    made = 0
+
+    async def one(index: int, name: str) -> None:
+        nonlocal made
+        async with slots:
+            body = jobs.manifest(name, replicas=fleet.workers, drain_timeout=jobs.AT_ONCE)
+            job = msgspec.json.decode(await jobs.create(client, namespace, body), type=MPIJob).with_defaults()
+            for resource, object_ in objects(job, options=options, node=f"lab-{index % nodes}"):
+                await client.request("POST", resource.path(namespace), body=object_)
+        made += 1
+        say(f"{made} of {fleet.count} jobs made")
+
+    await asyncio.gather(*(one(index, name) for index, name in enumerate(fleet.names)))
+    await _all_run(client, fleet, namespace=namespace)
+
+
+def objects(job: MPIJob, *, options: pods.PodOptions, node: str) -> list[tuple[Resource, dict[str, Any]]]:
+    """A job's objects in the operator's order, as our webhook lets them pass; its pods are bound to `node`."""
+    config, launcher = shared.config_map(job), pods.launcher(job, options=options)
+    config["data"][names.KEY_DISCOVER_HOSTS] = names.discover_hosts([], slots=1)
+    item = {"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE}
+    for volume in launcher["spec"]["volumes"]:
+        if volume["name"] == names.CONFIG_VOLUME:
+            volume["configMap"]["items"].append(item)
+    made = [pods.worker(job, name=name, options=options) for name in job.workers]
+    for pod in (*made, launcher):
+        pod["spec"]["nodeName"] = node
+    return [
+        (CONFIG_MAPS, config),
+        (SERVICE_ACCOUNTS, shared.service_account(job)),
+        (ROLES, shared.role(job)),
+        (ROLE_BINDINGS, shared.role_binding(job)),
+        *((PODS, pod) for pod in made),
+        (PODS, launcher),
+    ]
+
+
+async def _all_run(client: Client, fleet: Fleet, *, namespace: str) -> None:
+    # One object of an answer from the API server's cache: a look costs next to nothing.
+    path = resources.PODS.path(namespace)
+    query = {"fieldSelector": "status.phase!=Running", "limit": "1", "resourceVersion": "0"}
+    try:
+        async with asyncio.timeout(max(PATIENCE, PATIENCE_A_POD * fleet.pods)):
+            while msgspec.json.decode(await client.request("GET", path, query=query))["items"]:
+                await asyncio.sleep(POLL)
+    except TimeoutError:
+        raise LabError(f"not all {fleet.pods} pods of {namespace} run; see the log of kwok") from None

@@ -1,0 +1,96 @@
+"""The jobs that are measured: elastic ones as a user writes them, and what became of them in the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import MERGE_PATCH, Client
+
+# Told apart in the audit log by it.
+AGENT = "mpijob-elastic-bench"
+JOB = "train"
+AT_ONCE = "0s"
+
+_HOST = re.compile(r"^echo (\S+):\d+$", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A job's objects: names in its Role, hosts in discover_hosts.sh, its worker pods by name with their phases."""
+
+    role: frozenset[str]
+    hosts: frozenset[str]
+    workers: dict[str, str]
+
+    def lacks(self, job: str, replicas: int) -> str:
+        """What is not as it should be with so many workers, in words; "" where all is."""
+        wanted = {names.worker(job, index) for index in range(replicas)}
+        if self.workers.keys() != wanted or set(self.workers.values()) - {"Running"}:
+            return f"worker pods are {self.workers}, not {replicas} running ones"
+        if self.role != wanted:
+            return f"the Role names {sorted(self.role)}, not {replicas} workers"
+        return "" if self.hosts == wanted else f"discover_hosts.sh names {sorted(self.hosts)}, not {replicas} workers"
+
+
+def manifest(name: str, *, replicas: int, drain_timeout: str) -> dict[str, Any]:
+    """An elastic MPIJob."""
+    command = ["horovodrun", "-np", "1", "--host-discovery-script", names.DISCOVER_HOSTS_PATH, "python", "train.py"]
+    return {
+        "apiVersion": resources.MPI_JOBS.api_version,
+        "kind": resources.MPI_JOBS.kind,
+        "metadata": {"name": name, "annotations": {names.DRAIN_TIMEOUT: drain_timeout}},
+        "spec": {
+            "slotsPerWorker": 1,
+            "cleanPodPolicy": "Running",
+            "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "template": _template("launcher", command)},
+                "Worker": {"replicas": replicas, "template": _template("worker")},
+            },
+        },
+    }
+
+
+def _template(name: str, command: list[str] | None = None) -> dict[str, Any]:
+    limits = {} if command else {"resources": {"limits": {"nvidia.com/gpu": 1}}}
+    return {"spec": {"containers": [{"name": name, "image": "example/train:1", "command": command, **limits}]}}
+
+
+async def create(client: Client, namespace: str, job: dict[str, Any]) -> bytes:
+    """Create a MPIJob and return it. Raises as `Client.request` does."""
+    return await client.request("POST", resources.MPI_JOBS.path(namespace), body=job)
+
+
+async def resize(client: Client, namespace: str, job: str, *, replicas: int) -> None:
+    """Edit the number of workers. Raises as `Client.request` does."""
+    patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
+    path = resources.MPI_JOBS.path(namespace, job)
+    await client.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
+
+
+async def look(client: Client, namespace: str, job: str) -> Found:
+    """The job's objects now. Raises as `Client.request` does."""
+    selector = {"labelSelector": f"{names.LABEL_JOB_NAME}={job},{names.LABEL_JOB_ROLE}={names.ROLE_WORKER}"}
+    role, config, pods = await asyncio.gather(
+        client.request("GET", resources.ROLES.path(namespace, names.launcher(job))),
+        client.request("GET", resources.CONFIG_MAPS.path(namespace, names.config_map(job))),
+        client.request("GET", resources.PODS.path(namespace), query=selector),
+    )
+    return found(msgspec.json.decode(role), msgspec.json.decode(config), msgspec.json.decode(pods))
+
+
+def found(role: dict[str, Any], config: dict[str, Any], pods: dict[str, Any]) -> Found:
+    """From a job's Role, ConfigMap and list of worker pods."""
+    executed = [rule for rule in role.get("rules") or () if rule.get("resources") == ["pods/exec"]]
+    script = (config.get("data") or {}).get(names.KEY_DISCOVER_HOSTS, "")
+    return Found(
+        role=frozenset(name for rule in executed for name in rule.get("resourceNames") or ()),
+        hosts=frozenset(_HOST.findall(script)),
+        workers={pod["metadata"]["name"]: pod["status"].get("phase", "") for pod in pods["items"]},
+    )

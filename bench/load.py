@@ -1,0 +1,105 @@
+"""The load on the webhook, a process of its own: connections that each ask anew as soon as they have an answer.
+
+Written on bare streams, because a full HTTP client costs more CPU than the webhook and would be what is measured.
+Prints one JSON object, a `Load`. Run by bench.reviews; only ever connects to 127.0.0.1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ssl
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from mpijob_elastic import names
+
+HOST = "127.0.0.1"
+LONGEST = 60.0  # seconds
+MOST_CONNECTIONS = 256
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it: answers in time order of each connection, seconds each took; `wrong` ones among them."""
+
+    seconds: float
+    took: tuple[float, ...]
+    wrong: int
+
+
+async def run(port: int, *, connections: int, seconds: float, body: bytes, expected: bytes) -> Load:
+    """Ask for so many seconds; an answer that is not 200 or lacks `expected` is wrong. Raises OSError."""
+    request = b"".join(
+        (
+            f"POST {names.PATH_MUTATE}?timeout=2s HTTP/1.1\r\nHost: {HOST}\r\n".encode(),
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode(),
+            body,
+        )
+    )
+    begin = time.perf_counter()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_ask(port, request, expected, until=begin + seconds)) for _ in range(connections)]
+    answers = [task.result() for task in tasks]
+    return Load(
+        seconds=time.perf_counter() - begin,
+        took=tuple(one for took, _ in answers for one in took),
+        wrong=sum(wrong for _, wrong in answers),
+    )
+
+
+async def _ask(port: int, request: bytes, expected: bytes, *, until: float) -> tuple[list[float], int]:
+    reader, writer = await asyncio.open_connection(HOST, port, ssl=_context())
+    took, wrong = [], 0
+    try:
+        while (asked := time.perf_counter()) < until:
+            writer.write(request)
+            status, answer = await _answer(reader)
+            took.append(time.perf_counter() - asked)
+            wrong += status != b"200" or expected not in answer
+    finally:
+        writer.close()
+    return took, wrong
+
+
+async def _answer(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+    return head.split(b" ", 2)[1], await reader.readexactly(length)
+
+
+def _context() -> ssl.SSLContext:
+    # Whom we talk to is certain without the certificate: the port was chosen by whoever started us.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.load", description=__doc__.partition("\n")[0])
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--connections", type=int, choices=range(1, MOST_CONNECTIONS + 1), metavar="N", required=True)
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--body", type=Path, required=True, help="file with an AdmissionReview")
+    parser.add_argument("--expect", required=True, help="text that every right answer holds")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run the load that the command line asks for."""
+    asked = _arguments()
+    load = run(
+        asked.port,
+        connections=asked.connections,
+        seconds=min(asked.seconds, LONGEST),
+        body=asked.body.read_bytes(),
+        expected=asked.expect.encode(),
+    )
+    sys.stdout.buffer.write(msgspec.json.encode(asyncio.run(load)))
+
+
+if __name__ == "__main__":
+    main()

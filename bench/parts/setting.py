@@ -1,0 +1,40 @@
+"""What every part is given, and what it gives."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from bench.figures import Figure
+from bench.jobs import AGENT
+from bench.sides import Ours, Peer
+from lab.cluster import Cluster
+from mpijob_elastic.kube.client import Client, connect
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """How often everything is measured, whom progress is told, who is compared."""
+
+    repeat: int
+    say: Callable[[str], None]
+    ours: Ours = field(default_factory=Ours)
+    peer: Peer | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """Figures, and what one must know to read them."""
+
+    figures: Sequence[Figure]
+    notes: Sequence[str] = ()
+
+
+@asynccontextmanager
+async def lab(setting: Setting) -> AsyncIterator[tuple[Cluster, Client]]:
+    """A lab for as long as the block lasts, and a client of the benchmark's own. Raises LabError."""
+    with Cluster.start(name=f"bench-{os.getpid()}", say=setting.say) as cluster:
+        async with await connect(user_agent=AGENT, kubeconfig=cluster.kubeconfig) as client:
+            yield cluster, client

@@ -1,0 +1,63 @@
+"""A controller starts beside fleets of several sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench import fleet, starting, targets
+from bench.figures import Figure
+from bench.fleet import Fleet
+from bench.namespaces import namespace
+from bench.parts.setting import Findings, Setting, lab
+from bench.processes import MIB
+from bench.starting import Start
+from lab.install import install_into
+
+WORKERS = 9
+
+
+async def small(setting: Setting) -> Findings:
+    """Start it `repeat` times beside 1,000 pods. Raises LabError."""
+    return await _run(setting, 1_000)
+
+
+async def large(setting: Setting) -> Findings:
+    """Start it `repeat` times beside 1,000, and beside 10,000 pods. Raises LabError."""
+    return await _run(setting, 1_000, 10_000)
+
+
+async def _run(setting: Setting, *pods: int) -> Findings:
+    figures: list[Figure] = []
+    for number in pods:
+        figures += _figures(number, await _starts(setting, Fleet.of_pods(number, workers=WORKERS)))
+    return Findings(figures=figures)
+
+
+async def _starts(setting: Setting, size: Fleet) -> list[Start]:
+    async with lab(setting) as (cluster, client):
+        installed = install_into(cluster)
+        with namespace(cluster, "fleet") as where:
+            setting.say(f"making {size.count} jobs with {size.pods} pods")
+            await fleet.make(client, size, namespace=where, nodes=cluster.options.nodes, say=setting.say)
+            found = []
+            for turn in range(setting.repeat):
+                setting.say(f"a controller starts beside {size.pods} pods, {turn + 1} of {setting.repeat}")
+                found.append(await starting.run(cluster, installed, namespace=where))
+    return found
+
+
+def _figures(pods: int, found: Sequence[Start]) -> list[Figure]:
+    group = f"{pods:,} pods"
+    memory, ready = targets.MEMORY.get(pods), targets.READY if pods == 1_000 else None
+
+    def figure(topic: str, name: str, unit: str, values: Sequence[float]) -> Figure:
+        target = {"start to ready": ready, "memory at most": memory}.get(name)
+        return Figure(topic=topic, group=group, name=name, unit=unit, ours=tuple(values), target=target)
+
+    return [
+        figure("Start", "start to ready", "s", [one.ready for one in found]),
+        figure("Start", "start to leading", "s", [one.leads for one in found]),
+        figure("Start", "CPU until at rest", "s", [one.cpu for one in found]),
+        figure("Memory", "memory at rest", "MiB", [one.resident / MIB for one in found]),
+        figure("Memory", "memory at most", "MiB", [one.peak / MIB for one in found]),
+    ]

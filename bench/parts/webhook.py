@@ -1,0 +1,88 @@
+"""The webhook: reviews straight to it, and what it adds to requests through the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from bench import added, admission, reviews, targets
+from bench.added import Added
+from bench.figures import Figure
+from bench.namespaces import namespace
+from bench.parts.setting import Findings, Setting, lab
+from bench.processes import MIB, usage
+from bench.reviews import Rate
+from lab import registration
+from lab.install import install_into
+from lab.replicas import Webhook
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Gathered:
+    added: Mapping[int, list[Added]] = field(default_factory=lambda: {callers: [] for callers in added.CALLERS})
+    rates: Mapping[int, list[Rate]] = field(default_factory=lambda: {many: [] for many in reviews.CONNECTIONS})
+
+
+async def run(setting: Setting) -> Findings:
+    """Everything `repeat` times. Raises LabError."""
+    gathered = _Gathered()
+    async with lab(setting) as (cluster, client):
+        installed = install_into(cluster)
+        registration.unregister(cluster)
+        with namespace(cluster, "webhook") as where, Webhook.start(cluster, installed) as webhook:
+            pod = msgspec.json.encode(await admission.launcher(client, where))
+            review = cluster.state_dir / "review.json"
+            review.write_bytes(admission.review_of(await admission.try_create(client, where, pod), where))
+            for turn in range(setting.repeat):
+                for callers, found in gathered.added.items():
+                    setting.say(f"creations by {callers} callers, {turn + 1} of {setting.repeat}")
+                    found.append(await added.run(cluster, installed, client, pod, namespace=where, callers=callers))
+            for turn in range(setting.repeat):
+                for many, rates in gathered.rates.items():
+                    setting.say(f"reviews over {many} connections, {turn + 1} of {setting.repeat}")
+                    pid, port = webhook.process.pid, installed.webhook_port
+                    rates.append(await reviews.run(pid, port, connections=many, review=review))
+            peak, size = usage(webhook.process.pid).peak / MIB, review.stat().st_size
+    memory = Figure(topic="Webhook", group="all the time", name="memory at most", unit="MiB", ours=(peak,))
+    return Findings(
+        figures=[*_added_figures(gathered.added), *_rate_figures(gathered.rates), memory],
+        notes=[f"A review is {size:,} bytes, about a launcher pod."],
+    )
+
+
+def _added_figures(found: Mapping[int, Sequence[Added]]) -> list[Figure]:
+    def figures(callers: int, rounds: Sequence[Added]) -> list[Figure]:
+        group = f"pod creation, {callers} at once"
+        values = {
+            "without the webhook, p50": [one.p50_without for one in rounds],
+            "without the webhook, p99": [one.p99_without for one in rounds],
+            "added by the webhook, p50": [one.p50 for one in rounds],
+            "added by the webhook, p99": [one.p99 for one in rounds],
+        }
+        judged = {"added by the webhook, p99": targets.ADDED}
+        return [
+            Figure(topic="Admission", group=group, name=name, unit="ms", ours=tuple(one), target=judged.get(name))
+            for name, one in values.items()
+        ]
+
+    return [figure for callers, rounds in found.items() for figure in figures(callers, rounds)]
+
+
+def _rate_figures(found: Mapping[int, Sequence[Rate]]) -> list[Figure]:
+    def figures(connections: int, rates: Sequence[Rate]) -> list[Figure]:
+        group = f"reviews, {connections} connections"
+        values = {
+            ("a second of its CPU time", "1/s"): [one.a_cpu_second for one in rates],
+            ("a second", "1/s"): [one.a_second for one in rates],
+            ("took, p50", "ms"): [one.p50 for one in rates],
+            ("took, p99", "ms"): [one.p99 for one in rates],
+        }
+        judged = {"a second of its CPU time": targets.REVIEWS}
+        return [
+            Figure(topic="Webhook", group=group, name=name, unit=unit, ours=tuple(one), target=judged.get(name))
+            for (name, unit), one in values.items()
+        ]
+
+    return [figure for connections, rates in found.items() for figure in figures(connections, rates)]

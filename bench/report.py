@@ -1,0 +1,86 @@
+"""Figures with what one must know to judge them: when, on what machine, against what. Shown, and as JSON."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from bench.figures import Figure
+from bench.tables import table
+from mpijob_elastic import __version__
+
+GIB = 2**30
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """`load` is the mean number of running processes in the minute before: above 0.5 or so, others worked too."""
+
+    at: str
+    command: str
+    version: str
+    python: str
+    cores: int
+    memory_gib: int
+    load: float
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that one run of the benchmarks found; `notes` say what was measured against what."""
+
+    circumstances: Circumstances
+    notes: tuple[str, ...]
+    figures: tuple[Figure, ...]
+
+
+def circumstances() -> Circumstances:
+    """Those of this moment."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return Circumstances(
+        at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        command=shlex.join(["python", "-m", "bench", *sys.argv[1:]]),
+        version=__version__,
+        python=platform.python_version(),
+        cores=len(os.sched_getaffinity(0)),
+        memory_gib=round(memory / GIB),
+        load=round(os.getloadavg()[0], 2),
+    )
+
+
+def show(report: Report) -> None:
+    """Print it."""
+    about = report.circumstances
+    # Wide enough for any row: a table that is cut or wrapped is no Markdown.
+    console = Console(highlight=False, soft_wrap=True, width=240)
+    console.print(
+        f"{about.at}, {about.cores} cores, {about.memory_gib} GiB, load {about.load} before; "
+        f"mpijob-elastic {about.version}, Python {about.python}"
+    )
+    for note in report.notes:
+        console.print(note, markup=False)
+    for topic, figures in _topics(report.figures).items():
+        console.print(f"\n{topic}\n", table(figures), sep="")
+
+
+def save(report: Report, path: Path) -> None:
+    """Write it as JSON, indented. Raises OSError."""
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+
+
+def missed(figures: Sequence[Figure]) -> list[Figure]:
+    """Those whose target was not met."""
+    return [figure for figure in figures if figure.verdict is False]
+
+
+def _topics(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
+    topics: dict[str, list[Figure]] = {}
+    for figure in figures:
+        topics.setdefault(figure.topic, []).append(figure)
+    return topics

@@ -1,0 +1,69 @@
+"""Runs parts one after the other, shows what they found, and ends the program with the right exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench import report
+from bench.parts.setting import Findings, Setting
+from bench.report import Report
+from bench.sides import Ours, Peer
+from lab.display import progress
+from lab.errors import LabError
+from mpijob_elastic.kube.errors import KubeError
+
+FAILED, MISSED = 1, 3
+
+Part = Callable[[Setting], Coroutine[Any, Any, Findings]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What the command line asks for; `check`: a missed target is a failure."""
+
+    repeat: int
+    json: Path | None
+    check: bool
+    ours: Ours = field(default_factory=Ours)
+    peer: Peer | None = None
+
+
+def measure(parts: Sequence[Part], wanted: Wanted) -> None:
+    """Run all parts and show what they found; one that fails does not keep the others from it. Raises SystemExit."""
+    # Whatever ends us ends what we started.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    about = report.circumstances()
+    found, failures = _run(parts, wanted)
+    done = Report(
+        circumstances=about,
+        notes=tuple(note for one in found for note in one.notes),
+        figures=tuple(figure for one in found for figure in one.figures),
+    )
+    report.show(done)
+    if wanted.json:
+        report.save(done, wanted.json)
+    for failure in failures:
+        print(f"not measured: {failure}", file=sys.stderr)
+    if failures:
+        raise SystemExit(FAILED)
+    if wanted.check and report.missed(done.figures):
+        raise SystemExit(MISSED)
+
+
+def _run(parts: Sequence[Part], wanted: Wanted) -> tuple[list[Findings], list[Exception]]:
+    found: list[Findings] = []
+    failures: list[Exception] = []
+    with progress() as say:
+        setting = Setting(repeat=wanted.repeat, say=say, ours=wanted.ours, peer=wanted.peer)
+        for part in parts:
+            try:
+                found.append(asyncio.run(part(setting)))
+            except (LabError, KubeError, OSError) as error:
+                failures.append(error)
+    return found, failures

@@ -1,0 +1,54 @@
+"""The same edits of one job's size, by turns with a peer operator alone and with us beside mpi-operator v0.2.3.
+
+Each edit begins at rest: the job is right and nobody has written for a while. drain-timeout is 0s, so that nothing has
+to be waited for before a worker is deleted and an operator that deletes at once can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bench import changes, jobs
+from bench.audit import Tail
+from bench.changes import Course
+from bench.processes import Usage, usage
+from bench.settling import settled
+from bench.sides import Side
+from lab.cluster import Cluster
+from mpijob_elastic.kube.client import Client
+
+# A chain, so that each edit starts from what the one before left.
+SIZES = (3, 1, 12, 2, 3)
+EDITS = tuple(f"{old}→{new}" for old, new in pairwise(SIZES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """All edits once: the course of each, the CPU seconds that they cost each process, and its peak memory in bytes."""
+
+    courses: Mapping[str, Course]
+    cpu: Mapping[str, float]
+    peak: Mapping[str, int]
+
+
+async def run(cluster: Cluster, client: Client, side: Side, *, namespace: str) -> Round:
+    """One round in a new job. Raises LabError where the job does not come right, and what `Client` raises."""
+    tail = Tail(cluster.audit_log)
+    await jobs.create(client, namespace, jobs.manifest(jobs.JOB, replicas=SIZES[0], drain_timeout=jobs.AT_ONCE))
+    await settled(client, tail, namespace=namespace, replicas=SIZES[0])
+    before = _usage(side)
+    courses = {}
+    for edit, new in zip(EDITS, SIZES[1:], strict=True):
+        tail = Tail(cluster.audit_log)
+        await jobs.resize(client, namespace, jobs.JOB, replicas=new)
+        writes = await settled(client, tail, namespace=namespace, replicas=new)
+        courses[edit] = changes.course(writes, job=jobs.JOB)
+    after = _usage(side)
+    cpu = {name: after[name].cpu - before[name].cpu for name in side.pids}
+    return Round(courses=courses, cpu=cpu, peak={name: after[name].peak for name in side.pids})
+
+
+def _usage(side: Side) -> dict[str, Usage]:
+    return {name: usage(pid) for name, pid in side.pids.items()}

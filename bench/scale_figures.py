@@ -1,0 +1,110 @@
+"""What the rounds of edits show, as figures; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from bench import targets
+from bench.changes import Course, Writer
+from bench.figures import Figure, Target
+from bench.processes import MIB
+from bench.scale import EDITS, Round
+
+_TIMES: Mapping[str, Callable[[Course], float | None]] = {
+    "edit to Role right": lambda course: course.role,
+    "edit to last worker created": lambda course: course.created,
+    "edit to discover_hosts.sh right": lambda course: course.script,
+    "edit to last surplus deleted": lambda course: course.deleted,
+    "edit to last surplus gone": lambda course: course.gone,
+}
+# Growing, the Role comes first; shrinking, ours comes last, for a rank may be reached by exec until its worker is gone.
+_TARGETS: Mapping[tuple[str, str], Target] = {
+    ("1→12", "edit to Role right"): targets.ROLE,
+    ("2→3", "edit to Role right"): targets.ROLE,
+    ("12→2", "edit to discover_hosts.sh right"): targets.SCRIPT_12_TO_2,
+    ("12→2", "edit to last surplus deleted"): targets.SURPLUS_DELETED_12_TO_2,
+}
+
+
+def figures(*, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
+    """What the rounds show."""
+    return [
+        *(_time(edit, name, ours, peer) for edit in EDITS for name in _TIMES if _applies(edit, name, ours)),
+        *(figure for edit in EDITS for figure in _writes(edit, ours, peer)),
+        *_processes(ours, peer),
+    ]
+
+
+def _applies(edit: str, name: str, rounds: Sequence[Round]) -> bool:
+    return any(_TIMES[name](one.courses[edit]) is not None for one in rounds)
+
+
+def _time(edit: str, name: str, ours: Sequence[Round], peer: Sequence[Round]) -> Figure:
+    def read(rounds: Sequence[Round]) -> tuple[float, ...]:
+        found = (_TIMES[name](one.courses[edit]) for one in rounds)
+        return tuple(value for value in found if value is not None)
+
+    return Figure(
+        topic="Change of size",
+        group=edit,
+        name=name,
+        unit="ms",
+        ours=read(ours),
+        peer=read(peer),
+        target=_TARGETS.get((edit, name)),
+    )
+
+
+def _writes(edit: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
+    total = Figure(
+        topic="Writes",
+        group=edit,
+        name="all but Events and pods",
+        unit="",
+        ours=tuple(one.courses[edit].count(Writer.CONTROLLER) for one in ours),
+        peer=tuple(one.courses[edit].count(Writer.OPERATOR) for one in peer),
+        target=targets.WRITES,
+    )
+    kinds = {
+        (writer, kind)
+        for one in (*ours, *peer)
+        for writer, kind in one.courses[edit].writes
+        if writer in (Writer.CONTROLLER, Writer.OPERATOR)
+    }
+    return [total, *(_kind(edit, writer, kind, ours, peer) for writer, kind in sorted(kinds))]
+
+
+def _kind(edit: str, writer: Writer, kind: str, ours: Sequence[Round], peer: Sequence[Round]) -> Figure:
+    def count(rounds: Sequence[Round]) -> tuple[float, ...]:
+        return tuple(one.courses[edit].writes.get((writer, kind), 0) for one in rounds)
+
+    return Figure(
+        topic="Writes",
+        group=edit,
+        name=f"{kind} by {writer}",
+        unit="",
+        ours=count(ours),
+        peer=count(peer) if writer is Writer.OPERATOR else (),
+    )
+
+
+def _processes(ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
+    names = [name for one in ours[:1] for name in one.cpu]
+    return [figure for name in names for figure in _process(name, ours, peer)]
+
+
+def _process(process: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
+    def figure(name: str, unit: str, read: Callable[[Round], float]) -> Figure:
+        return Figure(
+            topic="Processes",
+            group="these four edits",
+            name=f"{name} of the {process}",
+            unit=unit,
+            ours=tuple(read(one) for one in ours),
+            peer=tuple(read(one) for one in peer if process in one.cpu),
+        )
+
+    return [
+        figure("CPU", "s", lambda one: one.cpu[process]),
+        figure("peak memory", "MiB", lambda one: one.peak[process] / MIB),
+    ]

@@ -1,0 +1,56 @@
+"""All jobs of a fleet change their size at once, and so many of them a second come right.
+
+A job counts when its Role and its ConfigMap have been written for the last time, which is when both are right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench import jobs
+from bench.audit import Tail, Write
+from bench.changes import Writer, writer_of
+from bench.fleet import Fleet
+from bench.settling import quiet
+from lab.cluster import Cluster
+from lab.errors import LabError
+from mpijob_elastic import names
+from mpijob_elastic.kube.client import Client
+
+
+@dataclass(frozen=True, kw_only=True)
+class Burst:
+    """`seconds` from the first edit until the last job was right; writes of ours a job, Events and deletions apart."""
+
+    seconds: float
+    writes: float
+    events: float
+
+
+async def resize_all(cluster: Cluster, client: Client, fleet: Fleet, *, namespace: str, replicas: int) -> Burst:
+    """Edit every job at once and wait until all are right. Raises LabError, and what `Client.request` raises."""
+    tail = Tail(cluster.audit_log)
+    await asyncio.gather(*(jobs.resize(client, namespace, job, replicas=replicas) for job in fleet.names))
+    writes = await quiet(tail, namespace=namespace)
+    for job in fleet.names:
+        if complaint := (await jobs.look(client, namespace, job)).lacks(job, replicas):
+            raise LabError(f"{namespace}/{job} is not right although nobody writes any more: {complaint}")
+    return burst(writes, fleet.names)
+
+
+def burst(writes: Sequence[Write], fleet: Sequence[str]) -> Burst:
+    """How the edits among these writes went. Raises ValueError where there are none."""
+    begin = min(write.at for write in writes if writer_of(write) is Writer.BENCH)
+    watched = {("roles", names.launcher(job)) for job in fleet} | {
+        ("configmaps", names.config_map(job)) for job in fleet
+    }
+    ours = [write for write in writes if writer_of(write) is Writer.CONTROLLER]
+    events = [write for write in ours if write.resource == "events"]
+    deletions = [write for write in ours if write.verb == "delete"]
+    return Burst(
+        seconds=max(write.at for write in writes if (write.resource, write.name) in watched) - begin,
+        writes=(len(ours) - len(events) - len(deletions)) / len(fleet),
+        events=len(events) / len(fleet),
+    )
