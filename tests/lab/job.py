@@ -15,7 +15,7 @@ from mpijob_elastic.kube.client import MERGE_PATCH, Client
 
 Object = dict[str, Any]
 PATIENCE = 90.0  # seconds; far above what anything takes on an idle machine
-POLL = 0.05
+POLL = 0.1
 # A pod of the lab with this annotation stays Pending (lab/manifests/kwok-stages.yaml).
 HOLD = "lab.mpijob-elastic/hold"
 HOROVODRUN = ["horovodrun", "-np", "1", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]

@@ -14,6 +14,8 @@ from tests.lab.job import MPIRUN, Job, State
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
+# What is said of a worker that was deleted.
+DELETED = ("SurplusDeleted", "DrainTimeout")
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
 
 
@@ -84,7 +86,7 @@ async def test_eleven_twelve_two(job: Job) -> None:
     await job.settled(12, slots=4)
     await job.scale(2)
     await job.settled(2, slots=4)
-    deleted = [message.split(":")[0] for reason, message in await job.events() if reason == "SurplusDeleted"]
+    deleted = [message.split(":")[0] for reason, message in await job.events() if reason in DELETED]
     assert sorted(deleted) == sorted(f"deleting {name}" for name in job.workers(*range(2, 12)))
 
 
@@ -211,6 +213,8 @@ async def test_no_worker_leaks_after_the_end(job: Job, policy: str, phase: str, 
 async def test_fifty_jobs_at_once(client: Client, namespace: str) -> None:
     jobs = [Job(client=client, namespace=namespace, name=f"job-{number}") for number in range(50)]
     await asyncio.gather(*(job.create(replicas=2, annotations=QUICK) for job in jobs))
-    await asyncio.gather(*(job.settled(2) for job in jobs))
+    for job in jobs:
+        await job.settled(2)
     await asyncio.gather(*(job.scale(1 + number % 4) for number, job in enumerate(jobs)))
-    await asyncio.gather(*(job.settled(1 + number % 4) for number, job in enumerate(jobs)))
+    for number, job in enumerate(jobs):
+        await job.settled(1 + number % 4)
