@@ -18,7 +18,13 @@ PENDING_AFTER = 120.0
 
 
 def tell(view: JobView, *, now: float) -> tuple[TellUser | None, float | None]:
-    """The change of what is said, or None; and when something may have to be said."""
+    """The change of what is said, or None; and when something may have to be said.
+
+    [operator] keeps the condition Created in memory until its first status write, and loses it where the job is
+    written to before that, so a job without a status is left alone.
+    """
+    if not view.reported:
+        return None, None
     notes = list(_notes(view, now=now))
     text = "\n".join(f"{note.reason}: {note.message}" for note in notes)
     wake_at = min((at for at in _pending_from(view) if at > now), default=None)

@@ -118,8 +118,8 @@ class Role:
 class JobView:
     """The job and what belongs to it.
 
-    workers: in numeric order. foreign: why it is not ours to manage, "" where it is. finished: Succeeded, or Failed for
-    good. notices: what our annotation on the job says now.
+    workers: in numeric order. foreign: why it is not ours to manage, "" where it is. reported: the operator has
+    written the job's status. finished: Succeeded, or Failed for good. notices: what our annotation on it says now.
     """
 
     namespace: str
@@ -131,6 +131,7 @@ class JobView:
     problems: tuple[Problem, ...] = ()
     clean_pod_policy: str = "None"
     deleting: bool = False
+    reported: bool = True
     finished: bool = False
     foreign: str = ""
     notices: str = ""

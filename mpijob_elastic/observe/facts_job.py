@@ -12,7 +12,11 @@ from mpijob_elastic.observe.owners import Owned, owned
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One MPIJob. finished: Succeeded, or Failed for good. notices: our annotation on it, "" where there is none."""
+    """One MPIJob.
+
+    reported: the operator has written its status. finished: Succeeded, or Failed for good. notices: our annotation on
+    it, "" where there is none.
+    """
 
     metadata: Owned
     replicas: int
@@ -23,6 +27,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     clean_pod_policy: str
     main_container: str | None
     deleting: bool
+    reported: bool
     finished: bool
     notices: str
 
@@ -44,6 +49,7 @@ def read(raw: bytes) -> JobFacts:
         clean_pod_policy=job.clean_pod_policy,
         main_container=job.spec.main_container if job.spec else None,
         deleting=job.metadata.deleting,
+        reported=bool(job.status and job.status.conditions),
         finished=is_finished(job),
         notices=job.metadata.annotations.get(names.STATUS, ""),
     )

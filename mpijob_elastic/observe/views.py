@@ -39,6 +39,7 @@ def view(
         problems=job.problems,
         clean_pod_policy=job.clean_pod_policy,
         deleting=job.deleting,
+        reported=job.reported,
         finished=job.finished,
         foreign=_foreign(mine, config),
         notices=job.notices,
