@@ -42,6 +42,7 @@ class Admission:
         self._draining = draining
         self._small = asyncio.Semaphore(limits.small_requests)
         self._large = asyncio.Semaphore(limits.large_requests)
+        self._answering: set[asyncio.Task[object]] = set()
         self._log = structlog.get_logger("webhook")
 
     def application(self) -> web.Application:
@@ -51,7 +52,19 @@ class Admission:
             application.router.add_post(path, partial(self._respond, table))
         return application
 
+    async def finished(self, *, within: float) -> None:
+        """Wait until the requests in flight now are answered, at most that many seconds.
+
+        To be awaited before the listener closes: from then on aiohttp throws away what still comes of a body.
+        """
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=within)
+
     async def _respond(self, table: Mapping[Kind, Handler], http: web.Request) -> web.Response:
+        task = asyncio.current_task()
+        assert task is not None
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
         with self._metrics.seconds.time(), self._metrics.in_flight.track_inprogress():
             try:
                 request = review.parse(await self._body(http))

@@ -6,8 +6,6 @@ What is not recognised beyond doubt as an object of v0.2.3 is left alone: the co
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from mpijob_elastic import names
@@ -25,11 +23,18 @@ class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of what is read: only the fields below are decoded, the rest is skipped."""
 
 
+class Item(_Wire, frozen=True):
+    """One of `items`: which key becomes which file."""
+
+    key: str = ""
+    path: str = ""
+
+
 class ConfigMapVolume(_Wire, frozen=True):
     """A volume's `configMap`; without `items` every key is a file."""
 
     name: str = ""
-    items: list[dict[str, Any]] | None = None
+    items: list[Item] | None = None
 
 
 class Volume(_Wire, frozen=True):
@@ -78,16 +83,16 @@ def config_map(config: ConfigMap) -> Patch:
         return ()
     if names.KEY_DISCOVER_HOSTS in config.data or names.KEY_DISCOVER_HOSTS in (config.binary_data or ()):
         return ()
-    return patching.between(config.data, {**config.data, names.KEY_DISCOVER_HOSTS: _NO_HOSTS}, at="/data")
+    return patching.adding(names.KEY_DISCOVER_HOSTS, _NO_HOSTS, at="/data")
 
 
 def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
     # Without a list of items all keys are files already, and with another ConfigMap the volume is not the operator's.
     if volume.name != names.config_map(job) or not volume.items:
         return ()
-    if any(names.KEY_DISCOVER_HOSTS in (item.get("key"), item.get("path")) for item in volume.items):
+    if any(names.KEY_DISCOVER_HOSTS in (item.key, item.path) for item in volume.items):
         return ()
-    return patching.between(volume.items, [*volume.items, _ITEM], at=at)
+    return patching.adding(str(len(volume.items)), _ITEM, at=at)
 
 
 def _is_launcher(metadata: ObjectMeta, job: str) -> bool:

@@ -1,6 +1,7 @@
 """JSON patches (RFC 6902), made by the jsonpatch library and let through only where they add what we may add.
 
-The diff is taken of the smallest subtree that changes: comparing a whole pod costs more than all the rest of a review.
+Only the part that is added is compared: a diff of two whole pods costs more than all the rest of a review, and more
+still where a hostile one is deep.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ class ForeignField(Exception):
     """A patch would touch what is not ours; a fault in this program."""
 
 
-def between(before: object, after: object, *, at: str) -> Patch:
-    """The operations that turn `before` into `after`, which stand at the JSON pointer `at` of the object.
+def adding(key: str, value: object, *, at: str) -> Patch:
+    """The operations that add `value` under a key that is not there yet, or at the index after a list's last one.
 
-    Raises `ForeignField` where they would do anything but add to our fields.
+    `at` is the JSON pointer of the object or list. Raises `ForeignField` where this is not one of our fields.
     """
-    operations = jsonpatch.make_patch(before, after).patch
+    operations = jsonpatch.make_patch({}, {key: value}).patch
     patch = tuple({**operation, "path": at + operation["path"]} for operation in operations)
     for operation in patch:
         if operation["op"] != "add" or not _ALLOWED.fullmatch(operation["path"]):

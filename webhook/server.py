@@ -10,15 +10,14 @@ from __future__ import annotations
 import asyncio
 import random
 import signal
-import ssl
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
-from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import client
@@ -30,6 +29,7 @@ from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.secret import SharedSecret
 from webhook.certificates.serving import Serving
 from webhook.health import Health
+from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.settings import Settings
 
@@ -76,10 +76,15 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     health = Health(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
     async with AsyncExitStack() as stack:
         certificates = await _certificates(settings, serving, metrics, clocks, stack)
-        health_port = await stack.enter_async_context(_listening(health.application(), settings, settings.health_port))
-        port = await stack.enter_async_context(
-            _listening(admission.application(), settings, settings.port, tls=serving.context)
+        listen = partial(
+            listening,
+            host=settings.host,
+            idle_seconds=settings.limits.idle_seconds,
+            finish_seconds=settings.finish_seconds,
         )
+        health_port = await stack.enter_async_context(listen(health.application(), port=settings.health_port))
+        port = await stack.enter_async_context(listen(admission.application(), port=settings.port, tls=serving.context))
+        stack.push_async_callback(admission.finished, within=settings.finish_seconds)
         background = await stack.enter_async_context(asyncio.TaskGroup())
         stack.callback(background.create_task(certificates.run()).cancel)
         yield Running(port=port, health_port=health_port, draining=draining)
@@ -103,28 +108,6 @@ async def _certificates(
         clocks=clocks,
         metrics=metrics,
     )
-
-
-@asynccontextmanager
-async def _listening(
-    application: web.Application, settings: Settings, port: int, *, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[int]:
-    runner = web.AppRunner(
-        application,
-        access_log=None,
-        # A compressed body is no JSON to us: nothing can grow after its size was checked.
-        auto_decompress=False,
-        keepalive_timeout=settings.limits.idle_seconds,
-        lingering_time=2.0,
-        shutdown_timeout=settings.finish_seconds,
-    )
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, settings.host, port, ssl_context=tls, backlog=1024)
-        await site.start()
-        yield site.port
-    finally:
-        await runner.cleanup()
 
 
 def _stop_signals() -> tuple[asyncio.Event, asyncio.Event]:

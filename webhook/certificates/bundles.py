@@ -42,9 +42,10 @@ class Registered:
     version: str
     bundles: tuple[bytes, ...]
 
-    def carried(self) -> list[tuple[x509.Certificate, ...]]:
-        """The CAs in each bundle."""
-        return [pairs.parse_bundle(bundle) for bundle in self.bundles]
+
+def carried(registered: Sequence[Registered]) -> list[tuple[x509.Certificate, ...]]:
+    """The CAs in each bundle of all of them."""
+    return [pairs.parse_bundle(bundle) for one in registered for bundle in one.bundles]
 
 
 class Registrations:
@@ -63,7 +64,7 @@ class Registrations:
 
         Raises `errors.Conflict` where one has changed since it was read.
         """
-        stale = [one for one in registered if any(carried != bundle for carried in one.bundles)]
+        stale = [one for one in registered if any(found != bundle for found in one.bundles)]
         for one in stale:
             await self._write(one, bundle)
         return len(stale)
@@ -87,8 +88,8 @@ class Registrations:
         guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": one.version}
         changes = [
             {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": b64encode(bundle).decode()}
-            for index, carried in enumerate(one.bundles)
-            if carried != bundle
+            for index, found in enumerate(one.bundles)
+            if found != bundle
         ]
         path = one.resource.path(name=names.WEBHOOK_CONFIGURATION)
         await self._client.request("PATCH", path, body=[guard, *changes], content_type=JSON_PATCH)

@@ -12,7 +12,7 @@ from cryptography import x509
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from webhook.certificates import content, decision
+from webhook.certificates import bundles, content, decision
 from webhook.certificates.bundles import Registered, Registrations
 from webhook.certificates.content import Content
 from webhook.certificates.decision import Action, Policy, Step
@@ -77,15 +77,14 @@ class Rotation:
     async def look(self) -> None:
         """One look, in the order that the package's rules ask for. Raises `errors.KubeError`."""
         registered = await self._registrations.read()
-        bundles = [bundle for one in registered for bundle in one.carried()]
-        self._trust = self._trust.seen(bundles, at=self._clocks.monotonic())
-        shared = await self._settle(tuple(certificate for bundle in bundles for certificate in bundle))
+        self._trust = self._trust.seen(bundles.carried(registered), at=self._clocks.monotonic())
+        shared = await self._settle()
         try:
             await self._distribute(registered, shared)
         finally:
             self._serve(shared)
 
-    async def _settle(self, seen: tuple[x509.Certificate, ...]) -> Content:
+    async def _settle(self) -> Content:
         for _ in range(MOST_STEPS):
             stored = await self._secret.read()
             now = self._clocks.wall()
@@ -94,11 +93,17 @@ class Rotation:
             )
             if step.action is Action.KEEP:
                 return stored.content
+            seen = await self._seen() if step.action is Action.BEGIN else ()
             wanted = decision.carry_out(step, stored.content, self._policy, seen=seen, now=now)
             await self._write(stored, wanted, step)
         raise errors.KubeError(
             f"the Secret {names.CERTIFICATE_SECRET} changed {MOST_STEPS} times while it was put right"
         )
+
+    async def _seen(self) -> tuple[x509.Certificate, ...]:
+        # Read after the loss was noticed: an earlier look may be from before the lost CA was distributed.
+        carried = bundles.carried(await self._registrations.read())
+        return tuple(certificate for bundle in carried for certificate in bundle)
 
     async def _write(self, stored: Stored, wanted: Content, step: Step) -> None:
         try:

@@ -1,0 +1,31 @@
+"""Certificates for tests: made by the program itself, with lifetimes that read well."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from webhook.certificates import issue
+from webhook.certificates.content import Content
+from webhook.certificates.decision import Policy
+from webhook.certificates.issue import Lifetimes
+from webhook.certificates.pairs import Pair
+
+NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+LIFETIMES = Lifetimes(authority=timedelta(days=360), leaf=timedelta(days=6))
+HOST = "mpijob-elastic-webhook.mpijob-elastic.svc"
+POLICY = Policy(hosts=frozenset({HOST}), lifetimes=LIFETIMES)
+
+
+def authority(*, now: datetime = NOON) -> Pair:
+    return issue.authority(now=now, lifetimes=LIFETIMES)
+
+
+def leaf(signer: Pair, *, now: datetime = NOON, hosts: frozenset[str] = POLICY.hosts) -> Pair:
+    return issue.leaf(signer, hosts, now=now, lifetimes=LIFETIMES)
+
+
+def healthy(*, now: datetime = NOON) -> Content:
+    """What the first start leaves."""
+    signer = authority(now=now)
+    return Content(authority=signer, leaf=leaf(signer, now=now))

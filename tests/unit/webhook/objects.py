@@ -1,0 +1,95 @@
+"""Objects as the operator (its stand-in) and the API server make them, and the reviews that carry them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lab.operator import pods, shared
+from lab.operator.job import MPIJob
+
+Object = dict[str, Any]
+
+
+def mpi_job(
+    *,
+    name: str = "train",
+    replicas: int = 2,
+    slots: int = 1,
+    command: list[str] | None = None,
+    annotations: dict[str, str] | None = None,
+    conditions: list[str] | None = None,
+) -> Object:
+    """A MPIJob; `conditions` are the types that are True, so one that the operator has seen has at least Created."""
+    launcher = command or ["mpirun", "python", "train.py"]
+    job: Object = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "metadata": {"name": name, "namespace": "default", "uid": "5f1b", "annotations": annotations or {}},
+        "spec": {
+            "slotsPerWorker": slots,
+            "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "template": _template("launcher", launcher)},
+                "Worker": {"replicas": replicas, "template": _template("worker", None)},
+            },
+        },
+    }
+    if conditions is not None:
+        job["status"] = {"conditions": [{"type": kind, "status": "True", "reason": kind} for kind in conditions]}
+    return job
+
+
+ELASTIC = ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
+
+
+def launcher_pod(**job: Any) -> Object:
+    """The launcher pod that mpi-operator v0.2.3 creates for `mpi_job(**job)`."""
+    return pods.launcher(_seen(mpi_job(**job)), options=pods.PodOptions())
+
+
+def worker_pod() -> Object:
+    """A worker pod of it."""
+    return pods.worker(_seen(mpi_job()), name="train-worker-0", options=pods.PodOptions())
+
+
+def config_map(**job: Any) -> Object:
+    """The ConfigMap that it creates."""
+    return shared.config_map(_seen(mpi_job(**job)))
+
+
+def review(obj: Object | None, *, old: Object | None = None, **request: Any) -> Object:
+    """An AdmissionReview as the API server sends it."""
+    api_version, kind = (obj or {}).get("apiVersion", "v1"), (obj or {}).get("kind", "Pod")
+    group, _, version = str(api_version).rpartition("/")
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "kind": {"group": group, "version": version, "kind": kind},
+            "resource": {"group": group, "version": version, "resource": f"{str(kind).lower()}s"},
+            "name": (obj or {}).get("metadata", {}).get("name", ""),
+            "namespace": "default",
+            "operation": "UPDATE" if old else "CREATE",
+            "userInfo": {"username": "system:serviceaccount:mpi-operator:mpi-operator"},
+            "object": obj,
+            "oldObject": old,
+            "dryRun": False,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+            **request,
+        },
+    }
+
+
+def body(obj: Object | None, *, old: Object | None = None, **request: Any) -> bytes:
+    """The same, as it goes over the wire."""
+    return json.dumps(review(obj, old=old, **request)).encode()
+
+
+def _template(name: str, command: list[str] | None) -> Object:
+    container: Object = {"name": name, "image": "horovod:test"}
+    return {"spec": {"containers": [{**container, "command": command} if command else container]}}
+
+
+def _seen(job: Object) -> MPIJob:
+    return MPIJob(metadata=job["metadata"], spec=job["spec"]).with_defaults()

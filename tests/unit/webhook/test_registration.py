@@ -1,0 +1,53 @@
+"""What the webhook is asked about, as installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mpijob_elastic import names
+from webhook import registration
+
+MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
+MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
+HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
+
+
+def test_names_agree_with_the_program() -> None:
+    for configuration in (MUTATING, VALIDATING):
+        assert configuration["metadata"]["name"] == names.WEBHOOK_CONFIGURATION
+    services = [hook["clientConfig"]["service"] for hook in HOOKS]
+    assert {(one["name"], one["namespace"]) for one in services} == {(names.WEBHOOK, names.NAMESPACE)}
+    assert [one["path"] for one in services] == [names.PATH_MUTATE, names.PATH_MUTATE, names.PATH_VALIDATE]
+    assert HOOKS[0]["objectSelector"]["matchLabels"] == {
+        names.LABEL_GROUP_NAME: names.GROUP,
+        names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER,
+    }
+    assert HOOKS[1]["objectSelector"]["matchExpressions"][0]["key"] == names.LABEL_APP
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
+def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
+    assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", 2, "None")
+    assert hook["matchPolicy"] == "Equivalent"
+    assert "caBundle" not in hook["clientConfig"]
+    assert hook["namespaceSelector"]["matchExpressions"] == [
+        {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "NotIn",
+            "values": ["kube-system", "kube-node-lease", "kube-public", names.NAMESPACE],
+        },
+        {"key": names.NAMESPACE_OPT_OUT, "operator": "NotIn", "values": ["disabled"]},
+    ]
+
+
+def test_without_match_conditions_the_hook_on_config_maps_goes() -> None:
+    plain = registration.without_match_conditions(MUTATING)
+    (launchers,) = plain["webhooks"]
+    assert launchers["name"] == "launchers.webhook.mpijob-elastic"
+    assert launchers == {key: value for key, value in HOOKS[0].items() if key != "matchConditions"}
+    assert {**plain, "webhooks": []} == {**MUTATING, "webhooks": []}
+    assert registration.without_match_conditions(VALIDATING) == VALIDATING

@@ -1,0 +1,45 @@
+"""A port that answers HTTP, with bounds on what a connection may cost."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+# How long the rest of a refused body is read and thrown away, so that the caller sees the answer and not a reset.
+_LINGERING = 2.0
+
+
+@asynccontextmanager
+async def listening(
+    application: web.Application,
+    *,
+    host: str | None,
+    port: int,
+    idle_seconds: float,
+    finish_seconds: float,
+    tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[int]:
+    """Answer by `application` as long as the context lasts; yields the port, a free one where `port` is 0.
+
+    A connection without a whole request head for `idle_seconds` is closed. The end closes idle connections and gives
+    requests in flight `finish_seconds`. Raises OSError where the port is taken.
+    """
+    runner = web.AppRunner(
+        application,
+        access_log=None,
+        # A compressed body is no JSON to us: nothing can grow after its size was checked.
+        auto_decompress=False,
+        keepalive_timeout=idle_seconds,
+        lingering_time=_LINGERING,
+        shutdown_timeout=finish_seconds,
+    )
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, host, port, ssl_context=tls, backlog=1024)
+        await site.start()
+        yield site.port
+    finally:
+        await runner.cleanup()
