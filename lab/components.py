@@ -1,26 +1,21 @@
-"""The command line of each component of a lab, and the credentials it needs. Pure but for the files it writes."""
+"""The command line of each component of a lab."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
-from lab.kubeconfig import Server, write_certificate_kubeconfig
+from lab.credentials import Credentials
 from lab.layout import Layout
-from lab.pki import Authority, KeyPair, write_service_account_keys
 from lab.podexec import confinement
 from lab.programs import Programs
 
 MANIFESTS = Path(__file__).parent / "manifests"
 CRDS = (MANIFESTS / "mpijob-crd.yaml", MANIFESTS / "podgroup-crd.yaml")
 SERVICE_CIDR = "10.96.0.0/16"
-# A container of a real cluster reaches the API server under these names and the first address of SERVICE_CIDR.
-API_SERVER_HOSTS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 ISSUER = "https://kubernetes.default.svc"
 # The default limits (20 requests a second for the controllers, 50 for the scheduler) are made for busy clusters; here
 # they would only blur what the operator and the controller under test do.
 UNHURRIED = ("--kube-api-qps=500", "--kube-api-burst=1000")
-ADMINISTRATORS = "system:masters"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,50 +29,11 @@ class Ports:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Credentials:
-    """Certificate files of one lab, by what they are for."""
-
-    authority: Path
-    server: KeyPair  # etcd, kube-apiserver and podexec all serve on 127.0.0.1
-    kubelet_client: KeyPair
-    front_proxy_authority: Path
-    front_proxy: KeyPair
-    service_accounts: KeyPair
-    administrator: KeyPair
-
-
-@dataclass(frozen=True, kw_only=True)
 class Component:
     """A program to run: its `name` is also that of its log."""
 
     name: str
     command: Sequence[str]
-
-
-def write_credentials(layout: Layout, server_url: str, *, now: datetime) -> Credentials:
-    """Write all keys, certificates and kubeconfigs of a lab."""
-    authority = Authority(layout.pki, "ca", now=now)
-    front_proxy = Authority(layout.pki, "front-proxy-ca", now=now)
-    server = Server(url=server_url, ca=authority.certificate.read_bytes())
-    administrator = authority.issue("admin", user="lab-admin", group=ADMINISTRATORS)
-    write_certificate_kubeconfig(layout.kubeconfig, server, user="lab-admin", pair=administrator)
-    for user, group in (
-        ("system:kube-controller-manager", None),
-        ("system:kube-scheduler", None),
-        ("lab-kwok", ADMINISTRATORS),
-    ):
-        name = user.removeprefix("system:")
-        pair = authority.issue(name, user=user, group=group)
-        write_certificate_kubeconfig(layout.kubeconfigs / name, server, user=user, pair=pair)
-    return Credentials(
-        authority=authority.certificate,
-        server=authority.issue("server", user="lab-server", hosts=API_SERVER_HOSTS),
-        kubelet_client=authority.issue("kubelet-client", user="kube-apiserver-kubelet-client"),
-        front_proxy_authority=front_proxy.certificate,
-        front_proxy=front_proxy.issue("front-proxy", user="front-proxy-client"),
-        service_accounts=write_service_account_keys(layout.pki),
-        administrator=administrator,
-    )
 
 
 def etcd(programs: Programs, layout: Layout, credentials: Credentials, ports: Ports) -> Component:

@@ -13,7 +13,8 @@ import yaml
 from lab import components, nodes
 from lab.api import Api
 from lab.children import Children, ComponentEndedError
-from lab.components import CRDS, Credentials, Ports
+from lab.components import CRDS, Ports
+from lab.credentials import Credentials, write_credentials
 from lab.errors import LabError
 from lab.kubeconfig import read_server
 from lab.layout import Layout
@@ -58,14 +59,14 @@ class Startup:
                 if not error.lost_port or attempt == ATTEMPTS:
                     raise
                 self.children.end_all()
-                shutil.rmtree(self.layout.etcd)
+                shutil.rmtree(self.layout.etcd, ignore_errors=True)
         raise AssertionError("unreachable")
 
     def _once(self) -> Started:
         etcd, etcd_peer, api_server, kubelet = self.choose_ports(4)
         ports = Ports(etcd=etcd, etcd_peer=etcd_peer, api_server=api_server, kubelet=kubelet)
         server = f"https://127.0.0.1:{ports.api_server}"
-        credentials = components.write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC))
+        credentials = write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC))
         self._start_api(credentials, ports)
         exec_offered = sandboxes_work()
         with Api(read_server(self.layout.kubeconfig), credentials.administrator) as api:
