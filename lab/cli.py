@@ -36,7 +36,7 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Option(help="Which lab: several may be up side by side.")]
-Nodes = Annotated[int, typer.Option(help="How many nodes to pretend.")]
+Nodes = Annotated[int, typer.Option(help="How many nodes to pretend; kind makes one real one.")]
 Version = Annotated[str, typer.Option(help="Kubernetes release; others than the default are built at first use.")]
 Foreground = Annotated[bool, typer.Option("--foreground", help="Stay, and end the lab with Ctrl-C.")]
 Kind = Annotated[bool, typer.Option("--kind", help="Let kind make the lab, in Docker (not covered by our tests).")]
@@ -62,6 +62,10 @@ def up(
     """
     layout = Layout.of(name)
     if use_kind:
+        if foreground:
+            raise LabError(
+                "--foreground and --kind do not go together: a kind cluster is ended by `python -m lab down`."
+            )
         with progress() as say:
             kind.up(layout, None if kubernetes_version == str(DEFAULT_KUBERNETES) else kubernetes_version, say)
         _print_next(name)

@@ -88,6 +88,11 @@ def test_a_release_is_an_image(equipped: Machine) -> None:
     assert equipped.asked("kind create")[0].endswith("--image=kindest/node:v1.33.5")
 
 
+def test_it_cannot_stay_in_the_foreground(equipped: Machine) -> None:
+    assert equipped.run("up", "--kind", "--foreground").returncode == 1
+    assert equipped.log.read_text() == ""
+
+
 def test_a_failed_start_deletes_the_cluster(equipped: Machine) -> None:
     equipped.install("kubectl", "echo no such host >&2; exit 1")
     failed = equipped.run("up", "--kind")
