@@ -1,0 +1,228 @@
+"""What the API server asks the webhook, what comes of it, and whom it never asks."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+from typing import Any
+
+import msgspec
+import pytest
+
+from lab.cluster import Cluster
+from lab.operator.kinds import SERVICE_ACCOUNTS
+from lab.replicas import Webhook
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS, Resource
+from tests.lab.job import Job
+from tests.unit.webhook import objects
+from tests.unit.webhook.objects import Object
+
+pytestmark = pytest.mark.lab
+
+ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
+TRIED = {"dryRun": "All"}
+
+
+async def tried(client: Client, resource: Resource, namespace: str, obj: Object) -> Object:
+    """What would become of an object; nothing is stored. Raises as `Client.request` does."""
+    body = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
+    answer: Object = msgspec.json.decode(await client.request("POST", resource.path(namespace), query=TRIED, body=body))
+    return answer
+
+
+def items(pod: Object) -> list[Any]:
+    """The items of the operator's volume."""
+    volumes: list[Object] = pod["spec"]["volumes"]
+    found: list[Any] = next(volume["configMap"]["items"] for volume in volumes if volume["name"] == "mpi-job-config")
+    return found
+
+
+def launcher(**owner: object) -> Object:
+    """A launcher pod that can be created without the operator's ServiceAccount; `owner` changes its ownerReference."""
+    pod = objects.launcher_pod()
+    pod["spec"]["serviceAccountName"] = "default"
+    pod["metadata"]["ownerReferences"][0].update(owner)
+    return pod
+
+
+def reviews(webhook: Webhook) -> float:
+    """How many reviews have been answered, of whatever kind and outcome."""
+    lines = [line for line in webhook.metrics().splitlines() if not line.startswith("#")]
+    counts = [line for line in lines if line.startswith("mpijob_elastic_webhook_reviews_total")]
+    return sum(float(line.rpartition(" ")[2]) for line in counts)
+
+
+@pytest.mark.usefixtures("operator", "webhook")
+async def test_what_the_operator_makes_has_the_script_from_the_start(client: Client, namespace: str) -> None:
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2)
+    state = await job.until(lambda state: state.launcher is not None, "the launcher")
+
+    assert state.launcher is not None
+    assert [item["key"] for item in items(state.launcher)] == ["kubexec.sh", "hostfile", "discover_hosts.sh"]
+    assert items(state.launcher)[2] == ITEM
+    config = await client.request("GET", CONFIG_MAPS.path(namespace, f"{job.name}-config"))
+    data = msgspec.json.decode(config)["data"]
+    assert sorted(data) == ["discover_hosts.sh", "hostfile", "kubexec.sh"]
+    assert data["discover_hosts.sh"] == "#!/bin/sh\n"
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_a_dry_run_shows_the_change_and_leaves_nothing(client: Client, namespace: str) -> None:
+    assert items(await tried(client, PODS, namespace, launcher()))[2:] == [ITEM]
+    config = await tried(client, CONFIG_MAPS, namespace, objects.config_map())
+    assert config["data"]["discover_hosts.sh"] == "#!/bin/sh\n"
+    for resource, name in ((PODS, "train-launcher"), (CONFIG_MAPS, "train-config")):
+        with pytest.raises(errors.NotFound):
+            await client.request("GET", resource.path(namespace, name))
+
+
+async def test_nobody_else_is_asked_about(client: Client, namespace: str, webhook: Webhook) -> None:
+    before = reviews(webhook)
+    foreign = [
+        *[(PODS, namespace, plain_pod(number)) for number in range(100)],
+        *[(CONFIG_MAPS, namespace, plain_config(number, labels={"app": "web"})) for number in range(100)],
+        *[(CONFIG_MAPS, namespace, plain_config(number, labels={})) for number in range(50)],
+        (PODS, namespace, objects.worker_pod()),
+        (PODS, namespace, launcher(apiVersion="kubeflow.org/v2beta1")),
+        (PODS, namespace, launcher(kind="TFJob")),
+        (PODS, namespace, launcher(controller=False)),
+        (PODS, namespace, launcher(name="other")),
+        (PODS, "kube-system", launcher()),
+        (CONFIG_MAPS, "kube-public", objects.config_map()),
+        (CONFIG_MAPS, names.NAMESPACE, objects.config_map()),
+    ]
+    await ensure_service_accounts(client, "kube-system", names.NAMESPACE)
+    for batch in range(0, len(foreign), 25):
+        await asyncio.gather(*(tried(client, *one) for one in foreign[batch : batch + 25]))
+    # Refused by Pod Security there, but only after every mutating webhook that wanted it has had it.
+    with pytest.raises(errors.Forbidden, match="PodSecurity"):
+        await tried(client, PODS, names.NAMESPACE, launcher())
+    assert reviews(webhook) == before
+
+    await tried(client, PODS, namespace, launcher())
+    await tried(client, CONFIG_MAPS, namespace, objects.config_map())
+    assert reviews(webhook) == before + 2
+
+
+async def test_a_namespace_can_opt_out(client: Client, namespace: str, webhook: Webhook) -> None:
+    before = reviews(webhook)
+    labels = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "disabled"}}}
+    await client.request("PATCH", NAMESPACES.path(None, namespace), body=labels, content_type=MERGE_PATCH)
+    while ITEM in items(await tried(client, PODS, namespace, launcher())):
+        before = reviews(webhook)
+        await asyncio.sleep(0.1)
+    await tried(client, CONFIG_MAPS, namespace, objects.config_map())
+    bad = objects.mpi_job(annotations={names.ENABLED: "yes"})
+    await tried(client, MPI_JOBS, namespace, without_uid(bad))
+    assert reviews(webhook) == before
+
+
+def plain_pod(number: int) -> Object:
+    spec = {"containers": [{"name": "main", "image": "nginx"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{number}"}, "spec": spec}
+
+
+def plain_config(number: int, *, labels: dict[str, str]) -> Object:
+    metadata = {"name": f"web-{number}-config", "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"hostfile": "x"}}
+
+
+def without_uid(job: Object) -> Object:
+    metadata = {key: value for key, value in job["metadata"].items() if key != "uid"}
+    return {**job, "metadata": metadata}
+
+
+async def ensure_service_accounts(client: Client, *namespaces: str) -> None:
+    """Wait until pods can be created there."""
+    for namespace in namespaces:
+        while True:
+            try:
+                await client.request("GET", SERVICE_ACCOUNTS.path(namespace, "default"))
+                break
+            except errors.NotFound:
+                await asyncio.sleep(0.05)
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_bad_annotations_are_refused_with_field_value_and_what_is_allowed(client: Client, namespace: str) -> None:
+    job = Job(client=client, namespace=namespace)
+    with pytest.raises(errors.Invalid) as refused:
+        await job.create(replicas=2, annotations={names.DRAIN_TIMEOUT: "90"})
+    assert (
+        'metadata.annotations[mpijob-elastic/drain-timeout]: "90" is not allowed; use a duration from 0s to 24h'
+        in refused.value.message
+    )
+    await job.create(replicas=2, annotations={names.MAX_REPLICAS: "3"})
+    with pytest.raises(errors.Invalid, match=r"replicas: 4 is above .*max-replicas\] \(3\); use 1 to 3"):
+        await job.scale(4)
+    await job.scale(3)
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_what_admission_missed_blocks_nobody_later(client: Client, cluster: Cluster, namespace: str) -> None:
+    body = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "disabled"}}}
+    path = NAMESPACES.path(None, namespace)
+    await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+    job = Job(client=client, namespace=namespace)
+    while True:
+        try:
+            await job.create(replicas=2, annotations={names.MAX_REPLICAS: "1", names.ENABLED: "yes"})
+            break
+        except errors.Invalid:
+            await asyncio.sleep(0.1)
+    body = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "no"}}}
+    await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+    other = Job(client=client, namespace=namespace, name="other")
+    while True:
+        try:
+            await other.create(replicas=2, annotations={names.ENABLED: "yes"})
+        except errors.Invalid:
+            break
+        await other.delete()
+        await asyncio.sleep(0.1)
+
+    await job.patch({"metadata": {"labels": {"team": "a"}}})
+    cluster.kubectl("annotate", "mpijob", job.name, "example.com/note=x", "--namespace", namespace)
+    with pytest.raises(errors.Invalid, match="above"):
+        await job.scale(3)
+    await job.annotate(max_replicas=None, enabled=None)
+    await job.scale(3)
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_users_see_warnings(client: Client, cluster: Cluster, namespace: str) -> None:
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=3, command=["mpirun", "python", "train.py"])
+    status = {"status": {"conditions": [{"type": "Created", "status": "True"}]}}
+    path = MPI_JOBS.path(namespace, job.name, "status")
+    await client.request("PATCH", path, body=status, content_type=MERGE_PATCH)
+    patch = '{"spec":{"slotsPerWorker":2,"mpiReplicaSpecs":{"Worker":{"replicas":1}}}}'
+    command = ["patch", "mpijob", job.name, "--namespace", namespace, "--type=merge", f"--patch={patch}"]
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), *command],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "Warning: spec.mpiReplicaSpecs.Worker.replicas 3 to 1: this job is not elastic" in done.stderr
+    assert "Warning: spec.slotsPerWorker 1 to 2: the running job keeps 1" in done.stderr
+
+
+async def test_a_webhook_that_hangs_keeps_nobody_from_starting(
+    client: Client, namespace: str, webhook: Webhook
+) -> None:
+    webhook.signal(signal.SIGSTOP)
+    try:
+        assert ITEM not in items(await tried(client, PODS, namespace, launcher()))
+        plain = await tried(client, PODS, namespace, plain_pod(0))
+        assert plain["metadata"]["name"] == "web-0"
+    finally:
+        webhook.signal(signal.SIGCONT)
+    while ITEM not in items(await tried(client, PODS, namespace, launcher())):
+        await asyncio.sleep(0.1)
