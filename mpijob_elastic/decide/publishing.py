@@ -106,16 +106,15 @@ def _memory(
 def _left(view: JobView, config: Config, published: tuple[str, ...], *, now: float) -> Mapping[str, Left]:
     known = history.is_known(config)
     gone = [worker for worker in view.workers if worker.name not in published]
-    return {
-        worker.name: _since(history.left(view, worker), worker.ref.uid, now=now)
-        for worker in gone
-        if worker.name in view.hosts or not known or history.left(view, worker)
+    now_gone = {
+        worker.name: Left(uid=worker.ref.uid, at=now) for worker in gone if worker.name in view.hosts or not known
     }
+    before = {worker.name: history.left(view, worker) for worker in gone}
+    return {pod: _believed(left, now=now) for pod, left in before.items() if left} | now_gone
 
 
-def _since(left: Left | None, uid: str, *, now: float) -> Left:
-    honest = left is not None and left.at == clock.honest(left.at, now=now)
-    return left if left is not None and honest else Left(uid=uid, at=now)
+def _believed(left: Left, *, now: float) -> Left:
+    return left if left.at == clock.honest(left.at, now=now) else Left(uid=left.uid, at=now)
 
 
 def _scale(view: JobView, old: Memory, *, changed: bool, now: float) -> Scale | None:

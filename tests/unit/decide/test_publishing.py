@@ -195,3 +195,9 @@ def test_the_last_scale_is_remembered_from_size_to_size() -> None:
     assert change(job(replicas=2, config=seen)).memory.scale == Scale(before=3, after=2, at=NOW)
     lost = job(config=seen, workers=(worker(0), worker(1), pending(2)))
     assert change(lost).memory.scale == before
+
+
+def test_a_worker_that_somebody_put_back_leaves_anew() -> None:
+    by_hand = replace(SHRUNK, script=config(pods(0, 1, 2)).script, published=config(pods(0, 1, 2)).published)
+    found = change(job(2, workers=(worker(0), worker(1), worker(2)), config=by_hand))
+    assert found.memory.left == {"j-worker-2": Left(uid=LEFT.uid, at=NOW)}
