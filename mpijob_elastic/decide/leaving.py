@@ -98,7 +98,9 @@ def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
 
 
 def _began(view: JobView, left: Left, *, now: float) -> float | None:
-    """When the launcher could know that this worker leaves; None while it cannot."""
+    """When the launcher could know that this worker leaves; None while it cannot, or while we do not know."""
+    if not history.is_known(view.config):
+        return None
     if not showing.can_show(view):
         return left.at
     shown = showing.shown_at(view, now=now)
@@ -122,6 +124,8 @@ def _probe_at(view: JobView, worker: Worker, *, now: float) -> float | None:
     left = history.left(view, worker)
     if worker.name in view.hosts or left is None or not worker.running:
         return None
+    if _began(view, left, now=now) is None:
+        return None  # the touch comes first, for looks into many workers would only hold it and the deletions up
     asked = worker.probe.asked_at
     if not 0.0 < asked <= now:
         return left.at

@@ -161,6 +161,18 @@ def test_at_first_it_is_looked_at_often() -> None:
     assert leaving.removals(view, now=LEFT_AT + 9).wake_at == LEFT_AT + 9.5
 
 
+def test_it_is_not_looked_at_before_the_launcher_was_shown_the_list() -> None:
+    view = shrunk()
+    assert [one.name for one in leaving.removals(view, now=NOW).probes] == [POD]
+    assert view.launcher is not None
+    assert leaving.removals(replace(view, launcher=replace(view.launcher, refreshed=None)), now=NOW).probes == ()
+
+
+def test_it_is_not_looked_at_while_it_is_unknown_whether_it_has_left() -> None:
+    edited = replace(shrunk().config or UNKNOWN, script="#!/bin/sh\n", published=None)
+    assert leaving.removals(replace(shrunk(), config=edited), now=NOW) == leaving.Leaving()
+
+
 def test_one_that_does_not_run_cannot_be_looked_at() -> None:
     found = leaving.removals(shrunk(pending(2)), now=NOW)
     assert (found.probes, found.wake_at) == ((), LEFT_AT + 60)
