@@ -98,7 +98,7 @@ async def _all_run(client: Client, fleet: Fleet, *, namespace: str) -> None:
     query = {"fieldSelector": "status.phase!=Running", "limit": "1", "resourceVersion": "0"}
     try:
         async with asyncio.timeout(max(PATIENCE, PATIENCE_A_POD * fleet.pods)):
-            while msgspec.json.decode(await client.request("GET", path, query=query))["items"]:
+            while msgspec.json.decode(await client.request("GET", path, query=query))["items"]:  # noqa: ASYNC110
                 await asyncio.sleep(POLL)
     except TimeoutError:
         raise LabError(f"not all {fleet.pods} pods of {namespace} run; see the log of kwok") from None
