@@ -81,7 +81,7 @@ def test_up_use_and_down(shell: Shell) -> None:
     kubeconfig = Path(shell.run("kubeconfig").stdout.strip())
     nodes = subprocess.run(
         [state.programs.kubectl, "get", "nodes", "-o", "name"],
-        env={"KUBECONFIG": str(kubeconfig)},
+        env={**os.environ, "KUBECONFIG": str(kubeconfig)},
         capture_output=True,
         text=True,
         check=True,
