@@ -23,13 +23,10 @@ INTERRUPTED = 130  # what a shell says of a program that Ctrl-C ended
 _COLOURS = {Outcome.CREATED: "green", Outcome.CONFIGURED: "yellow", Outcome.DELETED: "red"}
 
 Timeout = Annotated[float, typer.Option(min=1, help="Seconds to wait for each step.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def install(
     *,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
     overlay: Annotated[list[Overlay] | None, typer.Option(help="May be given several times.")] = None,
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", help="Whose jobs to look after, with --overlay single-namespace.")
@@ -42,18 +39,29 @@ def install(
     ] = False,
     wait: Annotated[bool, typer.Option(help="Wait until all replicas are ready and trusted.")] = True,
     timeout: Timeout = 120.0,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Install controller and webhook, or bring them up to date; can be repeated and interrupted at any time.
 
     The webhook is registered last, when it is ready: no pod's creation ever waits for it before.
 
-    Examples: `mpijob-elastic install --image REGISTRY/mpijob-elastic:0.1.0`,
-    `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`,
-    `mpijob-elastic install --overlay single-namespace --namespace team-a`
+    For example:
+
+    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.1.0`: for all namespaces
+
+    - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: what would change
+
+    - `mpijob-elastic install --overlay single-namespace -n team-a`: for one namespace only
+
+    Exit codes: 0 done; 1 not (no rights, a conflict, not ready in time); 2 wrong usage; 130 interrupted.
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
 
-    plan = installer.Plan(overlays=tuple(overlay or ()), image=image, jobs_namespace=namespace)
+    try:
+        plan = installer.Plan(overlays=tuple(overlay or ()), image=image, jobs_namespace=namespace)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--namespace") from None
     if print_manifests:
         _print(plan.manifests())
         return
@@ -65,15 +73,21 @@ def install(
 
 def uninstall(
     *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted; nothing is.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    timeout: Timeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted; nothing is.")] = False,
-    yes: Yes = False,
-    timeout: Timeout = 120.0,
 ) -> None:
     """Remove controller, webhook and everything else that `install` made; jobs are left alone and keep running.
 
-    Example: `mpijob-elastic uninstall --dry-run`
+    For example:
+
+    - `mpijob-elastic uninstall --dry-run`: what would be deleted
+
+    - `mpijob-elastic uninstall --yes`: without asking
+
+    Exit codes: 0 done; 1 not (not confirmed, no rights, not gone in time); 2 wrong usage; 130 interrupted.
     """
     from mpijob_elastic.install import removal  # noqa: PLC0415 - --help need not load the client
 

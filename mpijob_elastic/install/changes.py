@@ -43,14 +43,17 @@ def changed(one: Identity, before: Mapping[str, Any] | None, after: Mapping[str,
     """The change from the live object (None: there was none) to what became of it."""
     if before is None:
         return Change(identity=one, outcome=Outcome.CREATED)
-    old, new = _lines(before), _lines(after)
+    old, new = _content(before), _content(after)
     if old == new:
         return Change(identity=one, outcome=Outcome.UNCHANGED)
-    difference = "\n".join(difflib.unified_diff(old, new, "live", "wanted", lineterm=""))
+    difference = "\n".join(difflib.unified_diff(_lines(old), _lines(new), "live", "wanted", lineterm=""))
     return Change(identity=one, outcome=Outcome.CONFIGURED, difference=difference)
 
 
-def _lines(live: Mapping[str, Any]) -> list[str]:
+def _content(live: Mapping[str, Any]) -> dict[str, Any]:
     metadata = {key: value for key, value in live["metadata"].items() if key not in _NOT_OURS}
-    content = {key: value for key, value in live.items() if key != "status"} | {"metadata": metadata}
+    return {key: value for key, value in live.items() if key != "status"} | {"metadata": metadata}
+
+
+def _lines(content: Mapping[str, Any]) -> list[str]:
     return yaml.safe_dump(content, sort_keys=True).splitlines()

@@ -16,7 +16,6 @@ from mpijob_elastic import names
 from mpijob_elastic.install import applying, inventory, overlays, preflight, removal, server, tailoring, waiting
 from mpijob_elastic.install.applying import HOOKS, Applier
 from mpijob_elastic.install.changes import Change, Outcome, Say
-from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube.client import Client
@@ -33,21 +32,18 @@ class Plan:
     image: str | None = None
     jobs_namespace: str | None = None
 
+    def __post_init__(self) -> None:
+        """Raise ValueError where the plan makes no sense."""
+        if (Overlay.SINGLE_NAMESPACE in self.overlays) != (self.jobs_namespace is not None):
+            raise ValueError("it says whose jobs to look after, and goes together with --overlay single-namespace")
+        if self.jobs_namespace in _NOT_FOR_JOBS:
+            raise ValueError(f"jobs in {self.jobs_namespace} are never looked after; name another")
+
     def manifests(self) -> list[Manifest]:
-        """The manifests, for the newest API server. Raises `InstallError` where the plan makes no sense."""
-        self._check()
+        """The manifests, for the newest API server, in the order in which they are to be applied."""
         changes = [tailoring.with_image(self.image)] if self.image else []
         changes += [tailoring.for_jobs_in(self.jobs_namespace)] if self.jobs_namespace else []
         return sorted(tailoring.tailored(overlays.combined(self.overlays), changes), key=applying.order)
-
-    def _check(self) -> None:
-        single = Overlay.SINGLE_NAMESPACE in self.overlays
-        if single != (self.jobs_namespace is not None):
-            raise InstallError(
-                "--overlay single-namespace needs --namespace (whose jobs to look after), and the other way round"
-            )
-        if self.jobs_namespace in _NOT_FOR_JOBS:
-            raise InstallError(f"--namespace: jobs in {self.jobs_namespace} are never looked after; name another")
 
 
 @dataclass(frozen=True, kw_only=True)

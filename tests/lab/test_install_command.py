@@ -1,0 +1,288 @@
+"""`mpijob-elastic install` and `uninstall` on a lab of their own, where kwok pretends that the pods run."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from lab.cluster import Cluster
+from lab.components import MANIFESTS
+from lab.errors import LabError
+from lab.install import Installed
+from lab.ports import free_ports
+from lab.replicas import Webhook
+from mpijob_elastic import names
+from mpijob_elastic.cli import app
+from mpijob_elastic.kube.errors import KubeError
+
+pytestmark = pytest.mark.lab
+HOOKS = ("mutatingwebhookconfiguration,validatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)
+# Come, go and change by themselves.
+PASSING = ("Event", "EndpointSlice", "Endpoints", "ReplicaSet", "Pod", "Lease", "Node", "ComponentStatus")
+
+
+class Lab:
+    """The lab and the command line."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def run(self, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str]:
+        """Exit code and output; in this process, for a new one takes a second to import what it needs."""
+        result = CliRunner().invoke(app, [*arguments, f"--kubeconfig={kubeconfig or self.cluster.kubeconfig}"])
+        if isinstance(result.exception, KubeError):
+            return result.exit_code, f"{result.output}{result.exception}"
+        if result.exception and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.exit_code, result.output
+
+    def install(self, *arguments: str) -> str:
+        code, output = self.run("install", "--no-wait", *arguments)
+        assert code == 0, output
+        return output
+
+    def get(self, *what: str) -> Any:
+        return json.loads(self.cluster.kubectl("get", *what, "-o", "json"))
+
+    def world(self) -> dict[str, str]:
+        """Every object that stays until somebody removes it, and a number that changes when it is written."""
+        kinds = self.cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+        items = self.get(",".join(kinds), "-A")["items"]
+        return {name_of(one): version_of(one["metadata"]) for one in items if one["kind"] not in PASSING}
+
+
+def name_of(one: dict[str, Any]) -> str:
+    return f"{one['kind']} {one['metadata'].get('namespace', '')}/{one['metadata']['name']}"
+
+
+def version_of(metadata: dict[str, Any]) -> str:
+    # The generation counts writes of the spec only, where there is one: a status is written by itself.
+    return str(metadata.get("generation") or metadata["resourceVersion"])
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Cluster.start(name=f"pytest-{os.getpid()}-install") as cluster:
+        cluster.kubectl("create", "namespace", "jobs")
+        yield Lab(cluster)
+
+
+@pytest.fixture
+def clean(lab: Lab) -> Lab:
+    """Nothing of ours is there."""
+    code, output = lab.run("uninstall", "--yes")
+    assert code == 0, output
+    return lab
+
+
+@pytest.fixture
+def there(lab: Lab) -> Lab:
+    """The default is installed."""
+    lab.install("--force-conflicts")
+    return lab
+
+
+def outcomes(output: str) -> set[str]:
+    return {line.split()[0] for line in output.splitlines() if " mpijob-elastic" in line}
+
+
+def test_dry_run_writes_nothing(clean: Lab) -> None:
+    before = clean.world()
+    code, output = clean.run("install", "--dry-run")
+    assert (code, outcomes(output)) == (0, {"created"})
+    assert clean.world() == before
+
+
+def test_without_mpi_operator_nothing_is_written(clean: Lab) -> None:
+    clean.cluster.kubectl("delete", "crd", "mpijobs.kubeflow.org")
+    try:
+        before = clean.world()
+        code, output = clean.run("install")
+        assert clean.world() == before
+    finally:
+        clean.cluster.kubectl("create", "-f", str(MANIFESTS / "mpijob-crd.yaml"))
+    assert code == 1
+    assert "install mpi-operator v0.2.3 with its CustomResourceDefinition first" in output
+
+
+def test_pods_are_admitted_at_the_level_restricted(there: Lab) -> None:
+    template = there.get("deployment", "-n", names.NAMESPACE)["items"]
+    for deployment in template:
+        pod = {"apiVersion": "v1", "kind": "Pod", **deployment["spec"]["template"]}
+        pod["metadata"]["name"] = "copy"
+        command = ("create", "-n", names.NAMESPACE, "--dry-run=server", "-f", "-")
+        there.cluster.kubectl(*command, "--warnings-as-errors", stdin=json.dumps(pod))
+        pod["spec"]["containers"][0]["securityContext"]["readOnlyRootFilesystem"] = False
+        pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
+        with pytest.raises(LabError, match="violates PodSecurity"):
+            there.cluster.kubectl(*command, stdin=json.dumps(pod))
+
+
+def test_policies_compile_and_flow_schema_is_used(there: Lab) -> None:
+    wait_for_type_checks(there)
+    for policy in there.get("validatingadmissionpolicy")["items"]:
+        assert "expressionWarnings" not in policy["status"]["typeChecking"], policy
+    schema = there.get("flowschema/mpijob-elastic-leader-election")
+    assert [(one["type"], one["status"]) for one in schema["status"]["conditions"]] == [("Dangling", "False")]
+
+
+def test_a_second_time_nothing_changes(there: Lab) -> None:
+    before = there.world()
+    assert outcomes(there.install()) == {"unchanged"}
+    assert there.world() == before
+
+
+def test_what_others_changed_is_not_overruled_unasked(there: Lab) -> None:
+    deployment = f"deployment/{names.WEBHOOK}"
+    there.cluster.kubectl("scale", "-n", names.NAMESPACE, deployment, "--replicas=3")
+    code, output = there.run("install", "--no-wait")
+    assert code == 1
+    assert ".spec.replicas" in output
+    assert "--force-conflicts" in output
+    _, output = there.run("install", "--force-conflicts", "--dry-run")
+    assert "-  replicas: 3" in output
+    assert "+  replicas: 2" in output
+    there.install("--force-conflicts")
+    assert there.get(deployment, "-n", names.NAMESPACE)["spec"]["replicas"] == 2
+
+
+def test_another_overlay_takes_its_rights_along(there: Lab) -> None:
+    before = there.world().keys()
+    there.install("--overlay=single-namespace", "--namespace=jobs")
+    narrow = there.world().keys()
+    assert before - narrow == {f"ClusterRole /{names.CONTROLLER}", f"ClusterRoleBinding /{names.CONTROLLER}"}
+    assert narrow - before == {f"Role jobs/{names.CONTROLLER}", f"RoleBinding jobs/{names.CONTROLLER}"}
+    there.install()
+    assert there.world().keys() == before
+
+
+def test_overlays_whose_kinds_are_missing_are_refused(there: Lab) -> None:
+    code, output = there.run("install", "--overlay=cert-manager", "--overlay=prometheus")
+    assert code == 1
+    assert "does not serve Certificate (cert-manager.io/v1), Issuer (cert-manager.io/v1), PodMonitor" in output
+
+
+def test_without_rights_nothing_is_written(there: Lab) -> None:
+    nobody = there.cluster.service_account_kubeconfig("jobs", "default")
+    before = there.world()
+    for command in (("install",), ("uninstall", "--yes")):
+        code, output = there.run(*command, kubeconfig=nobody)
+        assert code == 1
+        assert "Traceback" not in output
+        assert "may not" in output or "Forbidden" in output
+    assert there.world() == before
+
+
+def test_without_an_answer_nothing_is_deleted(there: Lab) -> None:
+    before = there.world()
+    code, output = there.run("uninstall")
+    assert code == 1
+    assert f"Namespace {names.NAMESPACE}" in output
+    code, output = there.run("uninstall", "--dry-run")
+    assert code == 0
+    assert there.world() == before
+
+
+def test_uninstall_takes_no_jobs_along(there: Lab) -> None:
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "here"}, "spec": {}}
+    there.cluster.kubectl("create", "-n", names.NAMESPACE, "-f", "-", stdin=json.dumps(job))
+    try:
+        code, output = there.run("uninstall", "--yes")
+        assert code == 1
+        assert "holds MPIJobs that would go with it: here" in output
+        assert there.get(*HOOKS)["items"]
+    finally:
+        there.cluster.kubectl("delete", "-n", names.NAMESPACE, "mpijob/here")
+
+
+def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: Lab) -> None:
+    clean.install()
+    for name in (names.CONTROLLER, names.WEBHOOK):
+        clean.cluster.kubectl("rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=60s")
+    code, output = clean.run("install", "--timeout=1")
+    assert code == 1
+    assert "not trusted after 1 s" in output
+    with Webhook.start(clean.cluster, accounts(clean.cluster)):
+        code, output = clean.run("install", "--timeout=30")
+        assert (code, outcomes(output)) == (0, {"unchanged"})
+        hooks = clean.get(*HOOKS)["items"]
+        assert all(hook["clientConfig"]["caBundle"] for one in hooks for hook in one["webhooks"])
+        clean.install("--overlay=single-namespace", "--namespace=jobs")
+        assert bundles(clean.get(*HOOKS)["items"]) == bundles(hooks)
+
+
+def test_no_webhook_is_registered_before_the_pods_are_ready(clean: Lab) -> None:
+    clean.cluster.kubectl("cordon", "-l", "kubernetes.io/os=linux")
+    try:
+        assert clean.run("install", "--timeout=1")[0] == 1
+        clean.cluster.kubectl("wait", "-n", names.NAMESPACE, "pod", "--all", "--for=condition=PodScheduled=false")
+        code, output = clean.run("install", "--timeout=1")
+    finally:
+        clean.cluster.kubectl("uncordon", "-l", "kubernetes.io/os=linux")
+    assert code == 1
+    assert "not ready after 1 s" in output
+    assert "Unschedulable" in output
+    with pytest.raises(LabError, match="not found"):
+        clean.get(*HOOKS)
+
+
+def test_can_be_interrupted_and_finished(clean: Lab) -> None:
+    command = [sys.executable, "-m", "mpijob_elastic", "install", f"--kubeconfig={clean.cluster.kubeconfig}"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "ClusterRole " in line:
+            break
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Run the same command again" in output
+    assert outcomes(clean.install()) == {"created", "unchanged"}
+
+
+def test_uninstall_leaves_nothing_but_jobs(clean: Lab) -> None:
+    before = clean.world().keys()
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "metadata": {"name": "train", "namespace": "jobs", "annotations": {names.STATUS: "waiting"}},
+        "spec": {"mpiReplicaSpecs": {}},
+    }
+    clean.install()
+    clean.cluster.kubectl("create", "-f", "-", stdin=json.dumps(job))
+    code, output = clean.run("uninstall", "--yes")
+    assert code == 0, output
+    assert output.index("deleted     MutatingWebhookConfiguration") < output.index("deleted     Deployment")
+    assert clean.world().keys() - before == {"MPIJob jobs/train"}
+    assert before - clean.world().keys() == set()
+    assert "Nothing is installed." in clean.run("uninstall", "--yes")[1]
+
+
+def accounts(cluster: Cluster) -> Installed:
+    return Installed(
+        controller_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
+        webhook_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK),
+        webhook_port=free_ports(1)[0],
+        namespace=None,
+    )
+
+
+def bundles(configurations: list[dict[str, Any]]) -> list[str]:
+    return [hook["clientConfig"]["caBundle"] for one in configurations for hook in one["webhooks"]]
+
+
+def wait_for_type_checks(lab: Lab) -> None:
+    """The controller manager checks a policy's types a moment after it was made."""
+    for _ in range(100):
+        if all("typeChecking" in policy.get("status", {}) for policy in lab.get("validatingadmissionpolicy")["items"]):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the policies are not checked")

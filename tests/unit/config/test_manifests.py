@@ -1,0 +1,105 @@
+"""The manifests agree with the program: names, ports, options, metrics, the command of the probe."""
+
+import re
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from typer.testing import CliRunner
+
+from mpijob_elastic import __version__, names
+from mpijob_elastic.act.probing import SCRIPT
+from mpijob_elastic.cli import app
+from mpijob_elastic.install import overlays
+from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.telemetry.metrics import Metrics
+from webhook.metrics import Metrics as WebhookMetrics
+
+RENDERED = [overlays.DEFAULT, *Overlay]
+
+
+def one(overlay: str, kind: str, name: str, namespace: str | None = None) -> Any:
+    [found] = [
+        manifest
+        for manifest in overlays.rendered(overlay)
+        if (manifest["kind"], manifest["metadata"]["name"]) == (kind, name)
+        and namespace in (None, manifest["metadata"].get("namespace"))
+    ]
+    return found
+
+
+def pod_of(overlay: str, name: str) -> Any:
+    return one(overlay, "Deployment", name, names.NAMESPACE)["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize("overlay", RENDERED)
+@pytest.mark.parametrize("name", [names.CONTROLLER, names.WEBHOOK])
+def test_each_deployment_survives_a_node_and_a_rollout(overlay: str, name: str) -> None:
+    spec = one(overlay, "Deployment", name)["spec"]
+    assert spec["replicas"] == 2
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert one(overlay, "PodDisruptionBudget", name)["spec"]["selector"] == spec["selector"]
+    assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("overlay", RENDERED)
+@pytest.mark.parametrize("name", [names.CONTROLLER, names.WEBHOOK])
+def test_each_pod_is_confined(overlay: str, name: str) -> None:
+    pod = pod_of(overlay, name)
+    [container] = pod["containers"]
+    assert pod["serviceAccountName"] == name
+    assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["image"] == f"mpijob-elastic:{__version__}"
+    assert one(overlay, "ServiceAccount", name)["automountServiceAccountToken"] is False
+
+
+@pytest.mark.parametrize("overlay", RENDERED)
+@pytest.mark.parametrize("name", [names.CONTROLLER, names.WEBHOOK])
+def test_the_program_knows_the_options(overlay: str, name: str) -> None:
+    command, *options = pod_of(overlay, name)["containers"][0]["args"]
+    help_text = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"}).output
+    for option in options:
+        assert option.split("=")[0] in help_text
+
+
+def test_with_cert_manager_the_webhook_holds_no_token() -> None:
+    assert [volume["name"] for volume in pod_of(Overlay.CERT_MANAGER, names.WEBHOOK)["volumes"]] == ["certificates"]
+    assert [volume["name"] for volume in pod_of(overlays.DEFAULT, names.WEBHOOK)["volumes"]] == ["token"]
+
+
+def test_the_probe_is_the_command_that_the_policy_lets_through() -> None:
+    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
+    expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
+    assert f"object.command == ['/bin/sh', '-c', r'''{SCRIPT}''']" in expressions
+
+
+@pytest.mark.parametrize("overlay", RENDERED)
+def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
+    texts = {
+        manifest["metadata"]["name"]: str(manifest["spec"])
+        for manifest in overlays.rendered(overlay)
+        if manifest["kind"] == "ValidatingAdmissionPolicy"
+    }
+    assert f"key == '{names.REFRESHED}'" in texts["mpijob-elastic-pods"]
+    assert f"key == '{names.MEMORY}'" in texts["mpijob-elastic-config-maps"]
+    assert f"['{names.KEY_DISCOVER_HOSTS}', '{names.KEY_HOSTFILE}']" in texts["mpijob-elastic-config-maps"]
+    assert f"key == '{names.STATUS}'" in texts["mpijob-elastic-mpijobs"]
+    assert f"object.metadata.name == '{names.CERTIFICATE_SECRET}'" in texts["mpijob-elastic-secrets"]
+    for name, text in texts.items():
+        account = names.WEBHOOK if name == "mpijob-elastic-secrets" else names.CONTROLLER
+        assert f"'system:serviceaccount:{names.NAMESPACE}:{account}'" in text
+
+
+def test_alerts_are_about_metrics_that_there_are() -> None:
+    registry = CollectorRegistry()
+    Metrics(registry)
+    known = set(re.findall(rb"^# TYPE (\w+)", generate_latest(registry) + WebhookMetrics().render(), re.MULTILINE))
+    rules = one(Overlay.PROMETHEUS, "PrometheusRule", "mpijob-elastic")["spec"]["groups"][0]["rules"]
+    for rule in rules:
+        for metric in re.findall(r"\bmpijob_elastic_\w+", rule["expr"]):
+            assert metric.removesuffix("_bucket").encode() in known, metric

@@ -1,0 +1,53 @@
+from itertools import pairwise
+
+import pytest
+
+from mpijob_elastic.install import applying
+from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.objects import identity
+from mpijob_elastic.install.overlays import Overlay
+
+
+def test_hooks_come_last_and_rights_before_what_runs_under_them() -> None:
+    kinds = [one["kind"] for one in Plan().manifests()]
+    assert kinds[0] == "Namespace"
+    assert kinds[-2:] == ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+    for before, after in pairwise(["ServiceAccount", "ClusterRole", "RoleBinding", "NetworkPolicy", "Deployment"]):
+        assert last(kinds, before) < kinds.index(after)
+
+
+def test_every_object_has_our_label_and_is_there_once() -> None:
+    manifests = Plan(overlays=(Overlay.CERT_MANAGER, Overlay.PROMETHEUS)).manifests()
+    assert len({identity(one) for one in manifests}) == len(manifests)
+    assert all(one["metadata"]["labels"]["app.kubernetes.io/name"] == "mpijob-elastic" for one in manifests)
+
+
+def test_the_order_of_overlays_does_not_matter() -> None:
+    plans = [
+        Plan(overlays=(Overlay.CERT_MANAGER, Overlay.SINGLE_NAMESPACE), jobs_namespace="a"),
+        Plan(overlays=(Overlay.SINGLE_NAMESPACE, Overlay.CERT_MANAGER), jobs_namespace="a"),
+    ]
+    first, second = ({identity(one): one for one in plan.manifests()} for plan in plans)
+    assert first == second
+
+
+def test_the_namespace_of_jobs_and_its_overlay_go_together() -> None:
+    with pytest.raises(ValueError, match="goes together with --overlay single-namespace"):
+        Plan(jobs_namespace="a")
+    with pytest.raises(ValueError, match="goes together with --overlay single-namespace"):
+        Plan(overlays=(Overlay.SINGLE_NAMESPACE,))
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "mpijob-elastic"])
+def test_where_no_jobs_are_looked_after(namespace: str) -> None:
+    with pytest.raises(ValueError, match=f"jobs in {namespace} are never looked after"):
+        Plan(overlays=(Overlay.SINGLE_NAMESPACE,), jobs_namespace=namespace)
+
+
+def test_unknown_kinds_come_between_guards_and_workloads() -> None:
+    assert applying.order({"kind": "NetworkPolicy"}) < applying.order({"kind": "PodMonitor"})
+    assert applying.order({"kind": "PodMonitor"}) < applying.order({"kind": "Deployment"})
+
+
+def last(kinds: list[str], kind: str) -> int:
+    return len(kinds) - 1 - kinds[::-1].index(kind)
