@@ -11,6 +11,8 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.model.mpijob import Container
+from mpijob_elastic.model.policy import names_discovery
 from webhook import patching
 from webhook.patching import Patch
 
@@ -35,6 +37,7 @@ class ConfigMapVolume(_Wire, frozen=True):
 
     name: str = ""
     items: list[Item] | None = None
+    optional: bool | None = None
 
 
 class Volume(_Wire, frozen=True):
@@ -47,6 +50,7 @@ class Volume(_Wire, frozen=True):
 class PodSpec(_Wire, frozen=True):
     """A pod's `spec`."""
 
+    containers: list[Container] | None = None
     volumes: list[Volume] | None = None
 
 
@@ -72,7 +76,9 @@ def launcher(pod: Pod) -> Patch:
         return ()
     for index, volume in enumerate(pod.spec.volumes or ()):
         if volume.name == names.CONFIG_VOLUME and volume.config_map:
-            return _with_item(volume.config_map, job, at=f"/spec/volumes/{index}/configMap/items")
+            at = f"/spec/volumes/{index}/configMap"
+            item = _with_item(volume.config_map, job, at=f"{at}/items")
+            return (*item, *_optional(pod, volume.config_map, at=at)) if item else ()
     return ()
 
 
@@ -93,6 +99,18 @@ def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
     if any(names.KEY_DISCOVER_HOSTS in (item.key, item.path) for item in volume.items):
         return ()
     return patching.adding(str(len(volume.items)), _ITEM, at=at)
+
+
+def _optional(pod: Pod, volume: ConfigMapVolume, *, at: str) -> Patch:
+    """A kubelet holds a pod back while a key that it mounts is missing.
+
+    That is right for a launcher that reads the file, and must not happen to one that has no use for it, should the key
+    have been missed and the controller be away.
+    """
+    texts = (text for container in pod.spec.containers or () for text in container.texts())
+    if volume.optional is not None or names_discovery(texts):
+        return ()
+    return patching.adding("optional", value=True, at=at)
 
 
 def _is_launcher(metadata: ObjectMeta, job: str) -> bool:

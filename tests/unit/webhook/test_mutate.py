@@ -9,7 +9,7 @@ import jsonpatch
 import msgspec
 import pytest
 
-from tests.unit.webhook.objects import Object, config_map, launcher_pod, worker_pod
+from tests.unit.webhook.objects import ELASTIC, Object, config_map, launcher_pod, worker_pod
 from webhook import mutate
 from webhook.patching import Patch
 
@@ -34,7 +34,7 @@ def volume(pod: Object) -> Object:
 
 
 def test_a_launcher_gets_the_item_at_the_end_and_nothing_else() -> None:
-    pod = launcher_pod()
+    pod = launcher_pod(command=ELASTIC)
     patched: Object = jsonpatch.apply_patch(pod, patch_pod(pod))
 
     expected = copy.deepcopy(pod)
@@ -43,8 +43,22 @@ def test_a_launcher_gets_the_item_at_the_end_and_nothing_else() -> None:
     assert patch_pod(patched) == ()
 
 
-def test_the_volume_is_found_by_its_name_wherever_other_webhooks_put_theirs() -> None:
+def test_a_launcher_that_has_no_use_for_the_file_starts_without_it_too() -> None:
     pod = launcher_pod()
+    patched: Object = jsonpatch.apply_patch(pod, patch_pod(pod))
+
+    assert volume(patched) == {**volume(pod), "items": [*MOUNTED, ITEM], "optional": True}
+    assert patch_pod(patched) == ()
+
+
+def test_what_somebody_said_about_missing_keys_stays() -> None:
+    pod = launcher_pod()
+    volume(pod)["optional"] = False
+    assert volume(jsonpatch.apply_patch(pod, patch_pod(pod)))["optional"] is False
+
+
+def test_the_volume_is_found_by_its_name_wherever_other_webhooks_put_theirs() -> None:
+    pod = launcher_pod(command=ELASTIC)
     pod["spec"]["volumes"].insert(0, {"name": "istio", "emptyDir": {}})
 
     assert [operation["path"] for operation in patch_pod(pod)] == ["/spec/volumes/2/configMap/items/2"]
