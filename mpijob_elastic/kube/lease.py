@@ -33,10 +33,12 @@ import msgspec
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON, MERGE_PATCH, Client
 from mpijob_elastic.kube.clock import awake_or_not
-from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, Rivals, claim, release
+from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, Rivals, claim, release, unclaimed
 from mpijob_elastic.kube.resources import LEASES
 
 log = logging.getLogger(__name__)
+
+_SHORTEST_SLEEP = 0.01
 
 _decode = msgspec.json.Decoder(LeaseObject).decode
 
@@ -142,7 +144,8 @@ class Lease:
     async def _keep(self) -> None:
         wait = self._pause(self._times.retry)
         while self.held():
-            await asyncio.sleep(min(wait, self._until_deadline()))
+            # A timer may fire a hair early; the floor keeps that from becoming a loop.
+            await asyncio.sleep(max(_SHORTEST_SLEEP, min(wait, self._until_deadline())))
             if self.held():
                 wait = await self._try()
 
@@ -160,19 +163,23 @@ class Lease:
         if not self._fresh:
             self._found = await self._read()
         found, now = self._found, self._clock()
+        if found is None:
+            # Only made here, claimed later: a creation cannot be made to depend on what was read before it.
+            self._rivals.missed()
+            await self._write(None, unclaimed(now=self._now()))
+            return 0.0
         free_at = self._rivals.free_at(found, now)
-        rival = found is not None and found.spec.holder_identity not in (None, "", self._identity)
-        if rival:
+        if found.spec.holder_identity not in (None, "", self._identity):
             self._granted = None
         if now < free_at and not self.held():
+            self._fresh = False
             return min(self._pause(self._times.look), free_at - now)
         await self._claim(found)
         return self._pause(self._times.retry)
 
-    async def _claim(self, found: LeaseObject | None) -> None:
+    async def _claim(self, found: LeaseObject) -> None:
         sent = self._clock()
-        before = found.spec if found else LeaseSpec()
-        spec = claim(before, identity=self._identity, seconds=self._times.duration, now=self._now())
+        spec = claim(found.spec, identity=self._identity, seconds=self._times.duration, now=self._now())
         await self._write(found, spec)
         self._granted = sent
 

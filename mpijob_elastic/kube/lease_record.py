@@ -32,6 +32,11 @@ class LeaseObject(msgspec.Struct, frozen=True, kw_only=True):
     spec: LeaseSpec = LeaseSpec()
 
 
+def unclaimed(*, now: datetime) -> LeaseSpec:
+    """What is written where the Lease is missing: unlike a Lease as installed it has a time, so it was made anew."""
+    return LeaseSpec(renew_time=micro_time(now))
+
+
 def claim(before: LeaseSpec, *, identity: str, seconds: float, now: datetime) -> LeaseSpec:
     """What a candidate writes to become or stay the holder."""
     taken_over = before.holder_identity != identity
@@ -63,9 +68,10 @@ class Rivals:
     write was *seen*, which is later than the moment it was sent.
 
     - Another's Lease is free once it has not changed for its own duration.
-    - A released Lease is free at once.
-    - A missing Lease is free only after it was missed for a whole duration, since its holder may not know yet;
-      and one that was made anew is not free before the holder that was seen in the old one has run out.
+    - A Lease that its holder released is free at once; so is one that nobody ever held, as it was installed.
+    - A Lease that was deleted and made anew is free after a whole duration only, for its holder may not know yet.
+      (One case is open: somebody deletes and installs it anew under a leader, and a candidate that starts in the two
+      seconds until the leader notices sees nothing unusual.)
     """
 
     identity: str
@@ -73,18 +79,23 @@ class Rivals:
     _seen: tuple[str, str] | None = None
     _until: float = -math.inf
 
-    def free_at(self, found: LeaseObject | None, now: float) -> float:
+    def missed(self) -> None:
+        """The Lease was found missing."""
+        self._seen = ("", "")
+
+    def free_at(self, found: LeaseObject, now: float) -> float:
         """The time, on the clock of `now`, from which the Lease as just found may be taken."""
-        if found and found.spec.holder_identity == self.identity:
+        spec, uid = found.spec, found.metadata.uid
+        if spec.holder_identity == self.identity:
             return now
-        seen = (found.metadata.uid, found.metadata.resource_version) if found else ("", "")
+        seen = (uid, found.metadata.resource_version)
         before, self._seen = self._seen, seen
         if seen == before:
             return self._until
-        if found is None:
-            self._until = max(self._until, now + self.seconds)
-        elif found.spec.holder_identity:
-            self._until = now + (found.spec.lease_duration_seconds or self.seconds)
-        elif before is None or before[0] == found.metadata.uid:
+        if spec.holder_identity:
+            self._until = now + (spec.lease_duration_seconds or self.seconds)
+        elif spec.lease_transitions is not None or (before is None and spec.renew_time is None):
             self._until = now
+        elif before is None or before[0] != uid:
+            self._until = now + self.seconds
         return self._until
