@@ -44,8 +44,19 @@ def kinds(view: JobView) -> list[type]:
         job(replicas=2, launcher=launcher(LauncherPhase.FINISHED)),
         job(replicas=2, config=None),
         job(replicas=2, role=None),
+        job(replicas=2, workers=(), launcher=None),
     ],
-    ids=["rest", "deleting", "foreign", "deleting-finished", "finished", "launcher-ended", "no-config-map", "no-role"],
+    ids=[
+        "rest",
+        "deleting",
+        "foreign",
+        "deleting-finished",
+        "finished",
+        "launcher-ended",
+        "no-config-map",
+        "no-role",
+        "no-pod",
+    ],
 )
 def test_when_nothing_is_done(view: JobView) -> None:
     assert decide(view, now=NOW) == Plan()

@@ -1,0 +1,88 @@
+"""What a plan's actions change in a view, in a world where nothing else ever happens.
+
+Pods vanish as soon as they are deleted and the operator sleeps, so what a plan waits for is time alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mpijob_elastic.decide import decide
+from mpijob_elastic.decide.actions import (
+    Action,
+    DeleteLauncher,
+    DeleteWorkers,
+    ProbeWorkers,
+    RefreshLauncher,
+    TellUser,
+    WriteConfig,
+    WriteRole,
+)
+from mpijob_elastic.model import memory
+from mpijob_elastic.model.hosts import parse_script
+from mpijob_elastic.model.job import JobView, Probe
+
+
+def apply(view: JobView, action: Action, *, now: float) -> JobView:
+    """The view after that action; a look finds nothing but the main process."""
+    match action:
+        case WriteRole() if view.role:
+            view = replace(view, role=replace(view.role, exec_names=action.exec_names))
+        case WriteConfig():
+            view = _publish(view, action)
+        case RefreshLauncher() if view.launcher:
+            view = replace(view, launcher=replace(view.launcher, refreshed=action.digest))
+        case ProbeWorkers():
+            view = _look(view, {one.name for one in action.workers}, now=now)
+        case DeleteWorkers():
+            gone = {removal.worker.name for removal in action.removals}
+            view = replace(view, workers=tuple(one for one in view.workers if one.name not in gone))
+        case DeleteLauncher():
+            view = replace(view, launcher=None)
+        case TellUser():
+            view = replace(view, notices=action.text)
+    return view
+
+
+def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[Action], float]:
+    """The view once nothing is due any more, the actions on the way, and when that was."""
+    done: list[Action] = []
+    for _ in range(looks):
+        plan = decide(view, now=now)
+        for action in plan.actions:
+            view = apply(view, action, now=now)
+        done += plan.actions
+        if not plan.actions and plan.wake_at is None:
+            return view, done, now
+        if not plan.actions and plan.wake_at is not None:
+            now = plan.wake_at
+    raise AssertionError(
+        f"still not at rest after {looks} looks; last: {[type(action).__name__ for action in done[-9:]]}"
+    )
+
+
+def _publish(view: JobView, action: WriteConfig) -> JobView:
+    assert view.config is not None
+    config = replace(
+        view.config,
+        published=parse_script(action.script),
+        script=action.script,
+        hostfile=action.hostfile,
+        memory=memory.parse(memory.render(action.memory)),
+    )
+    assert config.memory == action.memory
+    # What was seen of a worker counts since it left; another time of leaving starts anew.
+    before = view.memory.left
+    after = action.memory.left
+    workers = [
+        one if before.get(one.name) == after.get(one.name) else replace(one, probe=Probe()) for one in view.workers
+    ]
+    return replace(view, config=config, workers=tuple(workers))
+
+
+def _look(view: JobView, looked_into: set[str], *, now: float) -> JobView:
+    workers = [
+        replace(one, probe=replace(one.probe, idle_at=now, asked_at=now)) if one.name in looked_into else one
+        for one in view.workers
+    ]
+    return replace(view, workers=tuple(workers))

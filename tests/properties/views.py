@@ -1,0 +1,140 @@
+"""Any view of a job that the API server could show, and many that it should not: a hypothesis strategy.
+
+An example costs hypothesis one draw, the seed of a view, for a view of many draws would take it longer to make than all
+the rest of a test. Times lie around NOW on both sides, for every one of them is of another clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import decide, history, showing
+from mpijob_elastic.model.hosts import parse_script
+from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Probe, Role, Worker
+from mpijob_elastic.model.memory import Left, Memory, Tries
+from mpijob_elastic.model.policy import Policy
+from tests.builders import JOB, LONG_AGO, NOW, launcher, pods, ref, worker
+from tests.properties.applying import apply
+
+T = TypeVar("T")
+MOST = 6
+NAMES = pods(*range(MOST))
+UIDS = ("a", "b")
+SCRIPTS = (None, "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho stranger:1\n")
+
+
+def _time(random: Random) -> float:
+    known = [0.0, LONG_AGO, LONG_AGO, NOW, NOW + 4, NOW + 3600]
+    return random.choice([*known, *(NOW + random.uniform(-90, 90) for _ in known)])
+
+
+def _subset(items: Sequence[T], random: Random) -> list[T]:
+    return [item for item in items if random.random() < 0.5]
+
+
+def _worker(index: int, random: Random) -> Worker:
+    phase = random.choice(["ready", "ready", "running", "pending", "failed", "succeeded"])
+    idle_at = random.choice([None, _time(random)])
+    return worker(
+        index,
+        uid=random.choice(UIDS),
+        created_at=_time(random),
+        running=phase in ("ready", "running"),
+        ready_at=_time(random) if phase == "ready" else None,
+        deleting=random.random() < 0.2,
+        terminated=phase in ("failed", "succeeded"),
+        succeeded=phase == "succeeded",
+        probe=Probe(busy_seen=random.random() < 0.5, idle_at=idle_at, asked_at=_time(random)),
+    )
+
+
+def _tries(random: Random) -> Tries:
+    return Tries(count=random.randint(1, 9), at=_time(random), uid=random.choice(UIDS))
+
+
+def _memory(random: Random) -> Memory:
+    return Memory(
+        left={name: Left(uid=random.choice(UIDS), at=_time(random)) for name in _subset(NAMES, random)},
+        added_at=_time(random),
+        removed_at=_time(random),
+        dropped_at=_time(random),
+        replaced={name: _tries(random) for name in _subset(NAMES, random)},
+        launchers=random.choice([None, _tries(random)]),
+    )
+
+
+def _launcher(random: Random) -> Launcher:
+    return launcher(
+        random.choice([LauncherPhase.STARTED, *LauncherPhase]),
+        mounts_discovery=random.random() < 0.8,
+        created_at=_time(random),
+        delivering_since=random.choice([None, _time(random)]),
+        refreshed=random.choice([None, "", "other@0"]),
+        deleting=random.random() < 0.2,
+    )
+
+
+def _policy(random: Random) -> Policy:
+    return Policy(
+        drain_timeout=random.choice([0.0, 1.0, 60.0]),
+        replace_failed_workers=random.choice([None, True, False]),
+        delete_without_discovery=random.random() < 0.3,
+    )
+
+
+def _config(random: Random) -> Config:
+    hosts, slots = _subset(NAMES, random), random.randint(1, 2)
+    ours = names.discover_hosts(hosts, slots=slots)
+    script = ours if random.random() < 0.8 else random.choice(SCRIPTS)
+    memory = None if random.random() < 0.1 else _memory(random)
+    signed = memory is not None and random.random() < 0.9
+    return Config(
+        ref=ref(names.config_map(JOB)),
+        published=None if script is None else parse_script(script),
+        script=script,
+        hostfile=names.hostfile(_subset(NAMES, random), slots=slots),
+        memory=history.signed(memory, script=script or "") if memory and signed else memory,
+    )
+
+
+def _job(random: Random) -> JobView:
+    exec_names = random.choice([NAMES, tuple(_subset(NAMES, random))])
+    view = JobView(
+        namespace="default",
+        ref=ref(JOB),
+        replicas=random.randint(0, MOST),
+        slots=random.randint(1, 2),
+        elastic=random.random() < 0.9,
+        policy=_policy(random),
+        clean_pod_policy=random.choice(["None", "Running", "All"]),
+        deleting=random.random() < 0.05,
+        finished=random.random() < 0.1,
+        foreign="somebody else's" if random.random() < 0.05 else "",
+        workers=tuple(_worker(index, random) for index in _subset(range(MOST), random)),
+        launcher=None if random.random() < 0.1 else _launcher(random),
+        config=None if random.random() < 0.05 else _config(random),
+        role=None if random.random() < 0.05 else Role(ref=ref("j-launcher"), exec_rule=1, exec_names=exec_names),
+    )
+    at = random.choice([LONG_AGO, LONG_AGO, None, _time(random)])
+    if view.launcher is None or view.config is None or at is None:
+        return view
+    return replace(view, launcher=replace(view.launcher, refreshed=showing.mark(view.config, at=at)))
+
+
+def _lived(random: Random) -> JobView:
+    """A view that we have worked on for a while, before something else happened."""
+    view = _job(random)
+    for _ in range(random.choice([0, 0, 1, 2, 4])):
+        then = _time(random)
+        for action in decide(view, now=then).actions[: random.randint(1, 3)]:
+            view = apply(view, action, now=then)
+    return replace(view, replicas=random.choice([view.replicas, view.replicas, random.randint(0, MOST)]))
+
+
+jobs = st.integers(0, 2**63).map(lambda seed: _lived(Random(seed)))
