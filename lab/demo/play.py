@@ -1,0 +1,170 @@
+"""The play: four sizes one after the other, and what must come true of each."""
+
+from __future__ import annotations
+
+import asyncio
+import textwrap
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from lab.demo import job
+from lab.demo.job import Terminal
+from lab.demo.scenes import Scene, Scenes
+from lab.demo.screen import Screen
+from mpijob_elastic.cli.jobs.table import columns
+
+WIDTH = 100  # columns of what is said
+PAUSE = 4.0  # seconds to look at what came of a step; longer than the controller leaves between two changes
+
+
+class StepFailed(Exception):
+    """A step that did not come true: which one, and what is missing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One size; title: for tables. text: what happens, for people."""
+
+    size: int
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Played:
+    """When each milestone of a step was reached, in seconds from when the new size was seen."""
+
+    title: str
+    seconds: Mapping[str, float]
+
+
+STEPS = (
+    Step(
+        size=2,
+        title="create",
+        text=(
+            "A job of 2 workers. The operator makes ConfigMap, Role, workers and launcher; the webhook gives the "
+            "launcher discover_hosts.sh, and the controller names both workers in it once they are Ready."
+        ),
+    ),
+    Step(
+        size=3,
+        title="2→3",
+        text=(
+            "The operator makes train-worker-2. The controller lets the launcher exec into it (Role), names it in "
+            "discover_hosts.sh once it is Ready, and touches the launcher, so that its file is true at once."
+        ),
+    ),
+    Step(
+        size=1,
+        title="3→1",
+        text=(
+            "The operator would leave two workers running for ever. The controller takes them out of "
+            "discover_hosts.sh, waits until no rank runs in them any more, deletes them, and then narrows the Role."
+        ),
+    ),
+    Step(
+        size=3,
+        title="1→3",
+        text="The same two names come back. No rank was killed before, so Horovod has blacklisted none of them.",
+    ),
+)
+
+
+def _role(scene: Scene, wanted: list[str]) -> bool:
+    return scene.report.exec_names == wanted
+
+
+def _published(scene: Scene, wanted: list[str]) -> bool:
+    return scene.report.hosts == [f"{name}:{scene.report.slots}" for name in wanted]
+
+
+def _told(scene: Scene, wanted: list[str]) -> bool:
+    launcher = scene.report.launcher
+    return _published(scene, wanted) and launcher is not None and launcher.told is True
+
+
+def _ranks(scene: Scene, wanted: list[str]) -> bool:
+    alive = [host for host, state in scene.ranks.items() if state in ("running", "leaving")]
+    return sorted(alive) == sorted(wanted)
+
+
+def _workers(scene: Scene, wanted: list[str]) -> bool:
+    return [worker.name for worker in scene.report.workers if worker.ready] == wanted == _pods(scene)
+
+
+def _pods(scene: Scene) -> list[str]:
+    return [worker.name for worker in scene.report.workers]
+
+
+Holds = Callable[[Scene, list[str]], bool]
+# What must hold for the wanted workers, and for no other, after each step.
+MILESTONES: Mapping[str, Holds] = {
+    "Role": _role,
+    "discover_hosts.sh": _published,
+    "launcher told": _told,
+    "ranks": _ranks,
+    "workers": _workers,
+}
+
+
+async def play(step: Step, terminal: Terminal, scenes: Scenes, screen: Screen, *, patience: float) -> Played:
+    """Do one step and see it come true within `patience` seconds. Raise StepFailed, or LabError for a command."""
+    screen.say("\n" + textwrap.fill(f"{step.title}: {step.text}", WIDTH))
+    screen.say(f"$ {command(step)}")
+    screen.say(await (terminal.create(step.size) if step is STEPS[0] else terminal.edit(step.size)))
+    milestones = {name: holds for name, holds in MILESTONES.items() if scenes.has_ranks or name != "ranks"}
+    reached: dict[str, float] = {}
+    try:
+        async with asyncio.timeout(patience):
+            await _see(step, milestones, reached, scenes, screen)
+    except TimeoutError:
+        missing = ", ".join(name for name in milestones if name not in reached)
+        raise StepFailed(f"step {step.title}: not as asked for within {patience:.0f} s: {missing}") from None
+    return Played(title=step.title, seconds=reached)
+
+
+async def linger(scenes: Scenes, screen: Screen) -> None:
+    """Show what still happens before the next step."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PAUSE):
+            while True:
+                screen.show(await scenes.next())
+
+
+async def _see(
+    step: Step, milestones: Mapping[str, Holds], reached: dict[str, float], scenes: Scenes, screen: Screen
+) -> None:
+    """Fill in what is reached, scene by scene, until all is."""
+    began: float | None = None
+    while len(reached) < len(milestones):
+        scene = await scenes.next()
+        screen.show(scene)
+        killed = [host for host, state in scene.ranks.items() if state == "killed"]
+        if killed:
+            raise StepFailed(
+                f"step {step.title}: the rank in {', '.join(killed)} was killed; Horovod would blacklist it"
+            )
+        if scene.report.desired == step.size:
+            began = scene.at if began is None else began
+            new = [name for name, holds in milestones.items() if holds(scene, job.workers(step.size))]
+            reached.update({name: scene.at - began for name in new if name not in reached})
+
+
+def command(step: Step) -> str:
+    """What a user would type."""
+    if step is STEPS[0]:
+        return f"kubectl apply -f {job.NAME}.yaml"
+    return f'KUBE_EDITOR="{job.editor(step.size)}" kubectl edit mpijob {job.NAME}'
+
+
+def summary(played: list[Played]) -> list[str]:
+    """A table of all steps."""
+    header = ["SECONDS UNTIL", *MILESTONES]
+    rows = [[one.title, *(_seconds(one.seconds.get(name)) for name in MILESTONES)] for one in played]
+    return columns(header, rows)
+
+
+def _seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.2f}"

@@ -1,0 +1,100 @@
+"""Stand-ins for Horovod's ranks, so that a drain has something to wait for.
+
+As Horovod's driver does: run discover_hosts.sh once a second; in each new host start a rank, as kubexec.sh does, with
+the launcher's own rights (so a worker that its Role does not name cannot be reached); a rank whose host has left the
+list ends by itself at its next commit, and a host whose rank was killed is never used again. A rank is a real process
+of its pod, which runs until its input ends.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from lab.cluster import Cluster
+from lab.demo import job
+from lab.processes import tied_to_this_process
+from mpijob_elastic import names
+
+COMMIT = 1.5  # seconds from learning that its host has left the list to a rank's end
+
+State = Literal["running", "leaving", "ended", "killed"]
+
+
+@dataclass(kw_only=True)
+class Rank:
+    """One rank; ends_at: when it ends by itself (the clock's seconds), None while its host is listed."""
+
+    process: subprocess.Popen[bytes]
+    ends_at: float | None = None
+
+    @property
+    def state(self) -> State:
+        """A rank that ended in any other way than by itself was killed."""
+        code = self.process.poll()
+        if code is None:
+            return "running" if self.ends_at is None else "leaving"
+        return "ended" if code == 0 and self.ends_at is not None else "killed"
+
+    def end(self) -> None:
+        """Let it end by itself."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+
+class Ranks:
+    """The ranks, by host. `clock` gives monotonic seconds."""
+
+    def __init__(self, cluster: Cluster, *, clock: Callable[[], float]) -> None:
+        rights = cluster.service_account_kubeconfig(job.NAMESPACE, names.launcher(job.NAME))
+        self._kubectl = [str(cluster.binaries.kubectl), "--kubeconfig", str(rights), "-n", job.NAMESPACE]
+        self._clock = clock
+        self._ranks: dict[str, Rank] = {}
+
+    @property
+    def states(self) -> dict[str, State]:
+        """How the rank in each host is."""
+        return {host: rank.state for host, rank in self._ranks.items()}
+
+    def discover(self, script: str) -> None:
+        """One look of the driver at its host list."""
+        hosts = _output(script)
+        for host in hosts:
+            if host not in self._ranks or self._ranks[host].state == "ended":
+                self._ranks[host] = self._start(host)
+        for host, rank in self._ranks.items():
+            if host not in hosts and rank.ends_at is None:
+                rank.ends_at = self._clock() + COMMIT
+
+    def commit(self) -> None:
+        """End the ranks whose time has come."""
+        for rank in self._ranks.values():
+            if rank.state == "leaving" and rank.ends_at is not None and rank.ends_at <= self._clock():
+                rank.end()
+
+    def kill_all(self) -> None:
+        """Leave none."""
+        for rank in self._ranks.values():
+            rank.process.kill()
+            rank.process.communicate()
+
+    def _start(self, host: str) -> Rank:
+        # kubexec.sh: kubectl exec POD --container CONTAINER -- /bin/sh -c "$*"
+        command = [*self._kubectl, "exec", "-i", host, "--container", job.CONTAINER, "--", "/bin/sh", "-c", "exec cat"]
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=tied_to_this_process(),  # noqa: PLW1509 - the demo has no threads
+        )
+        return Rank(process=process)
+
+
+def _output(script: str) -> list[str]:
+    """The host names that a discover_hosts.sh prints; it is run, as Horovod runs it."""
+    printed = subprocess.run(["/bin/sh", "-s"], input=script, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [line.rpartition(":")[0] for line in printed.splitlines()]

@@ -1,0 +1,64 @@
+"""Everything the demo plays on: a lab, our objects, an operator, the webhook and the controller."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.building import Say
+from lab.cluster import Cluster
+from lab.errors import LabError
+from lab.install import install_into
+from lab.operator.process import Operator
+from lab.replicas import Controller, Webhook
+from mpijob_elastic import names
+
+TRUST_PATIENCE = 30.0  # seconds until the API server trusts the webhook
+POLL = 0.05
+READABLE = "--log-format=console"
+_BUNDLES = "jsonpath={.webhooks[*].clientConfig.caBundle}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What runs; `logs` are where to look if it does not do what it should."""
+
+    cluster: Cluster
+    operator: Operator
+    webhook: Webhook
+    controller: Controller
+
+    @property
+    def logs(self) -> tuple[Path, ...]:
+        """The logs of what makes jobs elastic."""
+        return (self.controller.log, self.webhook.log, self.operator.log)
+
+
+@contextmanager
+def set_up(name: str, say: Say) -> Iterator[Stage]:
+    """Bring everything up for as long as the block lasts. Raise LabError."""
+    with Cluster.start(name=name, say=say) as cluster:
+        say("rights, policies and webhook configurations")
+        installed = install_into(cluster)
+        say("the operator")
+        with Operator.start(cluster) as operator:
+            say("the webhook and the controller, with the rights of their ServiceAccounts")
+            with (
+                Webhook.start(cluster, installed, READABLE) as webhook,
+                Controller.start(cluster, installed, READABLE) as controller,
+            ):
+                _await_trust(cluster)
+                yield Stage(cluster=cluster, operator=operator, webhook=webhook, controller=controller)
+
+
+def _await_trust(cluster: Cluster) -> None:
+    """Wait until the webhook has put its CA into its registration, so that no launcher is created before."""
+    deadline = time.monotonic() + TRUST_PATIENCE
+    configuration = ("get", "mutatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION, "-o", _BUNDLES)
+    while not cluster.kubectl(*configuration).strip():
+        if time.monotonic() > deadline:
+            raise LabError(f"the webhook's CA is not in its configuration after {TRUST_PATIENCE:.0f} s.")
+        time.sleep(POLL)

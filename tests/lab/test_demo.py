@@ -1,0 +1,111 @@
+"""`python -m lab.demo`, run as a user runs it: without a terminal, to its end, to a failure, and cut off."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.lab
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 240.0  # seconds until a line comes; a busy machine needs a minute for all of the demo
+
+
+class Demo:
+    """A demo that runs; `home` is below every path that its processes are given."""
+
+    def __init__(self, home: Path, *options: str) -> None:
+        self.home = home
+        self.said: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "lab.demo", *options],
+            cwd=ROOT,
+            env={**os.environ, "XDG_STATE_HOME": str(home)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def until(self, pattern: str) -> re.Match[str]:
+        """Wait for a line."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.rstrip())
+            if match := re.search(pattern, line):
+                return match
+        raise AssertionError(f"no line with {pattern!r} in:\n" + "\n".join(self.said))
+
+    def ended(self) -> int:
+        """Wait for the end; the exit code. Nothing may be left of it."""
+        rest, _ = self.process.communicate(timeout=60)
+        self.said += rest.splitlines()
+        assert not remaining(self.home)
+        assert not list(self.home.glob("mpijob-elastic/lab/*"))
+        return self.process.returncode
+
+
+def remaining(home: Path) -> list[str]:
+    """Command lines of processes that were given a path below `home`, or have it in their environment."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command, environment = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
+        except OSError:
+            continue  # gone meanwhile, or somebody else's
+        if process.name != str(os.getpid()) and str(home).encode() in command + environment:
+            found.append(command.replace(b"\0", b" ").decode())
+    return found
+
+
+@contextmanager
+def demo(home: Path, *options: str) -> Iterator[Demo]:
+    running = Demo(home, *options)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.communicate()
+
+
+@pytest.mark.timeout(PATIENCE)
+def test_all_comes_true_and_what_is_kept_can_be_used(tmp_path: Path) -> None:
+    with demo(tmp_path, "--keep") as running:
+        kubeconfig, path = running.until(r"export KUBECONFIG=(\S+) PATH=(\S+):\$PATH").groups()
+        said = "\n".join(running.said)
+        for step in ("create", "2→3", "3→1", "1→3"):
+            assert re.search(rf"^{step} +[0-9.]+ +[0-9.]+ ", said, re.MULTILINE)
+        assert "Every edit came true and no rank was killed." in said
+        assert "rank in train-worker-2: ended by itself" in said
+        environment = {**os.environ, "KUBECONFIG": kubeconfig, "PATH": f"{path}:{os.environ['PATH']}"}
+        command = [sys.executable, "-m", "mpijob_elastic", "get"]
+        table = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+        assert table.splitlines()[1].split()[:6] == ["train", "Running", "3", "3", "3", "0"]
+        running.process.send_signal(signal.SIGINT)
+        assert running.ended() == 0
+
+
+@pytest.mark.timeout(PATIENCE)
+def test_a_step_that_does_not_come_true_is_named(tmp_path: Path) -> None:
+    """A rank needs longer than a second to end, so 3→1 cannot come true in one."""
+    with demo(tmp_path, "--patience", "1") as running:
+        running.until(r"FAILED: step .+: not as asked for within 1 s: .+")
+        assert running.ended() == 1
+        assert any("==> controller-" in line for line in running.said)
+
+
+@pytest.mark.timeout(PATIENCE)
+@pytest.mark.parametrize(
+    ("moment", "number", "code"),
+    [("kube-apiserver", signal.SIGINT, 130), ("desired: 2 → 3", signal.SIGTERM, 143)],
+)
+def test_whoever_cuts_it_off_finds_nothing_left(tmp_path: Path, number: signal.Signals, code: int, moment: str) -> None:
+    with demo(tmp_path) as running:
+        running.until(moment)
+        running.process.send_signal(number)
+        assert running.ended() == code
