@@ -94,7 +94,7 @@ class Page:
         if self._report is None:
             return Text("")
         lines = [*table.details(self._report, now=datetime.now(UTC)), "", "Changes:", *self._recent]
-        return Text("\n".join(lines), no_wrap=True, overflow="crop")
+        return Text("\n".join(lines))
 
 
 def _clock() -> str:

@@ -1,0 +1,125 @@
+"""`mpijob-elastic watch` beside a job that changes its size and ends."""
+
+import asyncio
+import os
+import pty
+import signal
+import sys
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from lab.cluster import Cluster
+from mpijob_elastic.kube.client import Client
+from tests.lab.job import PATIENCE, Job
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+async def train(client: Client, namespace: str) -> Job:
+    """An elastic job of two workers at rest."""
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "1s"})
+    await job.settled(2)
+    return job
+
+
+@asynccontextmanager
+async def watching(cluster: Cluster, job: Job, *, stdout: int = PIPE) -> AsyncIterator[Process]:
+    arguments = ("watch", job.name, "-n", job.namespace, "--kubeconfig", str(cluster.kubeconfig))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "mpijob_elastic", *arguments),
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "LINES": "50"},
+        stdout=stdout,
+        stderr=STDOUT,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def said(process: Process, what: str) -> list[str]:
+    """The lines up to the one that ends with `what`."""
+    assert process.stdout is not None
+    lines: list[str] = []
+    async with asyncio.timeout(PATIENCE):
+        async for line in process.stdout:
+            lines.append(line.decode().rstrip())
+            if lines[-1].endswith(what):
+                return lines
+    raise AssertionError(f"no line that ends with {what!r} in {lines}")
+
+
+async def test_a_line_for_each_change_until_the_job_succeeds(cluster: Cluster, train: Job) -> None:
+    async with watching(cluster, train) as process:
+        await said(process, "Running, desired 2, ready 2, published 2, draining 0")
+        await train.scale(3)
+        lines = await said(process, "→ train-worker-0:1, train-worker-1:1, train-worker-2:1")
+        words = [line.split("  ", 1)[1] for line in lines]
+        assert words.index("desired: 2 → 3") < words.index("Role: exec allowed into train-worker-2") < len(words) - 1
+        await train.set_status("train-launcher", {"phase": "Succeeded"})
+        await said(process, "state: Running → Succeeded")
+        assert await process.wait() == 0
+
+
+async def failed(job: Job) -> None:
+    await job.set_status("train-launcher", {"phase": "Failed"})
+
+
+@pytest.mark.parametrize(("end", "words"), [(failed, "→ Failed"), (Job.delete, "MPIJob train was deleted")])
+async def test_a_bad_end_is_a_bad_exit_code(
+    cluster: Cluster, train: Job, end: Callable[[Job], Awaitable[None]], words: str
+) -> None:
+    async with watching(cluster, train) as process:
+        await said(process, "draining 0")
+        await end(train)
+        await said(process, words)
+        assert await process.wait() == 1
+
+
+async def test_ctrl_c_ends_it_without_a_word(cluster: Cluster, train: Job) -> None:
+    async with watching(cluster, train) as process:
+        await said(process, "draining 0")
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        assert not await process.stdout.read()
+        assert await process.wait() == 130
+
+
+async def test_on_a_terminal_a_page_is_drawn(cluster: Cluster, train: Job) -> None:
+    ours, theirs = pty.openpty()
+    async with watching(cluster, train, stdout=theirs) as process:
+        os.close(theirs)
+        page = b""
+        async with asyncio.timeout(PATIENCE):
+            while b"told of its newest content" not in page:
+                page += await asyncio.to_thread(os.read, ours, 4096)
+        await train.set_status("train-launcher", {"phase": "Succeeded"})
+        drained = asyncio.create_task(asyncio.to_thread(drain, ours))
+        assert await process.wait() == 0
+        page += await drained
+    assert b"\x1b[?25h" in page  # the cursor is shown again
+    assert "state: Running → Succeeded".encode() in page
+
+
+def drain(descriptor: int) -> bytes:
+    """Everything until the other end is closed, which a pseudo-terminal reports as an error."""
+    read = b""
+    try:
+        while chunk := os.read(descriptor, 4096):
+            read += chunk
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)
+    return read
