@@ -89,7 +89,7 @@ def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
     left = history.left(view, worker)
     if left is None:
         return "unused"
-    began = _began(view, left, now=now)
+    began = drain_began(view, left, now=now)
     if began is None:
         return ""
     if _is_drained(worker, began):
@@ -97,7 +97,7 @@ def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
     return "timeout" if now >= began + view.policy.drain_timeout else ""
 
 
-def _began(view: JobView, left: Left, *, now: float) -> float | None:
+def drain_began(view: JobView, left: Left, *, now: float) -> float | None:
     """When the launcher could know that this worker leaves; None while it cannot, or while we do not know."""
     if not history.is_known(view.config):
         return None
@@ -124,7 +124,7 @@ def _probe_at(view: JobView, worker: Worker, *, now: float) -> float | None:
     left = history.left(view, worker)
     if worker.name in view.hosts or left is None or not worker.running:
         return None
-    if _began(view, left, now=now) is None:
+    if drain_began(view, left, now=now) is None:
         return None  # the touch comes first, for looks into many workers would only hold it and the deletions up
     asked = worker.probe.asked_at
     if not 0.0 < asked <= now:
@@ -136,7 +136,7 @@ def _deadline(view: JobView, worker: Worker, *, now: float) -> float | None:
     if worker.terminated and worker.index < view.replicas:
         return replacing.due_at(view, worker, now=now)
     left = history.left(view, worker)
-    began = _began(view, left, now=now) if left else None
+    began = drain_began(view, left, now=now) if left else None
     return None if began is None else began + view.policy.drain_timeout
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from mpijob_elastic.cli.jobs import planned
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.decide import decide, history, showing
+from mpijob_elastic.decide import decide, history, leaving, showing
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
 
 # The phase of a worker that is wanted and that no pod is there for.
@@ -168,8 +168,8 @@ def _draining(view: JobView, worker: Worker, *, now: float) -> Draining | None:
     is_leaving = view.elastic and worker.index >= view.replicas and worker.name not in view.hosts
     if not is_leaving or left is None:
         return None
-    shown_at = showing.shown_at(view, now=now)
-    until = None if shown_at is None else _time(max(left.at, shown_at) + view.policy.drain_timeout)
+    began = leaving.drain_began(view, left, now=now)
+    until = None if began is None else _time(began + view.policy.drain_timeout)
     return Draining(since=_time(left.at), until=until)
 
 
