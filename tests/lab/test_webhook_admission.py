@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import subprocess
-from typing import Any
 
 import msgspec
 import pytest
@@ -16,37 +15,13 @@ from lab.replicas import Webhook
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import MERGE_PATCH, Client
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS, Resource
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from tests.lab.job import Job
+from tests.lab.launchers import ITEM, items, launcher, tried
 from tests.unit.webhook import objects
 from tests.unit.webhook.objects import Object
 
 pytestmark = pytest.mark.lab
-
-ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
-TRIED = {"dryRun": "All"}
-
-
-async def tried(client: Client, resource: Resource, namespace: str, obj: Object) -> Object:
-    """What would become of an object; nothing is stored. Raises as `Client.request` does."""
-    body = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
-    answer: Object = msgspec.json.decode(await client.request("POST", resource.path(namespace), query=TRIED, body=body))
-    return answer
-
-
-def items(pod: Object) -> list[Any]:
-    """The items of the operator's volume."""
-    volumes: list[Object] = pod["spec"]["volumes"]
-    found: list[Any] = next(volume["configMap"]["items"] for volume in volumes if volume["name"] == "mpi-job-config")
-    return found
-
-
-def launcher(**owner: object) -> Object:
-    """A launcher pod that can be created without the operator's ServiceAccount; `owner` changes its ownerReference."""
-    pod = objects.launcher_pod()
-    pod["spec"]["serviceAccountName"] = "default"
-    pod["metadata"]["ownerReferences"][0].update(owner)
-    return pod
 
 
 def reviews(webhook: Webhook) -> float:

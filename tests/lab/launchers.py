@@ -1,0 +1,95 @@
+"""Launcher pods that are tried, not created: whether the webhook was asked shows in the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.client import JSON_PATCH, Client
+from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS, Resource
+from tests.unit.webhook import objects
+from tests.unit.webhook.objects import Object
+
+ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
+
+
+def launcher(**owner: object) -> Object:
+    """A launcher pod that can be created without the operator's ServiceAccount; `owner` changes its ownerReference."""
+    pod = objects.launcher_pod()
+    pod["spec"]["serviceAccountName"] = "default"
+    pod["metadata"]["ownerReferences"][0].update(owner)
+    return pod
+
+
+def items(pod: Object) -> list[Any]:
+    """The items of the operator's volume."""
+    volumes: list[Object] = pod["spec"]["volumes"]
+    found: list[Any] = next(volume["configMap"]["items"] for volume in volumes if volume["name"] == "mpi-job-config")
+    return found
+
+
+async def tried(client: Client, resource: Resource, namespace: str, obj: Object) -> Object:
+    """What would become of an object; nothing is stored. Raises as `Client.request` does."""
+    body = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
+    path = resource.path(namespace)
+    answer: Object = msgspec.json.decode(await client.request("POST", path, query={"dryRun": "All"}, body=body))
+    return answer
+
+
+async def patched(client: Client, namespace: str) -> bool:
+    """Whether the webhook is asked about a launcher and answers."""
+    return ITEM in items(await tried(client, PODS, namespace, launcher()))
+
+
+async def until_patched(client: Client, namespace: str) -> None:
+    """Wait until it does."""
+    while not await patched(client, namespace):
+        await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def patient(client: Client) -> AsyncIterator[None]:
+    """Give calls ten seconds: those that fail do so at once, and one that a busy machine delays is not lost."""
+    path = MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)
+    hooks = range(len(msgspec.json.decode(await client.request("GET", path))["webhooks"]))
+
+    async def allow(seconds: int) -> None:
+        patch = [{"op": "replace", "path": f"/webhooks/{hook}/timeoutSeconds", "value": seconds} for hook in hooks]
+        await client.request("PATCH", path, body=patch, content_type=JSON_PATCH)
+
+    await allow(10)
+    try:
+        yield
+    finally:
+        await allow(2)
+
+
+@dataclass
+class Calls:
+    """How many launchers were tried, and how many of them nobody patched."""
+
+    made: int = 0
+    lost: int = 0
+
+
+@asynccontextmanager
+async def calling(client: Client, namespace: str, *, callers: int = 4) -> AsyncIterator[Calls]:
+    """Try launchers without a pause as long as the context lasts. Raises what a try raises."""
+    calls, over = Calls(), asyncio.Event()
+
+    async def call() -> None:
+        while not over.is_set():
+            calls.lost += not await patched(client, namespace)
+            calls.made += 1
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(callers):
+            group.create_task(call())
+        yield calls
+        over.set()

@@ -1,0 +1,185 @@
+"""Certificates on a real API server: every call that is made while they change, break and come back is answered.
+
+The replicas run in this process, so that their certificates can live for seconds; they act with the rights of the
+webhook's ServiceAccount. A failed call shows as a launcher without the item, since it is let through then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import timedelta
+from functools import partial
+
+import msgspec
+import pytest
+
+from lab.install import Installed
+from lab.ports import free_ports
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client
+from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from tests.lab.launchers import calling, patched, patient, until_patched
+from tests.lab.service import Backend, Service
+from tests.unit.webhook.objects import Object
+from webhook.certificates.issue import Lifetimes
+from webhook.certificates.rotation import Timing
+from webhook.server import running
+from webhook.settings import Settings
+
+pytestmark = pytest.mark.lab
+
+SECRET = SECRETS.path(names.NAMESPACE, names.CERTIFICATE_SECRET)
+MUTATING, VALIDATING = (one.path(name=names.WEBHOOK_CONFIGURATION) for one in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS))
+BRIEF = Lifetimes(authority=timedelta(seconds=18), leaf=timedelta(seconds=9))
+Replica = Callable[[], AbstractAsyncContextManager[Backend]]
+
+
+async def get(client: Client, path: str) -> Object:
+    found: Object = msgspec.json.decode(await client.request("GET", path))
+    return found
+
+
+async def secret(client: Client, key: str) -> bytes:
+    """A part of the Secret; b"" where there is none."""
+    try:
+        return b64decode((await get(client, SECRET))["data"].get(key, ""))
+    except errors.NotFound:
+        return b""
+
+
+async def bundles(client: Client) -> set[bytes]:
+    """The different caBundles of all our webhooks."""
+    found = [hook for path in (MUTATING, VALIDATING) for hook in (await get(client, path))["webhooks"]]
+    return {b64decode(hook["clientConfig"].get("caBundle", "")) for hook in found}
+
+
+async def lose_secret(client: Client) -> None:
+    try:
+        await client.request("DELETE", SECRET)
+    except errors.NotFound:
+        return
+
+
+@pytest.fixture
+async def service(client: Client, installed: Installed) -> AsyncIterator[Service]:
+    """A Service where the API server looks for the webhook; no Secret is there before and after."""
+    service = Service()
+    await lose_secret(client)
+    async with service.listening(installed.webhook_port), patient(client):
+        yield service
+    await lose_secret(client)
+
+
+@asynccontextmanager
+async def replica(service: Service, installed: Installed, lifetimes: Lifetimes) -> AsyncIterator[Backend]:
+    """A replica behind the Service, whether ready or not."""
+    port, health_port = free_ports(2)
+    settings = Settings(
+        host="127.0.0.1",
+        port=port,
+        health_port=health_port,
+        extra_sans=frozenset({"127.0.0.1"}),
+        kubeconfig=installed.webhook_kubeconfig,
+        lifetimes=lifetimes,
+        timing=Timing(look_every=0.3, settled=1.0),
+    )
+    async with running(settings):
+        backend = Backend(port=port, health=f"http://127.0.0.1:{health_port}")
+        service.backends.append(backend)
+        yield backend
+        service.backends.remove(backend)
+
+
+@pytest.fixture
+def lasting(service: Service, installed: Installed) -> Replica:
+    """Replicas with the lifetimes of an installation."""
+    return partial(replica, service, installed, Lifetimes())
+
+
+@pytest.fixture
+def brief(service: Service, installed: Installed) -> Replica:
+    """Replicas whose CA is replaced every twelve seconds."""
+    return partial(replica, service, installed, BRIEF)
+
+
+async def test_without_a_replica_launchers_are_let_through(service: Service, client: Client, namespace: str) -> None:
+    assert service.backends == []
+    assert not await patched(client, namespace)
+
+
+async def test_two_that_start_at_once_agree(lasting: Replica, service: Service, client: Client, namespace: str) -> None:
+    async with lasting() as one, lasting() as two:
+        await service.until_ready(one, two)
+        await until_patched(client, namespace)
+        async with calling(client, namespace) as calls:
+            while calls.made < 100:
+                await asyncio.sleep(0.1)
+        assert await bundles(client) == {await secret(client, "ca.crt") + await secret(client, "retired-ca.crt")}
+    assert calls.lost == 0
+
+
+async def test_rotations_under_load_lose_no_call(
+    brief: Replica, service: Service, client: Client, namespace: str
+) -> None:
+    authorities: set[bytes] = set()
+    leaves: set[bytes] = set()
+    async with brief() as one, brief() as two:
+        await service.until_ready(one, two)
+        await until_patched(client, namespace)
+        async with calling(client, namespace) as calls:
+            while len(authorities) < 3 or len(leaves) < 5:
+                authorities.add(await secret(client, "ca.crt"))
+                leaves.add(await secret(client, "tls.crt"))
+                await asyncio.sleep(0.2)
+    assert calls.lost == 0
+    assert calls.made > 0
+
+
+@pytest.mark.parametrize("loss", ["deleted", "spoiled"])
+async def test_a_lost_secret_loses_no_call(
+    lasting: Replica, service: Service, client: Client, namespace: str, loss: str
+) -> None:
+    async with lasting() as one, lasting() as two:
+        await service.until_ready(one, two)
+        await until_patched(client, namespace)
+        before = await secret(client, "ca.crt")
+        async with calling(client, namespace) as calls:
+            if loss == "deleted":
+                await lose_secret(client)
+            else:
+                spoil = {"data": {"ca.key": "c3BvaWxlZA==", "tls.key": None}}
+                await client.request("PATCH", SECRET, body=spoil, content_type=MERGE_PATCH)
+            while await secret(client, "ca.crt") in (before, b"") or await secret(client, "tls.key") == b"":
+                await asyncio.sleep(0.1)
+            made = calls.made
+            while calls.made < made + 200:
+                await asyncio.sleep(0.1)
+    assert calls.lost == 0
+
+
+async def test_a_blanked_bundle_is_put_back(lasting: Replica, service: Service, client: Client, namespace: str) -> None:
+    async with lasting() as one:
+        await service.until_ready(one)
+        await until_patched(client, namespace)
+        before = await bundles(client)
+        for path in (MUTATING, VALIDATING):
+            blank = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
+            await client.request("PATCH", path, body=blank, content_type=JSON_PATCH)
+        while await bundles(client) != before:
+            await asyncio.sleep(0.1)
+        await until_patched(client, namespace)
+
+
+async def test_a_stale_write_of_a_bundle_is_a_conflict(client: Client, installed: Installed) -> None:
+    """What the rotation relies on: a resourceVersion that is not the current one is refused in a JSON patch."""
+    assert installed.webhook_port
+    stale = [
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": "1"},
+        {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": ""},
+    ]
+    with pytest.raises(errors.Conflict):
+        await client.request("PATCH", MUTATING, body=stale, content_type=JSON_PATCH)
