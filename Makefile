@@ -36,7 +36,7 @@ bench: lab-binaries  ## Measure; see docs/performance.md
 	$(PYTHON_BIN) -m bench all $(BENCH_ARGS)
 
 manifests: lab-binaries  ## Render config/ into the package, as `mpijob-elastic install` applies it
-	$(PYTHON_BIN) -m mpijob_elastic.install.render
+	$(PYTHON_BIN) -m lab.render
 
 lock: setup  ## Write the lock files anew from pyproject.toml
 	PATH="$(CURDIR)/.venv/bin:$$PATH" requirements/lock.sh

@@ -1,7 +1,9 @@
 #!/bin/sh
-# Writes both lock files anew from pyproject.toml. Run it after a dependency changed.
+# Writes the lock files anew from pyproject.toml. Run it after a dependency changed.
 set -eu
 cd "$(dirname "$0")/.."
 lock() { uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url "$@"; }
 lock pyproject.toml --output-file requirements/runtime.txt
 lock pyproject.toml --group dev --output-file requirements/dev.txt
+# What builds the wheel in the image.
+sed -n 's/^requires = \["\(.*\)"\]$/\1/p' pyproject.toml | lock - --output-file requirements/build.txt

@@ -1,0 +1,35 @@
+"""Renders config/overlays into the package, for `mpijob-elastic install`: `python -m lab.render`.
+
+It is here because kubectl is: users of the package need none.
+"""
+
+import subprocess
+from pathlib import Path
+
+from lab.building import ensure_programs
+from lab.errors import LabError
+from lab.versions import DEFAULT_KUBERNETES
+from mpijob_elastic.install.overlays import DEFAULT, Overlay
+
+ROOT = Path(__file__).parents[1]
+OVERLAYS = ROOT / "config" / "overlays"
+MANIFESTS = ROOT / "mpijob_elastic" / "install" / "manifests"
+
+
+def kustomize(kubectl: Path, directory: Path) -> str:
+    """Return what `kubectl kustomize` makes of a directory; raise LabError."""
+    done = subprocess.run([kubectl, "kustomize", directory], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"{directory}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def main() -> None:
+    """Render every overlay."""
+    kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
+    for overlay in (DEFAULT, *Overlay):
+        (MANIFESTS / f"{overlay}.yaml").write_text(kustomize(kubectl, OVERLAYS / overlay))
+
+
+if __name__ == "__main__":
+    main()
