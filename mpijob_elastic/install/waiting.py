@@ -41,7 +41,7 @@ async def for_deployments(applier: Applier, wanted: Iterable[Identity], *, secon
 
     async def missing() -> str:
         found = await asyncio.gather(*(applier.read(one) for one in deployments))
-        return ", ".join(filter(None, map(_rollout, deployments, found)))
+        return ", ".join(filter(None, map(rollout, deployments, found)))
 
     if late := await until(missing, seconds=seconds, say=say):
         reasons = await _reasons(applier, deployments)
@@ -66,7 +66,7 @@ async def for_bundles(applier: Applier, wanted: Iterable[Identity], *, seconds: 
         )
 
 
-def _rollout(one: Identity, live: dict[str, Any] | None) -> str:
+def rollout(one: Identity, live: dict[str, Any] | None) -> str:
     """What `kubectl rollout status` waits for."""
     if live is None:
         return f"{one} is gone"
