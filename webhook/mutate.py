@@ -89,7 +89,7 @@ def config_map(config: ConfigMap) -> Patch:
         return ()
     if names.KEY_DISCOVER_HOSTS in config.data or names.KEY_DISCOVER_HOSTS in (config.binary_data or ()):
         return ()
-    return patching.adding(names.KEY_DISCOVER_HOSTS, _NO_HOSTS, at="/data")
+    return patching.adding(at=f"/data/{names.KEY_DISCOVER_HOSTS}", value=_NO_HOSTS)
 
 
 def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
@@ -98,7 +98,7 @@ def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
         return ()
     if any(names.KEY_DISCOVER_HOSTS in (item.key, item.path) for item in volume.items):
         return ()
-    return patching.adding(str(len(volume.items)), _ITEM, at=at)
+    return patching.adding(at=f"{at}/{len(volume.items)}", value=_ITEM)
 
 
 def _optional(pod: Pod, volume: ConfigMapVolume, *, at: str) -> Patch:
@@ -110,7 +110,7 @@ def _optional(pod: Pod, volume: ConfigMapVolume, *, at: str) -> Patch:
     texts = (text for container in pod.spec.containers or () for text in container.texts())
     if volume.optional is not None or names_discovery(texts):
         return ()
-    return patching.adding("optional", value=True, at=at)
+    return patching.adding(at=f"{at}/optional", value=True)
 
 
 def _is_launcher(metadata: ObjectMeta, job: str) -> bool:

@@ -9,28 +9,34 @@ from webhook.patching import ForeignField
 
 
 def test_an_addition_to_our_fields() -> None:
-    script = patching.adding("discover_hosts.sh", "#!/bin/sh\n", at="/data")
+    script = patching.adding(at="/data/discover_hosts.sh", value="#!/bin/sh\n")
     assert script == ({"op": "add", "path": "/data/discover_hosts.sh", "value": "#!/bin/sh\n"},)
-    item = patching.adding("2", {"key": "x"}, at="/spec/volumes/10/configMap/items")
+    item = patching.adding(at="/spec/volumes/10/configMap/items/2", value={"key": "x"})
     assert item == ({"op": "add", "path": "/spec/volumes/10/configMap/items/2", "value": {"key": "x"}},)
 
 
 @pytest.mark.parametrize(
-    ("key", "at"),
+    "at",
     [
-        ("hostfile", "/data"),
-        ("discover_hosts.sh", "/binaryData"),
-        ("discover_hosts.sh/x", "/data"),
-        ("0", "/spec/containers"),
-        ("0", "/spec/volumes"),
-        ("0", "/spec/volumes/0/secret/items"),
-        ("name", "/spec/volumes/0/configMap"),
-        ("01", "/spec/volumes/0/configMap/items"),
-        ("-", "/spec/volumes/0/configMap/items"),
-        ("0", "/spec/volumes/x/configMap/items"),
-        ("0\n", "/spec/volumes/0/configMap/items"),
+        "",
+        "/data",
+        "/data/hostfile",
+        "/binaryData/discover_hosts.sh",
+        "/data/discover_hosts.sh/x",
+        "/data/discover_hosts_sh",
+        "/spec/containers/0",
+        "/spec/volumes/0",
+        "/spec/volumes/0/secret/items/0",
+        "/spec/volumes/0/configMap/name",
+        "/spec/volumes/0/configMap/optional/x",
+        "/spec/volumes/0/secret/optional",
+        "/spec/volumes/0/configMap/items/01",
+        "/spec/volumes/0/configMap/items/-",
+        "/spec/volumes/x/configMap/items/0",
+        "/spec/volumes/0/configMap/items/0\n",
+        "x/spec/volumes/0/configMap/items/0",
     ],
 )
-def test_anything_else_is_a_fault(key: str, at: str) -> None:
+def test_anything_else_is_a_fault(at: str) -> None:
     with pytest.raises(ForeignField):
-        patching.adding(key, "x", at=at)
+        patching.adding(at=at, value="x")
