@@ -106,7 +106,7 @@ class _Transcript:
                 raise ExecFailed("the command wrote more than its limit; ask for less, or raise `limit`")
             self._output[channel] += data
         elif channel == _STATUS and data:
-            self.status = msgspec.json.decode(data, type=_Status)
+            self.status = _read_status(data)
 
     def result(self, what: str) -> ExecResult:
         """The result. Raises ExecFailed, and Unreachable where the status is missing."""
@@ -117,6 +117,13 @@ class _Transcript:
             stderr=self._output[_STDERR].decode(errors="replace"),
             exit_code=_exit_code(self.status, what),
         )
+
+
+def _read_status(data: bytes) -> _Status:
+    try:
+        return msgspec.json.decode(data, type=_Status)
+    except msgspec.DecodeError:
+        return _Status(message=data.decode(errors="replace"))
 
 
 def _exit_code(status: _Status, what: str) -> int:

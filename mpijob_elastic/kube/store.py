@@ -85,21 +85,25 @@ class Store(Generic[T]):
             self._forgotten.add(uid)
             self._remove((namespace, name))
 
-    def event(self, meta: Identity, new: T | None) -> None:
-        """Take in a watch event about the object of `meta`; `new` is None where it is gone."""
+    def event(self, meta: Identity, new: T | None) -> bool:
+        """Take in a watch event about the object of `meta`; `new` is None where it is gone. Whether that was news."""
         reached = revision(meta.resource_version)
         if reached <= self.position:
-            return
+            return False
         self.position = reached
         if new is not None:
             self.put(new)
-            return
-        self._forgotten.discard(meta.uid)
-        self._remove((meta.namespace, meta.name), until=reached)
+        else:
+            self._forgotten.discard(meta.uid)
+            self._remove((meta.namespace, meta.name), until=reached)
+        return True
 
-    def bookmark(self, resource_version: str) -> None:
-        """Note that the stream has reached this version, without an object."""
-        self.position = max(self.position, revision(resource_version))
+    def bookmark(self, resource_version: str) -> bool:
+        """Note that the stream has reached this version, without an object; false where it had before."""
+        reached = revision(resource_version)
+        at_least = reached >= self.position
+        self.position = max(self.position, reached)
+        return at_least
 
     def begin_list(self) -> Listing:
         """What `list_page` and `end_list` need to know of a list; call it before the list is asked for."""

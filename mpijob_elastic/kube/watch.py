@@ -73,7 +73,6 @@ class WatchCache(Generic[T]):
       into a queue. During the first list it is called for each object, before `synced` is set.
     - `decode` turns the JSON of one object (bytes-like) into a struct; an object it refuses is treated as absent, since
       nothing that we cannot read may be acted upon, and is logged.
-    - `age` tells how long ago the stream was last known to be alive: a health check's question.
     """
 
     def __init__(  # noqa: PLR0913 - everything that varies is handed in
@@ -114,7 +113,11 @@ class WatchCache(Generic[T]):
         return self._store.values()
 
     def age(self) -> float:
-        """Seconds since the last proof that news reaches us: an event, a bookmark, a list."""
+        """Seconds since the last proof that news reaches us: an event, a bookmark, a list.
+
+        Old news is none: it grows as well where the server's data was put back to an earlier state (an etcd restored
+        from a backup). Nothing but a new process mends that, so it is a health check's question.
+        """
         return self._clock() - self._alive
 
     def observe_write(self, written: T) -> None:
@@ -154,7 +157,7 @@ class WatchCache(Generic[T]):
 
     async def _round(self) -> Exception | None:
         try:
-            if self._must_list:
+            if self._must_list or self._barren >= self._times.barren_streams:
                 await self._list()
             await self._watch()
         except (errors.Gone, errors.Invalid) as error:
@@ -179,6 +182,7 @@ class WatchCache(Generic[T]):
             query["continue"] = page.metadata.continue_
         self._store.end_list(listing)
         self._must_list = False
+        self._barren = 0
         self.synced.set()
 
     async def _watch(self) -> None:
@@ -196,20 +200,18 @@ class WatchCache(Generic[T]):
             async for line in lines:
                 self._take(line)
                 self._barren = 0
-        if self._barren >= self._times.barren_streams:
-            self._barren = 0
-            self._must_list = True
 
     def _take(self, text: bytes) -> None:
         line = wire.read_line(text)
         if line.type == "ERROR":
             raise errors.from_event(line.object)
-        self._alive = self._clock()
         if line.type == "BOOKMARK":
-            self._store.bookmark(wire.read_stub(line.object).metadata.resource_version)
-            return
-        meta, item = self._read(line.object)
-        self._store.event(meta, None if line.type == "DELETED" else item)
+            current = self._store.bookmark(wire.read_stub(line.object).metadata.resource_version)
+        else:
+            meta, item = self._read(line.object)
+            current = self._store.event(meta, None if line.type == "DELETED" else item)
+        if current:
+            self._alive = self._clock()
 
     def _read(self, raw: bytes) -> tuple[Identity, T | None]:
         try:

@@ -43,9 +43,11 @@ def test_a_later_object_of_the_name_replaces_an_earlier_one() -> None:
 def test_an_event_that_the_stream_has_passed_is_a_repetition() -> None:
     store, changes = make()
     take_list(store, 10, item("a", 3))
-    store.event(item("b", 9).metadata, item("b", 9))
-    store.bookmark("20")
-    store.event(item("b", 20).metadata, item("b", 20))
+    assert not store.event(item("b", 9).metadata, item("b", 9))
+    assert store.bookmark("20")
+    assert store.bookmark("20")
+    assert not store.bookmark("19")
+    assert not store.event(item("b", 20).metadata, item("b", 20))
     assert [new for _, new in changes] == [item("a", 3)]
     assert store.position == 20
 

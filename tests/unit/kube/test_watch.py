@@ -223,6 +223,20 @@ async def test_a_list_from_a_server_that_lags_behind_is_refused(
     assert len(watched.changes) == 2
 
 
+async def test_news_of_a_server_that_was_put_back_in_time_does_not_count_as_life(
+    api: TinyApi, proxy: FaultProxy, client: Client
+) -> None:
+    async with watching(client) as watched:
+        await fill(api, "a")
+        await eventually(lambda: watched.agrees_with(api))
+        api.objects.clear()
+        api.revision = 10
+        await api.end_streams()
+        await fill(api, "b")
+        await eventually(lambda: watched.cache.age() > 2 * TIMES.silence)
+        assert watched.cache.get("n", "a") is not None
+
+
 async def test_an_object_that_cannot_be_read_is_absent_and_logged(
     api: TinyApi, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
