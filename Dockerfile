@@ -11,6 +11,7 @@ RUN ["pip", "install", "--no-cache-dir", "--require-hashes", "--only-binary", ":
 COPY pyproject.toml README.md LICENSE ./
 COPY mpijob_elastic mpijob_elastic
 COPY webhook webhook
+COPY upgrade upgrade
 RUN ["python", "-m", "hatchling", "build", "--target", "wheel", "--directory", "/wheel"]
 
 FROM ${PYTHON} AS program

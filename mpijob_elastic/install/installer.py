@@ -1,7 +1,7 @@
 """The whole installation.
 
 - look at the API server, and put the manifests together for it;
-- check that all of it can be applied, before anything is;
+- check that all of it can be done, before anything is;
 - apply rights, guards and workloads, and wait for the workloads;
 - apply the webhook configurations, and wait until they are trusted;
 - remove what other overlays had put there.
@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from mpijob_elastic import names
 from mpijob_elastic.install import applying, inventory, overlays, preflight, removal, server, tailoring, waiting
 from mpijob_elastic.install.applying import HOOKS, Applier
-from mpijob_elastic.install.changes import Change, Outcome, Say
+from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube.client import Client
 
 # Where a job is no job of a user's.
-_NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names.NAMESPACE})
+NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names.NAMESPACE})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class Plan:
         """Raise ValueError where the plan makes no sense."""
         if (Overlay.SINGLE_NAMESPACE in self.overlays) != (self.jobs_namespace is not None):
             raise ValueError("it says whose jobs to look after, and goes together with --overlay single-namespace")
-        if self.jobs_namespace in _NOT_FOR_JOBS:
+        if self.jobs_namespace in NOT_FOR_JOBS:
             raise ValueError(f"jobs in {self.jobs_namespace} are never looked after; name another")
 
     def manifests(self) -> list[Manifest]:
@@ -61,6 +62,7 @@ async def install(client: Client, plan: Plan, options: Options, *, say: Say) -> 
     wanted, known = plan.manifests(), inventory.manifests()
     found = await server.examine(client, [*wanted, *known])
     await preflight.check(client, found, wanted, jobs_namespace=plan.jobs_namespace)
+    stale = await _stale(client, found, wanted, known)
     applier = Applier(client=client, server=found, dry_run=options.dry_run, force=options.force)
     waits = options.wait and not options.dry_run
     manifests = tailoring.tailored(wanted, [tailoring.for_version(found.minor)])
@@ -73,7 +75,7 @@ async def install(client: Client, plan: Plan, options: Options, *, say: Say) -> 
     await _apply(applier, hooks, say)
     if waits:
         await waiting.for_bundles(applier, _of_kinds(hooks, HOOKS), seconds=options.timeout, say=say)
-    await _prune(applier, wanted, known, say)
+    await removal.delete(client, found, stale, say, dry_run=options.dry_run)
 
 
 async def _apply(applier: Applier, manifests: Iterable[Manifest], say: Say) -> None:
@@ -81,17 +83,15 @@ async def _apply(applier: Applier, manifests: Iterable[Manifest], say: Say) -> N
         say(await applier.apply(manifest))
 
 
-async def _prune(applier: Applier, wanted: Iterable[Manifest], known: Iterable[Manifest], say: Say) -> None:
+async def _stale(
+    client: Client, found: Server, wanted: Iterable[Manifest], known: Iterable[Manifest]
+) -> list[inventory.Found]:
+    """What other overlays put there, or the same one for another namespace; checked that we may delete it."""
     kept = {identity(manifest) for manifest in wanted}
     keys = {inventory.key(one) for one in map(identity, known) if one not in kept}
-    there = await inventory.find(applier.client, applier.server, keys)
-    stale = [one for one in there if one.identity not in kept]
-    await preflight.check_rights(applier.client, applier.server, [one.identity for one in stale], verbs=("delete",))
-    if applier.dry_run:
-        for one in stale:
-            say(Change(identity=one.identity, outcome=Outcome.DELETED))
-    else:
-        await removal.delete(applier.client, applier.server, stale, say)
+    stale = [one for one in await inventory.find(client, found, keys) if one.identity not in kept]
+    await preflight.check_rights(client, found, [one.identity for one in stale], verbs=("delete",))
+    return stale
 
 
 def _of_kinds(manifests: Iterable[Manifest], kinds: tuple[str, ...]) -> list[Identity]:

@@ -73,20 +73,25 @@ class Removal:
         return f"namespace {names.NAMESPACE} is still ending"
 
 
-async def delete(client: Client, server: Server, found: Iterable[Found], say: Say) -> None:
-    """Delete these very objects; what is gone already is fine. Raises `errors.KubeError`."""
+async def delete(client: Client, server: Server, found: Iterable[Found], say: Say, *, dry_run: bool = False) -> None:
+    """Delete these very objects, or only say so; what is gone already is fine. Raises `errors.KubeError`."""
     for one in found:
-        options = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "propagationPolicy": "Background",
-            "preconditions": {"uid": one.uid},
-        }
-        try:
-            await client.request("DELETE", server.path(one.identity), body=options)
-        except errors.NotFound:
-            continue
-        say(Change(identity=one.identity, outcome=Outcome.DELETED))
+        if dry_run or await _delete(client, server, one):
+            say(Change(identity=one.identity, outcome=Outcome.DELETED))
+
+
+async def _delete(client: Client, server: Server, one: Found) -> bool:
+    options = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": one.uid},
+    }
+    try:
+        await client.request("DELETE", server.path(one.identity), body=options)
+    except errors.NotFound:
+        return False
+    return True
 
 
 def _goes_with_namespace(one: Identity) -> bool:

@@ -84,7 +84,9 @@ def _blank(live: dict[str, Any] | None) -> bool:
 async def _reasons(applier: Applier, deployments: Iterable[Identity]) -> list[str]:
     reasons = []
     for one in deployments:
-        live = await applier.read(one) or {}
+        live = await applier.read(one)
+        if live is None:
+            continue
         reasons += _conditions(live)
         selector = ",".join(f"{key}={value}" for key, value in live["spec"]["selector"]["matchLabels"].items())
         path = PODS.path(one.namespace)

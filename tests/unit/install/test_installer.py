@@ -3,7 +3,7 @@ from itertools import pairwise
 import pytest
 
 from mpijob_elastic.install import applying
-from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.installer import NOT_FOR_JOBS, Plan
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.install.overlays import Overlay
 
@@ -42,6 +42,12 @@ def test_the_namespace_of_jobs_and_its_overlay_go_together() -> None:
 def test_where_no_jobs_are_looked_after(namespace: str) -> None:
     with pytest.raises(ValueError, match=f"jobs in {namespace} are never looked after"):
         Plan(overlays=(Overlay.SINGLE_NAMESPACE,), jobs_namespace=namespace)
+
+
+def test_the_webhook_is_asked_about_no_namespace_where_no_jobs_are_looked_after() -> None:
+    for configuration in Plan().manifests()[-2:]:
+        for hook in configuration["webhooks"]:
+            assert set(hook["namespaceSelector"]["matchExpressions"][0]["values"]) == NOT_FOR_JOBS
 
 
 def test_unknown_kinds_come_between_guards_and_workloads() -> None:
