@@ -1,0 +1,58 @@
+"""A process that wants to lead and, while it does, writes its name into a ConfigMap as often as it can.
+
+python -m tests.lab.kube_candidate KUBECONFIG NAMESPACE IDENTITY
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import MERGE_PATCH, Client, connect
+from mpijob_elastic.kube.lease import Lease, LeaseTimes
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import CONFIG_MAPS
+
+# A Lease counts in whole seconds, so these are about as short as can be.
+TIMES = LeaseTimes(duration=3, renew_deadline=2, retry=0.4, attempt=0.8, look=0.2)
+NAME = "leader"
+
+
+class _Named(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+async def lead(client: Client, lease: Lease, namespace: str, identity: str) -> None:
+    """Read, ask whether we hold, write under the version read: what a controller does."""
+    path = CONFIG_MAPS.path(namespace, NAME)
+    while True:
+        with suppress(errors.KubeError):
+            found = msgspec.json.decode(await client.request("GET", path, timeout=1), type=_Named)
+            body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "data": {"writer": identity}}
+            if lease.held():
+                await client.request(
+                    "PATCH", path, body=body, content_type=MERGE_PATCH, timeout=lease.time_left(), patience=0
+                )
+        await asyncio.sleep(0.01)
+
+
+async def main(kubeconfig: str, namespace: str, identity: str) -> None:
+    """Run until SIGTERM."""
+    running = asyncio.current_task()
+    assert running is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+    async with await connect(user_agent=identity, kubeconfig=Path(kubeconfig)) as client:
+        lease = Lease(client, namespace=namespace, name=NAME, identity=identity, random=Random(), times=TIMES)
+        await lease.run(lambda: lead(client, lease, namespace, identity))
+
+
+if __name__ == "__main__":
+    with suppress(asyncio.CancelledError):
+        asyncio.run(main(*sys.argv[1:]))
