@@ -23,7 +23,7 @@ class Limits:
     """
 
     request_bytes: int = 8 * 2**20
-    small_bytes: int = 256 * 2**10
+    small_bytes: int = 128 * 2**10
     small_requests: int = 128
     large_requests: int = 4
     read_seconds: float = 10.0

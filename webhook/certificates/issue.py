@@ -58,7 +58,7 @@ def leaf(signer: Pair, hosts: frozenset[str], *, now: datetime, lifetimes: Lifet
         .add_extension(_usage(_SERVING_ONLY), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(_signed_by(signer), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()), critical=False)
     )
     return Pair(certificate=builder.sign(signer.key, hashes.SHA384()), key=key)
 
@@ -84,11 +84,6 @@ def _general(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _signed_by(signer: Pair) -> x509.AuthorityKeyIdentifier:
-    subject = signer.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier)
-    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(subject.value)
 
 
 def _usage(bits: dict[str, bool]) -> x509.KeyUsage:

@@ -16,6 +16,9 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+# The curves that `issue` uses; OpenSSL serves not every one that can be read.
+_CURVES = frozenset({ec.SECP256R1.name, ec.SECP384R1.name})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
@@ -59,7 +62,9 @@ def parse(certificate: bytes | None, key: bytes | None) -> Pair | None:
         fits = _spki(parsed) == private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
-    return Pair(certificate=parsed, key=private) if fits and isinstance(private, ec.EllipticCurvePrivateKey) else None
+    if not fits or not isinstance(private, ec.EllipticCurvePrivateKey) or private.curve.name not in _CURVES:
+        return None
+    return Pair(certificate=parsed, key=private)
 
 
 def parse_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:

@@ -86,15 +86,14 @@ class World:
 class Replica:
     """One process: what it serves and its look under way. A restart forgets everything but the Secret."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, world: World, *, timing: Timing = TIMING) -> None:
         self.serving = Serving()
         self.rotation = Rotation(
             secret=SharedSecret(world.api, namespace=names.NAMESPACE),
             registrations=Registrations(world.api),
             serving=self.serving,
             policy=Policy(hosts=frozenset({HOST}), lifetimes=LIFETIMES),
-            timing=TIMING,
+            timing=timing,
             clocks=Clocks(wall=world.wall, monotonic=world.monotonic),
             metrics=Metrics(),
         )

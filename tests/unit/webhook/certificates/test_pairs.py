@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -13,10 +15,12 @@ from cryptography.hazmat.primitives.serialization import (
 
 from tests.unit.webhook.certificates.material import DAY, HOST, NOON, authority, leaf
 from webhook.certificates import content, pairs
+from webhook.certificates.pairs import Pair
 
 CA = authority()
 LEAF = leaf(CA)
 RSA_KEY = rsa.generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+ODD_CURVE = ec.generate_private_key(ec.SECP256K1())
 ENCRYPTED = LEAF.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
 
 
@@ -46,6 +50,15 @@ def test_a_pair_survives_the_way_through_pem() -> None:
 )
 def test_what_is_no_pair_of_ours(certificate: bytes | None, key: bytes | None) -> None:
     assert pairs.parse(certificate, key) is None
+
+
+def test_a_curve_that_openssl_may_not_serve_is_none_of_ours() -> None:
+    now = LEAF.certificate.not_valid_before_utc
+    builder = x509.CertificateBuilder(
+        CA.certificate.subject, x509.Name([]), ODD_CURVE.public_key(), 7, now, LEAF.certificate.not_valid_after_utc
+    )
+    odd = Pair(certificate=builder.sign(CA.key, hashes.SHA256()), key=ODD_CURVE)
+    assert pairs.parse(odd.certificate_pem, odd.key_pem) is None
 
 
 def test_a_bundle_is_its_authorities_each_once() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from mpijob_elastic.kube import errors
 from tests.unit.webhook.certificates.memory_api import CONFIGURATIONS, SECRET, advance, configuration
 from tests.unit.webhook.certificates.replicas import Replica, World, look
+from webhook.certificates.rotation import Timing
 
 
 @pytest.fixture
@@ -141,6 +144,18 @@ def test_a_secret_that_somebody_keeps_changing_is_reported_not_fought(world: Wor
 
     with pytest.raises(errors.KubeError, match="changed 8 times"):
         disturbed()
+
+
+async def test_trouble_with_the_api_server_is_over_with_the_next_look(world: World) -> None:
+    replica = Replica(world, timing=Timing(look_every=0.01, settled=5.0))
+    world.api.read_only.add(SECRET)
+    running = asyncio.create_task(replica.rotation.run())
+    await asyncio.sleep(0.05)
+    assert replica.serving.certificate is None
+    world.api.read_only.clear()
+    while not replica.serving.valid(now=world.wall()):
+        await asyncio.sleep(0.01)
+    running.cancel()
 
 
 def test_without_the_right_to_write_bundles_a_certificate_is_served_all_the_same(world: World) -> None:
