@@ -1,0 +1,131 @@
+"""What the documentation names exists, and what exists for users is documented."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+from prometheus_client.parser import text_string_to_metric_families
+
+from mpijob_elastic import names
+from mpijob_elastic.cli import app
+from mpijob_elastic.decide import launchers, leaving, pacing, replacing
+from mpijob_elastic.model import durations, policy
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.telemetry.metrics import Metrics
+from webhook.metrics import Metrics as WebhookMetrics
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+METRIC = re.compile(r"\bmpijob_elastic_[a-z_]+\b")
+
+
+def rows(page: Path, cell: str) -> list[list[str]]:
+    """The cells of each table row whose first cell matches."""
+    lines = [line for line in page.read_text().replace(r"\|", "/").splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in cells if re.fullmatch(cell, row[0])]
+
+
+def row(page: Path, name: str) -> list[str]:
+    [found] = rows(page, re.escape(f"`{name}`"))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#]+)", page.read_text())
+    ours = [target for target in targets if "://" not in target]
+    assert [target for target in ours if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_make_targets_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE))
+    assert named <= targets
+
+
+def test_each_annotation_of_users_is_in_the_first_table_and_no_other() -> None:
+    table = rows(DOCS / "annotations.md", f"`{names.PREFIX}[a-z-]+`")
+    of_users = {cells[0].strip("`") for cells in table if len(cells) == 4}
+    of_ours = {cells[0].strip("`") for cells in table if len(cells) == 3}
+    assert of_users == names.USER_ANNOTATIONS
+    assert of_ours == {names.STATUS, names.REFRESHED, names.MEMORY}
+
+
+def test_annotations_that_pages_name_exist() -> None:
+    known = names.USER_ANNOTATIONS | {names.STATUS, names.REFRESHED, names.MEMORY, names.NAMESPACE_OPT_OUT}
+    for page in (ROOT / "README.md", *DOCS.glob("*.md")):
+        named = set(re.findall(rf"(?<![\w/.-]){names.PREFIX}[a-z-]+", page.read_text()))
+        assert named <= known, page.name
+
+
+def test_values_and_defaults_of_annotations_are_those_of_the_code() -> None:
+    page = DOCS / "annotations.md"
+    drain = row(page, names.DRAIN_TIMEOUT)
+    assert durations.parse(drain[2].strip("`")) == policy.DEFAULT_DRAIN_TIMEOUT
+    assert f"to `{durations.render(policy.LONGEST_DRAIN_TIMEOUT)}`" in drain[1]
+    for bound in (names.MIN_REPLICAS, names.MAX_REPLICAS):
+        assert row(page, bound)[1] == f"whole number from 1 to {policy.MOST_REPLICAS}"
+    for default, key in (("true", names.REPLACE_FAILED_WORKERS), ("false", names.DELETE_UNSEEN)):
+        assert row(page, key)[2] == f'`"{default}"`'
+
+
+def test_each_metric_is_documented_and_each_documented_metric_exists() -> None:
+    registry = CollectorRegistry()
+    Metrics(registry)
+    families = list(registry.collect()) + list(text_string_to_metric_families(WebhookMetrics().render().decode()))
+    served = {
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in families
+        if METRIC.match(family.name) and not family.name.endswith("_created")
+    }
+    page = DOCS / "metrics.md"
+    assert {cells[0].strip("`") for cells in rows(page, f"`{METRIC.pattern}`")} == served
+    for one in (page, DOCS / "troubleshooting.md"):
+        assert {name.removesuffix("_bucket") for name in METRIC.findall(one.read_text())} <= served
+
+
+def test_each_event_and_notice_is_explained() -> None:
+    """Reasons are the only CamelCase words of two or more parts among the strings of decide."""
+    sources = [path.read_text() for path in (ROOT / "mpijob_elastic" / "decide").glob("*.py")]
+    reasons = set(re.findall(r'"((?:[A-Z][a-z]+){2,})"', "\n".join(sources)))
+    assert {"Draining", "HostsPublished"} <= reasons | {"Draining"}
+    table = {cells[0].strip("`") for cells in rows(DOCS / "troubleshooting.md", r"`[A-Z]\w+`")}
+    assert table == reasons | {"Draining"}
+
+
+def test_each_command_is_in_the_table_of_the_readme() -> None:
+    commands = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    cells = [cells[0] for cells in rows(ROOT / "README.md", r"`[a-z]+.*`")]
+    assert {word for cell in cells for word in re.findall(r"`([a-z]+)", cell)} == commands
+
+
+def test_the_job_of_the_readme_is_elastic_and_without_mistakes() -> None:
+    [text] = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    job = msgspec.convert(yaml.safe_load(text), MPIJob)
+    asked, problems = policy.parse(job.metadata.annotations)
+    assert policy.is_elastic(asked, job.launcher_texts())
+    assert not problems
+    assert (asked.min_replicas, asked.max_replicas, asked.drain_timeout) == (1, 4, 120.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("the first Ready one waits up to {} s", pacing.GATHER),
+        ("the next change waits until {} s after the launcher was touched", pacing.SETTLE),
+        ("for {} s after the touch where a rank was seen before", leaving.QUIET_AFTER_BUSY),
+        ("for {} s where none was", leaving.QUIET_WITHOUT_BUSY),
+        ("up to {} times", launchers.MOST_TRIES),
+        ("{} s after every host of the hostfile runs", launchers.STUCK_AFTER),
+        ("then after {} s", replacing.BACKOFFS[1]),
+    ],
+)
+def test_numbers_of_the_architecture_are_those_of_the_code(words: str, value: float) -> None:
+    page = " ".join((DOCS / "architecture.md").read_text().split())
+    assert words.format(f"{value:g}") in page
