@@ -94,7 +94,7 @@ class Admission:
             object=f"{request.namespace[:_LOGGED]}/{request.name[:_LOGGED]}",
             dry_run=request.dry_run,
         )
-        return review.answer(request.uid, answer.verdict)
+        return review.answer(request, answer.verdict)
 
     async def _body(self, http: web.Request) -> bytes:
         too_large = f"the body is larger than {self._limits.request_bytes} bytes"

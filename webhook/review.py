@@ -59,13 +59,28 @@ _encoder = msgspec.json.Encoder()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """What we say of one request. `message` is for the refused user; `warnings` are shown to whoever is let through."""
+class Refusal:
+    """What is wrong with one field: the field's path, and its value with what is allowed."""
 
-    allowed: bool = True
-    message: str = ""
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What we say of one request; `warnings` are shown to the user whether it is let through or not."""
+
+    refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
     patch: Patch = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the request may go on."""
+        return not self.refusals
 
 
 UNCHANGED = Verdict()
@@ -87,18 +102,29 @@ def parse(body: bytes) -> Request:
     return review.request
 
 
-def answer(uid: str, verdict: Verdict) -> bytes:
+def answer(request: Request, verdict: Verdict) -> bytes:
     """The AdmissionReview that carries the verdict back."""
-    response: dict[str, object] = {"uid": uid, "allowed": verdict.allowed}
+    response: dict[str, object] = {"uid": request.uid, "allowed": verdict.allowed}
     if not verdict.allowed:
-        # The API server hands this status to the user, before it the webhook's name.
-        response["status"] = {"code": 422, "reason": "Invalid", "message": verdict.message}
+        response["status"] = _status(request, verdict.refusals)
     if verdict.warnings:
         response["warnings"] = [shortened(text) for text in verdict.warnings]
     if verdict.patch:
         # msgspec writes bytes as base64, which is what the API asks for.
         response |= {"patchType": "JSONPatch", "patch": _encoder.encode(verdict.patch)}
     return _encoder.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _status(request: Request, refusals: tuple[Refusal, ...]) -> dict[str, object]:
+    """The Status that the API server hands to the user.
+
+    Its causes are what `kubectl edit` shows above the object when it opens the editor again, as for a field that the
+    API server itself refuses.
+    """
+    causes = [{"reason": "FieldValueInvalid", "field": one.field, "message": one.message} for one in refusals]
+    details = {"name": request.name, "group": request.kind.group, "kind": request.kind.kind, "causes": causes}
+    message = "; ".join(str(one) for one in refusals)
+    return {"code": 422, "reason": "Invalid", "message": message, "details": details}
 
 
 def shortened(text: str) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
-from webhook.review import Verdict
+from webhook.review import Refusal, Verdict
 
 REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
 SLOTS_FIELD = "spec.slotsPerWorker"
@@ -47,14 +47,12 @@ def updated(job: MPIJob, before: MPIJob) -> Verdict:
     verdict = _verdict(_asked(job), _asked(before))
     started = before.status is not None and bool(before.status.conditions)
     changes = _change_warnings(_asked(job), _asked(before), started=started)
-    return Verdict(allowed=verdict.allowed, message=verdict.message, warnings=(*verdict.warnings, *changes))
+    return replace(verdict, warnings=(*verdict.warnings, *changes))
 
 
 def _verdict(asked: _Asked, before: _Asked | None) -> Verdict:
-    refusals = [*_bad_annotations(asked, before), *_out_of_bounds(asked, before)]
     return Verdict(
-        allowed=not refusals,
-        message="; ".join(refusals),
+        refusals=(*_bad_annotations(asked, before), *_out_of_bounds(asked, before)),
         warnings=tuple(_unknown_annotations(asked, before)),
     )
 
@@ -75,12 +73,14 @@ def _finished(job: MPIJob) -> bool:
     return any(job.condition(kind) for kind in (names.CONDITION_SUCCEEDED, names.CONDITION_FAILED))
 
 
-def _bad_annotations(asked: _Asked, before: _Asked | None) -> Iterator[str]:
+def _bad_annotations(asked: _Asked, before: _Asked | None) -> Iterator[Refusal]:
     known = before.problems if before else ()
-    return (str(problem) for problem in asked.problems if problem not in known)
+    for problem in asked.problems:
+        if problem not in known:
+            yield Refusal(field=problem.field, message=str(problem).removeprefix(f"{problem.field}: "))
 
 
-def _out_of_bounds(asked: _Asked, before: _Asked | None) -> Iterator[str]:
+def _out_of_bounds(asked: _Asked, before: _Asked | None) -> Iterator[Refusal]:
     low, high = asked.policy.min_replicas, asked.policy.max_replicas
     untouched = before is not None and _size(before) == _size(asked)
     if untouched or asked.policy.enabled is False:
@@ -96,10 +96,11 @@ def _size(asked: _Asked) -> tuple[int, int | None, int | None, bool | None]:
     return asked.replicas, asked.policy.min_replicas, asked.policy.max_replicas, asked.policy.enabled
 
 
-def _refusal(asked: _Asked, why: str) -> str:
+def _refusal(asked: _Asked, why: str) -> Refusal:
     low, high = asked.policy.min_replicas or 1, asked.policy.max_replicas
     allowed = f"{low} to {high}" if high else f"{low} or more"
-    return f"{REPLICAS_FIELD}: {asked.replicas} is {why}; use {allowed}, or change the annotation"
+    message = f"{asked.replicas} is {why}; use {allowed}, or change the annotation"
+    return Refusal(field=REPLICAS_FIELD, message=message)
 
 
 def _unknown_annotations(asked: _Asked, before: _Asked | None) -> Iterator[str]:

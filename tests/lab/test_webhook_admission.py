@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import subprocess
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -136,6 +138,25 @@ async def test_bad_annotations_are_refused_with_field_value_and_what_is_allowed(
     with pytest.raises(errors.Invalid, match=r"replicas: 4 is above .*max-replicas\] \(3\); use 1 to 3"):
         await job.scale(4)
     await job.scale(3)
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_kubectl_edit_opens_again_and_says_why(
+    client: Client, cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2, annotations={names.MAX_REPLICAS: "3"})
+    editor = tmp_path / "editor"
+    editor.write_text(f'#!/bin/sh\ncat "$1" >> {tmp_path}/seen\nsed -i "s/replicas: 2/replicas: 9/" "$1"\n')
+    editor.chmod(0o755)
+    command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "edit", "mpijob", job.name]
+    environment = {**os.environ, "KUBE_EDITOR": str(editor), "TMPDIR": str(tmp_path)}
+    await asyncio.to_thread(
+        subprocess.run, [*command, "--namespace", namespace], env=environment, capture_output=True, check=False
+    )
+    seen = (tmp_path / "seen").read_text()
+    assert '# mpijobs.kubeflow.org "train" was not valid:' in seen
+    assert "# * spec.mpiReplicaSpecs.Worker.replicas: 9 is above metadata.annotations[mpijob-elastic/max-rep" in seen
 
 
 @pytest.mark.usefixtures("webhook")

@@ -63,7 +63,7 @@ def response(sent: bytes, table: Any) -> Object:
     except Malformed:
         return {}
     verdict = handlers.answer(request, table).verdict
-    answered: Object = json.loads(reviews.answer(request.uid, verdict))["response"]
+    answered: Object = json.loads(reviews.answer(request, verdict))["response"]
     assert answered["uid"] == request.uid
     assert answered["allowed"] or answered["status"]["message"]
     return answered

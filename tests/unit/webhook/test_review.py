@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.unit.webhook.objects import body, launcher_pod, review
+from tests.unit.webhook.objects import body, launcher_pod, mpi_job, review
 from webhook import review as reviews
-from webhook.review import Malformed, Verdict
+from webhook.review import Malformed, Refusal, Verdict
 
 
 def test_a_request_is_read() -> None:
@@ -73,7 +73,8 @@ def test_what_cannot_be_read_is_refused_with_the_place(sent: bytes, said: str) -
 
 
 def answered(verdict: Verdict) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(reviews.answer("42", verdict))
+    request = reviews.parse(body(mpi_job(), uid="42"))
+    document: dict[str, Any] = json.loads(reviews.answer(request, verdict))
     assert (document["apiVersion"], document["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     response: dict[str, Any] = document["response"]
     return response
@@ -83,11 +84,25 @@ def test_an_answer_that_changes_nothing_says_nothing_else() -> None:
     assert answered(Verdict()) == {"uid": "42", "allowed": True}
 
 
-def test_a_refusal_carries_the_message() -> None:
-    assert answered(Verdict(allowed=False, message="replicas: 9 is above 4")) == {
+def test_a_refusal_carries_every_field_and_message() -> None:
+    refusals = (Refusal(field="replicas", message="9 is above 4"), Refusal(field="slots", message="0 is none"))
+    assert answered(Verdict(refusals=refusals)) == {
         "uid": "42",
         "allowed": False,
-        "status": {"code": 422, "reason": "Invalid", "message": "replicas: 9 is above 4"},
+        "status": {
+            "code": 422,
+            "reason": "Invalid",
+            "message": "replicas: 9 is above 4; slots: 0 is none",
+            "details": {
+                "name": "train",
+                "group": "kubeflow.org",
+                "kind": "MPIJob",
+                "causes": [
+                    {"reason": "FieldValueInvalid", "field": "replicas", "message": "9 is above 4"},
+                    {"reason": "FieldValueInvalid", "field": "slots", "message": "0 is none"},
+                ],
+            },
+        },
     }
 
 
