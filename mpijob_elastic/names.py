@@ -67,7 +67,7 @@ WEBHOOK = "mpijob-elastic-webhook"
 LEASE = "mpijob-elastic-controller"
 CERTIFICATE_SECRET = "mpijob-elastic-webhook-certificates"  # noqa: S105 - an object's name
 WEBHOOK_CONFIGURATION = "mpijob-elastic"
-# A namespace with this label set to "disabled" is left alone by the webhook and the controller.
+# A namespace with this label set to "disabled" is not asked about at the webhook.
 NAMESPACE_OPT_OUT = f"{PREFIX}injection"
 
 PATH_MUTATE = "/mutate"

@@ -26,8 +26,8 @@ def grow(view: JobView, role: Role) -> WriteRole | None:
 def shrink(view: JobView, role: Role) -> WriteRole | None:
     """The write that takes rights away again, once for all the workers that left."""
     needed = _needed(view, role)
-    if not view.elastic or view.surplus() or not set(needed) < set(role.exec_names):
-        return None
+    if not needed or not view.elastic or view.surplus() or not set(needed) < set(role.exec_names):
+        return None  # a rule without resourceNames would be one on every pod
     note = Note(reason="ScaledIn", message=f"{view.replicas} workers left; the launcher's Role is narrowed to them")
     return _write(role, needed, note)
 

@@ -48,3 +48,7 @@ def test_a_name_in_the_script_alone_gives_no_right_to_exec() -> None:
     view = job(2, config=config([*pods(0, 1), "somebody-elses-pod"]), replicas=3)
     grown, _ = writes(view)
     assert grown == pods(0, 1, 2)
+
+
+def test_a_job_without_workers_keeps_its_names_because_no_names_would_mean_every_pod() -> None:
+    assert writes(job(3, replicas=0, workers=())) == (None, None)
