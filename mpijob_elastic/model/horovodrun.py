@@ -1,0 +1,167 @@
+"""What a launcher's command says of its limits: the options of horovodrun, as far as they can be read.
+
+Read from the words of the command, and from a script handed to a shell (`sh -c "..."`). Nothing is expanded: a value
+with a `$` or a backtick is not known, and a word that is one as a whole may be any option.
+Options: horovod/runner/launch.py, parse_args, at v0.28.1.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+HOROVODRUN = "horovodrun"
+MPIRUN = frozenset({"mpirun", "mpiexec", "mpirun.openmpi", "orterun"})
+
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
+# They run the command that follows them.
+_WRAPPERS = frozenset({"exec", "time", "nohup", "env", "command"})
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
+_SEPARATORS = ";&|()<>\n"
+# A script within a script within a script.
+_DEEPEST = 3
+_LONGEST_SCRIPT = 64 * 2**10
+_WITHOUT_VALUE = re.compile(
+    r"-v|-cb|-prefix-timestamp"
+    r"|--(version|check-build|disable-cache|verbose|gloo|mpi|jsrun|tcp|prefix-output-with-timestamp)"
+    r"|--log-with(out)?-timestamp"
+    r"|--(no-)?(autotune|hierarchical-all(reduce|gather)|timeline-mark-cycles|stall-check|mpi-threads-disable)"
+    r"|--(no-)?log-hide-timestamp"
+)
+_NAMES = {
+    "-np": "np",
+    "--num-proc": "np",
+    "--min-np": "min_np",
+    "--min-num-proc": "min_np",
+    "--max-np": "max_np",
+    "--max-num-proc": "max_np",
+    "--slots-per-host": "slots_per_host",
+    "--host-discovery-script": "discovery_script",
+    "--blacklist-cooldown-range": "cooldown",
+}
+_COOLDOWN = "--blacklist-cooldown-range"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """How the launcher starts the ranks; None where an option is absent, or `unread` where that is not known.
+
+    program: horovodrun, or one of MPIRUN, of which nothing more is read. np, min_np, max_np: processes, hence slots.
+    cooldown: seconds, least and most. unread: something in the command cannot be known before it runs.
+    """
+
+    program: str
+    np: int | None = None
+    min_np: int | None = None
+    max_np: int | None = None
+    slots_per_host: int | None = None
+    discovery_script: str | None = None
+    cooldown: tuple[int, int] | None = None
+    unread: bool = False
+
+    @property
+    def fewest(self) -> int | None:
+        """Slots below which training waits; without --min-np it is -np (launch.py, _run_elastic)."""
+        return self.min_np if self.min_np is not None or self.unread else self.np
+
+
+def parse(command: Sequence[str]) -> Launch | None:
+    """What the words of a container's command and args start, None where that cannot be read."""
+    return _parse(command, depth=0)
+
+
+def _parse(words: Sequence[str], *, depth: int) -> Launch | None:
+    words = _without_wrappers(words)
+    if not words or depth > _DEEPEST:
+        return None
+    program, *rest = words
+    program = PurePosixPath(program).name
+    if program == HOROVODRUN:
+        return _launch(rest)
+    if program in MPIRUN:
+        return Launch(program=program)
+    script = _script(rest) if program in _SHELLS else None
+    if script is None:
+        return None
+    found = (_parse(simple, depth=depth + 1) for simple in _simple_commands(script))
+    return next((launch for launch in found if launch), None)
+
+
+def _without_wrappers(words: Sequence[str]) -> Sequence[str]:
+    at = 0
+    while at < len(words) and (words[at] in _WRAPPERS or _ASSIGNMENT.fullmatch(words[at])):
+        at += 1
+    return words[at:]
+
+
+def _script(words: Sequence[str]) -> str | None:
+    """The script in `-c SCRIPT`, also as `-lc`, or after `-o pipefail`."""
+    for option, script in pairwise(words):
+        if re.fullmatch(r"-[a-z]*c", option):
+            return script if len(script) <= _LONGEST_SCRIPT else None
+    return None
+
+
+def _simple_commands(script: str) -> Iterator[list[str]]:
+    lexer = shlex.shlex(script.replace("\\\n", " "), posix=True, punctuation_chars=_SEPARATORS)
+    lexer.whitespace = " \t\r"
+    lexer.whitespace_split = True
+    words: list[str] = []
+    try:
+        for token in lexer:
+            if token.strip(_SEPARATORS):
+                words.append(token)
+            else:
+                yield words
+                words = []
+    except ValueError:  # a quotation without an end
+        return
+    yield words
+
+
+def _launch(words: Sequence[str]) -> Launch:
+    found, unread = _options(words)
+    numbers = {name: _number(found.get(name)) for name in ("np", "min_np", "max_np", "slots_per_host")}
+    return Launch(
+        program=HOROVODRUN,
+        **numbers,
+        discovery_script=found.get("discovery_script"),
+        cooldown=_range(found.get("cooldown")),
+        unread=unread or any(name in found and number is None for name, number in numbers.items()),
+    )
+
+
+def _options(words: Sequence[str]) -> tuple[Mapping[str, str], bool]:
+    """Known options and their values as text, up to the command that is to be run; whether there may be more."""
+    found: dict[str, str] = {}
+    unread, at = False, 0
+    while at < len(words) and (words[at].startswith("-") or _expands(words[at])):
+        option, equals, value = words[at].partition("=")
+        at += 1
+        unread = unread or _expands(option)
+        if not equals and option.startswith("-") and not _WITHOUT_VALUE.fullmatch(option):
+            count = 2 if option == _COOLDOWN else 1
+            value = " ".join(words[at : at + count])
+            at += count
+        if option in _NAMES:
+            unread = unread or _expands(value)
+            found[_NAMES[option]] = value
+    return {name: value for name, value in found.items() if not _expands(value)}, unread
+
+
+def _expands(word: str) -> bool:
+    return "$" in word or "`" in word
+
+
+def _number(text: str | None) -> int | None:
+    plain = text is not None and text.isascii() and text.isdigit() and len(text) <= 9
+    return int(text) if text is not None and plain else None
+
+
+def _range(text: str | None) -> tuple[int, int] | None:
+    ends = [_number(part) for part in (text or "").split()]
+    return (ends[0], ends[1]) if len(ends) == 2 and ends[0] is not None and ends[1] is not None else None
