@@ -92,7 +92,7 @@ class Lease:
         self._granted: float | None = None
         # The Lease as last read or written; None where it is missing.
         self._found: LeaseObject | None = None
-        # Whether `_found` can be written upon, or must be read first.
+        # Whether `_found` is what we wrote last, and so can be written upon; else it must be read first.
         self._fresh = False
 
     def held(self) -> bool:
@@ -165,7 +165,6 @@ class Lease:
         found, now = self._found, self._clock()
         if found is None:
             # Only made here, claimed later: a creation cannot be made to depend on what was read before it.
-            self._rivals.missed()
             await self._write(None, unclaimed(now=self._now()))
             return 0.0
         free_at = self._rivals.free_at(found, now)
@@ -184,9 +183,8 @@ class Lease:
         self._granted = sent
 
     async def _release(self) -> None:
-        found, held = self._found, self.held()
-        self._granted = None
-        if not (held and found and self._fresh):
+        found, self._granted = self._found, None
+        if not (found and self._fresh):
             return
         try:
             await self._write(found, release(found.spec, now=self._now()))

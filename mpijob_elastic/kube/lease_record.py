@@ -79,10 +79,6 @@ class Rivals:
     _seen: tuple[str, str] | None = None
     _until: float = -math.inf
 
-    def missed(self) -> None:
-        """The Lease was found missing."""
-        self._seen = ("", "")
-
     def free_at(self, found: LeaseObject, now: float) -> float:
         """The time, on the clock of `now`, from which the Lease as just found may be taken."""
         spec, uid = found.spec, found.metadata.uid

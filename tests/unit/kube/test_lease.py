@@ -127,6 +127,28 @@ async def test_a_holder_that_cannot_renew_stops_in_time_and_leads_again_later() 
 
 
 @in_no_time
+async def test_a_holder_that_is_told_to_wait_still_stops_in_time() -> None:
+    server = Server()
+    first = await led(server)
+    first.wire.mode = "429"
+    await until(lambda: first.times("ends"))
+    assert now() - server.writes[-1].at <= TIMES.renew_deadline + 0.1
+    await first.stop()
+
+
+@in_no_time
+async def test_a_claim_whose_answer_was_lost_is_taken_up_without_a_wait() -> None:
+    server = Server()
+    server.store({"metadata": {"name": "l", "uid": "u"}, "spec": {}})
+    first = Candidate(server, "a")
+    first.wire.mode = "answers lost"
+    await until(lambda: len(server.writes) == 2)
+    first.wire.mode = "fine"
+    assert await until(lambda: first.leads) <= 2 * TIMES.retry
+    await first.stop()
+
+
+@in_no_time
 async def test_one_slow_or_lost_answer_does_not_cost_the_lease() -> None:
     server = Server()
     first = await led(server)
