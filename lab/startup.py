@@ -125,7 +125,7 @@ def _established(api: Api) -> bool:
 
 
 def _is_established(crd: dict[str, Any]) -> bool:
-    conditions = crd.get("status", {}).get("conditions", [])
+    conditions = crd.get("status", {}).get("conditions") or []  # null at first
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,25 +52,28 @@ class Operator:
         qps: float = 5,
         burst: int = 10,
         threads: int = 2,
+        binary: Path | None = None,
+        flags: Sequence[str] = (),
     ) -> Iterator["Operator"]:
         """Run an operator for as long as the block lasts, for one namespace or all; raise LabError.
 
         `qps` and `burst` are its client's limits, 0 lifts them; the real one keeps to 5 and 10 whatever is asked for.
         It syncs `threads` jobs at the same time. Two real ones on one machine are not possible, as each listens on
-        port 8080.
+        port 8080. `binary` is run whatever MPI_OPERATOR_BIN says, another release's perhaps; `flags` are its own.
         """
-        binary = os.environ.get(BINARY_VARIABLE)
+        program = binary or os.environ.get(BINARY_VARIABLE)
         options = [f"--kubectl-delivery-image={KUBECTL_DELIVERY_IMAGE}"]
         options += [f"--namespace={namespace}"] if namespace else []
         options += [f"--gang-scheduling={gang_scheduling}"] if gang_scheduling else []
-        if binary:
+        if program:
             _free_lock(cluster)
-            command = [binary, *options, f"--lock-namespace={LOCK_NAMESPACE}", f"--threadiness={threads}"]
+            options += [f"--lock-namespace={LOCK_NAMESPACE}", f"--threadiness={threads}", *flags]
+            command = [str(program), *options]
         else:
             options += [f"--qps={qps}", f"--burst={burst}", f"--threads={threads}"]
             command = [sys.executable, "-m", "lab.operator", *options]
         with _running(command, log=_new_log(cluster), environment=_environment(cluster)) as (process, log):
-            yield cls(log=log, pid=process.pid, real=bool(binary))
+            yield cls(log=log, pid=process.pid, real=bool(program))
 
 
 @contextmanager
