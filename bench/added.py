@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench import admission
@@ -19,11 +19,32 @@ from lab.errors import LabError
 from lab.install import Installed
 from mpijob_elastic.kube.client import Client
 
-# Creations of a block, by how many are under way at once.
-CALLERS: Mapping[int, int] = {1: 200, 16: 800}
 TURNS = (True, False, False, True)
 PATIENCE = 15.0
 POLL = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """How creations are asked for: each of `callers` begins one every `interval` seconds; 0: as soon as it can.
+
+    Without an interval the machine is kept full, so latency only tells its throughput; nobody creates jobs like that.
+    """
+
+    callers: int
+    interval: float
+    creations: int
+
+    def __str__(self) -> str:
+        pace = f"{self.callers / self.interval:g} a second" if self.interval else "without a pause"
+        return f"pod creation, {self.callers} caller{'s' if self.callers > 1 else ''}, {pace}"
+
+
+PATTERNS = (
+    Pattern(callers=1, interval=0, creations=200),
+    Pattern(callers=16, interval=0.32, creations=400),
+    Pattern(callers=16, interval=0, creations=800),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,53 +57,68 @@ class Added:
     p99_without: float
 
 
-async def run(
-    cluster: Cluster, installed: Installed, client: Client, pod: bytes, *, namespace: str, callers: int
-) -> Added:
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """Where the creations happen: a lab with our objects and a webhook that runs, and the pod as it is sent."""
+
+    cluster: Cluster
+    installed: Installed
+    client: Client
+    namespace: str
+    pod: bytes
+
+    async def create(self) -> bool:
+        """Ask for one; whether the webhook was asked about it. Raises as `Client.request` does."""
+        return admission.MARK in await admission.try_create(self.client, self.namespace, self.pod)
+
+
+async def run(ground: Ground, pattern: Pattern) -> Added:
     """One round of turns; at its end the webhook is registered. Raises LabError, and what `Client.request` raises."""
     took: dict[bool, list[float]] = {True: [], False: []}
     for asked in TURNS:
-        await _switch(cluster, installed, client, pod, namespace=namespace, asked=asked)
-        took[asked] += await _block(client, pod, namespace=namespace, callers=callers, asked=asked)
-    half, nearly_all = ({asked: percentile(took[asked], percent) * 1000 for asked in took} for percent in (50, 99))
+        await _switch(ground, asked=asked)
+        took[asked] += await _block(ground, pattern, asked=asked)
+    return added(with_webhook=took[True], without=took[False])
+
+
+def added(*, with_webhook: Sequence[float], without: Sequence[float]) -> Added:
+    """The difference that the webhook makes; what creations took is in seconds."""
+    p50, p99 = (percentile(without, percent) * 1000 for percent in (50, 99))
     return Added(
-        p50=half[True] - half[False],
-        p99=nearly_all[True] - nearly_all[False],
-        p50_without=half[False],
-        p99_without=nearly_all[False],
+        p50=percentile(with_webhook, 50) * 1000 - p50,
+        p99=percentile(with_webhook, 99) * 1000 - p99,
+        p50_without=p50,
+        p99_without=p99,
     )
 
 
-async def _switch(
-    cluster: Cluster, installed: Installed, client: Client, pod: bytes, *, namespace: str, asked: bool
-) -> None:
+async def _switch(ground: Ground, *, asked: bool) -> None:
     """Register the webhook, or take it away, and wait until the API server acts on that."""
     if asked:
-        registration.register(cluster, port=installed.webhook_port)
+        registration.register(ground.cluster, port=ground.installed.webhook_port)
     else:
-        registration.unregister(cluster)
+        registration.unregister(ground.cluster)
     deadline = time.monotonic() + PATIENCE
-    while _was_asked(await admission.try_create(client, namespace, pod)) != asked:
+    while await ground.create() != asked:
         if time.monotonic() > deadline:
             does = "does not ask" if asked else "asks"
             raise LabError(f"after {PATIENCE:.0f} s the API server still {does} the webhook")
         await asyncio.sleep(POLL)
 
 
-async def _block(client: Client, pod: bytes, *, namespace: str, callers: int, asked: bool) -> list[float]:
+async def _block(ground: Ground, pattern: Pattern, *, asked: bool) -> list[float]:
     took: list[float] = []
+    begin = time.perf_counter()
 
-    async def caller() -> None:
-        for _ in range(CALLERS[callers] // callers):
-            begin = time.perf_counter()
-            answer = await admission.try_create(client, namespace, pod)
-            took.append(time.perf_counter() - begin)
-            if _was_asked(answer) != asked:
+    async def caller(number: int) -> None:
+        for turn in range(pattern.creations // pattern.callers):
+            due = begin + (turn + number / pattern.callers) * pattern.interval
+            await asyncio.sleep(due - time.perf_counter())
+            asked_at = time.perf_counter()
+            was_asked = await ground.create()
+            took.append(time.perf_counter() - asked_at)
+            if was_asked != asked:
                 raise LabError(f"a pod was {'not ' if asked else ''}changed by the webhook in the midst of a block")
 
-    await asyncio.gather(*(caller() for _ in range(callers)))
+    await asyncio.gather(*(caller(number) for number in range(pattern.callers)))
     return took
-
-
-def _was_asked(answer: bytes) -> bool:
-    return admission.MARK.encode() in answer

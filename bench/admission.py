@@ -15,8 +15,8 @@ from mpijob_elastic.kube.client import Client
 from webhook import review
 
 DRY_RUN = {"dryRun": "All"}
-# Whether a pod or a patch was made by the webhook.
-MARK = names.KEY_DISCOVER_HOSTS
+# What an answer holds only where the webhook was asked.
+MARK = names.KEY_DISCOVER_HOSTS.encode()
 
 
 async def launcher(client: Client, namespace: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ PeerOperator = Annotated[
     Path | None,
     typer.Option(exists=True, dir_okay=False, help="Binary of an operator that is elastic itself, to compare with."),
 ]
-PeerOption = Annotated[list[str] | None, typer.Option(help="A further option of the peer's, as --kube-api-qps=50.")]
+PeerFlag = Annotated[list[str] | None, typer.Option(help="A further flag of the peer's, as --kube-api-qps=50.")]
 Qps = Annotated[float, typer.Option(min=0, help="Writes a second of the stand-in operator beside us; 0: no limit.")]
 Burst = Annotated[int, typer.Option(min=1, help="Writes at once of the stand-in operator beside us.")]
 
@@ -52,7 +52,7 @@ Burst = Annotated[int, typer.Option(min=1, help="Writes at once of the stand-in 
 def scale(
     *,
     peer_operator: PeerOperator = None,
-    peer_option: PeerOption = None,
+    peer_flag: PeerFlag = None,
     operator_qps: Qps = 5,
     operator_burst: Burst = 10,
     repeat: Repeat = 5,
@@ -61,7 +61,7 @@ def scale(
 ) -> None:
     """Edits of one job's size: times, writes, CPU, memory; by turns with a peer, where given, and with us."""
     ours = Ours(qps=operator_qps, burst=operator_burst)
-    peer = _peer(peer_operator, peer_option)
+    peer = _peer(peer_operator, peer_flag)
     running.measure([scale_part.run], Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
 
 
@@ -86,7 +86,7 @@ def events(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> No
 @app.command(epilog=_examples("python -m bench memory"))
 def memory(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
     """The controller's memory, and its start, beside 1,000 and 10,000 pods."""
-    running.measure([starts_part.large], Wanted(repeat=repeat, json=json, check=check))
+    running.measure([starts_part.small, starts_part.large], Wanted(repeat=repeat, json=json, check=check))
 
 
 @app.command(epilog=_examples("python -m bench start"))
@@ -99,7 +99,7 @@ def start(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> Non
 def everything(
     *,
     peer_operator: PeerOperator = None,
-    peer_option: PeerOption = None,
+    peer_flag: PeerFlag = None,
     operator_qps: Qps = 5,
     operator_burst: Burst = 10,
     repeat: Repeat = 5,
@@ -108,17 +108,24 @@ def everything(
 ) -> None:
     """All of the above."""
     ours = Ours(qps=operator_qps, burst=operator_burst)
-    peer = _peer(peer_operator, peer_option)
-    parts = [events_part.run, webhook_part.run, scale_part.run, throughput_part.run, starts_part.large]
+    peer = _peer(peer_operator, peer_flag)
+    parts = [
+        events_part.run,
+        webhook_part.run,
+        scale_part.run,
+        throughput_part.run,
+        starts_part.small,
+        starts_part.large,
+    ]
     running.measure(parts, Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
 
 
-def _peer(binary: Path | None, options: list[str] | None) -> Peer | None:
+def _peer(binary: Path | None, flags: list[str] | None) -> Peer | None:
     if binary is None:
-        if options:
-            raise typer.BadParameter("it is the peer's, so it needs --peer-operator", param_hint="--peer-option")
+        if flags:
+            raise typer.BadParameter("it is the peer's, so it needs --peer-operator", param_hint="--peer-flag")
         return None
-    return Peer(binary=binary.resolve(), options=tuple(options or ()))
+    return Peer(binary=binary.resolve(), flags=tuple(flags or ()))
 
 
 def main() -> None:

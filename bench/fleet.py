@@ -26,6 +26,8 @@ AT_ONCE = 32
 # Seconds until all pods run, for each pod and at least.
 PATIENCE_A_POD, PATIENCE = 0.05, 60.0
 POLL = 0.5
+# Progress is told every so many jobs.
+STEP = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,8 @@ async def make(client: Client, fleet: Fleet, *, namespace: str, nodes: int, say:
             for resource, object_ in objects(job, options=options, node=f"lab-{index % nodes}"):
                 await client.request("POST", resource.path(namespace), body=object_)
         made += 1
-        say(f"{made} of {fleet.count} jobs made")
+        if made % STEP == 0:
+            say(f"{made} of {fleet.count} jobs of {fleet.workers} workers made")
 
     await asyncio.gather(*(one(index, name) for index, name in enumerate(fleet.names)))
     await _all_run(client, fleet, namespace=namespace)

@@ -4,60 +4,54 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from bench import draining, scale, scale_figures, targets
+from bench import draining, namespaces, scale, scale_figures, targets
 from bench.draining import Drain
 from bench.figures import Figure
-from bench.namespaces import namespace
 from bench.parts.setting import Findings, Setting, lab
 from bench.scale import Round
-from bench.sides import OURS, PEER, Ours, Peer
+from bench.sides import Ours, Peer
 from lab.cluster import Cluster
 from lab.operator.process import BINARY_VARIABLE
 from mpijob_elastic.kube.client import Client
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Gathered:
-    """What came of each side so far."""
+    """What came of one side so far."""
 
-    def __init__(self) -> None:
-        self.rounds: dict[str, list[Round]] = {OURS: [], PEER: []}
-        self.drains: dict[str, list[Drain]] = {OURS: [], PEER: []}
+    rounds: list[Round] = field(default_factory=list)
+    drains: list[Drain] = field(default_factory=list)
 
 
 async def run(setting: Setting) -> Findings:
     """All edits `repeat` times on each side. Raises LabError."""
-    gathered = _Gathered()
+    ours, peer = _Gathered(), _Gathered()
+    sides: list[tuple[str, Ours | Peer, _Gathered]] = [("us", setting.ours, ours)]
+    sides += [("the peer", setting.peer, peer)] if setting.peer else []
     async with lab(setting) as (cluster, client):
         for turn in range(setting.repeat):
             # Who goes first changes, so that neither always has the younger or older cluster.
-            for side in _sides(setting)[:: 1 if turn % 2 else -1]:
-                setting.say(f"changes of size, {turn + 1} of {setting.repeat}: {_name(side)}")
-                await _measure(cluster, client, side, turn, gathered)
-    drains = gathered.drains
-    figures = scale_figures.figures(ours=gathered.rounds[OURS], peer=gathered.rounds[PEER])
+            for name, side, gathered in sides[:: 1 if turn % 2 else -1]:
+                setting.say(f"changes of size with {name}, {turn + 1} of {setting.repeat}")
+                await _measure(cluster, client, side, gathered)
     return Findings(
-        figures=[*figures, *_drain_figures(drains[OURS], drains[PEER])],
-        notes=_notes(setting, drains[OURS]),
+        figures=[
+            *scale_figures.figures(ours=ours.rounds, peer=peer.rounds),
+            *_drain_figures(ours.drains, peer.drains),
+        ],
+        notes=_notes(setting, ours.drains),
     )
 
 
-def _sides(setting: Setting) -> list[Ours | Peer]:
-    return [setting.ours, *([setting.peer] if setting.peer else [])]
-
-
-def _name(side: Ours | Peer) -> str:
-    return OURS if isinstance(side, Ours) else PEER
-
-
-async def _measure(cluster: Cluster, client: Client, side: Ours | Peer, turn: int, gathered: _Gathered) -> None:
-    name = _name(side)
+async def _measure(cluster: Cluster, client: Client, side: Ours | Peer, gathered: _Gathered) -> None:
     with side.start(cluster) as running:
-        with namespace(cluster, f"scale-{name}-{turn}") as where:
-            gathered.rounds[name].append(await scale.run(cluster, client, running, namespace=where))
+        with namespaces.passing(cluster, "scale") as where:
+            gathered.rounds.append(await scale.run(cluster, client, running, namespace=where))
         if cluster.exec_offered:
-            with namespace(cluster, f"drain-{name}-{turn}") as where:
-                gathered.drains[name].append(await draining.run(cluster, client, namespace=where))
+            with namespaces.passing(cluster, "drain") as where:
+                gathered.drains.append(await draining.run(cluster, client, namespace=where))
 
 
 def _drain_figures(ours: Sequence[Drain], peer: Sequence[Drain]) -> list[Figure]:
@@ -99,8 +93,8 @@ def _notes(setting: Setting, drains: Sequence[Drain]) -> list[str]:
     beside = f"the real operator ({BINARY_VARIABLE})" if real else f"the stand-in operator (client limit: {limits})"
     notes = [f"Ours: controller and webhook beside {beside}."]
     if setting.peer:
-        options = f" with {' '.join(setting.peer.options)}" if setting.peer.options else ""
-        notes.append(f"Peer: {setting.peer.binary.name}{options}, alone.")
+        flags = f" with {' '.join(setting.peer.flags)}" if setting.peer.flags else ""
+        notes.append(f"Peer: {setting.peer.binary.name}{flags}, alone.")
     if not drains:
         notes.append("No drain was measured: this machine offers no exec into pretended pods.")
     return notes

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench import fleet, starting, targets
+from bench import fleet, namespaces, starting, targets
 from bench.figures import Figure
 from bench.fleet import Fleet
-from bench.namespaces import namespace
 from bench.parts.setting import Findings, Setting, lab
 from bench.processes import MIB
 from bench.starting import Start
@@ -18,31 +17,23 @@ WORKERS = 9
 
 async def small(setting: Setting) -> Findings:
     """Start it `repeat` times beside 1,000 pods. Raises LabError."""
-    return await _run(setting, 1_000)
+    return Findings(figures=_figures(1_000, await _starts(setting, Fleet.of_pods(1_000, workers=WORKERS))))
 
 
 async def large(setting: Setting) -> Findings:
-    """Start it `repeat` times beside 1,000, and beside 10,000 pods. Raises LabError."""
-    return await _run(setting, 1_000, 10_000)
-
-
-async def _run(setting: Setting, *pods: int) -> Findings:
-    figures: list[Figure] = []
-    for number in pods:
-        figures += _figures(number, await _starts(setting, Fleet.of_pods(number, workers=WORKERS)))
-    return Findings(figures=figures)
+    """Start it `repeat` times beside 10,000 pods. Raises LabError."""
+    return Findings(figures=_figures(10_000, await _starts(setting, Fleet.of_pods(10_000, workers=WORKERS))))
 
 
 async def _starts(setting: Setting, size: Fleet) -> list[Start]:
     async with lab(setting) as (cluster, client):
         installed = install_into(cluster)
-        with namespace(cluster, "fleet") as where:
-            setting.say(f"making {size.count} jobs with {size.pods} pods")
-            await fleet.make(client, size, namespace=where, nodes=cluster.options.nodes, say=setting.say)
-            found = []
-            for turn in range(setting.repeat):
-                setting.say(f"a controller starts beside {size.pods} pods, {turn + 1} of {setting.repeat}")
-                found.append(await starting.run(cluster, installed, namespace=where))
+        where = namespaces.create(cluster, "fleet")
+        await fleet.make(client, size, namespace=where, nodes=cluster.options.nodes, say=setting.say)
+        found = []
+        for turn in range(setting.repeat):
+            setting.say(f"a controller starts beside {size.pods} pods, {turn + 1} of {setting.repeat}")
+            found.append(await starting.run(cluster, installed, namespace=where))
     return found
 
 

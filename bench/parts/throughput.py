@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench import fleet, targets
+from bench import fleet, namespaces, targets
 from bench import throughput as bursts
 from bench.audit import Tail
 from bench.figures import Figure
 from bench.fleet import Fleet
-from bench.namespaces import namespace
 from bench.parts.setting import Findings, Setting, lab
 from bench.settling import quiet
 from bench.sides import Ours
@@ -24,16 +23,15 @@ async def run(setting: Setting) -> Findings:
     shrunk: list[Burst] = []
     grown: list[Burst] = []
     async with lab(setting) as (cluster, client):
-        with namespace(cluster, "throughput") as where:
-            setting.say(f"making {FLEET.count} jobs of {FLEET.workers} workers")
-            await fleet.make(client, FLEET, namespace=where, nodes=cluster.options.nodes, say=setting.say)
-            # The operator's limit of 5 writes a second would be all that growing shows.
-            with Ours(qps=0).start(cluster):
-                await quiet(Tail(cluster.audit_log), namespace=where)
-                for turn in range(setting.repeat):
-                    setting.say(f"all jobs change their size at once, {turn + 1} of {setting.repeat}")
-                    for gathered, size in ((shrunk, SMALLER), (grown, FLEET.workers)):
-                        gathered.append(await bursts.resize_all(cluster, client, FLEET, namespace=where, replicas=size))
+        where = namespaces.create(cluster, "throughput")
+        await fleet.make(client, FLEET, namespace=where, nodes=cluster.options.nodes, say=setting.say)
+        # The operator's limit of 5 writes a second would be all that growing shows.
+        with Ours(qps=0).start(cluster):
+            await quiet(Tail(cluster.audit_log), namespace=where)
+            for turn in range(setting.repeat):
+                setting.say(f"all jobs change their size at once, {turn + 1} of {setting.repeat}")
+                for gathered, size in ((shrunk, SMALLER), (grown, FLEET.workers)):
+                    gathered.append(await bursts.resize_all(cluster, client, FLEET, namespace=where, replicas=size))
     return Findings(figures=[*_figures(FLEET.workers, SMALLER, shrunk), *_figures(SMALLER, FLEET.workers, grown)])
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from bench import added, admission, reviews, targets
-from bench.added import Added
+from bench import added, admission, namespaces, reviews, targets
+from bench.added import Added, Ground, Pattern
 from bench.figures import Figure
-from bench.namespaces import namespace
 from bench.parts.setting import Findings, Setting, lab
 from bench.processes import MIB, usage
 from bench.reviews import Rate
@@ -21,7 +20,7 @@ from lab.replicas import Webhook
 
 @dataclass(frozen=True, kw_only=True)
 class _Gathered:
-    added: Mapping[int, list[Added]] = field(default_factory=lambda: {callers: [] for callers in added.CALLERS})
+    added: Mapping[Pattern, list[Added]] = field(default_factory=lambda: {one: [] for one in added.PATTERNS})
     rates: Mapping[int, list[Rate]] = field(default_factory=lambda: {many: [] for many in reviews.CONNECTIONS})
 
 
@@ -31,14 +30,16 @@ async def run(setting: Setting) -> Findings:
     async with lab(setting) as (cluster, client):
         installed = install_into(cluster)
         registration.unregister(cluster)
-        with namespace(cluster, "webhook") as where, Webhook.start(cluster, installed) as webhook:
+        where = namespaces.create(cluster, "webhook")
+        with Webhook.start(cluster, installed) as webhook:
             pod = msgspec.json.encode(await admission.launcher(client, where))
             review = cluster.state_dir / "review.json"
             review.write_bytes(admission.review_of(await admission.try_create(client, where, pod), where))
+            ground = Ground(cluster=cluster, installed=installed, client=client, namespace=where, pod=pod)
             for turn in range(setting.repeat):
-                for callers, found in gathered.added.items():
-                    setting.say(f"creations by {callers} callers, {turn + 1} of {setting.repeat}")
-                    found.append(await added.run(cluster, installed, client, pod, namespace=where, callers=callers))
+                for pattern, found in gathered.added.items():
+                    setting.say(f"{pattern}, {turn + 1} of {setting.repeat}")
+                    found.append(await added.run(ground, pattern))
             for turn in range(setting.repeat):
                 for many, rates in gathered.rates.items():
                     setting.say(f"reviews over {many} connections, {turn + 1} of {setting.repeat}")
@@ -52,22 +53,24 @@ async def run(setting: Setting) -> Findings:
     )
 
 
-def _added_figures(found: Mapping[int, Sequence[Added]]) -> list[Figure]:
-    def figures(callers: int, rounds: Sequence[Added]) -> list[Figure]:
-        group = f"pod creation, {callers} at once"
+def _added_figures(found: Mapping[Pattern, Sequence[Added]]) -> list[Figure]:
+    def figures(pattern: Pattern, rounds: Sequence[Added]) -> list[Figure]:
         values = {
             "without the webhook, p50": [one.p50_without for one in rounds],
             "without the webhook, p99": [one.p99_without for one in rounds],
             "added by the webhook, p50": [one.p50 for one in rounds],
             "added by the webhook, p99": [one.p99 for one in rounds],
         }
-        judged = {"added by the webhook, p99": targets.ADDED}
+        paced = pattern.callers == 1 or pattern.interval
+        judged = {"added by the webhook, p99": targets.ADDED} if paced else {}
         return [
-            Figure(topic="Admission", group=group, name=name, unit="ms", ours=tuple(one), target=judged.get(name))
+            Figure(
+                topic="Admission", group=str(pattern), name=name, unit="ms", ours=tuple(one), target=judged.get(name)
+            )
             for name, one in values.items()
         ]
 
-    return [figure for callers, rounds in found.items() for figure in figures(callers, rounds)]
+    return [figure for pattern, rounds in found.items() for figure in figures(pattern, rounds)]
 
 
 def _rate_figures(found: Mapping[int, Sequence[Rate]]) -> list[Figure]:
