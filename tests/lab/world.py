@@ -115,7 +115,7 @@ def _pod_status(status: Object) -> Object:
     return {key: status[key] for key in ("phase", "reason") if key in status}
 
 
-def _without_times(value: Any) -> Any:  # noqa: ANN401 - JSON
+def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: "<time>" if key in TIMES else _without_times(item) for key, item in value.items()}
     return [_without_times(item) for item in value] if isinstance(value, list) else value
