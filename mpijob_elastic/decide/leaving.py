@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import history, replacing, showing
+from mpijob_elastic.decide import clock, history, pacing, replacing, showing
 from mpijob_elastic.decide.actions import Note, Removal
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Worker
@@ -87,14 +87,13 @@ def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
     if not history.is_known(view.config):
         return ""  # whether it was published a moment ago is not known until the first write of ours
     left = history.left(view, worker)
-    if left is None:
-        return "unused"
-    began = drain_began(view, left, now=now)
-    if began is None:
-        return ""
-    if _is_drained(worker, began):
+    began = drain_began(view, left, now=now) if left else None
+    if began is not None and _is_drained(worker, began):
         return "drained"
-    return "timeout" if now >= began + view.policy.drain_timeout else ""
+    deadline = _deadline(view, worker, now=now)
+    if deadline is None or now < deadline:
+        return ""
+    return "timeout" if left else "unused"
 
 
 def drain_began(view: JobView, left: Left, *, now: float) -> float | None:
@@ -136,8 +135,13 @@ def _deadline(view: JobView, worker: Worker, *, now: float) -> float | None:
     if worker.terminated and worker.index < view.replicas:
         return replacing.due_at(view, worker, now=now)
     left = history.left(view, worker)
-    began = drain_began(view, left, now=now) if left else None
-    return None if began is None else began + view.policy.drain_timeout
+    if left is not None:
+        began, limit = drain_began(view, left, now=now), view.policy.drain_timeout
+    else:
+        # It was never in the list, but an earlier pod of its name may be in the list that the driver still has.
+        removed = Left(uid=worker.ref.uid, at=clock.honest(view.memory.removed_at, now=now))
+        began, limit = drain_began(view, removed, now=now), min(pacing.SETTLE, view.policy.drain_timeout)
+    return None if began is None else began + limit
 
 
 def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Removal:

@@ -12,7 +12,7 @@ import math
 
 from mpijob_elastic.decide import clock
 from mpijob_elastic.decide.actions import RefreshLauncher
-from mpijob_elastic.model.job import Config, JobView, LauncherPhase
+from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Memory
 
 
@@ -33,8 +33,8 @@ def can_show(view: JobView) -> bool:
         return False
     if view.config is None or view.config.published is None:
         return False  # somebody else's list need not be hurried along
-    outdated = launcher.phase is not LauncherPhase.FINISHED and bool(view.memory.left)
-    return view.driver_running or outdated
+    changed = view.memory.added_at > 0.0 or view.memory.removed_at > 0.0
+    return view.driver_running or (view.driver_may_run and changed)
 
 
 def mark(config: Config, *, at: float) -> str:

@@ -87,6 +87,27 @@ def test_before_the_launcher_was_shown_nothing_counts() -> None:
     assert outcomes(replace(view, launcher=replace(view.launcher, refreshed=None))) == {}
 
 
+@pytest.mark.parametrize(
+    ("removed", "at", "policy", "outcome"),
+    [
+        (NOW - 3, NOW - 3, Policy(), "unused"),
+        # A driver that has not read the last list yet may take it for an earlier pod of its name.
+        (NOW - 2, NOW - 2, Policy(), None),
+        (NOW - 9, NOW - 2, Policy(), None),
+        (NOW - 2, NOW - 2, Policy(drain_timeout=2.0), "unused"),
+        (NOW, NOW, Policy(drain_timeout=0.0), "unused"),
+        (NOW + 3600, NOW - 3, Policy(), "unused"),
+    ],
+)
+def test_a_worker_that_was_never_listed_goes_once_the_last_list_is_read(
+    removed: float, at: float, policy: Policy, outcome: str | None
+) -> None:
+    view = shrunk(config=config(pods(0, 1), memory=Memory(removed_at=removed)), at=at, policy=policy)
+    assert outcomes(view) == ({POD: outcome} if outcome else {})
+    waits = leaving.removals(view, now=NOW).wake_at
+    assert (waits is None) is (outcome is not None)
+
+
 @pytest.mark.parametrize(("policy", "outcome"), [(Policy(), {}), (Policy(delete_without_discovery=True), "timeout")])
 def test_a_launcher_that_cannot_learn_keeps_its_workers_unless_asked_for(policy: Policy, outcome: Any) -> None:
     blind = launcher(mounts_discovery=False)

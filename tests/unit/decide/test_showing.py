@@ -9,11 +9,11 @@ import pytest
 
 from mpijob_elastic.decide import showing
 from mpijob_elastic.model.job import JobView, LauncherPhase
-from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, shown
 
-LEFT = Memory(left={"j-worker-2": Left(uid="uid-of-j-worker-2", at=LONG_AGO)})
+CHANGED = Memory(added_at=LONG_AGO)
 
 
 def test_a_launcher_that_trains_is_touched_once_for_a_change() -> None:
@@ -32,10 +32,10 @@ def test_a_launcher_that_trains_is_touched_once_for_a_change() -> None:
         ({"launcher": None}, False),
         ({"launcher": launcher(mounts_discovery=False)}, False),
         ({"launcher": launcher(deleting=True)}, False),
-        ({"launcher": launcher(LauncherPhase.FINISHED), "config": config([], memory=LEFT)}, False),
+        ({"launcher": launcher(LauncherPhase.FINISHED), "config": config([], memory=CHANGED)}, False),
         ({"launcher": launcher(LauncherPhase.WAITING)}, False),
-        ({"launcher": launcher(LauncherPhase.WAITING), "config": config(pods(0, 1), memory=LEFT)}, True),
-        ({"launcher": launcher(LauncherPhase.DELIVERING), "config": config(pods(0, 1), memory=LEFT)}, True),
+        ({"launcher": launcher(LauncherPhase.WAITING), "config": config(pods(0, 1), memory=CHANGED)}, True),
+        ({"launcher": launcher(LauncherPhase.DELIVERING), "config": config(pods(0, 1), memory=CHANGED)}, True),
         ({"elastic": False}, False),
         ({"config": None}, False),
         ({"config": replace(config(pods(0)), published=None)}, False),
