@@ -78,7 +78,7 @@ async def _play(stage: Stage, scenes: Scenes, screen: Screen, *, patience: float
         for step in play.STEPS:
             one = await play.play(step, terminal, scenes, screen, patience=patience)
             played.append(one)
-            await play.linger(scenes, screen)
+            await play.linger(step, scenes, screen)
     except (StepFailed, LabError) as error:
         return True, f"\n{_logs(stage)}\n\nFAILED: {error}. (With --keep everything stays up, to look around.)"
     return False, "\n".join(["", *play.summary(played), END])

@@ -125,12 +125,12 @@ async def play(step: Step, terminal: Terminal, scenes: Scenes, screen: Screen, *
     return Played(title=step.title, seconds=reached)
 
 
-async def linger(scenes: Scenes, screen: Screen) -> None:
-    """Show what still happens before the next step."""
+async def linger(step: Step, scenes: Scenes, screen: Screen) -> None:
+    """Show what still happens before the next step. Raise StepFailed."""
     with suppress(TimeoutError):
         async with asyncio.timeout(PAUSE):
             while True:
-                screen.show(await scenes.next())
+                _show(step, await scenes.next(), screen)
 
 
 async def _see(
@@ -140,16 +140,19 @@ async def _see(
     began: float | None = None
     while len(reached) < len(milestones):
         scene = await scenes.next()
-        screen.show(scene)
-        killed = [host for host, state in scene.ranks.items() if state == "killed"]
-        if killed:
-            raise StepFailed(
-                f"step {step.title}: the rank in {', '.join(killed)} was killed; Horovod would blacklist it"
-            )
+        _show(step, scene, screen)
         if scene.report.desired == step.size:
             began = scene.at if began is None else began
             new = [name for name, holds in milestones.items() if holds(scene, job.workers(step.size))]
             reached.update({name: scene.at - began for name in new if name not in reached})
+
+
+def _show(step: Step, scene: Scene, screen: Screen) -> None:
+    screen.show(scene)
+    killed = [host for host, state in scene.ranks.items() if state == "killed"]
+    if killed:
+        hosts = ", ".join(killed)
+        raise StepFailed(f"step {step.title}: the rank in {hosts} was killed; Horovod would blacklist the host")
 
 
 def command(step: Step) -> str:

@@ -8,6 +8,7 @@ of its pod, which runs until its input ends.
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,30 +19,48 @@ from lab.demo import job
 from lab.processes import tied_to_this_process
 from mpijob_elastic import names
 
+RANK = "echo started; exec cat"
 COMMIT = 1.5  # seconds from learning that its host has left the list to a rank's end
 
-State = Literal["running", "leaving", "ended", "killed"]
+State = Literal["starting", "running", "leaving", "ended", "killed"]
 
 
 @dataclass(kw_only=True)
 class Rank:
-    """One rank; ends_at: when it ends by itself (the clock's seconds), None while its host is listed."""
+    """One rank; ends_at: when it ends by itself (the clock's seconds), None while its host is listed.
+
+    started: whether it has said something, for `kubectl exec` takes a moment to reach its pod.
+    """
 
     process: subprocess.Popen[bytes]
     ends_at: float | None = None
+    started: bool = False
 
     @property
     def state(self) -> State:
         """A rank that ended in any other way than by itself was killed."""
         code = self.process.poll()
-        if code is None:
-            return "running" if self.ends_at is None else "leaving"
-        return "ended" if code == 0 and self.ends_at is not None else "killed"
+        if code is not None:
+            return "ended" if code == 0 and self.ends_at is not None else "killed"
+        if self.ends_at is not None:
+            return "leaving"
+        return "running" if self.started else "starting"
+
+    def listen(self) -> None:
+        """Notice its first word."""
+        assert self.process.stdout is not None
+        if not self.started:
+            self.started = bool(self.process.stdout.read(1))
 
     def end(self) -> None:
         """Let it end by itself."""
         assert self.process.stdin is not None
         self.process.stdin.close()
+
+    def close(self) -> None:
+        """Leave nothing of it."""
+        with self.process:
+            self.process.kill()
 
 
 class Ranks:
@@ -62,35 +81,40 @@ class Ranks:
         """One look of the driver at its host list."""
         hosts = _output(script)
         for host in hosts:
-            if host not in self._ranks or self._ranks[host].state == "ended":
+            before = self._ranks.get(host)
+            if before is not None and before.state == "ended":
+                before.close()
+            if before is None or before.state == "ended":
                 self._ranks[host] = self._start(host)
         for host, rank in self._ranks.items():
             if host not in hosts and rank.ends_at is None:
                 rank.ends_at = self._clock() + COMMIT
 
     def commit(self) -> None:
-        """End the ranks whose time has come."""
+        """Notice ranks that have started, and end those whose time has come."""
         for rank in self._ranks.values():
+            rank.listen()
             if rank.state == "leaving" and rank.ends_at is not None and rank.ends_at <= self._clock():
                 rank.end()
 
     def kill_all(self) -> None:
         """Leave none."""
         for rank in self._ranks.values():
-            rank.process.kill()
-            rank.process.communicate()
+            rank.close()
 
     def _start(self, host: str) -> Rank:
         # kubexec.sh: kubectl exec POD --container CONTAINER -- /bin/sh -c "$*"
-        command = [*self._kubectl, "exec", "-i", host, "--container", job.CONTAINER, "--", "/bin/sh", "-c", "exec cat"]
+        command = [*self._kubectl, "exec", "-i", host, "--container", job.CONTAINER, "--", "/bin/sh", "-c", RANK]
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=tied_to_this_process(),  # noqa: PLW1509 - the demo has no threads
         )
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
         return Rank(process=process)
 
 

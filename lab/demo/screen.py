@@ -22,7 +22,15 @@ from mpijob_elastic.cli.jobs import changes
 from mpijob_elastic.cli.jobs.report import JobReport, WorkerReport
 
 RECENT = 8
-_STYLES = {"yes": "green", "no": "dim", "running": "green", "leaving": "yellow", "draining": "yellow", "killed": "red"}
+_STYLES = {
+    "yes": "green",
+    "no": "dim",
+    "running": "green",
+    "starting": "yellow",
+    "leaving": "yellow",
+    "draining": "yellow",
+    "killed": "red",
+}
 
 
 class Screen(Protocol):
@@ -98,7 +106,12 @@ def opened() -> Iterator[Screen]:
 
 
 def _rank_changes(before: Mapping[str, State], after: Mapping[str, State]) -> list[str]:
-    words = {"running": "started", "leaving": "learns that its host leaves", "ended": "ended by itself"}
+    words = {
+        "starting": "is being started",
+        "running": "runs",
+        "leaving": "learns that its host leaves",
+        "ended": "ended by itself",
+    }
     changed = [host for host, state in after.items() if before.get(host) != state]
     return [f"rank in {host}: {words.get(after[host], 'was killed')}" for host in changed]
 

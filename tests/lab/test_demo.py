@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.building import ensure_programs
+from lab.versions import DEFAULT_KUBERNETES
+
 pytestmark = pytest.mark.lab
 
 ROOT = Path(__file__).parents[2]
@@ -78,6 +81,7 @@ def test_all_comes_true_and_what_is_kept_can_be_used(tmp_path: Path) -> None:
     with demo(tmp_path, "--keep") as running:
         kubeconfig, path = running.until(r"export KUBECONFIG=(\S+) PATH=(\S+):\$PATH").groups()
         said = "\n".join(running.said)
+        assert "FAILED" not in said, said
         for step in ("create", "2→3", "3→1", "1→3"):
             assert re.search(rf"^{step} +[0-9.]+ +[0-9.]+ ", said, re.MULTILINE)
         assert "Every edit came true and no rank was killed." in said
@@ -97,6 +101,19 @@ def test_a_step_that_does_not_come_true_is_named(tmp_path: Path) -> None:
         running.until(r"FAILED: step .+: not as asked for within 1 s: .+")
         assert running.ended() == 1
         assert any("==> controller-" in line for line in running.said)
+
+
+@pytest.mark.timeout(PATIENCE)
+def test_a_rank_that_is_killed_fails_the_step(tmp_path: Path) -> None:
+    """Somebody deletes the pod of a worker in which a rank runs."""
+    kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
+    with demo(tmp_path, "--name", "demo") as running:
+        running.until("rank in train-worker-0: runs")
+        kubeconfig = tmp_path / "mpijob-elastic" / "lab" / "demo" / "kubeconfig"
+        delete = ("delete", "pod", "train-worker-0", "--wait=false")
+        subprocess.run([kubectl, "--kubeconfig", kubeconfig, *delete], check=True)
+        running.until("FAILED: step .+: the rank in train-worker-0 was killed")
+        assert running.ended() == 1
 
 
 @pytest.mark.timeout(PATIENCE)
