@@ -1,0 +1,32 @@
+"""MPIJob definitions as clusters have them."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+import yaml
+
+Object = dict[str, Any]
+FOLDER = Path(__file__).parent / "crds"
+STAY = ("v0.2.3", "administrator")
+
+
+def definition(name: str) -> Object:
+    """The definition crds/NAME.yaml; no two parts of it are one object, whatever anchors say."""
+    loaded: Object = copy.deepcopy(yaml.safe_load((FOLDER / f"{name}.yaml").read_text()))
+    return loaded
+
+
+def v1(crd: Object) -> Object:
+    """Its version v1."""
+    found: Object = next(version for version in crd["spec"]["versions"] if version["name"] == "v1")
+    return found
+
+
+def applied(crd: Object, patch: tuple[Object, ...]) -> Object:
+    """What a JSON patch makes of it; raises jsonpatch.JsonPatchTestFailed."""
+    result: Object = jsonpatch.apply_patch(crd, [*patch])
+    return result

@@ -1,0 +1,163 @@
+"""The MPIJob definition made scalable, and taken back; pure, from object to object.
+
+Added to version v1 are the subresource scale, printer columns, and, only where a structural schema would drop it, the
+field of the selector. Everything else stays: other versions, columns, categories, short names, conversion, schemas.
+
+A definition in the legacy form (`forms.Form`) is accepted by an API server that serves only apiextensions v1 as long as
+it stays in that form: subresources and columns may change, and nothing is pruned. Made structural it can never go back,
+for preserveUnknownFields "cannot [be] set to true" again; so that is done on request only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mpijob_elastic import names
+from upgrade import forms, schema
+from upgrade.forms import Crd, Form
+from upgrade.refusal import Refused
+
+# [training-operator] has the selector at this path too.
+SCALE = {
+    "specReplicasPath": ".spec.mpiReplicaSpecs.Worker.replicas",
+    "statusReplicasPath": ".status.replicaStatuses.Worker.active",
+    "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
+}
+SELECTOR = ("status", "replicaStatuses", "Worker", "selector")
+# A column takes the first match of its path, and Created is True for ever: the last condition that the operator added
+# says more. What the launcher's command says no path can tell, so Elastic is what the user said.
+COLUMNS: tuple[Mapping[str, Any], ...] = (
+    {
+        "name": "State",
+        "type": "string",
+        "jsonPath": ".status.conditions[-1:].type",
+        "description": "The condition that mpi-operator added last",
+    },
+    {
+        "name": "Desired",
+        "type": "integer",
+        "jsonPath": SCALE["specReplicasPath"],
+        "description": "Workers asked for",
+    },
+    {
+        "name": "Active",
+        "type": "integer",
+        "jsonPath": SCALE["statusReplicasPath"],
+        "description": "Workers that run",
+    },
+    {
+        "name": "Elastic",
+        "type": "string",
+        "jsonPath": f".metadata.annotations.{names.ENABLED}",
+        "description": "What the job's annotation says; empty: its launcher's command decides, see mpijob-elastic get",
+    },
+    {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
+)
+ONE_WAY = (
+    f"{forms.NAME}: the schema stays in its structural form with the same checks, every unknown field is kept; the API "
+    "server does not accept the former one any more"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reverted:
+    """A definition without what we had added; notes: what could not be as before, and why."""
+
+    crd: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
+    """The definition with our additions. Raises `Refused`.
+
+    structural: give the legacy form a schema of apiextensions v1 with the same checks, which is a way without return.
+    """
+    legacy = forms.form(crd) is Form.LEGACY
+    index = forms.v1_index(crd)
+    version = crd["spec"]["versions"][index]
+    changed = _scalable(version) | {"additionalPrinterColumns": _columns(version.get("additionalPrinterColumns", []))}
+    if not legacy:
+        changed = _keeping_selector(changed)
+    result = _with_version(crd, index, changed)
+    return _made_structural(result) if legacy and structural else result
+
+
+def reverted(live: Crd, before: Crd) -> Reverted:
+    """The live definition without our additions; what others have changed since stays. Raises `Refused`."""
+    index, former = forms.v1_index(live), before["spec"]["versions"][forms.v1_index(before)]
+    version = dict(live["spec"]["versions"][index])
+    notes = []
+    if "scale" not in former.get("subresources", {}) and version.get("subresources", {}).get("scale") == SCALE:
+        version["subresources"] = {key: value for key, value in version["subresources"].items() if key != "scale"}
+    version = _without_columns(version, former)
+    if forms.form(before) is Form.STRUCTURAL:
+        version = _without_selector(version, former)
+    elif not live["spec"].get("preserveUnknownFields"):
+        notes.append(ONE_WAY)
+    return Reverted(crd=_with_version(live, index, version), notes=tuple(notes))
+
+
+def is_scalable(crd: Crd) -> bool:
+    """Whether version v1 has our subresource scale."""
+    version = crd["spec"]["versions"][forms.v1_index(crd)]
+    return bool(version.get("subresources", {}).get("scale") == SCALE)
+
+
+def _scalable(version: Mapping[str, Any]) -> dict[str, Any]:
+    other = version["subresources"].get("scale", SCALE)
+    if other != SCALE:
+        raise Refused(
+            f"{forms.NAME} has another subresource scale in version v1 ({other}); whoever set it relies on it. "
+            "Remove it there, and run this again"
+        )
+    return {**version, "subresources": {**version["subresources"], "scale": SCALE}}
+
+
+def _columns(there: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    taken = {column["name"].lower() for column in there}
+    *new, age = COLUMNS
+    ours = [column for column in new if column["name"].lower() not in taken]
+    # Age is last everywhere in kubectl.
+    last = [column for column in there if column["name"].lower() == "age"]
+    return [*(column for column in there if column not in last), *ours, *(last or [age])]
+
+
+def _without_columns(version: dict[str, Any], former: Mapping[str, Any]) -> dict[str, Any]:
+    live, before = version.get("additionalPrinterColumns", []), former.get("additionalPrinterColumns", [])
+    if live == _columns(before):
+        kept = before
+    else:
+        kept = [column for column in live if column not in COLUMNS or column in before]
+    rest = {key: value for key, value in version.items() if key != "additionalPrinterColumns"}
+    return {**rest, "additionalPrinterColumns": kept} if kept else rest
+
+
+def _keeping_selector(version: Mapping[str, Any]) -> dict[str, Any]:
+    was = version["schema"]["openAPIV3Schema"]
+    kept = schema.keeping(was, SELECTOR, {"type": "string"})
+    return {**version, "schema": {**version["schema"], "openAPIV3Schema": kept}}
+
+
+def _without_selector(version: dict[str, Any], former: Mapping[str, Any]) -> dict[str, Any]:
+    # Taken back only where nobody has touched the schema since.
+    untouched = version["schema"] == _keeping_selector(former)["schema"]
+    return {**version, "schema": former["schema"]} if untouched else version
+
+
+def _made_structural(crd: Crd) -> dict[str, Any]:
+    # The API server asks it of all versions at once.
+    versions = [_with_structural_schema(version) for version in crd["spec"]["versions"]]
+    rest = {key: value for key, value in crd["spec"].items() if key != "preserveUnknownFields"}
+    return {**crd, "spec": {**rest, "versions": versions}}
+
+
+def _with_structural_schema(version: Mapping[str, Any]) -> dict[str, Any]:
+    was = version.get("schema", {}).get("openAPIV3Schema", {})
+    return {**version, "schema": {"openAPIV3Schema": schema.structural(was)}}
+
+
+def _with_version(crd: Crd, index: int, version: Mapping[str, Any]) -> dict[str, Any]:
+    versions = [version if at == index else other for at, other in enumerate(crd["spec"]["versions"])]
+    return {**crd, "spec": {**crd["spec"], "versions": versions}}
