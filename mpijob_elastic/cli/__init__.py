@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from mpijob_elastic import __version__
-from mpijob_elastic.cli import controller, get, install, watch, webhook
+from mpijob_elastic.cli import controller, get, install, upgrade, watch, webhook
 
 app = typer.Typer(
     name="mpijob-elastic",
@@ -25,6 +25,7 @@ app.command(name="get")(get.get)
 app.command(name="watch")(watch.watch)
 app.command(name="install")(install.install)
 app.command(name="uninstall")(install.uninstall)
+app.add_typer(upgrade.app)
 app.command(name="controller")(controller.controller)
 app.command(name="webhook")(webhook.webhook)
 

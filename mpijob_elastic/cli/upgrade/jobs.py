@@ -1,0 +1,95 @@
+"""`mpijob-elastic upgrade adopt` and `convert`: what is done to a job."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
+from mpijob_elastic.cli.upgrade import common
+from mpijob_elastic.cli.upgrade.common import Timeout, Yes
+
+if TYPE_CHECKING:
+    from mpijob_elastic.kube.client import Client
+
+
+def adopt(
+    job: Annotated[str, typer.Argument(help="The MPIJob.", show_default=False)],
+    *,
+    namespace: Namespace = None,
+    yes: Yes = False,
+    timeout: Timeout = 120.0,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Make a running job elastic by creating its launcher anew, which ends its training up to the last checkpoint.
+
+    Only for a job that was running before the upgrade: `mpijob-elastic upgrade preflight` names those.
+
+    For example:
+
+    - `mpijob-elastic upgrade adopt train -n ml`: says what is lost, and asks
+
+    Exit codes: 0 done, or not needed; 1 not (refused, not confirmed, not in time); 2 wrong usage; 130 interrupted.
+    """
+    from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
+    from upgrade import adopting  # noqa: PLC0415 - --help need not load the client
+
+    where = namespace or default_namespace(kubeconfig_file(kubeconfig), context)
+
+    async def work(client: Client) -> None:
+        ask = common.asking("Delete the launcher?", yes=yes)
+        adopted = adopting.adopt(client, where, job, ask=ask, say=common.say, now=time.time(), timeout=timeout)
+        if not await adopted:
+            common.not_confirmed()
+
+    common.run(work, kubeconfig, context)
+
+
+def convert(
+    source: Annotated[
+        Path | None, typer.Argument(help="A file, a folder, or - for standard input.", show_default=False)
+    ] = None,
+    *,
+    live: Annotated[
+        str | None, typer.Option(metavar="KIND/NAME", help="A job in the cluster instead of a file.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="A folder to write to, with the names of the files.")] = None,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Turn MPIJobs v1alpha2 and et-operator's TrainingJobs into elastic MPIJobs v1, as YAML.
+
+    The MPIJob definition of apiextensions v1beta1 becomes one of v1 with a scale subresource. What is of another kind
+    stays as it is. Each field without a counterpart is a line on standard error and a comment.
+
+    For example:
+
+    - `mpijob-elastic upgrade convert job.yaml > new.yaml`: one file
+
+    - `mpijob-elastic upgrade convert jobs/ --output new/`: a folder, with the folders in it
+
+    - `mpijob-elastic upgrade convert --live trainingjob/mnist -n ml`: what runs in the cluster
+
+    Exit codes: 0 done; 1 not (no YAML, not readable, no such job); 2 wrong usage.
+    """
+    from upgrade.conversion import files, live_objects  # noqa: PLC0415 - --help need not load the client
+
+    if (source is None) == (live is None):
+        raise typer.BadParameter("give either a file, a folder or -, or --live KIND/NAME", param_hint="SOURCE")
+    if live is None:
+        assert source is not None
+        files.write(files.convert(source), output, say=common.complain)
+        return
+
+    async def work(client: Client) -> None:
+        files.write([await live_objects.convert(client, live, where)], output, say=common.complain)
+
+    from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
+
+    where = namespace or default_namespace(kubeconfig_file(kubeconfig), context)
+    common.run(work, kubeconfig, context)

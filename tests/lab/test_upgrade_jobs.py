@@ -1,0 +1,281 @@
+"""What an upgrade, its canary, `adopt` and a rollback mean for jobs that run, on a lab of their own."""
+
+import asyncio
+import contextlib
+import os
+import random
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+
+import msgspec
+import pytest
+
+from lab.cluster import Cluster
+from lab.install import Installed
+from lab.operator.process import Operator
+from lab.ports import free_ports
+from lab.registration import register
+from lab.replicas import Controller, Webhook
+from mpijob_elastic import names
+from mpijob_elastic.install import installer
+from mpijob_elastic.install.changes import Change
+from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.client import Client, connect
+from tests.lab.job import HOROVODRUN, MPIRUN, Job
+from upgrade import adopting, applying, canary, preflight, rolling_back, sweeping
+from upgrade.applying import Ask, Options
+from upgrade.canary import Canary
+from upgrade.findings import Verdict
+from upgrade.refusal import Refused
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+OPTIONS = Options(install=installer.Options(wait=False))
+CANARY = Canary(image="none", timeout=30.0)
+HOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+
+
+def yes() -> bool:
+    return True
+
+
+def no() -> bool:
+    return False
+
+
+class Lab:
+    """The lab with an operator, and our programs as processes in place of the pretended pods."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.said: list[str] = []
+        self.running = ExitStack()
+        self.controller: Controller | None = None
+
+    async def upgrade(self, client: Client) -> None:
+        """Apply, and start what runs in the pods of a real cluster."""
+        await applying.apply(client, Plan(), OPTIONS, ask=yes, say=self.say)
+        await asyncio.to_thread(self._start)
+
+    def _start(self) -> None:
+        # The API server reaches no Service here, so the same webhooks are registered at a port.
+        self.cluster.kubectl("delete", HOOKS, "-l", f"app.kubernetes.io/name={names.PROGRAM}")
+        [port] = free_ports(1)
+        register(self.cluster, port=port)
+        one = Installed(
+            controller_kubeconfig=self.cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
+            webhook_kubeconfig=self.cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK),
+            webhook_port=port,
+            namespace=None,
+        )
+        self.running.enter_context(Webhook.start(self.cluster, one))
+        self.controller = self.running.enter_context(Controller.start(self.cluster, one))
+
+    async def rollback(self, client: Client) -> None:
+        """Take it back; the programs end when their Deployment goes, as pods do."""
+        await rolling_back.rollback(client, ask=yes, dry_run=False, timeout=60, say=self.say)
+        self.running.close()
+
+    async def adopt(self, job: Job, *, ask: Ask = yes) -> bool:
+        return await adopting.adopt(
+            job.client, job.namespace, job.name, ask=ask, say=self.say, now=time.time(), timeout=60.0
+        )
+
+    def say(self, news: Change | str) -> None:
+        self.said.append(str(news))
+        if isinstance(news, Change) and (news.identity.kind, news.outcome) == ("Deployment", "deleted"):
+            self.running.close()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster.start(name=f"pytest-{os.getpid()}-upgrade-jobs") as running, Operator.start(running, qps=0):
+        yield running
+
+
+@pytest.fixture
+async def client(cluster: Cluster) -> AsyncIterator[Client]:
+    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=cluster.kubeconfig) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def lab(cluster: Cluster, client: Client) -> AsyncIterator[Lab]:
+    """A cluster that was never upgraded."""
+    one = Lab(cluster)
+    yield one
+    await one.rollback(client)
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    name = f"test-{secrets.token_hex(4)}"
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("wait", "serviceaccount/default", "--for=create", "--namespace", name, "--timeout=60s")
+    yield name
+    cluster.kubectl("delete", "mpijobs", "--all", "-n", name)
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+async def test_the_canary_flies_where_all_works(lab: Lab, client: Client) -> None:
+    await lab.upgrade(client)
+    await canary.run(client, CANARY, say=lab.say)
+    assert "as they should be" in lab.said[-1]
+    await gone(client)
+
+
+async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: Client) -> None:
+    await applying.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
+    with pytest.raises(Refused, match="the webhook was not called"):
+        await canary.run(client, Canary(image="none", timeout=2.0), say=lab.say)
+    await gone(client)
+
+
+async def test_a_running_job_is_adopted_on_request(lab: Lab, client: Client, namespace: str) -> None:
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2)
+    before = await started(job)
+    await lab.upgrade(client)
+    report = await preflight.look(client, Plan(), now=time.time())
+    assert [(one.name, one.readiness) for one in report.jobs] == [("train", "restart")]
+    assert report.verdict is Verdict.CARE
+    assert not await lab.adopt(job, ask=no)
+    assert await started(job) == before
+    assert await lab.adopt(job)
+    assert any("last checkpoint" in line for line in lab.said)
+    assert await started(job) != before
+    await job.scale(3)
+    await job.settled(3)
+    assert await lab.adopt(job)
+    assert "needs no restart" in lab.said[-1]
+
+
+async def test_what_cannot_be_adopted_is_refused(lab: Lab, client: Client, namespace: str) -> None:
+    job = Job(client=client, namespace=namespace, name="plain")
+    await job.create(replicas=1, command=MPIRUN)
+    await started(job)
+    with pytest.raises(Refused, match="cannot be adopted"):
+        await lab.adopt(job)
+    with pytest.raises(Refused, match="there is no MPIJob"):
+        await lab.adopt(Job(client=client, namespace=namespace, name="other"))
+    elastic = Job(client=client, namespace=namespace, name="elastic")
+    await elastic.create(replicas=1)
+    await started(elastic)
+    with pytest.raises(Refused, match="upgrade apply"):
+        await lab.adopt(elastic)
+
+
+async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
+    lab: Lab, client: Client, namespace: str
+) -> None:
+    await lab.upgrade(client)
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=3, annotations={names.DRAIN_TIMEOUT: "24h"})
+    await job.settled(3)
+    # Nobody answers for the processes in it, so it is not seen to be drained.
+    assert lab.controller is not None
+    await job.scale(1)
+    before = await job.until(lambda state: state.hosts == ["train-worker-0:1"], "two workers left the list")
+    await lab.rollback(client)
+    after = await job.state()
+    assert {name: pod["metadata"]["uid"] for name, pod in after.workers.items()}.items() >= {
+        "train-worker-0": before.workers["train-worker-0"]["metadata"]["uid"]
+    }.items()
+    assert after.hosts == ["train-worker-0:1"]
+    assert after.hostfile == ["train-worker-0 slots=1"]
+    assert set(after.exec_names) >= set(after.workers)
+    assert after.refreshed is None
+    assert after.launcher is not None
+    left = await sweeping.look(client)
+    assert left.traces.kept == (f"{namespace}/train",)
+    assert left.surplus == [f"{namespace}/{name}" for name in sorted(after.running) if name != "train-worker-0"]
+    # When its launcher has ended, nothing of ours need stay.
+    await job.set_status("train-launcher", {"phase": "Failed"})
+    await lab.rollback(client)
+    config = await read(client, resources.CONFIG_MAPS, namespace, "train-config")
+    assert names.KEY_DISCOVER_HOSTS not in config["data"]
+    assert names.MEMORY not in config["metadata"].get("annotations", {})
+
+
+async def test_twenty_live_jobs_are_edited_while_the_cluster_is_upgraded(
+    lab: Lab, client: Client, namespace: str
+) -> None:
+    jobs = [
+        Job(client=client, namespace=namespace, name=f"{kind}-{index}")
+        for kind in ("elastic", "plain", "bounded", "off")
+        for index in range(5)
+    ]
+    annotations = {
+        "bounded": {names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "4"},
+        "off": {names.ENABLED: "false"},
+    }
+    for job in jobs:
+        kind = job.name.partition("-")[0]
+        command = MPIRUN if kind == "plain" else HOROVODRUN
+        await job.create(replicas=2, annotations=annotations.get(kind), command=command)
+    before = {job.name: await started(job) for job in jobs}
+    stop = asyncio.Event()
+    editing = asyncio.create_task(edit(jobs, stop))
+    try:
+        await lab.upgrade(client)
+        late = Job(client=client, namespace=namespace, name="late")
+        await late.create(replicas=2)
+        await late.settled(2)
+    finally:
+        stop.set()
+        await editing
+    # No launcher that had started was touched, and no worker that its job asks for is gone or another one.
+    for job in jobs:
+        assert await started(job) == before[job.name]
+        state = await job.until(
+            lambda state, job=job: set(state.workers) >= set(job.workers(*range(state.replicas))),  # type: ignore[misc]
+            "as many workers as asked for",
+        )
+        assert state.exec_names[:2] == job.workers(0, 1)
+    await lab.rollback(client)
+    left = await sweeping.look(client)
+    assert left.traces.removals == ()
+    assert left.traces.kept == (f"{namespace}/late",)
+    for job in jobs:
+        config = await read(client, resources.CONFIG_MAPS, namespace, names.config_map(job.name))
+        assert names.KEY_DISCOVER_HOSTS not in config["data"]
+        assert config["data"].keys() == {names.KEY_HOSTFILE, names.KEY_KUBEXEC}
+
+
+async def edit(jobs: list[Job], stop: asyncio.Event) -> None:
+    """Change sizes and annotations, as users do all day."""
+    chance = random.Random(4)
+    while not stop.is_set():
+        job = chance.choice(jobs)
+        with contextlib.suppress(errors.Invalid, errors.Forbidden):
+            await job.scale(chance.randint(1, 4))
+            await job.patch({"metadata": {"annotations": {"example.com/edited": str(chance.random())}}})
+        await asyncio.sleep(0.05)
+
+
+async def started(job: Job) -> str:
+    """The uid of its launcher, which runs."""
+    state = await job.until(
+        lambda state: state.launcher is not None and state.launcher["status"].get("phase") == "Running", "a launcher"
+    )
+    assert state.launcher is not None
+    uid: str = state.launcher["metadata"]["uid"]
+    return uid
+
+
+async def gone(client: Client) -> None:
+    """Wait until the canary's namespace is gone."""
+    for _ in range(300):
+        try:
+            await client.request("GET", resources.NAMESPACES.path(name=canary.NAMESPACE))
+        except errors.NotFound:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("the canary's namespace stays")
+
+
+async def read(client: Client, resource: resources.Resource, namespace: str, name: str) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = msgspec.json.decode(await client.request("GET", resource.path(namespace, name)))
+    return found

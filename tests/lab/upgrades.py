@@ -1,0 +1,106 @@
+"""A cluster as an upgrade finds it: its MPIJob definition, its operator, and everything that stands in it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from lab.cluster import Cluster
+from lab.errors import LabError
+from tests.lab import etcd
+from tests.unit.upgrade.definitions import definition
+
+Object = dict[str, Any]
+CRD = "crd/mpijobs.kubeflow.org"
+# Made and remade by the control plane itself all the time.
+_PASSING = frozenset(
+    (
+        "Event",
+        "EndpointSlice",
+        "Endpoints",
+        "ReplicaSet",
+        "Lease",
+        "ControllerRevision",
+        "Node",
+        "CSINode",
+        "APIService",
+    )
+)
+_ROLLOUTS = "deployment.kubernetes.io/revision"  # the controller manager counts on
+_VERSIONS = ("resourceVersion", "generation", "managedFields")
+
+
+def define(cluster: Cluster, name: str) -> None:
+    """Give the cluster the MPIJob definition of that name (tests/unit/upgrade/crds), and no jobs."""
+    cluster.kubectl("delete", "--ignore-not-found", CRD)
+    if name == "v0.2.3":
+        _define_legacy(cluster)
+    else:
+        cluster.kubectl("create", "-f", "-", stdin=json.dumps(_without_status(definition(name))))
+    cluster.kubectl("wait", "--for=condition=Established", CRD)
+    until(lambda: "mpijobs" in cluster.kubectl("api-resources", "--api-group=kubeflow.org", "-o", "name"))
+
+
+def deploy_operator(cluster: Cluster, image: str) -> str:
+    """Make a Deployment of that image, whose pods are only pretended; returns its namespace."""
+    namespace = f"operator-{secrets.token_hex(3)}"
+    cluster.kubectl("create", "namespace", namespace)
+    cluster.kubectl("create", "deployment", "mpi-operator", f"--image={image}", "-n", namespace)
+    return namespace
+
+
+def whole(cluster: Cluster) -> dict[str, Object]:
+    """Everything that stands in the cluster until somebody removes it, but for versions of it."""
+    kinds = cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+    wanted = ",".join(kind for kind in kinds if not kind.startswith(("events", "componentstatuses")))
+    items = json.loads(cluster.kubectl("get", wanted, "-A", "-o", "json"))["items"]
+    return {_key(one): _normalised(one) for one in items if not _passes(one)}
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    for _ in range(300):
+        try:
+            if holds():
+                return
+        except LabError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError("it never came true")
+
+
+def _define_legacy(cluster: Cluster) -> None:
+    # An API server that serves only apiextensions v1 refuses to create it, but goes on serving one that is there.
+    one = definition("v0.2.3")
+    one["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": "2020-05-14T00:00:00Z", "generation": 1}
+    one["status"] |= {"acceptedNames": one["spec"]["names"], "conditions": []}
+    for kind in ("NamesAccepted", "Established"):
+        condition = {"type": kind, "status": "True", "lastTransitionTime": "2020-05-14T00:00:00Z", "reason": "Stored"}
+        one["status"]["conditions"].append({**condition, "message": "as it was"})
+    until(lambda: CRD.partition("/")[2] not in cluster.kubectl("get", "crd", "-o", "name"))
+    etcd.put(cluster, f"/registry/apiextensions.k8s.io/customresourcedefinitions/{one['metadata']['name']}", one)
+
+
+def _without_status(one: Object) -> Object:
+    return {key: value for key, value in one.items() if key != "status"}
+
+
+def _key(one: Object) -> str:
+    return f"{one['kind']} {one['metadata'].get('namespace', '')}/{one['metadata']['name']}"
+
+
+def _passes(one: Object) -> bool:
+    metadata = one["metadata"]
+    replicated = any(owner["kind"] == "ReplicaSet" for owner in metadata.get("ownerReferences", []))
+    return one["kind"] in _PASSING or replicated or "deletionTimestamp" in metadata
+
+
+def _normalised(one: Object) -> Object:
+    metadata = {key: value for key, value in one["metadata"].items() if key not in _VERSIONS}
+    metadata.get("annotations", {}).pop(_ROLLOUTS, None)
+    rest = {key: value for key, value in one.items() if key != "status"}
+    return {**rest, "metadata": metadata}

@@ -1,0 +1,212 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mpijob_elastic import names
+from upgrade import crd
+from upgrade.conversion import documents, files
+from upgrade.refusal import Refused
+
+TRAINING_JOB = """
+apiVersion: kai.alibabacloud.com/v1alpha1
+kind: TrainingJob
+metadata:
+  name: mnist
+  namespace: ml
+  labels: {team: vision}
+  annotations: {job-supervisor.kube-ai.io/spot-instance: "true", keep: "1"}
+spec:
+  launcherAttachMode: ssh
+  restartPolicy: OnFailure
+  backoffLimit: 3
+  etReplicaSpecs:
+    launcher:
+      replicas: 1
+      template:
+        spec:
+          containers:
+            - name: main
+              image: horovod
+              command: [sh, -c, horovodrun --host-discovery-script /etc/edl/discover_hosts.sh python train.py]
+              env: [{name: HOSTS, value: /etc/edl/hostfile}, {name: POD, valueFrom: {}}]
+    worker:
+      replicas: 2
+      minReplicas: 1
+      maxReplicas: 9
+      restartPolicy: ExitCode
+      template:
+        spec:
+          containers:
+            - name: main
+              image: horovod
+              resources: {limits: {nvidia.com/gpu: "4"}}
+status: {phase: Running}
+"""
+OLD_MPI_JOB = """
+apiVersion: kubeflow.org/v1alpha2
+kind: MPIJob
+metadata: {name: bench, resourceVersion: "7", uid: u}
+spec:
+  slotsPerWorker: 2
+  backoffLimit: 6
+  cleanPodPolicy: Running
+  mainContainer: main
+  gpus: 8
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      template:
+        spec:
+          containers:
+            - name: main
+              command: [horovodrun, --min-np, "3", --max-np=9, --host-discovery-script, /etc/mpi/discover_hosts.sh]
+    Worker:
+      template: {spec: {containers: [{name: main}]}}
+"""
+OLD_DEFINITION = """
+apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: mpijobs.kubeflow.org}
+spec:
+  group: kubeflow.org
+  version: v1
+  scope: Namespaced
+  names: {plural: mpijobs, singular: mpijob, kind: MPIJob, shortNames: [mj]}
+  subresources: {status: {}}
+  validation:
+    openAPIV3Schema: {properties: {spec: {properties: {slotsPerWorker: {type: integer, minimum: 1}}}}}
+    additionalPrinterColumns: [{name: Age, type: date, JSONPath: .metadata.creationTimestamp}]
+"""
+
+
+def converted(text: str) -> tuple[dict[str, Any], dict[str, str]]:
+    [one] = documents.convert_text(text, where="test")
+    return dict(one.manifest), {note.field: note.text for note in one.notes}
+
+
+def test_a_training_job() -> None:
+    job, notes = converted(TRAINING_JOB)
+    assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v1", "MPIJob")
+    assert job["metadata"] == {
+        "name": "mnist",
+        "namespace": "ml",
+        "labels": {"team": "vision"},
+        "annotations": {"keep": "1", names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "9"},
+    }
+    assert job["spec"]["slotsPerWorker"] == 4
+    assert job["spec"]["cleanPodPolicy"] == "Running"
+    assert "status" not in job
+    [container] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+    assert "/etc/mpi/discover_hosts.sh" in container["command"][2]
+    assert container["env"] == [{"name": "HOSTS", "value": "/etc/mpi/hostfile"}, {"name": "POD", "valueFrom": {}}]
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
+    assert (worker["replicas"], worker["restartPolicy"], worker.keys()) == (
+        2,
+        "Never",
+        {"replicas", "restartPolicy", "template"},
+    )
+    assert notes.keys() == {
+        "spec.launcherAttachMode",
+        "spec.restartPolicy",
+        "spec.backoffLimit",
+        "spec.etReplicaSpecs.launcher.template",
+        "spec.etReplicaSpecs.worker.restartPolicy",
+        "metadata.annotations[job-supervisor.kube-ai.io/spot-instance]",
+    }
+
+
+def test_defaults_of_a_training_job() -> None:
+    source = yaml.safe_load(TRAINING_JOB)
+    del source["metadata"]["annotations"]
+    source["spec"] = {
+        "etReplicaSpecs": {"launcher": {"template": {}}, "worker": {"replicas": 3}},
+        "launcherAttachMode": "kubexec",
+    }
+    job, notes = converted(yaml.safe_dump(source))
+    assert job["metadata"]["annotations"] == {names.MIN_REPLICAS: "3"}
+    assert (job["spec"]["slotsPerWorker"], job["spec"]["cleanPodPolicy"]) == (1, "Running")
+    assert notes.keys() == {"spec.mpiReplicaSpecs.Launcher.template"}
+
+
+def test_an_old_mpi_job() -> None:
+    job, notes = converted(OLD_MPI_JOB)
+    assert job["apiVersion"] == "kubeflow.org/v1"
+    # 3 to 9 processes are 2 to 4 workers of 2 slots.
+    assert job["metadata"] == {"name": "bench", "annotations": {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "4"}}
+    assert job["spec"]["runPolicy"] == {"backoffLimit": 6}
+    assert job["spec"]["mainContainer"] == "main"
+    assert job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 1
+    assert notes.keys() == {"spec.gpus", "spec.runPolicy"}
+    assert "gpus" not in job["spec"]
+
+
+def test_a_job_that_reads_no_host_list_is_told_so() -> None:
+    source = yaml.safe_load(OLD_MPI_JOB)
+    source["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"] = ["mpirun", "x"]
+    job, notes = converted(yaml.safe_dump(source))
+    assert "annotations" not in job["metadata"]
+    assert "--host-discovery-script" in notes["spec.mpiReplicaSpecs.Launcher.template"]
+
+
+def test_the_old_definition_becomes_one_that_upgrade_has_nothing_to_add_to() -> None:
+    found, notes = converted(OLD_DEFINITION)
+    assert found["apiVersion"] == "apiextensions.k8s.io/v1"
+    assert crd.is_scalable(found)
+    assert crd.upgraded(found) == found
+    assert notes.keys() == {"spec.validation.additionalPrinterColumns"}
+    schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    assert schema["properties"]["spec"]["properties"]["slotsPerWorker"] == {"type": "integer", "minimum": 1}
+    assert schema["x-kubernetes-preserve-unknown-fields"] is True
+
+
+@pytest.mark.parametrize("text", [TRAINING_JOB, OLD_MPI_JOB, OLD_DEFINITION])
+def test_what_was_converted_stays_as_it_is(text: str) -> None:
+    once = documents.convert_text(text, where="test")
+    [again] = documents.convert_text(documents.render(once), where="test")
+    assert (again.manifest, again.notes, again.changed) == (once[0].manifest, (), False)
+
+
+def test_every_note_is_a_comment_too() -> None:
+    [one] = documents.convert_text(TRAINING_JOB, where="test")
+    text = documents.render([one])
+    assert [line for line in text.splitlines() if line.startswith("#")] == [
+        f"# TrainingJob ml/mnist: {note}" for note in one.notes
+    ]
+
+
+def test_lists_are_taken_apart_and_other_kinds_stay() -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
+    scale = {"apiVersion": "kai.alibabacloud.com/v1alpha1", "kind": "ScaleIn", "metadata": {"name": "in"}}
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [service, scale, yaml.safe_load(OLD_MPI_JOB)]})
+    found = documents.convert_text(text, where="test")
+    assert [one.changed for one in found] == [False, False, True]
+    assert found[0].manifest == service
+    assert "edit the job's replicas" in str(found[1].notes[0])
+
+
+@pytest.mark.parametrize("text", ["{", "- 1", "just words", "kind: ''"])
+def test_what_is_no_object_is_refused(text: str) -> None:
+    with pytest.raises(Refused, match=r"job\.yaml"):
+        documents.convert_text(text, where="job.yaml")
+
+
+def test_a_folder_is_converted_file_by_file(tmp_path: Path) -> None:
+    (tmp_path / "old" / "deep").mkdir(parents=True)
+    (tmp_path / "old" / "a.yaml").write_text(TRAINING_JOB + "---\n" + OLD_MPI_JOB)
+    (tmp_path / "old" / "deep" / "b.yml").write_text(OLD_MPI_JOB)
+    (tmp_path / "old" / "notes.txt").write_text("not a manifest")
+    said: list[str] = []
+    files.write(files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
+    first = list(yaml.safe_load_all((tmp_path / "new" / "a.yaml").read_text()))
+    assert [one["metadata"]["name"] for one in first] == ["mnist", "bench"]
+    assert (tmp_path / "new" / "deep" / "b.yaml").exists()
+    assert any(line.startswith("a.yaml: TrainingJob ml/mnist: spec.backoffLimit:") for line in said)
+    with pytest.raises(Refused, match="already there"):
+        files.write(files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="holds no"):
+        files.convert(tmp_path)

@@ -1,0 +1,70 @@
+"""What an upgrade means for each job that is there; pure.
+
+A pod's volumes cannot be changed, so a launcher that has started without the host list stays without it until it is
+created anew. What has not started yet is created anew by the controller itself, for nothing is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mpijob_elastic import names
+from mpijob_elastic.model import durations
+from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase
+
+
+class Readiness(StrEnum):
+    """How a job becomes elastic."""
+
+    ELASTIC = "elastic"
+    LIVE = "live"
+    RESTART = "restart"
+    FIXED = "fixed"
+    FINISHED = "finished"
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adoption:
+    """One job; why: in words, with what a restart costs."""
+
+    namespace: str
+    name: str
+    readiness: Readiness
+    why: str
+
+
+def adoption(view: JobView, *, now: float) -> Adoption:
+    """What becomes of the job; `now` in seconds since the epoch."""
+    readiness, why = _readiness(view, now=now)
+    return Adoption(namespace=view.namespace, name=view.name, readiness=readiness, why=why)
+
+
+def cost(launcher: Launcher, *, now: float) -> str:
+    """What is lost when this launcher is created anew."""
+    trained = durations.render(max(0.0, now - launcher.created_at))
+    return f"its launcher has run for {trained}; training starts again from its last checkpoint, if it has one"
+
+
+def _readiness(view: JobView, *, now: float) -> tuple[Readiness, str]:
+    if view.finished or view.deleting:
+        return Readiness.FINISHED, "it has ended"
+    if view.foreign:
+        return Readiness.FOREIGN, f"{view.foreign}; it is left alone"
+    if not view.elastic:
+        return Readiness.FIXED, f"its launcher names no {names.KEY_DISCOVER_HOSTS}; nothing changes for it"
+    if view.launcher is None or view.launcher.phase is LauncherPhase.WAITING:
+        return Readiness.LIVE, "its launcher has not started"
+    return _with_launcher(view, view.launcher, now=now)
+
+
+def _with_launcher(view: JobView, launcher: Launcher, *, now: float) -> tuple[Readiness, str]:
+    if launcher.phase is LauncherPhase.FINISHED:
+        return Readiness.FINISHED, "its launcher has ended"
+    if launcher.mounts_discovery:
+        managed = view.config is not None and view.config.memory is not None
+        return (Readiness.ELASTIC, "managed") if managed else (Readiness.LIVE, "its launcher mounts the host list")
+    if launcher.phase is LauncherPhase.DELIVERING:
+        return Readiness.LIVE, "its launcher has not started"
+    return Readiness.RESTART, f"{cost(launcher, now=now)}: mpijob-elastic upgrade adopt {view.name} -n {view.namespace}"

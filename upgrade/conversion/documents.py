@@ -1,0 +1,62 @@
+"""Whole files: every object in them converted or left as it is, with its notes as comments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from upgrade import forms
+from upgrade.conversion import mpi_job, old_definition, training_job
+from upgrade.conversion.elastic import subject
+from upgrade.conversion.results import Converted, Note, Source
+from upgrade.refusal import Refused
+
+ET = "kai.alibabacloud.com/v1alpha1"
+_CONVERTERS: Mapping[tuple[str, str], Callable[[Source], Converted]] = {
+    ("kubeflow.org/v1alpha2", "MPIJob"): mpi_job.convert,
+    (ET, "TrainingJob"): training_job.convert,
+}
+_SCALERS = frozenset({(ET, "ScaleIn"), (ET, "ScaleOut")})
+_OLD_CRD = ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")
+
+
+def convert_text(text: str, *, where: str) -> list[Converted]:
+    """Every object of a YAML or JSON text; `where` names it in errors. Raises `Refused` where it is neither."""
+    try:
+        documents = [document for document in yaml.safe_load_all(text) if document is not None]
+    except yaml.YAMLError as error:
+        raise Refused(f"{where} is no YAML: {error}") from error
+    return [convert(one) for document in documents for one in _objects(document, where=where)]
+
+
+def convert(source: Source) -> Converted:
+    """One object; what is of no kind that can be converted is left as it is. Raises `Refused`."""
+    kind = source.get("apiVersion", ""), source.get("kind", "")
+    if kind == _OLD_CRD and source.get("metadata", {}).get("name") == forms.NAME:
+        return old_definition.convert(source)
+    if kind in _CONVERTERS:
+        return _CONVERTERS[kind](source)
+    notes = (Note(field="kind", text=training_job.SCALERS),) if kind in _SCALERS else ()
+    return Converted(subject=subject(source), manifest=source, notes=notes, changed=False)
+
+
+def render(converted: Iterable[Converted]) -> str:
+    """YAML, a document each."""
+    return "---\n".join(map(_render, converted))
+
+
+def _render(one: Converted) -> str:
+    comments = "".join(f"# {one.subject}: {note}\n" for note in one.notes)
+    return comments + yaml.safe_dump(dict(one.manifest), sort_keys=False, width=120)
+
+
+def _objects(document: Any, *, where: str) -> Iterator[Source]:  # noqa: ANN401 - YAML
+    if not isinstance(document, dict) or not document.get("kind"):
+        raise Refused(f"{where} holds something that is no Kubernetes object; each needs apiVersion, kind and metadata")
+    if str(document["kind"]).endswith("List") and isinstance(document.get("items"), list):
+        for item in document["items"]:
+            yield from _objects(item, where=where)
+    else:
+        yield document

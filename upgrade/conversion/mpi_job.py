@@ -1,0 +1,32 @@
+"""MPIJob v1alpha2 made MPIJob v1 (mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go)."""
+
+from __future__ import annotations
+
+from upgrade.conversion import commands, elastic
+from upgrade.conversion.results import Converted, Notes, Source
+
+_KEPT = ("slotsPerWorker", "cleanPodPolicy", "mainContainer")
+_MOVED = ("backoffLimit", "activeDeadlineSeconds")
+_KNOWN = frozenset({*_KEPT, *_MOVED, "mpiReplicaSpecs", "runPolicy"})
+
+
+def convert(source: Source) -> Converted:
+    """The same job in v1; its bounds are what horovodrun was given."""
+    notes = Notes()
+    spec = source.get("spec", {})
+    notes.unknown(spec, _KNOWN, "spec")
+    replicas = spec.get("mpiReplicaSpecs", {})
+    notes.unknown(replicas, frozenset({"Launcher", "Worker"}), "spec.mpiReplicaSpecs")
+    specs = {
+        name: elastic.replica(replicas[name], notes, f"spec.mpiReplicaSpecs.{name}")
+        for name in ("Launcher", "Worker")
+        if name in replicas
+    }
+    result = {key: spec[key] for key in _KEPT if key in spec} | {"mpiReplicaSpecs": specs}
+    run_policy = {key: spec[key] for key in _MOVED if key in spec} | spec.get("runPolicy", {})
+    if run_policy:
+        result["runPolicy"] = run_policy
+        notes.add("spec.runPolicy", f"{', '.join(sorted(run_policy))} kept, but mpi-operator v0.2.3 does not act on it")
+    template = specs.get("Launcher", {}).get("template", {})
+    bounds = commands.sizes(template, slots=int(spec.get("slotsPerWorker", 1)))
+    return elastic.mpi_job(source, result, bounds, notes)

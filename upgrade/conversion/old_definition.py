@@ -1,0 +1,56 @@
+"""The MPIJob definition of apiextensions v1beta1, as v0.2.3's manifest has it, made the v1 form, scalable.
+
+https://kubernetes.io/docs/reference/using-api/deprecation-guide/#customresourcedefinition-v122
+"""
+
+from __future__ import annotations
+
+from upgrade import crd
+from upgrade.conversion.elastic import subject
+from upgrade.conversion.results import Converted, Notes, Object, Source
+
+_TOP = frozenset({"group", "scope", "names", "version", "versions", "conversion", "preserveUnknownFields"}) | {
+    "subresources",
+    "validation",
+    "additionalPrinterColumns",
+}
+
+
+def convert(source: Source) -> Converted:
+    """The definition in v1, with the same checks; every field that they do not name is kept. Raises `Refused`."""
+    notes = Notes()
+    spec = source["spec"]
+    notes.unknown(spec, _TOP, "spec")
+    # v0.2.3's manifest has columns there, which no API server has ever read.
+    notes.unknown(spec.get("validation", {}), frozenset({"openAPIV3Schema"}), "spec.validation")
+    versions = spec.get("versions") or [{"name": spec["version"], "served": True, "storage": True}]
+    legacy = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": source["kind"],
+        "metadata": source["metadata"],
+        "spec": {
+            **{key: spec[key] for key in ("group", "scope", "names") if key in spec},
+            "preserveUnknownFields": True,
+            "versions": [_version(spec, version) for version in versions],
+        },
+    }
+    manifest = crd.upgraded(legacy, structural=True)
+    return Converted(subject=subject(source), manifest=manifest, notes=notes.sorted())
+
+
+def _version(spec: Source, version: Source) -> Object:
+    validation = version.get("schema") or spec.get("validation", {})
+    columns = version.get("additionalPrinterColumns") or spec.get("additionalPrinterColumns", [])
+    return {
+        "name": version["name"],
+        "served": version.get("served", True),
+        "storage": version.get("storage", False),
+        "schema": {"openAPIV3Schema": validation.get("openAPIV3Schema", {})},
+        "subresources": version.get("subresources") or spec.get("subresources", {}),
+        **({"additionalPrinterColumns": [_column(column) for column in columns]} if columns else {}),
+    }
+
+
+def _column(column: Source) -> Object:
+    # v1beta1 wrote it with capitals.
+    return {("jsonPath" if key == "JSONPath" else key): value for key, value in column.items()}

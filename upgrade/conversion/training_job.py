@@ -1,0 +1,71 @@
+"""et-operator's TrainingJob made an elastic MPIJob v1 (et-operator, api/v1alpha1/trainingjob_types.go)."""
+
+from __future__ import annotations
+
+from mpijob_elastic import names
+from upgrade.conversion import commands, elastic
+from upgrade.conversion.results import Converted, Notes, Object, Source
+
+_KNOWN = frozenset(
+    {"cleanPodPolicy", "etReplicaSpecs", "launcherAttachMode", "slotsPerWorker", "restartPolicy", "backoffLimit"}
+)
+_GPU = "nvidia.com/gpu"
+# et-operator itself, its closed supervisor, and Arena for it.
+_ANNOTATIONS = ("job-supervisor.kube-ai.io/", "arena.kubeflow.org/ssh-secret")
+_LAUNCHER, _WORKER = "spec.etReplicaSpecs.launcher", "spec.etReplicaSpecs.worker"
+
+
+def convert(source: Source) -> Converted:
+    """The job as a MPIJob v1 whose bounds are minReplicas and maxReplicas."""
+    notes = Notes()
+    spec = source.get("spec", {})
+    notes.unknown(spec, _KNOWN, "spec")
+    _note_job_fields(source, spec, notes)
+    replicas = spec.get("etReplicaSpecs", {})
+    worker = replicas.get("worker", {})
+    notes.unknown(replicas, frozenset({"launcher", "worker"}), "spec.etReplicaSpecs")
+    launcher = elastic.replica(replicas.get("launcher", {}), notes, _LAUNCHER)
+    launcher["template"] = commands.moved(launcher.get("template", {}), notes, f"{_LAUNCHER}.template")
+    workers = elastic.replica(worker, notes, _WORKER, known=frozenset({"minReplicas", "maxReplicas"}))
+    result = {
+        "slotsPerWorker": _slots(spec, worker),
+        # Its own default, and not the operator's.
+        "cleanPodPolicy": spec.get("cleanPodPolicy") or "Running",
+        "mpiReplicaSpecs": {"Launcher": launcher, "Worker": workers},
+    }
+    # As its types say: the least is `replicas` unless given, the most is unlimited.
+    bounds = (worker.get("minReplicas", workers["replicas"]), worker.get("maxReplicas"))
+    return elastic.mpi_job(_without_annotations(source), result, bounds, notes)
+
+
+def _note_job_fields(source: Source, spec: Source, notes: Notes) -> None:
+    if spec.get("launcherAttachMode", "ssh") == "ssh":
+        notes.add("spec.launcherAttachMode", "ssh is kubexec now: images need no sshd, and no keys are made")
+    if spec.get("restartPolicy", "Never") != "Never":
+        notes.add("spec.restartPolicy", "the job is not started again as a whole; failed workers are replaced")
+    if "backoffLimit" in spec:
+        notes.add("spec.backoffLimit", "has no counterpart; left out")
+    for key in _foreign(source):
+        notes.add(f"metadata.annotations[{key}]", "has no counterpart; left out")
+
+
+def _slots(spec: Source, worker: Source) -> int:
+    """As et-operator counts: given, else the GPUs of a worker's first container, else one."""
+    containers = worker.get("template", {}).get("spec", {}).get("containers", [])
+    gpus = containers[0].get("resources", {}).get("limits", {}).get(_GPU, 1) if containers else 1
+    return int(spec.get("slotsPerWorker") or gpus)
+
+
+def _foreign(source: Source) -> list[str]:
+    annotations = source.get("metadata", {}).get("annotations") or {}
+    return [key for key in annotations if key.startswith(_ANNOTATIONS)]
+
+
+def _without_annotations(source: Source) -> Object:
+    gone = _foreign(source)
+    metadata = source["metadata"]
+    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in gone}
+    return {**source, "metadata": {**metadata, "annotations": annotations}}
+
+
+SCALERS = f"edit the job's replicas instead, within {names.MIN_REPLICAS} and {names.MAX_REPLICAS}"

@@ -1,0 +1,80 @@
+"""The live MPIJob definition: read, and changed only where it still is what was looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic.install import changes, waiting
+from mpijob_elastic.install.changes import Change, Say
+from mpijob_elastic.install.objects import identity
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import JSON_PATCH, Client
+from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS
+from upgrade import forms, patching
+from upgrade.refusal import Refused
+
+ATTEMPTS = 5
+PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=forms.NAME)
+
+Object = dict[str, Any]
+# From the live definition to the one that is wanted.
+Wanted = Callable[[Mapping[str, Any]], Object]
+
+
+async def read(client: Client) -> Object:
+    """The definition. Raises `Refused` where there is none, and `errors.KubeError`."""
+    try:
+        return _decode(await client.request("GET", PATH))
+    except errors.NotFound:
+        raise Refused(
+            f"there is no CustomResourceDefinition {forms.NAME}: install mpi-operator v0.2.3 with its definition first"
+        ) from None
+
+
+async def change(client: Client, wanted: Wanted, *, dry_run: bool = False) -> Change:
+    """Make the definition what `wanted` says; dry_run: the API server checks it and keeps nothing.
+
+    Raises `Refused` and `errors.KubeError`.
+    """
+    for _ in range(ATTEMPTS):
+        live = await read(client)
+        patch = patching.guarded(live, wanted(live))
+        if not patch:
+            return changes.changed(identity(live), live, live)
+        try:
+            return changes.changed(identity(live), live, await _write(client, patch, dry_run=dry_run))
+        except (errors.Invalid, errors.Conflict) as error:
+            if (await read(client))["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]:
+                raise Refused(f"the API server does not accept the change of {forms.NAME}: {error}") from error
+            # Somebody else was faster: look again.
+            await asyncio.sleep(0.1)
+    raise Refused(
+        f"{forms.NAME} was changed by somebody else {ATTEMPTS} times in a row; find out by whom, and run this again"
+    )
+
+
+async def wait_for_scale(client: Client, *, seconds: float, say: Say) -> None:
+    """Wait until the API server serves the subresource. Raises `Refused` and `errors.KubeError`."""
+    path = f"/apis/{MPI_JOBS.api_version}"
+
+    async def missing() -> str:
+        served = _decode(await client.request("GET", path))["resources"]
+        there = any(one["name"] == f"{MPI_JOBS.plural}/scale" for one in served)
+        return "" if there else f"{MPI_JOBS.plural}/scale is not served yet"
+
+    if late := await waiting.until(missing, seconds=seconds, say=say):
+        raise Refused(f"after {seconds:.0f} s {late}; the API server's log says why. Run the same command again")
+
+
+async def _write(client: Client, patch: patching.Patch, *, dry_run: bool) -> Object:
+    query = {"dryRun": "All"} if dry_run else None
+    return _decode(await client.request("PATCH", PATH, query=query, body=list(patch), content_type=JSON_PATCH))
+
+
+def _decode(body: bytes) -> Object:
+    decoded: Object = msgspec.json.decode(body)
+    return decoded

@@ -1,0 +1,38 @@
+"""Every MPIJob of the cluster with what belongs to it, read once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from mpijob_elastic.model.job import JobView, Probe
+from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
+from mpijob_elastic.observe.facts_pod import PodFacts
+from upgrade import reading
+
+
+async def views_of_all(client: Client) -> list[JobView]:
+    """One view a job, sorted by namespace and name; Roles are left out. Raises `errors.KubeError`."""
+    jobs = await reading.all_of(client, MPI_JOBS, facts_job.read)
+    pods: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)
+    for pod in await reading.all_of(client, PODS, facts_pod.read, selector=names.POD_SELECTOR):
+        pods[pod.metadata.namespace, pod.metadata.job].append(pod)
+    found = await reading.all_of(client, CONFIG_MAPS, facts_config.read_config, selector=names.LABEL_APP)
+    configs = {(one.metadata.namespace, one.metadata.name): one for one in found}
+    return [
+        views.view(
+            job,
+            pods=pods[job.metadata.namespace, job.metadata.name],
+            config=configs.get((job.metadata.namespace, names.config_map(job.metadata.name))),
+            role=None,
+            probes=never_asked,
+        )
+        for job in sorted(jobs, key=lambda one: (one.metadata.namespace, one.metadata.name))
+    ]
+
+
+def never_asked(_uid: str, _left_at: float) -> Probe:
+    """What exec has shown is known to the controller that asked, and to nobody else."""
+    return Probe()

@@ -1,0 +1,121 @@
+"""A look at the cluster before an upgrade; nothing is written, every question is answered or said to be open."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.install import inventory, server
+from mpijob_elastic.install import preflight as installable
+from mpijob_elastic.install.applying import HOOKS, Applier
+from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.objects import identity
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.resources import MPI_JOBS, Resource
+from upgrade import adoption, definition, findings, jobs, reading, rights, searching
+from upgrade.adoption import Adoption
+from upgrade.findings import Finding, Report, Verdict
+from upgrade.forms import Crd
+from upgrade.refusal import Refused
+
+_SCHEDULERS = {"volcano": "scheduling.volcano.sh", "kueue": "kueue.x-k8s.io"}
+_SLICES = Resource(group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice")
+# The webhook refuses such a job, and a dry run keeps nothing.
+_BAD_JOB = {
+    "apiVersion": MPI_JOBS.api_version,
+    "kind": MPI_JOBS.kind,
+    "metadata": {"name": "mpijob-elastic-preflight", "annotations": {names.MIN_REPLICAS: "none"}},
+    "spec": {"mpiReplicaSpecs": {}},
+}
+
+
+class _Endpoint(msgspec.Struct):
+    class Conditions(msgspec.Struct):
+        """Of one endpoint; absent means ready."""
+
+        ready: bool | None = None
+
+    conditions: Conditions = msgspec.field(default_factory=Conditions)
+
+
+class _Slice(msgspec.Struct):
+    endpoints: list[_Endpoint] | None = None
+
+
+async def look(client: Client, plan: Plan, *, now: float) -> Report:
+    """Look at everything; `now` in seconds since the epoch. Raises `errors.KubeError` where nothing can be asked."""
+    found = await server.examine(client, [*plan.manifests(), *inventory.manifests()])
+    adoptions = await _jobs(client, now=now)
+    return Report(
+        findings=(
+            findings.kubernetes(found.version, found.minor),
+            findings.definition(await _definition(client)),
+            *findings.operators(await searching.operators_in(client)),
+            findings.jobs(adoptions),
+            await _rights(client, found, plan),
+            await _webhook(client, Applier(client=client, server=found), plan),
+            *[findings.scheduler(name, served=await _serves(client, group)) for name, group in _SCHEDULERS.items()],
+        ),
+        jobs=tuple(adoptions or ()),
+    )
+
+
+async def _definition(client: Client) -> Crd | None:
+    try:
+        return await definition.read(client)
+    except Refused:
+        return None
+
+
+async def _jobs(client: Client, *, now: float) -> list[Adoption] | None:
+    try:
+        return [adoption.adoption(view, now=now) for view in await jobs.views_of_all(client)]
+    except (errors.Forbidden, errors.NotFound):
+        return None
+
+
+async def _rights(client: Client, found: server.Server, plan: Plan) -> Finding:
+    try:
+        await installable.check(client, found, plan.manifests(), jobs_namespace=plan.jobs_namespace)
+        await rights.check(client, plan)
+    except InstallError as error:
+        return Finding(topic="rights", verdict=Verdict.NO, text=str(error))
+    return Finding(topic="rights", verdict=Verdict.GO, text="this account may do all of it")
+
+
+async def _serves(client: Client, group: str) -> bool:
+    try:
+        await client.request("GET", f"/apis/{group}")
+    except errors.NotFound:
+        return False
+    return True
+
+
+async def _webhook(client: Client, applier: Applier, plan: Plan) -> Finding:
+    topic = "webhook"
+    hooks = [identity(one) for one in plan.manifests() if one["kind"] in HOOKS]
+    if None in [await applier.read(one) for one in hooks]:
+        return Finding(topic=topic, verdict=Verdict.GO, text="not installed yet")
+    selector = f"kubernetes.io/service-name={names.WEBHOOK}"
+    slices = await reading.all_readable(client, _SLICES, msgspec.json.Decoder(_Slice).decode, selector=selector)
+    ready = [one for found in slices or () for one in found.endpoints or () if one.conditions.ready is not False]
+    namespace = plan.jobs_namespace or "default"
+    if await _answers(client, namespace):
+        return Finding(topic=topic, verdict=Verdict.GO, text=f"installed, {len(ready)} endpoints; it answers")
+    return Finding(
+        topic=topic,
+        verdict=Verdict.CARE,
+        text=f"installed, {len(ready)} endpoints; it did not answer for a job in {namespace}, and the API server goes "
+        f"on without it: see the logs of deployment/{names.WEBHOOK}",
+    )
+
+
+async def _answers(client: Client, namespace: str) -> bool:
+    path = MPI_JOBS.path(namespace)
+    try:
+        await client.request("POST", path, query={"dryRun": "All"}, body=_BAD_JOB)
+    except errors.ApiError as error:
+        return "admission webhook" in error.message
+    return False

@@ -1,0 +1,53 @@
+"""Objects made again what they were; what somebody has replaced since is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic.install import changes
+from mpijob_elastic.install.applying import Applier
+from mpijob_elastic.install.changes import Change, Outcome
+from mpijob_elastic.install.objects import Manifest, identity
+from mpijob_elastic.kube.resources import LEASES
+
+# Numbers the rollouts of a Deployment; the controller manager keeps it.
+_REVISION = "deployment.kubernetes.io/revision"
+_SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
+
+
+async def restore(applier: Applier, before: Manifest) -> Change:
+    """Put the object back as it was, or create it anew where it is gone. Raises `errors.KubeError`."""
+    one = identity(before)
+    live = await applier.read(one)
+    if live is None:
+        path = applier.server.path(one).rpartition("/")[0]
+        await applier.client.request("POST", path, query=_query(applier), body=_fresh(before))
+        return Change(identity=one, outcome=Outcome.CREATED)
+    wanted = _on_top_of(live, before)
+    change = changes.changed(one, live, wanted)
+    if change.outcome is Outcome.UNCHANGED or one.kind == LEASES.kind:  # who holds a Lease is no setting
+        return Change(identity=one, outcome=Outcome.UNCHANGED)
+    if live["metadata"]["uid"] != before["metadata"]["uid"]:
+        return Change(identity=one, outcome=Outcome.SKIPPED, note="created anew by somebody since; left alone")
+    body = await applier.client.request("PUT", applier.server.path(one), query=_query(applier), body=wanted)
+    return changes.changed(one, live, msgspec.json.decode(body))
+
+
+def _query(applier: Applier) -> dict[str, str]:
+    return {"dryRun": "All"} if applier.dry_run else {}
+
+
+def _fresh(before: Manifest) -> dict[str, Any]:
+    metadata = {key: value for key, value in before["metadata"].items() if key not in _SERVERS_OWN}
+    return {**before, "metadata": metadata}
+
+
+def _on_top_of(live: Mapping[str, Any], before: Manifest) -> dict[str, Any]:
+    metadata = {**before["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
+    revision = live["metadata"].get("annotations", {}).get(_REVISION)
+    if revision is not None:
+        metadata["annotations"] = {**metadata.get("annotations", {}), _REVISION: revision}
+    return {**before, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}

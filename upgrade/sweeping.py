@@ -1,0 +1,74 @@
+"""Taking our traces off jobs when nothing of ours runs any more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.install.changes import Say
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import JSON_PATCH, Client
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from upgrade import reading, traces
+from upgrade.traces import Removal, Traces
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """Our traces, and workers (namespace/name) beyond their job's size."""
+
+    traces: Traces
+    surplus: list[str]
+
+    def lines(self) -> list[str]:
+        """What stays and why, for people."""
+        lines = [
+            f"{job}: {names.KEY_DISCOVER_HOSTS} and its annotation stay in its ConfigMap while its launcher, which "
+            "mounts it, lives; run this again when the job has ended, or delete the job"
+            for job in self.traces.kept
+        ]
+        return lines + [
+            f"pod {worker} is beyond the size of its job and no longer in the host list or about to leave it; it stays "
+            "until the job is deleted"
+            for worker in self.surplus
+        ]
+
+
+async def look(client: Client) -> Left:
+    """Find them, in all namespaces. Raises `errors.KubeError`."""
+    jobs = await reading.all_of(client, MPI_JOBS, _object)
+    pods = await reading.all_of(client, PODS, _object, selector=names.POD_SELECTOR)
+    configs = await reading.all_of(client, CONFIG_MAPS, _object, selector=names.LABEL_APP)
+    launchers = [pod for pod in pods if pod["metadata"]["labels"].get(names.LABEL_JOB_ROLE) == names.ROLE_LAUNCHER]
+    return Left(
+        traces=traces.find(jobs=jobs, config_maps=configs, launchers=launchers),
+        surplus=traces.surplus(jobs=jobs, pods=pods),
+    )
+
+
+async def sweep(client: Client, *, say: Say) -> None:
+    """Take them off, and say what stays. Raises `errors.KubeError`."""
+    left = await look(client)
+    for removal in left.traces.removals:
+        if await _remove(client, removal):
+            say(f"removed from {removal}")
+    for line in left.lines():
+        say(line)
+
+
+async def _remove(client: Client, removal: Removal) -> bool:
+    path = removal.resource.path(removal.namespace, removal.name)
+    try:
+        await client.request("PATCH", path, body=list(removal.patch), content_type=JSON_PATCH)
+    except (errors.NotFound, errors.Conflict, errors.Invalid):
+        # It is gone, or somebody changed just this: nothing of ours any more.
+        return False
+    return True
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    decoded: dict[str, Any] = msgspec.json.decode(raw)
+    return decoded

@@ -1,0 +1,118 @@
+"""What we have left on the objects of a job, and which of it may go; pure.
+
+A key that a live launcher mounts must stay: without it its kubelet cannot refresh the volume any more, and a container
+that is to be started again in that pod never is. Our memory stays with it, for by that a later upgrade tells that the
+key is ours.
+https://kubernetes.io/docs/concepts/storage/volumes/#configmap
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
+from mpijob_elastic.observe import facts_config, facts_job, facts_pod
+from mpijob_elastic.observe.facts_pod import PodFacts
+from upgrade import patching
+from upgrade.patching import Patch
+
+Object = Mapping[str, Any]
+
+_NO_HOSTS = names.discover_hosts([], slots=1)
+_ENDED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removal:
+    """A patch that takes our traces off one object."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    patch: Patch
+
+    def __str__(self) -> str:
+        gone = [operation["path"] for operation in self.patch if operation["op"] == "remove"]
+        return f"{self.resource.kind} {self.namespace}/{self.name}: {', '.join(map(_readable, gone))}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traces:
+    """What may go; kept: jobs (namespace/name) whose live launcher mounts the key, so that it stays."""
+
+    removals: tuple[Removal, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], launchers: Iterable[Object]) -> Traces:
+    """Our traces on these MPIJobs, ConfigMaps and launcher pods."""
+    pods = list(launchers)
+    mounting = {_job(pod) for pod in map(_pod, pods) if pod.mounts_discovery and pod.phase not in _ENDED}
+    removals = [_without_annotation(MPI_JOBS, job, names.STATUS) for job in jobs]
+    removals += [_without_annotation(PODS, pod, names.REFRESHED) for pod in pods]
+    kept = []
+    for config in filter(_is_ours, config_maps):
+        job = _job(facts_config.read_config(patching.encoded(config)))
+        if job in mounting:
+            kept.append("/".join(job[:2]))
+        else:
+            removals.append(_without_key(config))
+    return Traces(removals=tuple(one for one in removals if one), kept=tuple(sorted(kept)))
+
+
+def surplus(*, jobs: Iterable[Object], pods: Iterable[Object]) -> list[str]:
+    """The workers (namespace/name) beyond their job's size that still run: nobody removes them once we are gone."""
+    sizes = {}
+    for job in map(facts_job.read, map(patching.encoded, jobs)):
+        sizes[job.metadata.namespace, job.metadata.name, job.metadata.uid] = job.replicas
+    found = []
+    for pod in map(_pod, pods):
+        size = sizes.get(_job(pod))
+        index = names.worker_index(pod.metadata.name, job=pod.metadata.job)
+        if size is not None and index is not None and index >= size and pod.phase not in _ENDED:
+            found.append(f"{pod.metadata.namespace}/{pod.metadata.name}")
+    return sorted(found)
+
+
+def _is_ours(config: Object) -> bool:
+    facts = facts_config.read_config(patching.encoded(config))
+    named = facts.metadata.job and facts.metadata.name == names.config_map(facts.metadata.job)
+    return bool(named) and (facts.memory is not None or facts.script == _NO_HOSTS)
+
+
+def _pod(pod: Object) -> PodFacts:
+    return facts_pod.read(patching.encoded(pod))
+
+
+def _job(facts: PodFacts | facts_config.ConfigFacts) -> tuple[str, str, str]:
+    return facts.metadata.namespace, facts.metadata.job, facts.metadata.job_uid
+
+
+def _without_annotation(resource: Resource, one: Object, key: str) -> Removal | None:
+    annotations = one["metadata"].get("annotations", {})
+    if key not in annotations:
+        return None
+    rest = {name: value for name, value in annotations.items() if name != key}
+    return _removal(resource, one, {**one, "metadata": {**one["metadata"], "annotations": rest}})
+
+
+def _without_key(config: Object) -> Removal | None:
+    metadata = config["metadata"]
+    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != names.MEMORY}
+    data = {key: value for key, value in config.get("data", {}).items() if key != names.KEY_DISCOVER_HOSTS}
+    kept = {**metadata, "annotations": annotations} if "annotations" in metadata else metadata
+    return _removal(CONFIG_MAPS, config, {**config, "metadata": kept, "data": data})
+
+
+def _removal(resource: Resource, before: Object, after: Object) -> Removal:
+    metadata = before["metadata"]
+    same = {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}
+    patch = (same, *patching.guarded(before, after))
+    return Removal(resource=resource, namespace=metadata["namespace"], name=metadata["name"], patch=patch)
+
+
+def _readable(path: str) -> str:
+    return path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
