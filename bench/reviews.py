@@ -35,12 +35,12 @@ class Rate:
     p99: float
 
 
-async def run(pid: int, port: int, *, connections: int, review: Path) -> Rate:
-    """Load the webhook for some seconds. Raises LabError where any answer is not the right one."""
+async def run(pid: int, port: int, *, connections: int, review: Path, seconds: float = SECONDS) -> Rate:
+    """Load the webhook for so many seconds. Raises LabError where any answer is not the right one."""
     cores = sorted(os.sched_getaffinity(0))
     pin(pid, core=cores[0])
     before = usage(pid).cpu
-    load = await _load(port, connections, review, core=cores[-1])
+    load = await _load(port, connections, review, seconds=seconds, core=cores[-1])
     cpu = usage(pid).cpu - before
     if load.wrong:
         raise LabError(f"{load.wrong} of {len(load.took)} reviews over {connections} connections were answered wrongly")
@@ -52,10 +52,10 @@ async def run(pid: int, port: int, *, connections: int, review: Path) -> Rate:
     )
 
 
-async def _load(port: int, connections: int, review: Path, *, core: int) -> Load:
+async def _load(port: int, connections: int, review: Path, *, seconds: float, core: int) -> Load:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bench.load", f"--port={port}", f"--connections={connections}"),
-        *(f"--seconds={SECONDS}", f"--body={review}", "--expect=JSONPatch"),
+        *(f"--seconds={seconds}", f"--body={review}", "--expect=JSONPatch"),
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
     )

@@ -1,0 +1,121 @@
+"""Each benchmark, small: it gives figures of what really happened, and ends all that it started.
+
+In a lab of their own, because they install and uninstall. No figure's size is judged here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench import added, admission, draining, fleet, jobs, namespaces, reviews, scale, starting, throughput
+from bench.added import Ground, Pattern
+from bench.changes import Writer
+from bench.fleet import Fleet
+from bench.jobs import AGENT
+from bench.sides import Ours, Peer
+from lab import registration
+from lab.cluster import Cluster
+from lab.install import install_into, uninstall_from
+from lab.processes import Identity
+from lab.replicas import Webhook
+from mpijob_elastic.kube.client import Client, connect
+
+pytestmark = pytest.mark.lab
+
+SMALL = Fleet(count=2, workers=2)
+NODES = 3
+
+
+@pytest.fixture(scope="module")
+def bench_lab() -> Iterator[Cluster]:
+    with Cluster.start(name=f"bench-{os.getpid()}") as running:
+        yield running
+
+
+@pytest.fixture
+async def bench_client(bench_lab: Cluster) -> AsyncIterator[Client]:
+    async with await connect(user_agent=AGENT, kubeconfig=bench_lab.kubeconfig) as client:
+        yield client
+
+
+async def make_fleet(cluster: Cluster, client: Client) -> str:
+    namespace = namespaces.create(cluster, "fleet")
+    await fleet.make(client, SMALL, namespace=namespace, nodes=NODES, say=lambda _: None)
+    return namespace
+
+
+async def test_a_controller_starts_beside_a_fleet(bench_lab: Cluster, bench_client: Client) -> None:
+    namespace = await make_fleet(bench_lab, bench_client)
+    installed = install_into(bench_lab)
+    try:
+        start = await starting.run(bench_lab, installed, namespace=namespace)
+    finally:
+        uninstall_from(bench_lab, installed)
+    assert start.ready > 0
+    assert start.leads > 0
+    assert start.peak >= start.resident > 0
+    for job in SMALL.names:
+        assert (await jobs.look(bench_client, namespace, job)).lacks(job, SMALL.workers) == ""
+
+
+async def test_a_fleet_is_resized_at_once(bench_lab: Cluster, bench_client: Client) -> None:
+    namespace = await make_fleet(bench_lab, bench_client)
+    with Ours(qps=0).start(bench_lab):
+        burst = await throughput.resize_all(bench_lab, bench_client, SMALL, namespace=namespace, replicas=1)
+    assert burst.seconds > 0
+    assert burst.writes > 0
+
+
+async def test_one_job_is_edited_and_drained(bench_lab: Cluster, bench_client: Client) -> None:
+    with Ours(qps=0).start(bench_lab) as side:
+        identities = [Identity.of(pid) for pid in side.pids.values()]
+        with namespaces.passing(bench_lab, "scale") as namespace:
+            found = await scale.run(bench_lab, bench_client, side, namespace=namespace)
+        assert found.courses["12→2"].writes[Writer.CONTROLLER, "delete pods"] == 10
+        assert found.courses["1→12"].writes[Writer.OPERATOR, "create pods"] == 11
+        assert set(found.cpu) == {"operator", "webhook", "controller"}
+        if bench_lab.exec_offered:
+            with namespaces.passing(bench_lab, "drain") as namespace:
+                drain = await draining.run(bench_lab, bench_client, namespace=namespace)
+            assert drain.killed == 0
+            assert drain.after_edit > draining.RANK_SECONDS - 1
+    assert not any(identity.alive() for identity in identities)
+
+
+async def test_the_webhook_is_asked_and_not_asked_by_turns(
+    bench_lab: Cluster, bench_client: Client, tmp_path: Path
+) -> None:
+    installed = install_into(bench_lab)
+    registration.unregister(bench_lab)
+    namespace = namespaces.create(bench_lab, "webhook")
+    try:
+        with Webhook.start(bench_lab, installed) as webhook:
+            pod = msgspec.json.encode(await admission.launcher(bench_client, namespace))
+            review = tmp_path / "review.json"
+            review.write_bytes(admission.review_of(await admission.try_create(bench_client, namespace, pod), namespace))
+            ground = Ground(cluster=bench_lab, installed=installed, client=bench_client, namespace=namespace, pod=pod)
+            found = await added.run(ground, Pattern(callers=2, interval=0.01, creations=4))
+            rate = await reviews.run(
+                webhook.process.pid, installed.webhook_port, connections=2, review=review, seconds=0.5
+            )
+    finally:
+        uninstall_from(bench_lab, installed)
+    assert found.p50_without > 0
+    assert rate.a_cpu_second > 0
+
+
+def test_a_peer_runs_alone(bench_lab: Cluster, tmp_path: Path) -> None:
+    operator = tmp_path / "operator"
+    told = tmp_path / "flags"
+    operator.write_text(f'#!/bin/sh\necho "$*" > {told}\necho Started workers\nexec sleep 60\n')
+    operator.chmod(0o755)
+    with Peer(binary=operator, flags=("--kube-api-qps=50",)).start(bench_lab) as side:
+        identity = Identity.of(side.pids["operator"])
+        assert set(side.pids) == {"operator"}
+        assert told.read_text().split()[-1] == "--kube-api-qps=50"
+    assert not identity.alive()

@@ -1,0 +1,89 @@
+"""Reading the API server's audit log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bench.audit import Tail, Write, read
+
+
+def line(**more: Any) -> bytes:
+    """As kube-apiserver v1.34 writes it at level Metadata, shortened."""
+    event = {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "stage": "ResponseComplete",
+        "requestURI": "/api/v1/namespaces/n/pods/train-worker-1",
+        "verb": "delete",
+        "user": {"username": "lab-admin", "groups": ["system:masters"]},
+        "userAgent": "mpi-operator",
+        "objectRef": {"resource": "pods", "namespace": "n", "name": "train-worker-1", "apiVersion": "v1"},
+        "responseStatus": {"metadata": {}, "code": 200},
+        "requestReceivedTimestamp": "2026-11-21T08:30:56.525127Z",
+        "stageTimestamp": "2026-11-21T08:30:56.527986Z",
+        **more,
+    }
+    return json.dumps(event).encode()
+
+
+def test_a_write_is_read_with_the_time_of_its_answer() -> None:
+    assert read([line()]) == [
+        Write(
+            at=1795249856.527986,
+            verb="delete",
+            resource="pods",
+            subresource="",
+            namespace="n",
+            name="train-worker-1",
+            user="lab-admin",
+            agent="mpi-operator",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"verb": "get"},
+        {"responseStatus": {"code": 409}},
+        {"requestURI": "/api/v1/namespaces/n/pods?dryRun=All", "verb": "create"},
+    ],
+    ids=["read", "refused", "dry run"],
+)
+def test_what_changed_nothing_is_left_out(more: dict[str, Any]) -> None:
+    assert read([line(**more)]) == []
+
+
+def test_what_is_no_audit_event_is_refused() -> None:
+    with pytest.raises(msgspec.DecodeError):
+        read([b"{"])
+
+
+def test_a_tail_gives_what_is_logged_after_it_began(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.write_bytes(line() + b"\n")
+    tail = Tail(log)
+    assert tail.writes() == []
+    whole = line(verb="create") + b"\n"
+    with log.open("ab") as file:
+        file.write(whole[:40])
+        file.flush()
+        assert tail.writes() == []
+        file.write(whole[40:])
+    assert [write.verb for write in tail.writes()] == ["create"]
+    assert [write.verb for write in tail.writes()] == ["create"]
+
+
+def test_a_tail_is_in_the_order_of_the_answers(tmp_path: Path) -> None:
+    log = tmp_path / "audit.log"
+    log.touch()
+    tail = Tail(log)
+    early = line(verb="create", stageTimestamp="2026-11-21T08:30:56.000001Z")
+    log.write_bytes(line() + b"\n" + early + b"\n")
+    assert [write.verb for write in tail.writes()] == ["create", "delete"]
