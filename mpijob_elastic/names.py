@@ -106,6 +106,11 @@ def discover_hosts(hosts: list[str], *, slots: int) -> str:
     return SCRIPT_HEADER + "".join(f"echo {host}:{slots}\n" for host in hosts)
 
 
+def worker_selector(job: str) -> str:
+    """Label selector of a job's worker pods, and never of its launcher, by the labels of [operator]."""
+    return f"{POD_SELECTOR},{LABEL_JOB_NAME}={job},{LABEL_JOB_ROLE}={ROLE_WORKER}"
+
+
 def hostfile(hosts: list[str], *, slots: int) -> str:
     """The hostfile as the operator writes it: `NAME slots=N` a line [operator]."""
     return "".join(f"{host} slots={slots}\n" for host in hosts)

@@ -1,4 +1,4 @@
-"""Which function answers for which kind: one table for /mutate, one for /validate.
+"""Which function answers for which kind and subresource: one table for /mutate, one for /validate.
 
 Whatever a handler cannot read it lets through unchanged, with a warning that says why: an object that the API server
 accepts must never fail because of us.
@@ -14,7 +14,7 @@ import msgspec
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook import mutate, review, validate
+from webhook import mutate, review, selector, validate
 from webhook.patching import Patch
 from webhook.review import Request, Verdict
 
@@ -30,13 +30,15 @@ class Answer:
 
 
 Handler = Callable[[Request], Verdict]
-Kind = tuple[str, str, str]
+# Group, version, kind, and the subresource or "".
+Kind = tuple[str, str, str, str]
 
 
 def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
     """Answer one request: unchanged where no handler is for it, let through where its objects cannot be read."""
-    handler = handlers.get((request.kind.group, request.kind.version, request.kind.kind))
-    if handler is None or request.sub_resource:
+    kind = request.kind
+    handler = handlers.get((kind.group, kind.version, kind.kind, request.sub_resource))
+    if handler is None:
         return Answer(verdict=review.UNCHANGED, outcome="unchanged")
     try:
         verdict = handler(request)
@@ -54,15 +56,15 @@ def _outcome(verdict: Verdict) -> str:
     return "warned" if verdict.warnings else "unchanged"
 
 
-def _kind(resource: Resource) -> Kind:
-    return resource.group, resource.version, resource.kind
+def _kind(resource: Resource, sub_resource: str = "") -> Kind:
+    return resource.group, resource.version, resource.kind, sub_resource
 
 
-def _at_creation(shape: type[T], change: Callable[[T], Patch]) -> Handler:
+def _changing(operation: str, shape: type[T], change: Callable[[T], Patch]) -> Handler:
     decoder = msgspec.json.Decoder(shape)
 
     def handle(request: Request) -> Verdict:
-        if request.operation != review.CREATE:
+        if request.operation != operation:
             return review.UNCHANGED
         return Verdict(patch=change(decoder.decode(request.object)))
 
@@ -80,7 +82,8 @@ def _mpi_job(request: Request) -> Verdict:
 _mpi_jobs = msgspec.json.Decoder(MPIJob)
 
 MUTATING: Mapping[Kind, Handler] = {
-    _kind(PODS): _at_creation(mutate.Pod, mutate.launcher),
-    _kind(CONFIG_MAPS): _at_creation(mutate.ConfigMap, mutate.config_map),
+    _kind(PODS): _changing(review.CREATE, mutate.Pod, mutate.launcher),
+    _kind(CONFIG_MAPS): _changing(review.CREATE, mutate.ConfigMap, mutate.config_map),
+    _kind(MPI_JOBS, "status"): _changing(review.UPDATE, MPIJob, selector.restore),
 }
 VALIDATING: Mapping[Kind, Handler] = {_kind(MPI_JOBS): _mpi_job}

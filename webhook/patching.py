@@ -17,10 +17,11 @@ Operation = dict[str, Any]
 Patch = tuple[Operation, ...]
 
 # All that this webhook ever adds to somebody's object: an item of a ConfigMap volume, that the volume's keys may be
-# missing, a key of a ConfigMap.
+# missing, a key of a ConfigMap, how a job's workers are found.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/(?:items/(?:0|[1-9][0-9]*)|optional)"
     rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
+    r"|/status/replicaStatuses/Worker/selector"
 )
 
 

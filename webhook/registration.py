@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mpijob_elastic.kube.resources import CONFIG_MAPS
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
 
 Manifest = Mapping[str, Any]
+
+_CONDITIONAL = {CONFIG_MAPS.plural, f"{MPI_JOBS.plural}/status"}
 
 
 def without_match_conditions(configuration: Manifest) -> dict[str, Any]:
     """The configuration for an API server older than 1.28, which does not serve `matchConditions`.
 
-    The hook on ConfigMaps goes: only such a condition tells the operator's from everybody's, and the controller adds
-    the key itself. For pods the labels are narrow enough.
+    The hooks on ConfigMaps and on the status of MPIJobs go: only such a condition tells the operator's ConfigMaps from
+    everybody's and a status without selector from the many others, and the controller adds key and selector itself. For
+    pods the labels are narrow enough.
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions
     """
-    kept = [hook for hook in configuration["webhooks"] if not _is_on_config_maps(hook)]
+    kept = [hook for hook in configuration["webhooks"] if not _needs_conditions(hook)]
     stripped = [{field: value for field, value in hook.items() if field != "matchConditions"} for hook in kept]
     return {**configuration, "webhooks": stripped}
 
 
-def _is_on_config_maps(hook: Manifest) -> bool:
-    return any(CONFIG_MAPS.plural in rule["resources"] for rule in hook["rules"])
+def _needs_conditions(hook: Manifest) -> bool:
+    return any(_CONDITIONAL & {*rule["resources"]} for rule in hook["rules"])

@@ -35,6 +35,7 @@ class Gate:
         *,
         namespace: str,
         name: str | None,
+        subresource: str | None = None,
         body: object,
         content_type: str = JSON,
     ) -> bytes:
@@ -47,7 +48,7 @@ class Gate:
         try:
             return await self._client.request(
                 method,
-                resource.path(namespace, name),
+                resource.path(namespace, name, subresource),
                 query=query,
                 body=body,
                 content_type=content_type,
@@ -61,4 +62,4 @@ class Gate:
             outcome = "unreachable"
             raise
         finally:
-            self._metrics.wrote(method, resource.plural, outcome)
+            self._metrics.wrote(method, "/".join(filter(None, (resource.plural, subresource))), outcome)

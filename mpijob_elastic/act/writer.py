@@ -1,8 +1,9 @@
 """Every write we make, one function each.
 
 Preconditions: a ConfigMap and a Role are written at the resourceVersion that was decided upon; a pod is deleted at its
-uid and resourceVersion as just read; an annotation is patched under its object's uid. What the API server answers is
-handed to `Seen` at once, so the next decision sees it. A refusal is raised, and the job is looked at again.
+uid and resourceVersion as just read; an annotation and the selector are patched under their object's uid. What the API
+server answers is handed to `Seen` at once, so the next decision sees it. A refusal is raised, and the job is looked at
+again.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from mpijob_elastic.decide.actions import (
     TellUser,
     WriteConfig,
     WriteRole,
+    WriteSelector,
 )
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH
@@ -83,6 +85,8 @@ class Writer:
                 self._events.emit(view, action.note)
             case TellUser():
                 await self._tell_user(view, action)
+            case WriteSelector():
+                await self._write_selector(view, action)
 
     async def _write_role(self, view: JobView, action: WriteRole) -> None:
         patch = [
@@ -130,6 +134,23 @@ class Writer:
         await self._annotate(resources.MPI_JOBS, view.namespace, action.ref, names.STATUS, action.text or None)
         for note in action.notes:
             self._events.emit(view, note)
+
+    async def _write_selector(self, view: JobView, action: WriteSelector) -> None:
+        patch = [
+            # Of a patch of the status the API server takes nothing else, so a uid in a merge patch would not count.
+            {"op": "test", "path": "/metadata/uid", "value": action.ref.uid},
+            {"op": "add", "path": "/status/replicaStatuses/Worker/selector", "value": action.selector},
+        ]
+        answer = await self._gate.write(
+            "PATCH",
+            resources.MPI_JOBS,
+            namespace=view.namespace,
+            name=action.ref.name,
+            subresource="status",
+            body=patch,
+            content_type=JSON_PATCH,
+        )
+        self._seen.see(resources.MPI_JOBS, answer)
 
     async def _annotate(
         self, resource: resources.Resource, namespace: str, ref: Ref, key: str, value: str | None

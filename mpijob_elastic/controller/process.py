@@ -16,7 +16,7 @@ from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.probing import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
-from mpijob_elastic.controller import health
+from mpijob_elastic.controller import definition, health
 from mpijob_elastic.controller.recheck import rechecking
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.scaling import ScaleTimes
@@ -56,6 +56,7 @@ class Controller:
 
     def __init__(self, client: Client, settings: Settings) -> None:
         random = Random()  # noqa: S311 - jitter, no secret
+        self._client = client
         self._settings = settings
         self._random = random
         self._metrics = Metrics(_registry())
@@ -123,6 +124,7 @@ class Controller:
         sending = asyncio.create_task(self._events.run())
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(definition.follow(self._client, self._caches))
                 for _ in range(self._settings.workers):
                     group.create_task(work(queue, self._handle, on_failure=self._failed))
         finally:

@@ -11,7 +11,7 @@ The complexity comes from three sides that do not wait for one another:
 
 from __future__ import annotations
 
-from mpijob_elastic.decide import launchers, leaving, notices, publishing, roles, showing
+from mpijob_elastic.decide import launchers, leaving, notices, publishing, roles, selecting, showing
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Plan, ProbeWorkers
 from mpijob_elastic.model.job import Config, JobView, LauncherPhase, Role
 
@@ -52,6 +52,7 @@ def _steps(view: JobView, config: Config, role: Role, *, now: float) -> Plan:
         told, wake = notices.tell(view, now=now)
         actions.append(told)
         wakes.append(wake)
+        actions.append(selecting.restore(view))
     return _plan(actions, wakes)
 
 

@@ -92,7 +92,17 @@ class TellUser:
     notes: tuple[Note, ...] = field(default=())
 
 
-Action = WriteRole | WriteConfig | RefreshLauncher | ProbeWorkers | DeleteWorkers | DeleteLauncher | TellUser
+@dataclass(frozen=True, kw_only=True)
+class WriteSelector:
+    """Say in the job's status how its workers are found: what `kubectl get --raw .../scale` and an HPA read."""
+
+    ref: Ref
+    selector: str
+
+
+Action = (
+    WriteRole | WriteConfig | RefreshLauncher | ProbeWorkers | DeleteWorkers | DeleteLauncher | TellUser | WriteSelector
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -120,6 +120,7 @@ class JobView:
 
     workers: in numeric order. foreign: why it is not ours to manage, "" where it is. reported: the operator has
     written the job's status. finished: Succeeded, or Failed for good. notices: what our annotation on it says now.
+    selector_due: the MPIJob definition keeps a selector of the workers, and the status that it belongs to has none.
     """
 
     namespace: str
@@ -135,6 +136,7 @@ class JobView:
     finished: bool = False
     foreign: str = ""
     notices: str = ""
+    selector_due: bool = False
     workers: tuple[Worker, ...] = ()
     launcher: Launcher | None = None
     config: Config | None = None

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 
 
@@ -81,10 +82,23 @@ class Condition(Wire, frozen=True):
     reason: str = ""
 
 
+class ReplicaStatus(Wire, frozen=True):
+    """What is said of the launcher or the workers; `selector` is not the operator's but for the subresource scale."""
+
+    selector: str | None = None
+
+
+class ReplicaStatuses(Wire, frozen=True, rename="pascal"):
+    """`replicaStatuses`: its keys are written with a capital."""
+
+    worker: ReplicaStatus | None = None
+
+
 class Status(Wire, frozen=True):
     """`status`."""
 
     conditions: list[Condition] | None = None
+    replica_statuses: ReplicaStatuses | None = None
     completion_time: str | None = None
 
 
@@ -118,6 +132,24 @@ class MPIJob(Wire, frozen=True):
         launcher = self._specs.launcher
         pod = launcher.template.spec if launcher and launcher.template else None
         return [text for container in (pod.containers if pod else None) or () for text in container.texts()]
+
+    @property
+    def finished(self) -> bool:
+        """Whether the operator is done with it.
+
+        [operator] Failed with reason MPIJobEvicted, or without a completionTime, goes on: the launcher is created anew.
+        """
+        if self.condition(names.CONDITION_SUCCEEDED):
+            return True
+        failed = self.condition(names.CONDITION_FAILED)
+        done = self.status is not None and self.status.completion_time is not None
+        return failed is not None and failed.reason != names.REASON_JOB_EVICTED and done
+
+    @property
+    def lacks_selector(self) -> bool:
+        """Whether the operator has counted the workers and nothing says how to find them."""
+        statuses = self.status.replica_statuses if self.status else None
+        return statuses is not None and statuses.worker is not None and not statuses.worker.selector
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of that type where its status is True."""

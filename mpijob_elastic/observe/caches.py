@@ -50,6 +50,7 @@ class Caches:
     ) -> None:
         self._enqueue = enqueue
         self._pods_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
+        self._keeps_selector = False
         self.jobs: WatchCache[JobFacts] = WatchCache(
             client,
             resources.MPI_JOBS,
@@ -125,7 +126,15 @@ class Caches:
             config=self.configs.get(key.namespace, names.config_map(key.name)),
             role=self.roles.get(key.namespace, names.launcher(key.name)),
             probes=probes,
+            keeps_selector=self._keeps_selector,
         )
+
+    def see_definition(self, *, keeps_selector: bool) -> None:
+        """Take in what the MPIJob definition says; a change concerns every job."""
+        if keeps_selector != self._keeps_selector:
+            self._keeps_selector = keeps_selector
+            for key in self.job_keys():
+                self._enqueue(key)
 
     def see(self, resource: resources.Resource, raw: bytes) -> None:
         """Take in an object as the API server answered it to our own write."""

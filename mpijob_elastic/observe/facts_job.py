@@ -15,7 +15,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One MPIJob.
 
     reported: the operator has written its status. finished: Succeeded, or Failed for good. notices: our annotation on
-    it, "" where there is none.
+    it, "" where there is none. lacks_selector: its status counts the workers and does not say how to find them.
     """
 
     metadata: Owned
@@ -30,6 +30,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     reported: bool
     finished: bool
     notices: str
+    lacks_selector: bool
 
 
 _decoder = msgspec.json.Decoder(MPIJob)
@@ -50,18 +51,7 @@ def read(raw: bytes) -> JobFacts:
         main_container=job.spec.main_container if job.spec else None,
         deleting=job.metadata.deleting,
         reported=bool(job.status and job.status.conditions),
-        finished=is_finished(job),
+        finished=job.finished,
         notices=job.metadata.annotations.get(names.STATUS, ""),
+        lacks_selector=job.lacks_selector,
     )
-
-
-def is_finished(job: MPIJob) -> bool:
-    """Whether the operator is done with it.
-
-    [operator] Failed with reason MPIJobEvicted, or without a completionTime, goes on: the launcher is created anew.
-    """
-    if job.condition(names.CONDITION_SUCCEEDED):
-        return True
-    failed = job.condition(names.CONDITION_FAILED)
-    done = job.status is not None and job.status.completion_time is not None
-    return failed is not None and failed.reason != names.REASON_JOB_EVICTED and done

@@ -22,9 +22,15 @@ Probes = Callable[[str, float], Probe]
 
 
 def view(
-    job: JobFacts, *, pods: Iterable[PodFacts], config: ConfigFacts | None, role: RoleFacts | None, probes: Probes
+    job: JobFacts,
+    *,
+    pods: Iterable[PodFacts],
+    config: ConfigFacts | None,
+    role: RoleFacts | None,
+    probes: Probes,
+    keeps_selector: bool = False,
 ) -> JobView:
-    """The job as its objects show it."""
+    """The job as its objects show it; keeps_selector: what the MPIJob definition says (see `definition`)."""
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
     config = config if config and config.metadata.job_uid == job.metadata.uid else None
     role = role if role and role.metadata.job_uid == job.metadata.uid else None
@@ -43,6 +49,7 @@ def view(
         finished=job.finished,
         foreign=_foreign(mine, config),
         notices=job.notices,
+        selector_due=keeps_selector and job.lacks_selector,
         workers=_workers(job, mine, seen, probes),
         launcher=_launcher(job, mine),
         config=seen,
@@ -70,7 +77,7 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if pod.role == names.ROLE_WORKER and index is not None:
             gone = left.get(pod.metadata.name)
-            probe = probes(pod.metadata.uid, gone.at) if gone and gone.uid == pod.metadata.uid else Probe()
+            probe = probes(pod.metadata.uid, gone.at) if gone else Probe()
             found.append(_worker(pod, index, probe, main_container=job.main_container))
     return tuple(sorted(found, key=lambda worker: worker.index))
 

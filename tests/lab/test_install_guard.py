@@ -41,6 +41,10 @@ class Account:
         form = JSON_PATCH if isinstance(patch, list) else MERGE_PATCH
         await self.client.request("PATCH", path, body=patch, content_type=form)
 
+    async def patches_status(self, name: str, patch: object) -> None:
+        path = MPI_JOBS.path(self.namespace, name, "status")
+        await self.client.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
+
     async def deletes(self, pod: str, *, dry_run: bool = False) -> None:
         query = {"dryRun": "All"} if dry_run else None
         await self.client.request("DELETE", PODS.path(self.namespace, pod), query=query)
@@ -180,6 +184,27 @@ async def test_mpijobs_only_what_we_say_of_them(controller: Account) -> None:
     ):
         with refused("mpijob-elastic-mpijobs"):
             await controller.patches(MPI_JOBS, JOB, patch)
+
+
+async def test_of_the_status_only_the_selector(cluster: Cluster, controller: Account) -> None:
+    operators = {"conditions": [{"type": "Created", "status": "True"}], "replicaStatuses": {"Worker": {"active": 1}}}
+    patch = json.dumps({"status": operators})
+    where = ("-n", controller.namespace, JOB, "--subresource=status", "--type=merge")
+    cluster.kubectl("patch", "mpijob", *where, f"--patch={patch}")
+    refusals: list[dict[str, Any]] = [
+        {"conditions": []},
+        {"startTime": "2026-01-01T00:00:00Z"},
+        {"replicaStatuses": {"Worker": {"active": 2}}},
+        {"replicaStatuses": {"Worker": {"active": None}}},
+        {"replicaStatuses": {"Launcher": {"active": 1}}},
+        {"replicaStatuses": {"Worker": {"selector": "app=other"}}},
+        {"replicaStatuses": None},
+    ]
+    for status in refusals:
+        with refused("mpijob-elastic-mpijob-status"):
+            await controller.patches_status(JOB, {"status": status})
+    selector = {"selector": names.worker_selector(JOB)}
+    await controller.patches_status(JOB, {"status": {"replicaStatuses": {"Worker": selector}}})
 
 
 async def test_secrets_only_the_certificates(installed: Installed, controller: Account) -> None:

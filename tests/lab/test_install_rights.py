@@ -12,10 +12,13 @@ from mpijob_elastic import names
 pytestmark = pytest.mark.lab
 Rights = dict[tuple[str, str], str]
 
+DEFINITION: Rights = {("customresourcedefinitions.apiextensions.k8s.io", "mpijobs.kubeflow.org"): "get"}
 # (resource, names it is limited to) to verbs; what every account may do comes on top.
 ANYWHERE: dict[str, Rights] = {
-    names.CONTROLLER: {
+    names.CONTROLLER: DEFINITION
+    | {
         ("mpijobs.kubeflow.org", ""): "get list patch watch",
+        ("mpijobs.kubeflow.org/status", ""): "patch",
         ("pods", ""): "delete get list patch watch",
         ("pods/exec", ""): "create get",
         ("configmaps", ""): "get list patch watch",
@@ -61,11 +64,12 @@ def test_rights_for_all_namespaces(cluster: Cluster, everybodys: Rights, account
 
 
 def test_rights_for_a_single_namespace(own_cluster: Cluster, everybodys: Rights) -> None:
+    everywhere = everybodys | DEFINITION
     own_cluster.kubectl("create", "namespace", "jobs")
     install_into(own_cluster, namespace="jobs")
-    assert rights(own_cluster, names.CONTROLLER, "jobs") == everybodys | ANYWHERE[names.CONTROLLER]
-    assert rights(own_cluster, names.CONTROLLER, "default") == everybodys
-    at_home = everybodys | IN_OUR_NAMESPACE[names.CONTROLLER]
+    assert rights(own_cluster, names.CONTROLLER, "jobs") == everywhere | ANYWHERE[names.CONTROLLER]
+    assert rights(own_cluster, names.CONTROLLER, "default") == everywhere
+    at_home = everywhere | IN_OUR_NAMESPACE[names.CONTROLLER]
     assert rights(own_cluster, names.CONTROLLER, names.NAMESPACE) == at_home
 
 

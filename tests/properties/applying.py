@@ -17,6 +17,7 @@ from mpijob_elastic.decide.actions import (
     TellUser,
     WriteConfig,
     WriteRole,
+    WriteSelector,
 )
 from mpijob_elastic.model import memory
 from mpijob_elastic.model.hosts import parse_script
@@ -41,6 +42,8 @@ def apply(view: JobView, action: Action, *, now: float) -> JobView:
             view = replace(view, launcher=None)
         case TellUser():
             view = replace(view, notices=action.text)
+        case WriteSelector():
+            view = replace(view, selector_due=False)
     return view
 
 

@@ -21,6 +21,7 @@ from mpijob_elastic.decide.actions import (
     TellUser,
     WriteConfig,
     WriteRole,
+    WriteSelector,
 )
 from mpijob_elastic.model import memory
 from mpijob_elastic.model.hosts import Published, parse_script
@@ -182,7 +183,8 @@ def test_every_plan_keeps_the_rules(view: JobView) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [WriteRole, WriteConfig, RefreshLauncher, ProbeWorkers, DeleteWorkers, DeleteLauncher, TellUser]
+    "kind",
+    [WriteRole, WriteConfig, RefreshLauncher, ProbeWorkers, DeleteWorkers, DeleteLauncher, TellUser, WriteSelector],
 )
 def test_every_kind_of_action_is_among_the_plans(kind: type[Action]) -> None:
     assert find(jobs, lambda view: bool(of(kind, decide(view, now=NOW)))) is not None

@@ -26,9 +26,15 @@ JSON = st.recursive(
 )
 TABLES = st.sampled_from([MUTATING, VALIDATING])
 ALLOWED = re.compile(r"/spec/volumes/\d+/configMap/(items/\d+|optional)|/data/discover_hosts\.sh")
+SELECTOR = "/status/replicaStatuses/Worker/selector"
 CREATED = [launcher_pod(), worker_pod(), config_map(), mpi_job(command=ELASTIC, annotations={"mpijob-elastic/x": "1"})]
 JOB = mpi_job(replicas=3, conditions=["Created"])
-REVIEWS = [*map(review, CREATED), review(mpi_job(slots=2, conditions=["Created"]), old=JOB)]
+COUNTED = {**JOB, "status": {**JOB["status"], "replicaStatuses": {"Launcher": {}, "Worker": {"active": 3}}}}
+REVIEWS = [
+    *map(review, CREATED),
+    review(mpi_job(slots=2, conditions=["Created"]), old=JOB),
+    review(COUNTED, old=JOB, subResource="status"),
+]
 
 
 def places(document: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
@@ -73,8 +79,13 @@ def check_patch(document: Object, answer: Object) -> None:
     """What is patched is the operator's, and applying the patch adds in our place what a second review leaves alone."""
     obj = document["request"]["object"]
     operations = json.loads(base64.b64decode(answer["patch"]))
-    assert all(operation["op"] == "add" and ALLOWED.fullmatch(operation["path"]) for operation in operations)
-    assert any(owner["kind"] == "MPIJob" and owner["controller"] for owner in obj["metadata"]["ownerReferences"])
+    if document["request"].get("subResource"):
+        name = obj["metadata"]["name"]
+        value = f"group-name=kubeflow.org,mpi-job-name={name},mpi-job-role=worker"
+        assert operations == [{"op": "add", "path": SELECTOR, "value": value}]
+    else:
+        assert all(operation["op"] == "add" and ALLOWED.fullmatch(operation["path"]) for operation in operations)
+        assert any(owner["kind"] == "MPIJob" and owner["controller"] for owner in obj["metadata"]["ownerReferences"])
     patched = jsonpatch.apply_patch(obj, operations)
     changed = jsonpatch.make_patch(obj, patched).patch
     assert sorted(changed, key=str) == sorted(operations, key=str)

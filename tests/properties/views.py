@@ -115,6 +115,7 @@ def _job(random: Random) -> JobView:
         clean_pod_policy=random.choice(["None", "Running", "All"]),
         deleting=random.random() < 0.05,
         finished=random.random() < 0.1,
+        selector_due=random.random() < 0.2,
         foreign="somebody else's" if random.random() < 0.05 else "",
         workers=tuple(_worker(index, random) for index in _subset(range(MOST), random)),
         launcher=None if random.random() < 0.1 else _launcher(random),

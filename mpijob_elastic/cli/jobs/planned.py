@@ -15,6 +15,7 @@ from mpijob_elastic.decide.actions import (
     TellUser,
     WriteConfig,
     WriteRole,
+    WriteSelector,
 )
 from mpijob_elastic.model.job import JobView
 
@@ -41,6 +42,8 @@ def _words(action: Action) -> Iterator[str]:
             yield f"delete {action.launcher.ref.name}: {action.note.message}"
         case TellUser():
             yield "say on the job what it waits for" if action.text else "say on the job that it waits for nothing"
+        case WriteSelector():
+            yield "put the selector of the workers back into the job's status"
 
 
 def _of_config(action: WriteConfig) -> Iterator[str]:

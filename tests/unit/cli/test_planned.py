@@ -18,6 +18,7 @@ from mpijob_elastic.decide.actions import (
     TellUser,
     WriteConfig,
     WriteRole,
+    WriteSelector,
 )
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
@@ -54,6 +55,10 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
     ),
     DeleteLauncher: (DeleteLauncher(launcher=builders.launcher(), note=NOTE), ["delete j-launcher: because"]),
     TellUser: (TellUser(ref=builders.ref("j"), text="Reason: because"), ["say on the job what it waits for"]),
+    WriteSelector: (
+        WriteSelector(ref=builders.ref("j"), selector="a=b"),
+        ["put the selector of the workers back into the job's status"],
+    ),
 }
 
 

@@ -40,6 +40,22 @@ def test_what_is_missing_has_the_operators_default() -> None:
     assert job(spec={"mpiReplicaSpecs": {"Worker": {}}}).replicas == 1
 
 
+@pytest.mark.parametrize(
+    ("statuses", "lacks"),
+    [
+        (None, False),
+        ({}, False),
+        ({"Launcher": {"active": 1}}, False),
+        ({"Worker": {}}, True),
+        ({"Worker": {"active": 2, "selector": ""}}, True),
+        ({"Worker": {"active": 2, "selector": "a=b"}}, False),
+    ],
+)
+def test_when_a_status_lacks_the_selector(statuses: dict[str, Any] | None, lacks: bool) -> None:
+    raw = {"metadata": {"name": "j", "namespace": "n"}, "status": {"replicaStatuses": statuses}}
+    assert facts_job.read(msgspec.json.encode(raw)).lacks_selector is lacks
+
+
 def test_what_cannot_be_read_is_refused_as_a_whole() -> None:
     with pytest.raises(msgspec.DecodeError):
         job(spec={"mpiReplicaSpecs": {"Worker": {"replicas": "three"}}})

@@ -42,6 +42,35 @@ def test_other_requests_are_left_unchanged(sent: bytes) -> None:
     assert mutated(sent) == UNCHANGED
 
 
+def counted(**worker: object) -> Object:
+    """A MPIJob whose workers the operator has counted."""
+    job = mpi_job(conditions=["Created"])
+    return {**job, "status": {**job["status"], "replicaStatuses": {"Launcher": {}, "Worker": worker}}}
+
+
+def test_a_status_without_selector_gets_it_in_the_same_write() -> None:
+    selector = "group-name=kubeflow.org,mpi-job-name=train,mpi-job-role=worker"
+    for job in (counted(), counted(active=2), counted(active=2, selector="")):
+        answer = mutated(body(job, old=mpi_job(), subResource="status"))
+        at = "/status/replicaStatuses/Worker/selector"
+        assert answer.verdict.patch == ({"op": "add", "path": at, "value": selector},)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        body(counted(selector="a=b"), old=mpi_job(), subResource="status"),
+        body(mpi_job(conditions=["Created"]), old=mpi_job(), subResource="status"),
+        body(counted(), old=mpi_job()),
+        body(counted(), subResource="status"),
+        body(counted(), old=mpi_job(), subResource="scale"),
+    ],
+    ids=["has one", "no workers counted", "not the status", "created", "another subresource"],
+)
+def test_nothing_else_of_a_mpijob_is_changed(sent: bytes) -> None:
+    assert mutated(sent) == UNCHANGED
+
+
 def test_mpijobs_are_validated() -> None:
     bad = mpi_job(annotations={"mpijob-elastic/enabled": "yes"})
     assert validated(body(bad)).outcome == "rejected"

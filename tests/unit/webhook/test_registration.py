@@ -13,6 +13,7 @@ from webhook import registration
 
 MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
 MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
+STATUS = MUTATING["webhooks"][2]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
 
 
@@ -21,7 +22,7 @@ def test_names_agree_with_the_program() -> None:
         assert configuration["metadata"]["name"] == names.WEBHOOK_CONFIGURATION
     services = [hook["clientConfig"]["service"] for hook in HOOKS]
     assert {(one["name"], one["namespace"]) for one in services} == {(names.WEBHOOK, names.NAMESPACE)}
-    assert [one["path"] for one in services] == [names.PATH_MUTATE, names.PATH_MUTATE, names.PATH_VALIDATE]
+    assert [one["path"] for one in services] == [names.PATH_MUTATE] * 3 + [names.PATH_VALIDATE]
     assert HOOKS[0]["objectSelector"]["matchLabels"] == {
         names.LABEL_GROUP_NAME: names.GROUP,
         names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER,
@@ -31,7 +32,8 @@ def test_names_agree_with_the_program() -> None:
 
 @pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
 def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
-    assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", 2, "None")
+    seconds = 1 if hook is STATUS else 2
+    assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", seconds, "None")
     assert hook["matchPolicy"] == "Equivalent"
     assert "caBundle" not in hook["clientConfig"]
     assert hook["namespaceSelector"]["matchExpressions"] == [
@@ -44,7 +46,7 @@ def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str,
     ]
 
 
-def test_without_match_conditions_the_hook_on_config_maps_goes() -> None:
+def test_without_match_conditions_the_hooks_on_config_maps_and_status_go() -> None:
     plain = registration.without_match_conditions(MUTATING)
     (launchers,) = plain["webhooks"]
     assert launchers["name"] == "launchers.webhook.mpijob-elastic"

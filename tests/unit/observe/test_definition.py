@@ -1,0 +1,66 @@
+"""Whether a selector that is written into a status stays there and is of use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from mpijob_elastic.observe import definition
+
+PRESERVE = {"x-kubernetes-preserve-unknown-fields": True}
+PATH = ".status.replicaStatuses.Worker.selector"
+STRING = {"type": "string"}
+
+
+def nested(leaf: dict[str, Any], *names: str) -> dict[str, Any]:
+    """A structural schema that names these fields, the last with the schema `leaf`."""
+    for name in reversed(names):
+        leaf = {"type": "object", "properties": {name: leaf}}
+    return leaf
+
+
+def keeps(schema: dict[str, Any] | None, *, selector: str | None = PATH, **spec: Any) -> bool:
+    subresources: dict[str, Any] = {"status": {}}
+    if selector is not None:
+        subresources["scale"] = {"specReplicasPath": ".x", "statusReplicasPath": ".y", "labelSelectorPath": selector}
+    version = {"name": "v1", "subresources": subresources, "schema": {"openAPIV3Schema": schema or {}}}
+    older = {"name": "v1alpha2"}
+    return definition.keeps_selector(msgspec.json.encode({"spec": {"versions": [older, version], **spec}}))
+
+
+@pytest.mark.parametrize(
+    ("schema", "kept"),
+    [
+        (PRESERVE, True),
+        (nested(PRESERVE, "status"), True),
+        (nested(STRING, "status", "replicaStatuses", "Worker", "selector"), True),
+        (nested({"additionalProperties": {"properties": {"selector": STRING}}}, "status", "replicaStatuses"), True),
+        (nested({"additionalProperties": True}, "status", "replicaStatuses"), True),
+        (nested({"additionalProperties": {"properties": {"active": {}}}}, "status", "replicaStatuses"), False),
+        (nested({"type": "object"}, "status"), False),
+        (nested(STRING, "status", "replicaStatuses", "Worker", "active"), False),
+        (nested({"type": "object", **PRESERVE}, "spec"), False),
+        (None, False),
+    ],
+)
+def test_a_schema_keeps_or_prunes_it(schema: dict[str, Any] | None, kept: bool) -> None:
+    assert keeps(schema) is kept
+
+
+def test_without_a_scale_that_reads_it_it_is_of_no_use() -> None:
+    assert not keeps(PRESERVE, selector=None)
+    assert not keeps(PRESERVE, selector=".status.selector")
+
+
+def test_the_legacy_form_keeps_everything() -> None:
+    assert keeps(None, preserveUnknownFields=True)
+    assert not keeps(None, selector=None, preserveUnknownFields=True)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"{}", b'{"spec":{"versions":[{"name":"v1alpha2"}]}}', b'{"spec":{"versions":[{"name":"v1"}]}}']
+)
+def test_what_is_missing_means_no(raw: bytes) -> None:
+    assert definition.keeps_selector(raw) is False
