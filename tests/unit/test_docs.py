@@ -8,6 +8,7 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
+from typer.main import get_group
 
 from mpijob_elastic import names
 from mpijob_elastic.cli import app
@@ -100,7 +101,7 @@ def test_each_event_and_notice_is_explained() -> None:
 
 
 def test_each_command_is_in_the_table_of_the_readme() -> None:
-    commands = {command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands}
+    commands = set(get_group(app).commands)
     cells = [cells[0] for cells in rows(ROOT / "README.md", r"`[a-z]+.*`")]
     assert {word for cell in cells for word in re.findall(r"`([a-z]+)", cell)} == commands
 
