@@ -130,6 +130,6 @@ def _exit_code(status: _Status, what: str) -> int:
     if status.status == "Success":
         return 0
     codes = [cause.message for cause in status.details.causes if cause.reason == "ExitCode"]
-    if status.reason == "NonZeroExitCode" and codes and codes[0].isdigit():
+    if codes and codes[0].isdigit():
         return int(codes[0])
     raise ExecFailed(f"{what}: {status.reason}: {status.message}")

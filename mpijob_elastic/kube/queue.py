@@ -47,6 +47,7 @@ class WorkQueue(Generic[K]):
         self._permits = asyncio.Semaphore(0)
         # Keys with a worker; true where news came meanwhile.
         self._taken: dict[K, bool] = {}
+        # Kept until the key is taken, even when they have fired.
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
         self._closed = False
@@ -82,7 +83,7 @@ class WorkQueue(Generic[K]):
         if self._closed or (timer is not None and timer.when() <= due):
             return
         self._drop_timer(key)
-        self._timers[key] = self._loop.call_at(due, self._fire, key)
+        self._timers[key] = self._loop.call_at(due, self.put, key)
 
     async def get(self) -> K:
         """The next key, which is the caller's until `done` or `retry`. Raises QueueClosed after `close`."""
@@ -121,10 +122,6 @@ class WorkQueue(Generic[K]):
     def _give_up(self, key: K) -> None:
         if self._taken.pop(key):
             self.put(key)
-
-    def _fire(self, key: K) -> None:
-        del self._timers[key]
-        self.put(key)
 
     def _drop_timer(self, key: K) -> None:
         timer = self._timers.pop(key, None)

@@ -103,7 +103,7 @@ async def test_more_output_than_the_limit_is_an_error(tmp_path: Path) -> None:
 
 
 async def test_a_connection_that_ends_without_a_result_is_unreachable(tmp_path: Path) -> None:
-    async with server(says((1, "a")), tmp_path):
+    async with server(says((1, "a"), (3, "")), tmp_path):
         with pytest.raises(errors.Unreachable, match="before the command did"):
             await run(tmp_path)
 

@@ -60,6 +60,26 @@ async def test_of_several_delays_the_earliest_wins() -> None:
     assert await takes_nothing(queue)
 
 
+async def test_a_delay_that_was_replaced_never_ends() -> None:
+    queue = make()
+    queue.put_after("a", 0.02)
+    queue.put_after("a", 0.001)
+    queue.done(await queue.get())
+    await asyncio.sleep(0.04)
+    assert queue.depth == 0
+
+
+async def test_a_delay_that_ends_while_its_key_is_worked_on_is_news() -> None:
+    queue = make()
+    queue.put("a")
+    key = await queue.get()
+    queue.put_after("a", 0.001)
+    await asyncio.sleep(0.02)
+    assert queue.depth == 0
+    queue.done(key)
+    assert queue.depth == 1
+
+
 async def test_taking_a_key_clears_its_delay_but_not_one_asked_for_meanwhile() -> None:
     queue = make()
     queue.put_after("a", 0.01)

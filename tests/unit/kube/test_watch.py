@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -47,6 +48,13 @@ class Watched:
     def agrees_with(self, api: TinyApi) -> bool:
         there = (msgspec.convert(one, Item) for one in api.objects.values())
         return state(self.cache.values()) == state(there)
+
+
+class EndsAtOnce(Fault):
+    """The server ends a stream before its first line."""
+
+    async def asked(self, request: Request) -> web.Response:
+        return web.Response()
 
 
 @asynccontextmanager
@@ -193,16 +201,35 @@ async def test_bookmarks_keep_a_quiet_stream_and_tell_that_it_is_alive(
 async def test_a_watch_that_ends_at_once_again_and_again_makes_it_list(
     api: TinyApi, proxy: FaultProxy, client: Client
 ) -> None:
-    class EndsAtOnce(Fault):
-        async def asked(self, request: Request) -> web.Response:
-            return web.Response()
-
-    with proxy.inject(EndsAtOnce(), on=watches, times=3):
+    with proxy.inject(EndsAtOnce(), on=watches, times=4):
         async with watching(client) as watched:
             await fill(api, "a")
             await eventually(lambda: watched.agrees_with(api))
-            await eventually(lambda: proxy.count(watches) == 4)
-    assert [lists(request) for request in proxy.requests] == [True, False, False, False, True, False]
+            await eventually(lambda: proxy.count(watches) == 5)
+    assert [lists(request) for request in proxy.requests] == [True, False, False, False, True, False, False]
+
+
+async def test_streams_that_end_at_once_now_and_then_do_not(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    async with watching(client) as watched:
+        for name in "abc":
+            with proxy.inject(EndsAtOnce(), on=watches, times=2):
+                await api.end_streams()
+                await fill(api, name)
+                await eventually(lambda: watched.agrees_with(api))
+    assert proxy.count(lists) == 1
+
+
+async def test_a_list_is_a_sign_of_life(proxy: FaultProxy, client: Client) -> None:
+    watched = Watched(client)
+    await asyncio.sleep(0.1)
+    before = time.monotonic()
+    with proxy.inject(Freeze(), on=watches):
+        running = asyncio.create_task(watched.cache.run())
+        await watched.cache.synced.wait()
+        assert watched.cache.age() <= time.monotonic() - before
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
 
 
 async def test_a_list_from_a_server_that_lags_behind_is_refused(
