@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 import pytest
-from hypothesis import find, given, settings
+from hypothesis import given, settings
 
 from mpijob_elastic.decide import clock, decide, history, pacing, showing
 from mpijob_elastic.decide.actions import (
@@ -27,7 +27,7 @@ from mpijob_elastic.model import memory
 from mpijob_elastic.model.hosts import Published, parse_script
 from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
 from tests.builders import NOW
-from tests.properties.views import jobs
+from tests.properties.views import jobs, some
 
 A = TypeVar("A", bound=Action)
 LINE = re.compile(r"echo [a-z0-9.-]+:[1-9][0-9]*")
@@ -187,7 +187,7 @@ def test_every_plan_keeps_the_rules(view: JobView) -> None:
     [WriteRole, WriteConfig, RefreshLauncher, ProbeWorkers, DeleteWorkers, DeleteLauncher, TellUser, WriteSelector],
 )
 def test_every_kind_of_action_is_among_the_plans(kind: type[Action]) -> None:
-    assert find(jobs, lambda view: bool(of(kind, decide(view, now=NOW)))) is not None
+    assert some(lambda view: bool(of(kind, decide(view, now=NOW))))
 
 
 @pytest.mark.parametrize("outcome", ["finished", "idle", "unused", "drained", "timeout", "failed"])
@@ -195,4 +195,4 @@ def test_every_reason_to_delete_is_among_the_plans(outcome: str) -> None:
     def has(view: JobView) -> bool:
         return any(removal.outcome == outcome for removal in removals(decide(view, now=NOW)))
 
-    assert find(jobs, has) is not None
+    assert some(has)
