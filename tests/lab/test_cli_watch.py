@@ -60,6 +60,12 @@ async def said(process: Process, what: str) -> list[str]:
     raise AssertionError(f"no line that ends with {what!r} in {lines}")
 
 
+async def ended(process: Process) -> int:
+    """The exit code."""
+    async with asyncio.timeout(PATIENCE):
+        return await process.wait()
+
+
 async def test_a_line_for_each_change_until_the_job_succeeds(cluster: Cluster, train: Job) -> None:
     async with watching(cluster, train) as process:
         await said(process, "Running, desired 2, ready 2, published 2, draining 0")
@@ -69,7 +75,7 @@ async def test_a_line_for_each_change_until_the_job_succeeds(cluster: Cluster, t
         assert words.index("desired: 2 → 3") < words.index("Role: exec allowed into train-worker-2") < len(words) - 1
         await train.set_status("train-launcher", {"phase": "Succeeded"})
         await said(process, "state: Running → Succeeded")
-        assert await process.wait() == 0
+        assert await ended(process) == 0
 
 
 async def failed(job: Job) -> None:
@@ -84,7 +90,7 @@ async def test_a_bad_end_is_a_bad_exit_code(
         await said(process, "draining 0")
         await end(train)
         await said(process, words)
-        assert await process.wait() == 1
+        assert await ended(process) == 1
 
 
 async def test_ctrl_c_ends_it_without_a_word(cluster: Cluster, train: Job) -> None:
@@ -93,7 +99,7 @@ async def test_ctrl_c_ends_it_without_a_word(cluster: Cluster, train: Job) -> No
         process.send_signal(signal.SIGINT)
         assert process.stdout is not None
         assert not await process.stdout.read()
-        assert await process.wait() == 130
+        assert await ended(process) == 130
 
 
 async def test_on_a_terminal_a_page_is_drawn(cluster: Cluster, train: Job) -> None:
@@ -106,7 +112,7 @@ async def test_on_a_terminal_a_page_is_drawn(cluster: Cluster, train: Job) -> No
                 page += await asyncio.to_thread(os.read, ours, 4096)
         await train.set_status("train-launcher", {"phase": "Succeeded"})
         drained = asyncio.create_task(asyncio.to_thread(drain, ours))
-        assert await process.wait() == 0
+        assert await ended(process) == 0
         page += await drained
     assert b"\x1b[?25h" in page  # the cursor is shown again
     assert "state: Running → Succeeded".encode() in page

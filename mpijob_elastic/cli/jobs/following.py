@@ -20,6 +20,8 @@ from mpijob_elastic.observe import facts_config
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 
 T = TypeVar("T", bound=KubeObject)
+# Seconds that the streams may take to end: what was asked for has been shown, so nobody should wait for them.
+CLOSING = 2.0
 Cache = WatchCache[SeenJob] | WatchCache[SeenPod] | WatchCache[ConfigFacts] | WatchCache[RoleFacts]
 
 
@@ -53,7 +55,7 @@ class JobWatch:
         finally:
             for task in watching:
                 task.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)
+            await asyncio.wait(watching, timeout=CLOSING)
 
     def _cache(self, resource: Resource, selectors: Selectors, decode: Callable[[bytes], T]) -> WatchCache[T]:
         return WatchCache(
