@@ -20,7 +20,7 @@ from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.kube.client import Client
-from upgrade import canary, crd, definition, rights, searching, store, taking
+from upgrade import canary, crd, definition, findings, rights, searching, store, taking
 from upgrade.canary import Canary
 
 # Whether to go on; what it is about was said before.
@@ -56,11 +56,12 @@ async def apply(client: Client, plan: Plan, options: Options, *, ask: Ask, say: 
 
 
 async def _look(client: Client, plan: Plan, options: Options, wanted: definition.Wanted, *, say: Say) -> None:
-    await searching.check(client)
+    for finding in findings.operators(await searching.check(client)):
+        say(f"operator: {finding.text}")
     say("what would change")
     say(await definition.change(client, wanted, dry_run=True))
     await installer.install(client, plan, replace(options.install, dry_run=True), say=say)
-    await rights.check(client, plan)
+    await rights.check(client)
 
 
 async def _record(client: Client, plan: Plan, *, say: Say) -> None:

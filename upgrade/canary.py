@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.install import waiting
+from mpijob_elastic.install import inventory, waiting
 from mpijob_elastic.install.applying import WORKLOADS
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.objects import Manifest
@@ -25,6 +25,7 @@ from upgrade.refusal import Refused
 
 NAMESPACE = "mpijob-elastic-canary"
 JOB = "mpijob-elastic-canary"
+_LABELS = {"app.kubernetes.io/name": names.PROGRAM}
 _LITTLE = {"cpu": "1m", "memory": "1Mi"}
 
 
@@ -71,6 +72,13 @@ async def remove(client: Client, namespace: str = NAMESPACE) -> None:
     await _delete(client, MPI_JOBS.path(namespace, JOB))
     if await _is_ours(client, namespace):
         await _delete(client, NAMESPACES.path(name=namespace))
+
+
+async def remove_all(client: Client) -> None:
+    """Remove whatever an interrupted run has left, in any namespace. Raises `errors.KubeError`."""
+    left = await inventory.metadata(client, MPI_JOBS.path(), selector=inventory.SELECTOR)
+    for namespace in {NAMESPACE, *(job.namespace for job in left if job.name == JOB)}:
+        await remove(client, namespace)
 
 
 async def _delete(client: Client, path: str) -> None:
@@ -147,7 +155,7 @@ def _job(canary: Canary) -> dict[str, Any]:
     return {
         "apiVersion": MPI_JOBS.api_version,
         "kind": MPI_JOBS.kind,
-        "metadata": {"name": JOB, "annotations": {names.ENABLED: "true"}},
+        "metadata": {"name": JOB, "labels": _LABELS, "annotations": {names.ENABLED: "true"}},
         "spec": {
             "cleanPodPolicy": "All",
             "mpiReplicaSpecs": {

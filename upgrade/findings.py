@@ -56,6 +56,11 @@ class Report:
         }
 
 
+def unknown(topic: str, what: str) -> Finding:
+    """What this account may not find out."""
+    return Finding(topic=topic, verdict=Verdict.CARE, text=f"unknown: this account may not {what}")
+
+
 def kubernetes(version: str, minor: int) -> Finding:
     """Which Kubernetes."""
     lacks = []
@@ -85,8 +90,7 @@ def definition(crd: Crd | None) -> Finding:
 def operators(found: Iterable[Operator] | None) -> list[Finding]:
     """Who looks after MPIJobs; None where this account may not look."""
     if found is None:
-        text = "unknown: this account may list neither Deployments nor Pods everywhere; make sure that it is v0.2.3"
-        return [Finding(topic="operator", verdict=Verdict.CARE, text=text)]
+        return [unknown("operator", "list Deployments or Pods everywhere; make sure that it is v0.2.3")]
     findings = [_operator(one) for one in found]
     if not findings:
         text = "none was found by its image; make sure that the one that runs is v0.2.3"
@@ -97,7 +101,7 @@ def operators(found: Iterable[Operator] | None) -> list[Finding]:
 def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
     """How many become elastic, and how; None where this account may not look."""
     if adoptions is None:
-        return Finding(topic="jobs", verdict=Verdict.CARE, text="unknown: this account may not list them everywhere")
+        return unknown("jobs", "list them everywhere")
     counts = dict.fromkeys(Readiness, 0)
     for one in adoptions:
         counts[one.readiness] += 1

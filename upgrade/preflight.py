@@ -17,7 +17,6 @@ from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from upgrade import adoption, definition, findings, jobs, reading, rights, searching
 from upgrade.adoption import Adoption
 from upgrade.findings import Finding, Report, Verdict
-from upgrade.forms import Crd
 from upgrade.refusal import Refused
 
 _SCHEDULERS = {"volcano": "scheduling.volcano.sh", "kueue": "kueue.x-k8s.io"}
@@ -51,7 +50,7 @@ async def look(client: Client, plan: Plan, *, now: float) -> Report:
     return Report(
         findings=(
             findings.kubernetes(found.version, found.minor),
-            findings.definition(await _definition(client)),
+            await _definition(client),
             *findings.operators(await searching.operators_in(client)),
             findings.jobs(adoptions),
             await _rights(client, found, plan),
@@ -62,11 +61,13 @@ async def look(client: Client, plan: Plan, *, now: float) -> Report:
     )
 
 
-async def _definition(client: Client) -> Crd | None:
+async def _definition(client: Client) -> Finding:
     try:
-        return await definition.read(client)
+        return findings.definition(await definition.read(client))
     except Refused:
-        return None
+        return findings.definition(None)
+    except errors.Forbidden:
+        return findings.unknown("definition", "read it")
 
 
 async def _jobs(client: Client, *, now: float) -> list[Adoption] | None:
@@ -79,7 +80,7 @@ async def _jobs(client: Client, *, now: float) -> list[Adoption] | None:
 async def _rights(client: Client, found: server.Server, plan: Plan) -> Finding:
     try:
         await installable.check(client, found, plan.manifests(), jobs_namespace=plan.jobs_namespace)
-        await rights.check(client, plan)
+        await rights.check(client)
     except InstallError as error:
         return Finding(topic="rights", verdict=Verdict.NO, text=str(error))
     return Finding(topic="rights", verdict=Verdict.GO, text="this account may do all of it")
@@ -96,7 +97,11 @@ async def _serves(client: Client, group: str) -> bool:
 async def _webhook(client: Client, applier: Applier, plan: Plan) -> Finding:
     topic = "webhook"
     hooks = [identity(one) for one in plan.manifests() if one["kind"] in HOOKS]
-    if None in [await applier.read(one) for one in hooks]:
+    try:
+        registered = [await applier.read(one) for one in hooks]
+    except errors.Forbidden:
+        return findings.unknown(topic, "read its registration")
+    if None in registered:
         return Finding(topic=topic, verdict=Verdict.GO, text="not installed yet")
     selector = f"kubernetes.io/service-name={names.WEBHOOK}"
     slices = await reading.all_readable(client, _SLICES, msgspec.json.Decoder(_Slice).decode, selector=selector)

@@ -20,9 +20,10 @@ from mpijob_elastic.install.applying import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.install.changes import Change, Outcome, Say
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity, Manifest, identity
+from mpijob_elastic.install.preflight import check_rights
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
-from upgrade import canary, crd, definition, restoring, store, sweeping, taking, unrecorded
+from upgrade import canary, crd, definition, restoring, rights, store, sweeping, taking, unrecorded
 from upgrade.record import Record
 from upgrade.refusal import Refused
 
@@ -64,6 +65,8 @@ class Rollback:
         found_server = await server.examine(client, known)
         keys = (inventory.key(identity(one)) for one in inventory.manifests())
         found = await inventory.find(client, found_server, keys)
+        await check_rights(client, found_server, [one.identity for one in found], verbs=("delete",))
+        await rights.check(client)
         applier = Applier(client=client, server=found_server, dry_run=dry_run)
         one = cls(record=record, applier=applier, found=tuple(found), timeout=timeout, say=say)
         if one.takes_namespace:
@@ -103,7 +106,7 @@ class Rollback:
         self.say("what changes")
         client = self.applier.client
         await store.set_phase(client, store.Phase.ROLLING_BACK)
-        await canary.remove(client)
+        await canary.remove_all(client)
         await self._take(_runs)
         if not self.keeps_controller:
             await self._until(self._pods)

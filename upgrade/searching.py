@@ -30,9 +30,10 @@ class _Template(msgspec.Struct):
 
 class _Deployment(msgspec.Struct):
     class Spec(msgspec.Struct):
-        """Its template only."""
+        """Its template, and how many pods are made of it."""
 
         template: _Template
+        replicas: int = 1
 
     metadata: ObjectMeta
     spec: Spec
@@ -55,18 +56,22 @@ async def operators_in(client: Client) -> list[Operator] | None:
     return sorted({one for found in (*(deployments or ()), *(pods or ())) for one in found})
 
 
-async def check(client: Client) -> None:
-    """Raise `Refused` where an operator is elastic itself."""
-    elastic = [one for one in await operators_in(client) or () if one.kind is Kind.ELASTIC]
+async def check(client: Client) -> list[Operator] | None:
+    """The same as `operators_in`; raise `Refused` where one of them is elastic itself."""
+    found = await operators_in(client)
+    elastic = [one for one in found or () if one.kind is Kind.ELASTIC]
     if elastic:
         raise Refused(
             f"{elastic[0]} changes the size of jobs itself, and two that do would hurt every job: nothing is to be "
             "upgraded here. Remove that operator first if v0.2.3 is the one to keep"
         )
+    return found
 
 
 def _of_deployment(raw: bytes) -> list[Operator]:
     one = msgspec.json.decode(raw, type=_Deployment)
+    if one.spec.replicas == 0:
+        return []  # switched off
     return _operators(f"Deployment {one.metadata.namespace}/{one.metadata.name}", one.spec.template.spec)
 
 

@@ -60,9 +60,8 @@ async def sweep(client: Client, *, say: Say) -> None:
 
 
 async def _remove(client: Client, removal: Removal) -> bool:
-    path = removal.resource.path(removal.namespace, removal.name)
     try:
-        await client.request("PATCH", path, body=list(removal.patch), content_type=JSON_PATCH)
+        await client.request("PATCH", removal.path, body=list(removal.patch), content_type=JSON_PATCH)
     except (errors.NotFound, errors.Conflict, errors.Invalid):
         # It is gone, or somebody changed just this: nothing of ours any more.
         return False

@@ -9,7 +9,7 @@ https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mpijob_elastic import names
@@ -27,12 +27,18 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """A patch that takes our traces off one object."""
+    """A patch that takes our traces off one object; subresource: of it, "" for the object itself."""
 
     resource: Resource
     namespace: str
     name: str
     patch: Patch
+    subresource: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where the patch goes."""
+        return self.resource.path(self.namespace, self.name, self.subresource or None)
 
     def __str__(self) -> str:
         gone = [operation["path"] for operation in self.patch if operation["op"] == "remove"]
@@ -51,13 +57,15 @@ def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], launchers: It
     """Our traces on these MPIJobs, ConfigMaps and launcher pods."""
     pods = list(launchers)
     mounting = {_job(pod) for pod in map(_pod, pods) if pod.mounts_discovery and pod.phase not in _ENDED}
-    removals = [_without_annotation(MPI_JOBS, job, names.STATUS) for job in jobs]
+    removals = []
+    for job in jobs:
+        removals += [_without_annotation(MPI_JOBS, job, names.STATUS), _without_selector(job)]
     removals += [_without_annotation(PODS, pod, names.REFRESHED) for pod in pods]
     kept = []
     for config in filter(_is_ours, config_maps):
-        job = _job(facts_config.read_config(patching.encoded(config)))
-        if job in mounting:
-            kept.append("/".join(job[:2]))
+        owner = _job(facts_config.read_config(patching.encoded(config)))
+        if owner in mounting:
+            kept.append("/".join(owner[:2]))
         else:
             removals.append(_without_key(config))
     return Traces(removals=tuple(one for one in removals if one), kept=tuple(sorted(kept)))
@@ -97,6 +105,17 @@ def _without_annotation(resource: Resource, one: Object, key: str) -> Removal | 
         return None
     rest = {name: value for name, value in annotations.items() if name != key}
     return _removal(resource, one, {**one, "metadata": {**one["metadata"], "annotations": rest}})
+
+
+def _without_selector(job: Object) -> Removal | None:
+    """The operator drops it itself when it next writes a status, which it never does for a job that has ended."""
+    status = job.get("status", {})
+    worker = status.get("replicaStatuses", {}).get("Worker", {})
+    if worker.get("selector") != names.worker_selector(job["metadata"]["name"]):
+        return None
+    rest = {key: value for key, value in worker.items() if key != "selector"}
+    after = {**job, "status": {**status, "replicaStatuses": {**status["replicaStatuses"], "Worker": rest}}}
+    return replace(_removal(MPI_JOBS, job, after), subresource="status")
 
 
 def _without_key(config: Object) -> Removal | None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.model import policy
+from mpijob_elastic.model import horovodrun, policy
+from mpijob_elastic.model.horovodrun import Launch
 from upgrade.conversion.results import Notes, Object, Source
 
 # et-operator keeps both there.
 _MOVED = {"/etc/edl/discover_hosts.sh": names.DISCOVER_HOSTS_PATH, "/etc/edl/hostfile": f"{names.MOUNT_PATH}/hostfile"}
-# https://horovod.readthedocs.io/en/stable/elastic_include.html#running-with-horovodrun
-_SIZES = {
-    "least": re.compile(r"(?:--min-np|--min-num-proc)[ =]+(\d+)\b"),
-    "most": re.compile(r"(?:--max-np|--max-num-proc)[ =]+(\d+)\b"),
-}
 
 
 def texts(template: Source) -> Iterator[str]:
@@ -33,13 +28,17 @@ def names_discovery(template: Source) -> bool:
 
 
 def sizes(template: Source, *, slots: int) -> tuple[int | None, int | None]:
-    """The least and the most workers that horovodrun was told; None where it was not."""
-    text = " ".join(texts(template))
-    least, most = (pattern.search(text) for pattern in _SIZES.values())
+    """The least and the most workers of that many slots that horovodrun was told; None where it was not."""
+    launch = next(filter(None, map(_launch, template.get("spec", {}).get("containers", []))), None)
+    least, most = (launch.min_np, launch.max_np) if launch else (None, None)
     return (
-        max(1, -(-int(least[1]) // slots)) if least else None,
-        max(1, int(most[1]) // slots) if most else None,
+        max(1, -(-least // slots)) if least is not None else None,
+        max(1, most // slots) if most is not None else None,
     )
+
+
+def _launch(container: Source) -> Launch | None:
+    return horovodrun.parse([str(word) for word in (*container.get("command", []), *container.get("args", []))])
 
 
 def moved(template: Source, notes: Notes, at: str) -> Object:

@@ -34,12 +34,27 @@ def convert_text(text: str, *, where: str) -> list[Converted]:
 def convert(source: Source) -> Converted:
     """One object; what is of no kind that can be converted is left as it is. Raises `Refused`."""
     kind = source.get("apiVersion", ""), source.get("kind", "")
+    converter = _CONVERTERS.get(kind)
     if kind == _OLD_CRD and source.get("metadata", {}).get("name") == forms.NAME:
-        return old_definition.convert(source)
-    if kind in _CONVERTERS:
-        return _CONVERTERS[kind](source)
+        converter = old_definition.convert
+    if converter is not None:
+        return _converted(source, converter)
     notes = (Note(field="kind", text=training_job.SCALERS),) if kind in _SCALERS else ()
     return Converted(subject=subject(source), manifest=source, notes=notes, changed=False)
+
+
+def _converted(source: Source, converter: Callable[[Source], Converted]) -> Converted:
+    try:
+        return converter(_without_nulls(source))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise Refused(f"{subject(source)} is not as {source['apiVersion']} says: {error!r}") from error
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - YAML
+    """Null means absent to the API server (https://kubernetes.io/docs/reference/using-api/api-concepts/)."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
+    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 def render(converted: Iterable[Converted]) -> str:
@@ -53,7 +68,7 @@ def _render(one: Converted) -> str:
 
 
 def _objects(document: Any, *, where: str) -> Iterator[Source]:  # noqa: ANN401 - YAML
-    if not isinstance(document, dict) or not document.get("kind"):
+    if not isinstance(document, dict) or not document.get("kind") or not isinstance(document.get("metadata", {}), dict):
         raise Refused(f"{where} holds something that is no Kubernetes object; each needs apiVersion, kind and metadata")
     if str(document["kind"]).endswith("List") and isinstance(document.get("items"), list):
         for item in document["items"]:

@@ -121,6 +121,10 @@ def apply(
 def status(*, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
     """Say how far an upgrade is, and what is missing.
 
+    For example:
+
+    - `mpijob-elastic upgrade status`: phase, definition, objects
+
     Exit codes: 0 complete; 1 not to be had (no rights, no cluster); 2 wrong usage; 3 begun, not complete; 4 none.
     """
     from upgrade import standing  # noqa: PLC0415 - --help need not load the client

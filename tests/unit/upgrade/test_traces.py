@@ -52,6 +52,16 @@ def test_our_annotations_go_and_users_stay() -> None:
     assert str(removal) == f"MPIJob ml/train: {names.STATUS}"
 
 
+def test_our_selector_goes_from_the_status_and_anothers_stays() -> None:
+    one = job()
+    one["status"] = {"replicaStatuses": {"Worker": {"active": 1, "selector": names.worker_selector("train")}}}
+    [removal] = traces.find(jobs=[one], config_maps=[], launchers=[]).removals
+    assert removal.path.endswith("/namespaces/ml/mpijobs/train/status")
+    assert applied(copy.deepcopy(one), removal.patch)["status"] == {"replicaStatuses": {"Worker": {"active": 1}}}
+    one["status"]["replicaStatuses"]["Worker"]["selector"] = "theirs=1"
+    assert traces.find(jobs=[one], config_maps=[], launchers=[]).removals == ()
+
+
 def test_a_patch_is_of_this_very_object() -> None:
     [removal] = traces.find(jobs=[job({names.STATUS: "x"})], config_maps=[], launchers=[]).removals
     assert {"op": "test", "path": "/metadata/uid", "value": "job"} in removal.patch

@@ -1,0 +1,110 @@
+"""Conversion of jobs as anybody may have written them: nothing is dropped in silence, and what was converted stays."""
+
+import contextlib
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpijob_elastic import names
+from upgrade.conversion import documents
+from upgrade.refusal import Refused
+
+COUNTS = st.integers(1, 9)
+WORDS = st.text("abc", min_size=1, max_size=3)
+COMMANDS = st.lists(
+    st.sampled_from(["horovodrun", "--min-np", "2", "--max-np=8", "/etc/edl/discover_hosts.sh", "x"]), max_size=5
+)
+CONTAINERS = st.lists(
+    st.fixed_dictionaries({"name": WORDS}, optional={"command": COMMANDS, "env": st.none()}), max_size=2
+)
+TEMPLATES = st.fixed_dictionaries({"spec": st.fixed_dictionaries({"containers": CONTAINERS})})
+POLICIES = st.sampled_from(["Never", "OnFailure", "Always", "ExitCode"])
+UNKNOWN = st.dictionaries(WORDS.map("x-".__add__), COUNTS, max_size=2)
+METADATA = st.fixed_dictionaries(
+    {"name": WORDS},
+    optional={"annotations": st.none() | st.dictionaries(WORDS, WORDS), "labels": st.none(), "uid": WORDS},
+)
+
+
+def replica(**more: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    known = {"replicas": COUNTS, "template": TEMPLATES, "restartPolicy": POLICIES, **more}
+    return st.builds(lambda one, extra: {**one, **extra}, st.fixed_dictionaries({}, optional=known), UNKNOWN)
+
+
+TRAINING_JOBS = st.builds(
+    lambda metadata, spec, extra, roles: {
+        "apiVersion": documents.ET,
+        "kind": "TrainingJob",
+        "metadata": metadata,
+        "spec": {**spec, **extra, "etReplicaSpecs": roles},
+    },
+    METADATA,
+    st.fixed_dictionaries(
+        {}, optional={"slotsPerWorker": COUNTS, "cleanPodPolicy": st.just("All"), "restartPolicy": POLICIES}
+    ),
+    UNKNOWN,
+    st.fixed_dictionaries({"launcher": replica(), "worker": replica(minReplicas=COUNTS, maxReplicas=COUNTS)}),
+)
+OLD_MPI_JOBS = st.builds(
+    lambda metadata, spec, extra, roles: {
+        "apiVersion": "kubeflow.org/v1alpha2",
+        "kind": "MPIJob",
+        "metadata": metadata,
+        "spec": {**spec, **extra, "mpiReplicaSpecs": roles},
+    },
+    METADATA,
+    st.fixed_dictionaries({}, optional={"slotsPerWorker": COUNTS, "backoffLimit": COUNTS, "mainContainer": WORDS}),
+    UNKNOWN,
+    st.fixed_dictionaries({}, optional={"Launcher": replica(), "Worker": replica()}),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | WORDS, lambda inner: st.lists(inner) | st.dictionaries(WORDS, inner), max_leaves=5
+)
+
+
+@given(job=TRAINING_JOBS | OLD_MPI_JOBS)
+def test_nothing_is_dropped_in_silence(job: dict[str, Any]) -> None:
+    one = documents.convert(job)
+    noted = {note.field.rpartition(".")[2] for note in one.notes}
+    roles = job["spec"].get("etReplicaSpecs", job["spec"].get("mpiReplicaSpecs", {}))
+    for source in (job["spec"], *roles.values()):
+        assert {key for key in source if key.startswith("x-")} <= noted
+    assert one.manifest["apiVersion"] == "kubeflow.org/v1"
+    specs = one.manifest["spec"]["mpiReplicaSpecs"]
+    assert all(spec.keys() <= {"replicas", "template", "restartPolicy"} for spec in specs.values())
+    if job["kind"] == "TrainingJob":
+        assert "/etc/edl" not in str(specs["Launcher"])
+
+
+@given(job=TRAINING_JOBS)
+def test_bounds_are_those_of_the_job(job: dict[str, Any]) -> None:
+    worker = job["spec"]["etReplicaSpecs"]["worker"]
+    annotations = documents.convert(job).manifest["metadata"]["annotations"]
+    assert annotations[names.MIN_REPLICAS] == str(worker.get("minReplicas", worker.get("replicas", 1)))
+    assert annotations.get(names.MAX_REPLICAS) == (str(worker["maxReplicas"]) if "maxReplicas" in worker else None)
+
+
+@given(job=TRAINING_JOBS | OLD_MPI_JOBS)
+def test_what_was_converted_stays_and_yaml_keeps_it(job: dict[str, Any]) -> None:
+    one = documents.convert(job)
+    [again] = documents.convert_text(documents.render([one]), where="test")
+    assert (dict(again.manifest), again.changed) == (one.manifest, False)
+
+
+@given(
+    kind=st.sampled_from([("kubeflow.org/v1alpha2", "MPIJob"), (documents.ET, "TrainingJob")]), metadata=JSON, spec=JSON
+)
+def test_whatever_is_not_as_its_kind_says_is_refused_in_words(kind: tuple[str, str], metadata: Any, spec: Any) -> None:
+    text = yaml.safe_dump({"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, "spec": spec})
+    with contextlib.suppress(Refused):
+        documents.convert_text(text, where="test")
+
+
+def test_the_refusal_says_what_is_wrong() -> None:
+    with pytest.raises(Refused, match=r"MPIJob a is not as kubeflow\.org/v1alpha2 says"):
+        documents.convert(
+            {"apiVersion": "kubeflow.org/v1alpha2", "kind": "MPIJob", "metadata": {"name": "a"}, "spec": []}
+        )
