@@ -177,10 +177,16 @@ class Client:
             yield socket
 
     async def credentials(self) -> dict[str, str]:
-        """The Authorization header, refreshed where the credentials expire; empty with client certificates."""
-        token = self._configuration.get_api_key_with_prefix("BearerToken")
-        if inspect.isawaitable(token):
-            token = await token
+        """The Authorization header, refreshed where the credentials expire; empty with client certificates.
+
+        Raises `errors.Unreachable` where they cannot be read just now: a token's file may be away while it is rotated.
+        """
+        try:
+            token = self._configuration.get_api_key_with_prefix("BearerToken")
+            if inspect.isawaitable(token):
+                token = await token
+        except (config.ConfigException, OSError) as error:
+            raise errors.Unreachable(f"no credentials for {self._host}: {_describe(error)}") from error
         return {"Authorization": token} if token else {}
 
 

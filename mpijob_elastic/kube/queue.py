@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from random import Random
 from typing import Generic, TypeVar
 
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.backoff import Backoff
 
 K = TypeVar("K", bound=Hashable)
@@ -101,10 +102,10 @@ class WorkQueue(Generic[K]):
         self._failures.pop(key, None)
         self._give_up(key)
 
-    def retry(self, key: K) -> float:
-        """The work on `key` failed: have it again later; the delay in seconds."""
+    def retry(self, key: K, *, at_least: float = 0.0) -> float:
+        """The work on `key` failed: have it again later, in `at_least` so many seconds; returns the delay."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        delay = self._retry.delay(failures, self._random)
+        delay = max(at_least, self._retry.delay(failures, self._random))
         self._give_up(key)
         self.put_after(key, delay)
         return delay
@@ -138,7 +139,7 @@ async def work(
     """One worker: `handle` key after key until the queue is closed.
 
     Run as many of these as keys may be handled at once. Whatever `handle` raises is told to `on_failure` with the
-    delay in seconds until the next try, and ends nothing.
+    delay in seconds until the next try, and ends nothing. A Retry-After of the API server is obeyed.
     """
     while True:
         try:
@@ -148,7 +149,8 @@ async def work(
         try:
             await handle(key)
         except Exception as error:  # noqa: BLE001 - one key's failure, of any kind, must not stop the others
-            on_failure(key, error, queue.retry(key))
+            asked = error.retry_after if isinstance(error, errors.ApiError) else None
+            on_failure(key, error, queue.retry(key, at_least=asked or 0.0))
         except asyncio.CancelledError:
             queue.put(key)
             queue.done(key)

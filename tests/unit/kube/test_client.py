@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
+from lab.pki import Authority
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import MERGE_PATCH, Client, connect
 from tests.faults.faults import Answer, Freeze, Reset, everything, writes
@@ -103,3 +107,24 @@ async def test_a_line_may_be_longer_than_any_buffer(api: TinyApi, client: Client
 async def test_a_missing_configuration_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(errors.Unreachable, match="--kubeconfig"):
         await connect(user_agent="test", kubeconfig=tmp_path / "none")
+
+
+async def test_a_rotated_token_is_used_and_one_that_is_away_is_unreachable(tmp_path: Path) -> None:
+    """As in a pod: the library's own loader reads the files again, here each time instead of once a minute."""
+    token = tmp_path / "token"
+    token.write_text("first")
+    loader = InClusterConfigLoader(
+        token_filename=str(token),
+        cert_filename=str(Authority(tmp_path, "ca", now=datetime.now(UTC)).certificate),
+        environ={"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"},
+    )
+    loader._token_refresh_period = timedelta(0)
+    configuration = Configuration()
+    loader.load_and_set(configuration)
+    async with Client(configuration, user_agent="test") as client:
+        assert await client.credentials() == {"Authorization": "bearer first"}
+        token.write_text("second")
+        assert await client.credentials() == {"Authorization": "bearer second"}
+        token.unlink()
+        with pytest.raises(errors.Unreachable, match="no credentials"):
+            await client.request("GET", PODS)

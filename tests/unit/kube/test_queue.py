@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.queue import QueueClosed, WorkQueue, work
 
@@ -201,6 +202,22 @@ async def test_a_worker_tells_of_a_failure_and_goes_on_until_the_queue_is_closed
     await work(queue, handle, on_failure=lambda key, error, _: told.append((key, str(error))))
     assert sorted(seen) == ["a", "a", "b"]
     assert told == [("a", "first")]
+
+
+async def test_a_failed_key_waits_as_long_as_the_server_asked() -> None:
+    queue = make()
+    delays: list[float] = []
+
+    async def throttled(_: str) -> None:
+        raise errors.Throttled(status=429, reason="", message="", retry_after=7)
+
+    def told(_: str, __: Exception, delay: float) -> None:
+        delays.append(delay)
+        queue.close()
+
+    queue.put("a")
+    await work(queue, throttled, on_failure=told)
+    assert delays == [7]
 
 
 steps = st.lists(st.tuples(st.sampled_from(["put", "after", "pause"]), st.sampled_from("abc")), max_size=40)

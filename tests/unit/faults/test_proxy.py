@@ -1,0 +1,154 @@
+"""The faults that other tests rely upon do what they say."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.exec import exec_in_pod
+from tests.faults.faults import Call, Delay, Freeze, LoseEvents, Request, StaleAnswers, lists, watches, writes
+from tests.faults.kubeconfig import write_plain
+from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
+from tests.faults.waiting import eventually
+
+PODS = "/api/v1/namespaces/n/pods"
+WATCH = {"watch": "true", "resourceVersion": "100"}
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[TinyApi]:
+    async with TinyApi(bookmark_every=3600) as api:
+        yield api
+
+
+@pytest.fixture
+async def proxy(api: TinyApi) -> AsyncIterator[FaultProxy]:
+    async with FaultProxy(api.kubeconfig) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def client(proxy: FaultProxy) -> AsyncIterator[Client]:
+    async with await connect(user_agent="test", kubeconfig=proxy.kubeconfig) as client:
+        yield client
+
+
+async def create(client: Client, name: str, *, seconds: float = 10) -> None:
+    await client.request("POST", PODS, body={"metadata": {"name": name}}, timeout=seconds)
+
+
+@pytest.mark.parametrize(("after", "done"), [(False, ["a"]), (True, ["a", "b"])])
+async def test_a_client_can_be_killed_at_its_second_write_before_or_after_that_is_done(
+    api: TinyApi, proxy: FaultProxy, client: Client, done: list[str], *, after: bool
+) -> None:
+    killed: list[Request] = []
+
+    async def kill(request: Request) -> None:
+        killed.append(request)
+
+    with proxy.inject(Call(callback=kill, after=after), on=lambda request: request.write_number == 2):
+        await create(client, "a")
+        await client.request("GET", f"{PODS}/a")
+        with pytest.raises(errors.Unreachable):
+            await create(client, "b")
+    assert [request.number for request in killed] == [3]
+    assert [path.rsplit("/", 1)[1] for path in api.objects] == done
+
+
+async def test_a_write_that_its_sender_gave_up_still_arrives(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    with proxy.inject(Delay(seconds=0.2), on=writes):
+        with pytest.raises(errors.Unreachable):
+            await create(client, "late", seconds=0.05)
+        assert not api.objects
+        await eventually(lambda: api.objects)
+
+
+async def test_a_frozen_stream_keeps_its_lines_and_hands_them_on_when_thawed(
+    api: TinyApi, proxy: FaultProxy, client: Client
+) -> None:
+    freeze = Freeze()
+    async with client.stream(PODS, query=WATCH, silence=30) as lines:
+        await api.create(PODS, "a")
+        assert name(await anext(lines)) == "a"
+        with proxy.inject(freeze, on=watches):
+            await api.create(PODS, "b")
+            await api.create(PODS, "c")
+            reading = asyncio.ensure_future(anext(lines))
+            await asyncio.sleep(0.05)
+            assert not reading.done()
+            freeze.thaw()
+            assert name(await reading) == "b"
+            assert name(await anext(lines)) == "c"
+
+
+async def test_an_event_is_lost_and_the_next_is_not(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    lose = LoseEvents(chosen=lambda line: line["object"]["metadata"]["name"] == "a")
+    with proxy.inject(lose, on=watches):
+        async with client.stream(PODS, query=WATCH, silence=30) as lines:
+            await api.create(PODS, "a")
+            await api.create(PODS, "b")
+            assert name(await anext(lines)) == "b"
+
+
+async def test_a_stale_list_is_that_of_the_first_time(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    with proxy.inject(StaleAnswers(), on=lists):
+        first = await client.request("GET", PODS, query={"limit": "9"})
+        await api.create(PODS, "a")
+        assert await client.request("GET", PODS, query={"limit": "9"}) == first
+        assert await client.request("GET", PODS, query={"limit": "8"}) != first
+
+
+async def test_a_fault_strikes_as_often_as_was_said_and_requests_are_remembered(
+    proxy: FaultProxy, client: Client
+) -> None:
+    with proxy.inject(Call(callback=nothing), on=writes, times=1):
+        with pytest.raises(errors.Unreachable):
+            await create(client, "a")
+        await create(client, "a")
+    assert [(request.method, request.path, request.write_number) for request in proxy.requests] == [
+        ("POST", PODS, 1),
+        ("POST", PODS, 2),
+    ]
+    assert proxy.count(writes) == 2
+
+
+async def nothing(_: Request) -> None:
+    """Nobody is killed; the connection breaks all the same."""
+
+
+async def test_exec_goes_through(tmp_path: Path) -> None:
+    async def serve(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(protocols=["v5.channel.k8s.io"])
+        await socket.prepare(request)
+        await socket.send_bytes(b"\x01hello")
+        await socket.send_bytes(b"\x03" + json.dumps({"status": "Success"}).encode())
+        await socket.close()
+        return socket
+
+    application = web.Application()
+    application.router.add_get(f"{PODS}/p/exec", serve)
+    runner = web.AppRunner(application, shutdown_timeout=0.01)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    write_plain(tmp_path / "kubeconfig", f"http://127.0.0.1:{runner.addresses[0][1]}")
+    async with (
+        FaultProxy(tmp_path / "kubeconfig") as proxy,
+        await connect(user_agent="test", kubeconfig=proxy.kubeconfig) as client,
+    ):
+        result = await exec_in_pod(client, "n", "p", container="c", command=["true"], timeout=30)
+        assert (result.stdout, result.exit_code) == ("hello", 0)
+        with pytest.raises(errors.NotFound):
+            await exec_in_pod(client, "n", "none", container="c", command=["true"], timeout=30)
+    await runner.cleanup()
+
+
+def name(line: bytes) -> str:
+    return str(json.loads(line)["object"]["metadata"]["name"])
