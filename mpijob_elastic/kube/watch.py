@@ -42,13 +42,12 @@ T = TypeVar("T", bound=KubeObject)
 
 log = logging.getLogger(__name__)
 
-
 RETRY = Backoff(first=0.8, longest=30.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WatchTimes:
-    """Seconds, but for the last two.
+    """Seconds, but for the last three.
 
     The API server sends a bookmark a minute where it is asked to (staging/src/k8s.io/apiserver, cacher.go); stream
     lifetime and backoff are those of client-go's reflector.
@@ -137,10 +136,8 @@ class WatchCache(Generic[T]):
         while True:
             started = self._clock()
             problem = await self._round()
-            if self._clock() - started >= self._times.healthy:
-                failures = 0
-                continue
-            failures += 1
+            healthy = self._clock() - started >= self._times.healthy
+            failures = 0 if healthy else failures + 1
             delay = self._delay(failures, problem)
             log.log(
                 logging.WARNING if problem else logging.DEBUG,
@@ -153,7 +150,8 @@ class WatchCache(Generic[T]):
 
     def _delay(self, failures: int, problem: Exception | None) -> float:
         asked = problem.retry_after if isinstance(problem, errors.ApiError) else None
-        return max(asked or 0.0, self._times.retry.delay(failures, self._random))
+        ours = self._times.retry.delay(failures, self._random) if failures else 0.0
+        return max(asked or 0.0, ours)
 
     async def _round(self) -> Exception | None:
         try:

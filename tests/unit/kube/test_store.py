@@ -130,7 +130,8 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.store: Store[Item] = Store(self.changed)
         self.mirror: dict[str, Item] = {}
-        self.written_by_us: dict[str, Item] = {}
+        self.answers: list[Item] = []
+        self.answered: dict[str, int] = {}
         self.deleted_by_us: set[str] = set()
         self.server: dict[str, Item] = {}
         self.events: list[tuple[Item, bool]] = []
@@ -170,8 +171,17 @@ class Histories(RuleBasedStateMachine):
         new = item(name, self.now + 1, uid=uid)
         self.commit(new, deleted=False)
         if ours:
-            self.store.put(new)
-            self.written_by_us[name] = new
+            self.answers.append(new)
+
+    @precondition(lambda self: self.answers)
+    @rule(data=st.data())
+    def hear_answer(self, data: st.DataObject) -> None:
+        """The answer to a write of ours comes, however late, in whatever order."""
+        answer = self.answers.pop(data.draw(st.integers(0, len(self.answers) - 1)))
+        self.store.written(answer)
+        self.answered[answer.metadata.name] = max(
+            int(answer.metadata.resource_version), self.answered.get(answer.metadata.name, 0)
+        )
 
     @rule(name=names, ours=st.booleans())
     def delete(self, name: str, ours: bool) -> None:
@@ -224,8 +234,8 @@ class Histories(RuleBasedStateMachine):
     @invariant()
     def remembers_what_we_did(self) -> None:
         assert not {one.metadata.uid for one in self.store.values()} & self.deleted_by_us
-        for name, ours in self.written_by_us.items():
-            seen, written = self.mirror.get(name), int(ours.metadata.resource_version)
+        for name, written in self.answered.items():
+            seen = self.mirror.get(name)
             deleted_later = any(gone and one.metadata.name == name for one, gone in self.events[written:])
             assert deleted_later or (seen is not None and int(seen.metadata.resource_version) >= written)
 

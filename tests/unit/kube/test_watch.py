@@ -143,10 +143,13 @@ async def test_history_that_was_compacted_makes_it_list(api: TinyApi, proxy: Fau
         assert proxy.count(lists) == 2
 
 
+@pytest.mark.parametrize("healthy", [TIMES.healthy, 0])
 @pytest.mark.parametrize("on", [lists, watches])
-async def test_retry_after_is_obeyed(proxy: FaultProxy, client: Client, on: Callable[[Request], bool]) -> None:
+async def test_retry_after_is_obeyed(
+    proxy: FaultProxy, client: Client, on: Callable[[Request], bool], healthy: float
+) -> None:
     with proxy.inject(Answer(status=429, retry_after=1), on=on, times=1):
-        async with watching(client):
+        async with watching(client, replace(TIMES, healthy=healthy)):
             await eventually(lambda: proxy.count(on) == 2)
     first, second = [request.at for request in proxy.requests if on(request)]
     assert second - first >= 1
