@@ -69,12 +69,8 @@ class Store(Generic[T]):
         self._on_change(old, new)
 
     def written(self, new: T) -> None:
-        """Take in the answer to a write of ours.
-
-        The watch may have overtaken it: where it has reached that version and the object is absent, it is gone again.
-        """
-        meta = new.metadata
-        if (meta.namespace, meta.name) in self._objects or _revision(new) > self.position:
+        """Take in the answer to a write of ours, unless the watch has overtaken it: the object may be gone by then."""
+        if _revision(new) > self.position:
             self.put(new)
 
     def forget(self, namespace: str, name: str, uid: str) -> None:

@@ -52,6 +52,15 @@ def test_an_event_that_the_stream_has_passed_is_a_repetition() -> None:
     assert store.position == 20
 
 
+def test_an_answer_to_a_write_of_ours_is_taken_in_unless_the_watch_has_overtaken_it() -> None:
+    store, _ = make()
+    store.written(item("a", 5))
+    assert store.get("n", "a") == item("a", 5)
+    store.event(item("a", 7).metadata, None)
+    store.written(item("a", 6))
+    assert store.get("n", "a") is None
+
+
 def test_a_deletion_removes_unless_our_own_write_is_later() -> None:
     store, _ = make()
     store.put(item("a", 12, uid="anew"))
@@ -252,6 +261,8 @@ class Histories(RuleBasedStateMachine):
     def teardown(self) -> None:
         while self.heard < self.now:
             self.hear()
+        for answer in self.answers:
+            self.store.written(answer)
         assert self.mirror == self.server
         take_list(self.store, self.now, *self.server.values())
         assert not self.store._forgotten, "nothing is remembered for ever"
