@@ -26,6 +26,8 @@ from upgrade.refusal import Refused
 NAMESPACE = "mpijob-elastic-canary"
 JOB = "mpijob-elastic-canary"
 _LABELS = {"app.kubernetes.io/name": names.PROGRAM}
+# A namespace that was made for it, as `store.CREATED` says; our own one is for the record.
+_FOR = "canary"
 _LITTLE = {"cpu": "1m", "memory": "1Mi"}
 
 
@@ -69,7 +71,9 @@ async def run(client: Client, canary: Canary, *, say: Say) -> None:
 
 async def remove(client: Client, namespace: str = NAMESPACE) -> None:
     """Remove the job, and the namespace where we made it; gone already is fine. Raises `errors.KubeError`."""
-    await _delete(client, MPI_JOBS.path(namespace, JOB))
+    job = await _get(client, MPI_JOBS, namespace, JOB)
+    if job is not None and _LABELS.items() <= wire.read_stub(job).metadata.labels.items():
+        await _delete(client, MPI_JOBS.path(namespace, JOB))
     if await _is_ours(client, namespace):
         await _delete(client, NAMESPACES.path(name=namespace))
 
@@ -89,7 +93,7 @@ async def _delete(client: Client, path: str) -> None:
 
 
 async def _ensure_namespace(client: Client, name: str) -> None:
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": {store.CREATED: "true"}}}
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": {store.CREATED: _FOR}}}
     try:
         await client.request("GET", NAMESPACES.path(name=name))
     except errors.NotFound:
@@ -98,7 +102,7 @@ async def _ensure_namespace(client: Client, name: str) -> None:
 
 async def _is_ours(client: Client, namespace: str) -> bool:
     raw = await _get(client, NAMESPACES, None, namespace)
-    return raw is not None and store.CREATED in wire.read_stub(raw).metadata.annotations
+    return raw is not None and wire.read_stub(raw).metadata.annotations.get(store.CREATED) == _FOR
 
 
 async def _still_there(client: Client, canary: Canary) -> str:

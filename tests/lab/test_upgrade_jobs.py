@@ -25,7 +25,7 @@ from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import Client, connect
 from tests.lab.job import HOROVODRUN, MPIRUN, Job
-from upgrade import adopting, applying, canary, preflight, rolling_back, sweeping
+from upgrade import adopting, applying, canary, preflight, rolling_back, store, sweeping
 from upgrade.applying import Ask, Options
 from upgrade.canary import Canary
 from upgrade.findings import Verdict
@@ -131,6 +131,19 @@ async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: 
     with pytest.raises(Refused, match="the webhook was not called"):
         await canary.run(client, Canary(image="none", timeout=2.0), say=lab.say)
     await gone(client)
+
+
+async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(lab: Lab, client: Client, namespace: str) -> None:
+    await applying.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
+    theirs = Job(client=client, namespace=namespace, name=canary.JOB)
+    await theirs.create(replicas=1)
+    uid = await started(theirs)
+    for where in (namespace, names.NAMESPACE):
+        with pytest.raises(Refused, match="canary"):
+            await canary.run(client, Canary(image="none", namespace=where, timeout=2.0), say=lab.say)
+    assert await started(theirs) == uid
+    await read(client, resources.NAMESPACES, None, namespace)
+    assert await store.read(client) is not None
 
 
 async def test_a_running_job_is_adopted_on_request(lab: Lab, client: Client, namespace: str) -> None:
@@ -276,6 +289,8 @@ async def gone(client: Client) -> None:
     raise AssertionError("the canary's namespace stays")
 
 
-async def read(client: Client, resource: resources.Resource, namespace: str, name: str) -> dict[str, dict[str, str]]:
+async def read(
+    client: Client, resource: resources.Resource, namespace: str | None, name: str
+) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = msgspec.json.decode(await client.request("GET", resource.path(namespace, name)))
     return found
