@@ -15,11 +15,12 @@ from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.model import durations
-from webhook import handlers, review
+from webhook import handlers, review, sized
 from webhook.handlers import Answer, Handler, Kind
 from webhook.metrics import Metrics
 from webhook.review import Malformed, Request
 from webhook.settings import Limits
+from webhook.sized import Known
 
 # The longest namespace/name that Kubernetes allows; a hostile one does not fill the log.
 _LOGGED = 253
@@ -35,12 +36,18 @@ class _Refused(Exception):
 
 
 class Admission:
-    """Answers AdmissionReviews. While `draining` is set, every answer asks the caller to close the connection."""
+    """Answers AdmissionReviews. `known` gives the job behind a scale.
 
-    def __init__(self, *, limits: Limits, metrics: Metrics, draining: asyncio.Event) -> None:
+    While `draining` is set, every answer asks the caller to close the connection.
+    """
+
+    def __init__(
+        self, *, limits: Limits, metrics: Metrics, draining: asyncio.Event, known: Known = sized.nobody
+    ) -> None:
         self._limits = limits
         self._metrics = metrics
         self._draining = draining
+        self._known = known
         self._small = asyncio.Semaphore(limits.small_requests)
         self._large = asyncio.Semaphore(limits.large_requests)
         self._answering: set[asyncio.Task[object]] = set()
@@ -48,8 +55,9 @@ class Admission:
 
     def application(self) -> web.Application:
         """The paths the webhook configurations name."""
+        validating = handlers.validating(self._known)
         application = web.Application(client_max_size=self._limits.request_bytes)
-        for path, table in ((names.PATH_MUTATE, handlers.MUTATING), (names.PATH_VALIDATE, handlers.VALIDATING)):
+        for path, table in ((names.PATH_MUTATE, handlers.MUTATING), (names.PATH_VALIDATE, validating)):
             application.router.add_post(path, partial(self._respond, table))
         return application
 

@@ -14,9 +14,11 @@ import msgspec
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook import mutate, review, selector, validate
+from webhook import mutate, review, scale, selector, sized, validate
 from webhook.patching import Patch
 from webhook.review import Request, Verdict
+from webhook.scale import Scale
+from webhook.sized import Known
 
 T = TypeVar("T")
 
@@ -79,6 +81,24 @@ def _mpi_job(request: Request) -> Verdict:
     return review.UNCHANGED
 
 
+def _scale(known: Known) -> Handler:
+    decoder = msgspec.json.Decoder(Scale)
+
+    def handle(request: Request) -> Verdict:
+        if request.operation != review.UPDATE:
+            return review.UNCHANGED
+        after, before = decoder.decode(request.object), decoder.decode(request.old_object)
+        job = known(request.namespace, request.name)
+        return scale.updated(after, before, job, dry_run=request.dry_run)
+
+    return handle
+
+
+def validating(known: Known) -> Mapping[Kind, Handler]:
+    """The table for /validate; `known` gives the job behind a scale."""
+    return {_kind(MPI_JOBS): _mpi_job, _kind(scale.SCALES, "scale"): _scale(known)}
+
+
 _mpi_jobs = msgspec.json.Decoder(MPIJob)
 
 MUTATING: Mapping[Kind, Handler] = {
@@ -86,4 +106,4 @@ MUTATING: Mapping[Kind, Handler] = {
     _kind(CONFIG_MAPS): _changing(review.CREATE, mutate.ConfigMap, mutate.config_map),
     _kind(MPI_JOBS, "status"): _changing(review.UPDATE, MPIJob, selector.restore),
 }
-VALIDATING: Mapping[Kind, Handler] = {_kind(MPI_JOBS): _mpi_job}
+VALIDATING = validating(sized.nobody)

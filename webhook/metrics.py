@@ -7,8 +7,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from webhook import review
+from webhook.scale import SCALES
 
-_KINDS = frozenset({PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind})
+_KINDS = frozenset({PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind, SCALES.kind})
 _OPERATIONS = frozenset({review.CREATE, review.UPDATE})
 _OTHER = "other"
 # Seconds; the target is a p99 of 10 ms, the API server gives up after timeoutSeconds (2).

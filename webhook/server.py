@@ -21,6 +21,7 @@ import structlog
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import client
+from mpijob_elastic.kube.client import Client
 from webhook.admission import Admission
 from webhook.certificates.bundles import Registrations
 from webhook.certificates.decision import Policy
@@ -29,6 +30,7 @@ from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.secret import SharedSecret
 from webhook.certificates.serving import Serving
 from webhook.health import Health
+from webhook.jobs import Jobs, NoJobs, WatchedJobs
 from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.settings import Settings
@@ -72,10 +74,12 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     """
     clocks = Clocks(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
     metrics, serving, draining = Metrics(), Serving(), asyncio.Event()
-    admission = Admission(limits=settings.limits, metrics=metrics, draining=draining)
     health = Health(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
     async with AsyncExitStack() as stack:
-        certificates = await _certificates(settings, serving, metrics, clocks, stack)
+        cluster = await _cluster(settings, stack)
+        jobs = _jobs(settings, cluster)
+        admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, known=jobs.get)
+        certificates = _certificates(settings, serving, metrics, clocks, cluster)
         listen = partial(
             listening,
             host=settings.host,
@@ -86,22 +90,35 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         port = await stack.enter_async_context(listen(admission.application(), port=settings.port, tls=serving.context))
         stack.push_async_callback(admission.finished, within=settings.finish_seconds)
         background = await stack.enter_async_context(asyncio.TaskGroup())
-        stack.callback(background.create_task(certificates.run()).cancel)
+        for task in (certificates.run(), jobs.run()):
+            stack.callback(background.create_task(task).cancel)
         yield Running(port=port, health_port=health_port, draining=draining)
 
 
-async def _certificates(
-    settings: Settings, serving: Serving, metrics: Metrics, clocks: Clocks, stack: AsyncExitStack
+async def _cluster(settings: Settings, stack: AsyncExitStack) -> Client | None:
+    if settings.certificate_directory is not None and not settings.watch_jobs:
+        return None
+    connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
+    return await stack.enter_async_context(await connecting)
+
+
+def _jobs(settings: Settings, cluster: Client | None) -> Jobs:
+    if cluster is None or not settings.watch_jobs:
+        return NoJobs()
+    return WatchedJobs(cluster, random=random.Random())  # noqa: S311 - jitter
+
+
+def _certificates(
+    settings: Settings, serving: Serving, metrics: Metrics, clocks: Clocks, cluster: Client | None
 ) -> Rotation | Files:
     if settings.certificate_directory is not None:
         every = settings.timing.look_every
         return Files(settings.certificate_directory, serving=serving, look_every=every, metrics=metrics)
-    connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
-    connection = await stack.enter_async_context(await connecting)
+    assert cluster is not None
     early = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load, keeps no secret
     return Rotation(
-        secret=SharedSecret(connection, namespace=settings.namespace),
-        registrations=Registrations(connection),
+        secret=SharedSecret(cluster, namespace=settings.namespace),
+        registrations=Registrations(cluster),
         serving=serving,
         policy=Policy(hosts=settings.hosts, lifetimes=settings.lifetimes, early=early),
         timing=settings.timing,

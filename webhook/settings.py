@@ -38,6 +38,7 @@ class Settings:
     /metrics without; 0 takes a free port. namespace, service: where the webhook's Service is, for the certificate's
     name. extra_sans: more DNS names and addresses for the certificate. certificate_directory: serve tls.crt and
     tls.key found there and leave Secret and caBundle to whoever put them there; None: make and rotate certificates.
+    watch_jobs: keep MPIJobs in memory, to hold a scale to its job's bounds.
     kubeconfig, context: the cluster, as `kube.client.connect` takes them. drain_seconds: how long to go on serving
     after SIGTERM, so that every node learns that this replica leaves; finish_seconds: for what is in flight after that.
     """
@@ -49,6 +50,7 @@ class Settings:
     service: str = names.WEBHOOK
     extra_sans: frozenset[str] = frozenset()
     certificate_directory: Path | None = None
+    watch_jobs: bool = True
     kubeconfig: Path | None = None
     context: str | None = None
     drain_seconds: float = 15.0

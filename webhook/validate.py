@@ -15,6 +15,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
+from webhook import bounds
 from webhook.review import Refusal, Verdict
 
 REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
@@ -81,26 +82,15 @@ def _bad_annotations(asked: _Asked, before: _Asked | None) -> Iterator[Refusal]:
 
 
 def _out_of_bounds(asked: _Asked, before: _Asked | None) -> Iterator[Refusal]:
-    low, high = asked.policy.min_replicas, asked.policy.max_replicas
     untouched = before is not None and _size(before) == _size(asked)
-    if untouched or asked.policy.enabled is False:
-        return
-    if low is not None and asked.replicas < low:
-        yield _refusal(asked, f"below metadata.annotations[{names.MIN_REPLICAS}] ({low})")
-    if high is not None and asked.replicas > high:
-        yield _refusal(asked, f"above metadata.annotations[{names.MAX_REPLICAS}] ({high})")
+    refusal = bounds.refusal(asked.replicas, asked.policy, field=REPLICAS_FIELD)
+    if refusal and not untouched:
+        yield refusal
 
 
 def _size(asked: _Asked) -> tuple[int, int | None, int | None, bool | None]:
     """Everything that decides whether the size is within its bounds."""
     return asked.replicas, asked.policy.min_replicas, asked.policy.max_replicas, asked.policy.enabled
-
-
-def _refusal(asked: _Asked, why: str) -> Refusal:
-    low, high = asked.policy.min_replicas or 1, asked.policy.max_replicas
-    allowed = f"{low} to {high}" if high else f"{low} or more"
-    message = f"{asked.replicas} is {why}; use {allowed}, or change the annotation"
-    return Refusal(field=REPLICAS_FIELD, message=message)
 
 
 def _unknown_annotations(asked: _Asked, before: _Asked | None) -> Iterator[str]:

@@ -24,6 +24,10 @@ def webhook(
         Path | None,
         typer.Option(help="Serve tls.crt and tls.key found here (cert-manager) instead of making certificates."),
     ] = None,
+    scale: Annotated[  # noqa: FBT002 - typer reads an option from it
+        bool,
+        typer.Option("--scale/--no-scale", help="Watch MPIJobs, to hold scales to min-replicas and max-replicas."),
+    ] = True,
     drain_seconds: Annotated[float, typer.Option(min=0, help="How long to go on serving after SIGTERM.")] = 15.0,
     log_format: Format = "json",
     log_level: Level = "info",
@@ -47,6 +51,7 @@ def webhook(
         service=service,
         extra_sans=frozenset(extra_san or ()),
         certificate_directory=certificate_directory,
+        watch_jobs=scale,
         kubeconfig=kubeconfig,
         context=context,
         drain_seconds=drain_seconds,

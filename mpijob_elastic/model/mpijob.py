@@ -129,9 +129,18 @@ class MPIJob(Wire, frozen=True):
 
     def launcher_texts(self) -> list[str]:
         """What the launcher's containers run: commands, arguments, environment values."""
-        launcher = self._specs.launcher
-        pod = launcher.template.spec if launcher and launcher.template else None
-        return [text for container in (pod.containers if pod else None) or () for text in container.texts()]
+        return [text for container in self.containers(names.ROLE_LAUNCHER) for text in container.texts()]
+
+    def launcher_commands(self) -> list[list[str]]:
+        """Command and arguments of each of the launcher's containers, as one list of words."""
+        return [[*(one.command or ()), *(one.args or ())] for one in self.containers(names.ROLE_LAUNCHER)]
+
+    def containers(self, role: str) -> list[Container]:
+        """The containers of the launcher's or the workers' template."""
+        specs = self._specs
+        replica = specs.launcher if role == names.ROLE_LAUNCHER else specs.worker
+        pod = replica.template.spec if replica and replica.template else None
+        return (pod.containers if pod else None) or []
 
     @property
     def finished(self) -> bool:

@@ -26,6 +26,7 @@ ANYWHERE: dict[str, Rights] = {
         ("events", ""): "create",
     },
     names.WEBHOOK: {
+        ("mpijobs.kubeflow.org", ""): "get list watch",
         ("mutatingwebhookconfigurations.admissionregistration.k8s.io", names.WEBHOOK_CONFIGURATION): "get patch",
         ("validatingwebhookconfigurations.admissionregistration.k8s.io", names.WEBHOOK_CONFIGURATION): "get patch",
     },

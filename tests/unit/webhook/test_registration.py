@@ -22,7 +22,7 @@ def test_names_agree_with_the_program() -> None:
         assert configuration["metadata"]["name"] == names.WEBHOOK_CONFIGURATION
     services = [hook["clientConfig"]["service"] for hook in HOOKS]
     assert {(one["name"], one["namespace"]) for one in services} == {(names.WEBHOOK, names.NAMESPACE)}
-    assert [one["path"] for one in services] == [names.PATH_MUTATE] * 3 + [names.PATH_VALIDATE]
+    assert [one["path"] for one in services] == [names.PATH_MUTATE] * 3 + [names.PATH_VALIDATE] * 2
     assert HOOKS[0]["objectSelector"]["matchLabels"] == {
         names.LABEL_GROUP_NAME: names.GROUP,
         names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER,

@@ -34,7 +34,12 @@ def settings(tmp_path: Path) -> Settings:
     (tmp_path / "tls.key").write_bytes(pair.key_pem)
     port, health_port = free_ports(2)
     return Settings(
-        host="127.0.0.1", port=port, health_port=health_port, certificate_directory=tmp_path, drain_seconds=60.0
+        host="127.0.0.1",
+        port=port,
+        health_port=health_port,
+        certificate_directory=tmp_path,
+        watch_jobs=False,
+        drain_seconds=60.0,
     )
 
 

@@ -1,0 +1,112 @@
+"""Who scales is told: bounds and their source, doubts, what a dry run would do; seen as kubectl shows it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from lab.cluster import Cluster
+from lab.install import Installed, install_into
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from tests.lab.job import HOROVODRUN, Job
+from tests.lab.scalable import make_scalable, told
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook")]
+
+BOUNDS = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/max-replicas": "6"}
+LIMITED = [*HOROVODRUN[:3], "--min-np", "3", "--max-np", "4", *HOROVODRUN[3:]]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A lab of its own, for the session's shared one has MPIJobs as v0.2.3 defines them."""
+    with Cluster.start(name=f"pytest-{os.getpid()}-admission") as running:
+        make_scalable(running)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: Cluster) -> Installed:
+    return install_into(cluster)
+
+
+@pytest.fixture
+async def job(client: Client, cluster: Cluster, namespace: str) -> Job:
+    """A job of 3 workers that the webhook knows, with bounds of ours and limits of horovodrun's."""
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=3, command=LIMITED, annotations=BOUNDS)
+    await reported(job, "Running")
+    for _ in range(300):
+        _, said = await scaled(cluster, job, 4, "--dry-run=server")
+        if "worker-3" in said:
+            return job
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"the webhook never knew the job; last: {said}")
+
+
+async def reported(job: Job, *conditions: str) -> None:
+    """Write the job's status as the operator would."""
+    found = [{"type": kind, "status": "True", "reason": kind} for kind in conditions]
+    path = resources.MPI_JOBS.path(job.namespace, job.name, "status")
+    await job.client.request("PATCH", path, body={"status": {"conditions": found}}, content_type=MERGE_PATCH)
+
+
+async def scaled(cluster: Cluster, job: Job, replicas: int, *options: str) -> tuple[int, str]:
+    command = ("scale", f"mpijob/{job.name}", "-n", job.namespace, f"--replicas={replicas}", *options)
+    return await asyncio.to_thread(told, cluster, *command)
+
+
+async def size(job: Job) -> int:
+    return (await job.state()).replicas
+
+
+async def test_beyond_the_bounds_is_refused_and_the_bound_is_named(job: Job, cluster: Cluster) -> None:
+    code, said = await scaled(cluster, job, 7)
+    assert code
+    assert "spec.replicas: 7 is above metadata.annotations[mpijob-elastic/max-replicas] (6); use 2 to 6" in said
+    code, said = await scaled(cluster, job, 1)
+    assert code
+    assert "spec.replicas: 1 is below metadata.annotations[mpijob-elastic/min-replicas] (2); use 2 to 6" in said
+    code, said = await scaled(cluster, job, 0)
+    assert code
+    assert await size(job) == 3
+
+
+async def test_what_horovodrun_cannot_use_is_allowed_and_warned_of(job: Job, cluster: Cluster) -> None:
+    assert await scaled(cluster, job, 4) == (0, "")
+    warning = "Warning: 6 slots are more than horovodrun's --max-np 4: 2 stay unused\n"
+    assert await scaled(cluster, job, 6) == (0, warning)
+    warning = "Warning: 2 slots are fewer than horovodrun's --min-np 3: training waits for more\n"
+    assert await scaled(cluster, job, 2) == (0, warning)
+    assert await size(job) == 2
+
+
+async def test_a_dry_run_shows_what_would_happen_and_changes_nothing(job: Job, cluster: Cluster) -> None:
+    code, said = await scaled(cluster, job, 2, "--dry-run=server")
+    assert code == 0
+    assert "Warning: would scale 3→2: worker-2 drains for at most 1m, then is deleted\n" in said
+    assert await size(job) == 3
+
+
+async def test_a_finished_job_is_not_scaled(job: Job, cluster: Cluster) -> None:
+    await reported(job, "Running", "Succeeded")
+    for _ in range(300):
+        code, said = await scaled(cluster, job, 4, "--dry-run=server")
+        if code:
+            break
+        await asyncio.sleep(0.1)
+    assert "the job has finished" in said
+
+
+async def test_changed_bounds_hold_at_once(job: Job, cluster: Cluster) -> None:
+    await job.annotate(max_replicas="8")
+    for _ in range(300):
+        code, _ = await scaled(cluster, job, 7)
+        if not code:
+            break
+        await asyncio.sleep(0.1)
+    assert await size(job) == 7
