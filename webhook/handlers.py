@@ -7,18 +7,19 @@ accepts must never fail because of us.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook import mutate, review, scale, selector, sized, validate
+from webhook import mutate, review, scale, selector, sized, templates, validate
 from webhook.patching import Patch
 from webhook.review import Request, Verdict
 from webhook.scale import Scale
 from webhook.sized import Known
+from webhook.templates import Templates
 
 T = TypeVar("T")
 
@@ -77,8 +78,17 @@ def _mpi_job(request: Request) -> Verdict:
     if request.operation == review.CREATE:
         return validate.created(_mpi_jobs.decode(request.object))
     if request.operation == review.UPDATE:
-        return validate.updated(_mpi_jobs.decode(request.object), _mpi_jobs.decode(request.old_object))
+        return _updated(request)
     return review.UNCHANGED
+
+
+def _updated(request: Request) -> Verdict:
+    job, before = _mpi_jobs.decode(request.object), _mpi_jobs.decode(request.old_object)
+    verdict = validate.updated(job, before, dry_run=request.dry_run)
+    if not sized.of(before).started or before.finished or job.metadata.deleting or not sized.of(job).elastic:
+        return verdict
+    changes = templates.changed(_templates.decode(request.object), _templates.decode(request.old_object))
+    return replace(verdict, warnings=(*verdict.warnings, *changes))
 
 
 def _scale(known: Known) -> Handler:
@@ -100,6 +110,7 @@ def validating(known: Known) -> Mapping[Kind, Handler]:
 
 
 _mpi_jobs = msgspec.json.Decoder(MPIJob)
+_templates = msgspec.json.Decoder(Templates)
 
 MUTATING: Mapping[Kind, Handler] = {
     _kind(PODS): _changing(review.CREATE, mutate.Pod, mutate.launcher),

@@ -22,10 +22,11 @@ def doubts(job: Sized, replicas: int) -> Iterator[str]:
         return
     slots = replicas * job.slots
     if launch.max_np is not None and slots > launch.max_np:
-        yield f"{slots} slots are more than horovodrun's --max-np {launch.max_np}: {slots - launch.max_np} stay unused"
+        unused = slots - launch.max_np
+        yield f"horovodrun's --max-np {launch.max_np} is less than its slots, {slots}: {unused} stay unused"
     if launch.fewest is not None and slots < launch.fewest:
         option = "-np" if launch.min_np is None else "--min-np"
-        yield f"{slots} slots are fewer than horovodrun's {option} {launch.fewest}: training waits for more"
+        yield f"horovodrun's {option} {launch.fewest} is more than its slots, {slots}: training waits for more"
 
 
 def change(job: Sized, *, before: int, after: int) -> str | None:

@@ -15,7 +15,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
-from webhook import bounds
+from webhook import bounds, lint, preview, sized
 from webhook.review import Refusal, Verdict
 
 REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
@@ -38,17 +38,20 @@ class _Asked:
 
 def created(job: MPIJob) -> Verdict:
     """The verdict on a new MPIJob."""
-    return _verdict(_asked(job), None)
+    verdict = _verdict(_asked(job), None)
+    return replace(verdict, warnings=(*verdict.warnings, *lint.created(job)))
 
 
-def updated(job: MPIJob, before: MPIJob) -> Verdict:
-    """The verdict on a changed MPIJob."""
+def updated(job: MPIJob, before: MPIJob, *, dry_run: bool = False) -> Verdict:
+    """The verdict on a changed MPIJob; a dry run is shown what a change of size would do."""
     if job.metadata.deleting or _finished(before):
         return Verdict()
     verdict = _verdict(_asked(job), _asked(before))
     started = before.status is not None and bool(before.status.conditions)
     changes = _change_warnings(_asked(job), _asked(before), started=started)
-    return replace(verdict, warnings=(*verdict.warnings, *changes))
+    shown = preview.change(sized.of(job), before=before.replicas, after=job.replicas) if dry_run else None
+    said = (*verdict.warnings, *changes, *lint.updated(job, before), *filter(None, [shown]))
+    return replace(verdict, warnings=said)
 
 
 def _verdict(asked: _Asked, before: _Asked | None) -> Verdict:

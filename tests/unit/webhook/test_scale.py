@@ -95,9 +95,9 @@ def test_a_job_that_is_not_known_is_let_through_with_a_warning(behind: Object | 
     ("facts", "replicas", "warnings"),
     [
         ({"command": LIMITED}, 4, ()),
-        ({"command": LIMITED}, 6, ("6 slots are more than horovodrun's --max-np 4: 2 stay unused",)),
+        ({"command": LIMITED}, 6, ("horovodrun's --max-np 4 is less than its slots, 6: 2 stay unused",)),
         ({"command": LIMITED, "slots": 2}, 1, ()),
-        ({"command": LIMITED}, 1, ("1 slots are fewer than horovodrun's --min-np 2: training waits for more",)),
+        ({"command": LIMITED}, 1, ("horovodrun's --min-np 2 is more than its slots, 1: training waits for more",)),
         ({"command": ["mpirun", "x"]}, 1, ("this job is not elastic, so its surplus workers keep running",)),
         ({"command": ["mpirun", "x"], "conditions": None}, 1, ()),
     ],
