@@ -187,3 +187,11 @@ async def until(condition: Callable[[], object], *, within: float = 60.0) -> flo
         while not condition():
             await asyncio.sleep(0.02)
     return now() - begun
+
+
+async def led(server: Server) -> Candidate:
+    """A candidate that has begun to lead by a fresh Lease with a label."""
+    server.store({"metadata": {"name": "l", "uid": "u", "labels": {"app": "x"}}, "spec": {}})
+    candidate = Candidate(server, "a")
+    await until(lambda: candidate.log)
+    return candidate

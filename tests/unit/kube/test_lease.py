@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from mpijob_elastic.kube.lease import LeaseTimes
-from tests.unit.kube.lease_world import Candidate, Server, now, until
+from tests.unit.kube.lease_world import Candidate, Server, led, now, until
 from tests.unit.kube.virtual_time import in_no_time
 
 TIMES = LeaseTimes()
@@ -25,14 +25,6 @@ async def test_a_missing_lease_is_taken_after_its_duration_and_a_fresh_one_at_on
     candidate = Candidate(server, "a")
     assert await until(lambda: candidate.leads) < 0.1
     await candidate.stop()
-
-
-async def led(server: Server) -> Candidate:
-    """A candidate that has begun to lead by a fresh Lease with a label."""
-    server.store({"metadata": {"name": "l", "uid": "u", "labels": {"app": "x"}}, "spec": {}})
-    candidate = Candidate(server, "a")
-    await until(lambda: candidate.log)
-    return candidate
 
 
 @in_no_time
@@ -199,61 +191,6 @@ async def test_work_that_returns_ends_the_run() -> None:
     first.work = lambda: asyncio.sleep(5)
     await first.task
     assert server.writes[-1].holder == ""
-
-
-@in_no_time
-async def test_a_deleted_lease_is_made_again_by_its_holder_and_by_nobody_else() -> None:
-    server = Server()
-    first = await led(server)
-    second = Candidate(server, "b")
-    await asyncio.sleep(10)
-    server.delete()
-    await asyncio.sleep(30)
-    assert server.writes[-1].holder == "a"
-    assert not second.log
-    assert len(first.log) == 1
-    await second.stop()
-    await first.stop()
-
-
-@in_no_time
-async def test_a_lease_made_anew_by_somebody_else_is_not_free_before_the_holder_has_run_out() -> None:
-    server = Server()
-    first = await led(server)
-    second = Candidate(server, "b")
-    await asyncio.sleep(10)
-    first.wire.mode = "frozen"
-    server.delete()
-    server.store({"metadata": {"name": "l", "uid": "u2"}, "spec": {}})
-    await until(lambda: second.leads)
-    assert not first.leads
-    first.wire.mode = "fine"
-    await second.stop()
-    await first.stop()
-
-
-@in_no_time
-async def test_a_foreign_edit_does_not_cost_the_lease_and_is_kept() -> None:
-    server = Server()
-    first = await led(server)
-    await asyncio.sleep(1)
-    server.edit({"metadata": {"annotations": {"seen": "true"}}})
-    await asyncio.sleep(30)
-    assert len(first.log) == 1
-    assert server.lease is not None
-    assert server.lease["metadata"]["annotations"] == {"seen": "true"}
-    await first.stop()
-
-
-@in_no_time
-async def test_a_lease_taken_by_force_is_lost_as_soon_as_that_is_seen() -> None:
-    server = Server()
-    first = await led(server)
-    server.edit({"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 15}})
-    assert await until(lambda: not first.leads) <= 6
-    await until(lambda: first.times("ends"))
-    await first.stop()
-    assert server.writes[-1].holder == "thief"
 
 
 @in_no_time
