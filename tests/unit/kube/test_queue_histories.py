@@ -9,6 +9,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.queue import WorkQueue, work
 
 steps = st.lists(st.tuples(st.sampled_from(["put", "after", "pause"]), st.sampled_from("abc")), max_size=40)
