@@ -8,6 +8,7 @@ again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
@@ -37,6 +38,9 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 # Decides the deletions of a job once more, from objects read live; gives those that still hold, at their live versions.
 Recheck = Callable[[JobView, DeleteWorkers], Awaitable[list[Removal]]]
+
+# Of one job: a large scale-in need not wait for answer after answer, and no crowd of connections is opened for it.
+DELETIONS_AT_ONCE = 4
 
 
 class Outdated(Exception):
@@ -168,8 +172,16 @@ class Writer:
 
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
         sure = await self._recheck(view, action)
-        for removal in sure:
-            await self._delete_worker(view, removal)
+        slots = asyncio.Semaphore(DELETIONS_AT_ONCE)
+
+        async def delete(removal: Removal) -> None:
+            async with slots:
+                await self._delete_worker(view, removal)
+
+        # Each is awaited even where one fails, so that nothing is under way any more when the job is looked at again.
+        outcomes = await asyncio.gather(*map(delete, sure), return_exceptions=True)
+        for failure in filter(None, outcomes):
+            raise failure
         if len(sure) < len(action.removals):
             raise Outdated(f"{len(action.removals) - len(sure)} workers may not be deleted any more")
 
