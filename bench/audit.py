@@ -16,11 +16,12 @@ import msgspec
 
 @dataclass(frozen=True, kw_only=True)
 class Write:
-    """One write that succeeded; `at` is when it was answered, in seconds since the epoch to the microsecond.
+    """One write that succeeded: when it was received and answered, in seconds since the epoch to the microsecond.
 
     `user` and `agent` are the writer's name and User-Agent; `subresource` is "" for the object itself.
     """
 
+    received: float
     at: float
     verb: str
     resource: str
@@ -48,6 +49,7 @@ class _Response(msgspec.Struct):
 
 class _Entry(msgspec.Struct, rename="camel"):
     verb: str
+    request_received_timestamp: datetime
     stage_timestamp: datetime
     request_uri: str = msgspec.field(default="", name="requestURI")
     user: _User = msgspec.field(default_factory=_User)
@@ -74,6 +76,7 @@ def _counts(entry: _Entry) -> bool:
 
 def _write(entry: _Entry) -> Write:
     return Write(
+        received=entry.request_received_timestamp.timestamp(),
         at=entry.stage_timestamp.timestamp(),
         verb=entry.verb,
         resource=entry.object_ref.resource,

@@ -1,6 +1,7 @@
 """How a change of a job's size went, read from what the API server answered after the edit; pure.
 
-What each time means, from the answer to the edit until the answer to
+What each time means, from the answer to the edit until the answer to (0 where that was earlier, for a watcher may learn
+of the edit and write before whoever asked for it has the answer)
 - role: the last write of the job's Role, which then names the right workers;
 - script: the last write of its ConfigMap, whose discover_hosts.sh then names the right workers;
 - created: the creation of the last new worker;
@@ -65,18 +66,19 @@ def writer_of(write: Write) -> Writer:
 
 def course(writes: Sequence[Write], *, job: str) -> Course:
     """How the last edit of `job` among these writes of its namespace went. Raises ValueError where there is no edit."""
-    edits = [one.at for one in writes if writer_of(one) is Writer.BENCH and one.resource == "mpijobs"]
+    edits = [one for one in writes if writer_of(one) is Writer.BENCH and one.resource == "mpijobs"]
     if not edits:
         raise ValueError(f"there is no edit of {job} in the audit log")
-    after = [one for one in writes if one.at > edits[-1]]
+    edit = edits[-1]
+    after = [one for one in writes if one.received > edit.received]
     pods = [one for one in after if one.resource == "pods" and not one.subresource]
     deleted = [one for one in pods if one.verb == "delete"]
 
     def last(found: Iterable[Write]) -> float | None:
-        return max(((one.at - edits[-1]) * 1000 for one in found), default=None)
+        return max((max(0.0, one.at - edit.at) * 1000 for one in found), default=None)
 
     return Course(
-        edited_at=edits[-1],
+        edited_at=edit.at,
         role=last(one for one in after if (one.resource, one.name) == ("roles", names.launcher(job))),
         script=last(one for one in after if (one.resource, one.name) == ("configmaps", names.config_map(job))),
         created=last(one for one in pods if one.verb == "create"),

@@ -32,9 +32,10 @@ def line(**more: Any) -> bytes:
     return json.dumps(event).encode()
 
 
-def test_a_write_is_read_with_the_time_of_its_answer() -> None:
+def test_a_write_is_read_with_its_times() -> None:
     assert read([line()]) == [
         Write(
+            received=1795249856.525127,
             at=1795249856.527986,
             verb="delete",
             resource="pods",

@@ -51,6 +51,12 @@ def test_only_the_last_edit_counts() -> None:
     assert found.script is None
 
 
+def test_what_a_watcher_wrote_before_the_edit_was_answered_took_no_time() -> None:
+    slow = replace(edit(10.0), at=10.5)
+    found = course([slow, ours(10.2, "patch", "configmaps", "train-config")], job="train")
+    assert (found.script, found.count(Writer.CONTROLLER)) == (0, 1)
+
+
 def test_another_jobs_objects_do_not_count() -> None:
     others = [ours(12.0, "patch", "roles", "other-launcher"), ours(12.0, "patch", "configmaps", "other-config")]
     assert course([*SHRUNK, *others], job="train").role == pytest.approx(70)
