@@ -43,7 +43,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     name = f"test-{secrets.token_hex(4)}"
     cluster.kubectl("create", "namespace", name)
     # Admission refuses pods until the controller manager has made the namespace's ServiceAccount.
-    cluster.kubectl("wait", "serviceaccount/default", "--for=create", "--namespace", name, "--timeout=60s")
+    cluster.kubectl("wait", "serviceaccount/default", "--for=create", "--namespace", name, "--timeout=240s")
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
 

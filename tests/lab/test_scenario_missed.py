@@ -41,10 +41,13 @@ async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, 
     await label(client, job.namespace, UNMUTATED)
     await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "0s"})
     await job.until(lambda state: "LauncherWithoutDiscovery" in state.notices, "the user is told")
-    assert [reason for reason, _ in await job.events()].count("LauncherWithoutDiscovery") == 1
+    told = await job.events()
+    assert "LauncherWithoutDiscovery" in [reason for reason, _ in told]
     await job.scale(1)
     await job.until(lambda state: len(state.hosts) == 1, "the file is true all the same")
     await asyncio.sleep(2)
+    again = [reason for reason, _ in await job.events()][len(told) :]
+    assert "LauncherWithoutDiscovery" not in again
     assert len((await job.state()).running) == 3
     await job.annotate(delete_without_discovery="true")
     await job.until(lambda state: len(state.workers) == 1, "surplus goes when it was asked for")
