@@ -41,13 +41,13 @@ async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, 
     await label(client, job.namespace, UNMUTATED)
     await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "0s"})
     await job.until(lambda state: "LauncherWithoutDiscovery" in state.notices, "the user is told")
-    told = await job.events()
-    assert "LauncherWithoutDiscovery" in [reason for reason, _ in told]
+    await asyncio.sleep(1)  # Events are sent beside the work
+    told = await times_told(job, "LauncherWithoutDiscovery")
+    assert told
     await job.scale(1)
     await job.until(lambda state: len(state.hosts) == 1, "the file is true all the same")
     await asyncio.sleep(2)
-    again = [reason for reason, _ in await job.events()][len(told) :]
-    assert "LauncherWithoutDiscovery" not in again
+    assert await times_told(job, "LauncherWithoutDiscovery") == told
     assert len((await job.state()).running) == 3
     await job.annotate(delete_without_discovery="true")
     await job.until(lambda state: len(state.workers) == 1, "surplus goes when it was asked for")
@@ -120,6 +120,11 @@ async def test_a_launcher_created_while_the_webhook_was_away_is_made_anew_before
     for pod in (*job.workers(0, 1), f"{job.name}-launcher"):
         await job.annotate_pod(pod, {HOLD: None})
     await job.settled(2)
+
+
+async def times_told(job: Job, reason: str) -> int:
+    """How many Events of ours with this reason there are."""
+    return [each for each, _ in await job.events()].count(reason)
 
 
 def uid(state: State) -> str | None:
