@@ -16,6 +16,7 @@ from mpijob_elastic.kube.client import MERGE_PATCH, Client
 Object = dict[str, Any]
 PATIENCE = 90.0  # seconds; far above what anything takes on an idle machine
 POLL = 0.1
+QUIET = 1.0
 # A pod of the lab with this annotation stays Pending (lab/manifests/kwok-stages.yaml).
 HOLD = "lab.mpijob-elastic/hold"
 HOROVODRUN = ["horovodrun", "-np", "1", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
@@ -161,7 +162,16 @@ class Job:
         )
 
     async def events(self) -> list[tuple[str, str]]:
-        """(reason, message) of the Events of ours on the job."""
+        """(reason, message) of the Events of ours on the job, once no more come: they are sent beside the work."""
+        before = await self._events()
+        while True:
+            await asyncio.sleep(QUIET)
+            after = await self._events()
+            if len(after) == len(before):
+                return after
+            before = after
+
+    async def _events(self) -> list[tuple[str, str]]:
         items = await self._list(resources.EVENTS, None)
         ours = [item for item in items if item["source"].get("component") == "mpijob-elastic"]
         mine = [item for item in ours if item["involvedObject"]["name"] == self.name]

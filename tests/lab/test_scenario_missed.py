@@ -41,7 +41,6 @@ async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, 
     await label(client, job.namespace, UNMUTATED)
     await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "0s"})
     await job.until(lambda state: "LauncherWithoutDiscovery" in state.notices, "the user is told")
-    await asyncio.sleep(1)  # Events are sent beside the work
     told = await times_told(job, "LauncherWithoutDiscovery")
     assert told
     await job.scale(1)
