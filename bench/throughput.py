@@ -6,13 +6,14 @@ A job counts when its Role and its ConfigMap have been written for the last time
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import jobs
 from bench.audit import Tail, Write
 from bench.changes import Writer, writer_of
 from bench.fleet import Fleet
+from bench.processes import usage
 from bench.settling import quiet
 from lab.cluster import Cluster
 from lab.errors import LabError
@@ -22,30 +23,36 @@ from mpijob_elastic.kube.client import Client
 
 @dataclass(frozen=True, kw_only=True)
 class Burst:
-    """`seconds` from the first edit until the last job was right; writes of ours a job, Events and deletions apart."""
+    """`seconds` from the first edit until the last job was right; writes of ours a job, Events and deletions apart.
+
+    cpu: seconds that each process worked for all of it.
+    """
 
     seconds: float
     writes: float
     events: float
+    cpu: Mapping[str, float]
 
 
-async def resize_all(cluster: Cluster, client: Client, fleet: Fleet, *, namespace: str, replicas: int) -> Burst:
+async def resize_all(
+    cluster: Cluster, client: Client, fleet: Fleet, *, namespace: str, replicas: int, pids: Mapping[str, int]
+) -> Burst:
     """Edit every job at once and wait until all are right. Raises LabError, and what `Client.request` raises."""
     tail = Tail(cluster.audit_log)
+    before = {name: usage(pid).cpu for name, pid in pids.items()}
     await asyncio.gather(*(jobs.resize(client, namespace, job, replicas=replicas) for job in fleet.names))
     writes = await quiet(tail, namespace=namespace)
+    cpu = {name: usage(pid).cpu - before[name] for name, pid in pids.items()}
     for job in fleet.names:
         if complaint := (await jobs.look(client, namespace, job)).lacks(job, replicas):
             raise LabError(f"{namespace}/{job} is not right although nobody writes any more: {complaint}")
-    return burst(writes, fleet.names)
+    return burst(writes, fleet.names, cpu=cpu)
 
 
-def burst(writes: Sequence[Write], fleet: Sequence[str]) -> Burst:
+def burst(writes: Sequence[Write], fleet: Sequence[str], *, cpu: Mapping[str, float]) -> Burst:
     """How the edits among these writes went. Raises ValueError where there are none."""
     begin = min(write.at for write in writes if writer_of(write) is Writer.BENCH)
-    watched = {("roles", names.launcher(job)) for job in fleet} | {
-        ("configmaps", names.config_map(job)) for job in fleet
-    }
+    watched = {one for job in fleet for one in (("roles", names.launcher(job)), ("configmaps", names.config_map(job)))}
     ours = [write for write in writes if writer_of(write) is Writer.CONTROLLER]
     events = [write for write in ours if write.resource == "events"]
     deletions = [write for write in ours if write.verb == "delete"]
@@ -53,4 +60,5 @@ def burst(writes: Sequence[Write], fleet: Sequence[str]) -> Burst:
         seconds=max(write.at for write in writes if (write.resource, write.name) in watched) - begin,
         writes=(len(ours) - len(events) - len(deletions)) / len(fleet),
         events=len(events) / len(fleet),
+        cpu=cpu,
     )

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from bench import fleet, namespaces, targets
 from bench import throughput as bursts
 from bench.audit import Tail
-from bench.figures import Figure
+from bench.figures import Figure, Target
 from bench.fleet import Fleet
 from bench.parts.setting import Findings, Setting, lab
 from bench.settling import quiet
-from bench.sides import Ours
+from bench.sides import Ours, Side
 from bench.throughput import Burst
+from lab.cluster import Cluster
+from lab.layout import Layout
+from lab.state import read_state
 
 FLEET = Fleet(count=200, workers=10)
 SMALLER = 9
@@ -26,33 +29,35 @@ async def run(setting: Setting) -> Findings:
         where = namespaces.create(cluster, "throughput")
         await fleet.make(client, FLEET, namespace=where, nodes=cluster.options.nodes, say=setting.say)
         # The operator's limit of 5 writes a second would be all that growing shows.
-        with Ours(qps=0).start(cluster):
+        with Ours(qps=0).start(cluster) as side:
             await quiet(Tail(cluster.audit_log), namespace=where)
+            pids = _processes(cluster, side)
             for turn in range(setting.repeat):
                 setting.say(f"all jobs change their size at once, {turn + 1} of {setting.repeat}")
                 for gathered, size in ((shrunk, SMALLER), (grown, FLEET.workers)):
-                    gathered.append(await bursts.resize_all(cluster, client, FLEET, namespace=where, replicas=size))
+                    found = bursts.resize_all(cluster, client, FLEET, namespace=where, replicas=size, pids=pids)
+                    gathered.append(await found)
     return Findings(figures=[*_figures(FLEET.workers, SMALLER, shrunk), *_figures(SMALLER, FLEET.workers, grown)])
 
 
+def _processes(cluster: Cluster, side: Side) -> Mapping[str, int]:
+    """Ours and the operator, and the API server, whose work each of our requests is."""
+    state = read_state(Layout(cluster.state_dir))
+    assert state is not None, "a lab that runs has a state"
+    return {**side.pids, "API server": state.components["kube-apiserver"].pid}
+
+
 def _figures(old: int, new: int, found: Sequence[Burst]) -> list[Figure]:
-    about = f"{FLEET.count} jobs, {old}→{new} at once"
+    def figure(name: str, unit: str, values: Sequence[float], target: Target | None = None) -> Figure:
+        group = f"{FLEET.count} jobs, {old}→{new} at once"
+        return Figure(topic="Throughput", group=group, name=name, unit=unit, ours=tuple(values), target=target)
+
     return [
-        Figure(
-            topic="Throughput",
-            group=about,
-            name="jobs right",
-            unit="1/s",
-            ours=tuple(FLEET.count / one.seconds for one in found),
-            target=targets.JOBS_A_SECOND,
+        figure("jobs right", "1/s", [FLEET.count / one.seconds for one in found], targets.JOBS_A_SECOND),
+        figure("writes a job but Events and deletions", "", [one.writes for one in found], targets.WRITES),
+        figure("Events a job", "", [one.events for one in found]),
+        *(
+            figure(f"CPU a job of the {name}", "ms", [one.cpu[name] / FLEET.count * 1000 for one in found])
+            for name in found[0].cpu
         ),
-        Figure(
-            topic="Throughput",
-            group=about,
-            name="writes a job but Events and deletions",
-            unit="",
-            ours=tuple(one.writes for one in found),
-            target=targets.WRITES,
-        ),
-        Figure(topic="Throughput", group=about, name="Events a job", unit="", ours=tuple(one.events for one in found)),
     ]

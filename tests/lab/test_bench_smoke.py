@@ -65,10 +65,13 @@ async def test_a_controller_starts_beside_a_fleet(bench_lab: Cluster, bench_clie
 
 async def test_a_fleet_is_resized_at_once(bench_lab: Cluster, bench_client: Client) -> None:
     namespace = await make_fleet(bench_lab, bench_client)
-    with Ours(qps=0).start(bench_lab):
-        burst = await throughput.resize_all(bench_lab, bench_client, SMALL, namespace=namespace, replicas=1)
+    with Ours(qps=0).start(bench_lab) as side:
+        burst = await throughput.resize_all(
+            bench_lab, bench_client, SMALL, namespace=namespace, replicas=1, pids=side.pids
+        )
     assert burst.seconds > 0
     assert burst.writes > 0
+    assert burst.cpu.keys() == side.pids.keys()
 
 
 async def test_one_job_is_edited_and_drained(bench_lab: Cluster, bench_client: Client) -> None:

@@ -25,11 +25,11 @@ def test_a_burst_lasts_from_the_first_edit_to_the_last_role_or_config_map() -> N
         ours(11.1, "create", "events", "train-1.1"),
         write(12.0, "update", "mpijobs", "train-1", subresource="status"),
     ]
-    found = burst(writes, FLEET)
+    found = burst(writes, FLEET, cpu={"controller": 0.5})
     assert found.seconds == pytest.approx(0.6)
     assert (found.writes, found.events) == (2.0, 1.0)
 
 
 def test_without_edits_there_is_no_burst() -> None:
     with pytest.raises(ValueError, match="min"):
-        burst([ours(10.0, "patch", "roles", "train-0-launcher")], FLEET)
+        burst([ours(10.0, "patch", "roles", "train-0-launcher")], FLEET, cpu={})
