@@ -10,6 +10,7 @@ import hashlib
 
 import msgspec
 
+from mpijob_elastic.decide import clock, pacing, showing
 from mpijob_elastic.model.job import Config, JobView, Worker
 from mpijob_elastic.model.memory import Left, Memory
 
@@ -26,10 +27,16 @@ def is_known(config: Config | None) -> bool:
     return config.memory.script == _fingerprint(config.script or "")
 
 
-def left(view: JobView, worker: Worker) -> Left | None:
-    """When this very pod left the list; None where it never did, as far as is written down."""
+def left(view: JobView, worker: Worker, *, now: float) -> Left | None:
+    """When this pod left the list; None where no driver can ever have seen it there.
+
+    A pod that came under the name of one that left may have been taken for it by a driver with the old list.
+    """
     found = view.memory.left.get(worker.name)
-    return found if found is not None and found.uid == worker.ref.uid else None
+    if found is None or found.uid == worker.ref.uid:
+        return found
+    known = showing.known_since(view, found, now=now)
+    return None if known is not None and worker.created_at > known + pacing.SETTLE + clock.SKEW else found
 
 
 def _fingerprint(script: str) -> str:

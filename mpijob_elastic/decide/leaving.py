@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import clock, history, pacing, replacing, showing
+from mpijob_elastic.decide import history, replacing, showing
 from mpijob_elastic.decide.actions import Note, Removal
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Worker
@@ -86,24 +86,24 @@ def _outcome(view: JobView, worker: Worker, *, now: float) -> str:
 def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
     if not history.is_known(view.config):
         return ""  # whether it was published a moment ago is not known until the first write of ours
-    left = history.left(view, worker)
-    began = drain_began(view, left, now=now) if left else None
-    if began is not None and _is_drained(worker, began):
-        return "drained"
-    deadline = _deadline(view, worker, now=now)
-    if deadline is None or now < deadline:
+    left = history.left(view, worker, now=now)
+    if left is None:
+        return "unused"
+    began = drain_began(view, left, now=now)
+    if began is None:
         return ""
-    return "timeout" if left else "unused"
+    if _is_drained(worker, began):
+        return "drained"
+    return "timeout" if now >= began + view.policy.drain_timeout else ""
 
 
 def drain_began(view: JobView, left: Left, *, now: float) -> float | None:
     """When the launcher could know that this worker leaves; None while it cannot, or while we do not know."""
     if not history.is_known(view.config):
         return None
-    if not showing.can_show(view):
-        return left.at
-    shown = showing.shown_at(view, now=now)
-    return None if shown is None else max(left.at, shown)
+    if view.driver_running and not view.hosts:
+        return None  # nobody was told to leave by a list that got lost
+    return showing.known_since(view, left, now=now)
 
 
 def _replaced(view: JobView, worker: Worker, *, now: float) -> str:
@@ -120,7 +120,7 @@ def _is_drained(worker: Worker, began: float) -> bool:
 
 
 def _probe_at(view: JobView, worker: Worker, *, now: float) -> float | None:
-    left = history.left(view, worker)
+    left = history.left(view, worker, now=now)
     if worker.name in view.hosts or left is None or not worker.running:
         return None
     if drain_began(view, left, now=now) is None:
@@ -134,14 +134,9 @@ def _probe_at(view: JobView, worker: Worker, *, now: float) -> float | None:
 def _deadline(view: JobView, worker: Worker, *, now: float) -> float | None:
     if worker.terminated and worker.index < view.replicas:
         return replacing.due_at(view, worker, now=now)
-    left = history.left(view, worker)
-    if left is not None:
-        began, limit = drain_began(view, left, now=now), view.policy.drain_timeout
-    else:
-        # It was never in the list, but an earlier pod of its name may be in the list that the driver still has.
-        removed = Left(uid=worker.ref.uid, at=clock.honest(view.memory.removed_at, now=now))
-        began, limit = drain_began(view, removed, now=now), min(pacing.SETTLE, view.policy.drain_timeout)
-    return None if began is None else began + limit
+    left = history.left(view, worker, now=now)
+    began = drain_began(view, left, now=now) if left else None
+    return None if began is None else began + view.policy.drain_timeout
 
 
 def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Removal:

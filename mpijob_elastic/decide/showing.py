@@ -13,7 +13,7 @@ import math
 from mpijob_elastic.decide import clock
 from mpijob_elastic.decide.actions import RefreshLauncher
 from mpijob_elastic.model.job import Config, JobView
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.memory import Left, Memory
 
 
 def sees_hosts(view: JobView) -> bool:
@@ -31,8 +31,8 @@ def can_show(view: JobView) -> bool:
     launcher = view.launcher
     if launcher is None or launcher.deleting or not launcher.mounts_discovery or not view.elastic:
         return False
-    if view.config is None or view.config.published is None:
-        return False  # somebody else's list need not be hurried along
+    if not view.hosts:
+        return False  # a list that is empty, or somebody else's, need not be hurried along
     changed = view.memory.added_at > 0.0 or view.memory.removed_at > 0.0
     return view.driver_running or (view.driver_may_run and changed)
 
@@ -54,6 +54,16 @@ def shown_at(view: JobView, *, now: float) -> float | None:
         return None
     at = _number((view.launcher.refreshed or "").partition("@")[2])
     return at if at == clock.honest(at, now=now) else None
+
+
+def known_since(view: JobView, left: Left, *, now: float) -> float | None:
+    """When the launcher could know that a pod left; None while it cannot."""
+    if known_at := clock.honest(left.known_at, now=now):
+        return known_at
+    if not can_show(view):
+        return left.at
+    shown = shown_at(view, now=now)
+    return None if shown is None else max(left.at, shown)
 
 
 def is_due(view: JobView, *, now: float) -> bool:

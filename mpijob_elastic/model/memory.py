@@ -18,10 +18,14 @@ Try = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pod that is no longer in discover_hosts.sh: which incarnation of it, since when."""
+    """A pod that is no longer in discover_hosts.sh: which incarnation of it ("" where it was gone), since when.
+
+    known_at: when the launcher was shown that, written down once something else is published; 0 before.
+    """
 
     uid: str
     at: Time
+    known_at: Time = 0.0
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +47,7 @@ class Tries(msgspec.Struct, frozen=True, kw_only=True):
 class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All of it.
 
-    left: pods that left discover_hosts.sh, by pod name, kept while such a pod may still exist.
+    left: pods that left discover_hosts.sh, by pod name, kept while the driver may still take a pod for one of them.
     added_at, removed_at: when hosts were last added to, removed from the script.
     dropped_at: when a name was last removed from the hostfile before the launcher's main container had started.
     scale: the last published change of size.

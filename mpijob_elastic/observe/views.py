@@ -77,7 +77,7 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if pod.role == names.ROLE_WORKER and index is not None:
             gone = left.get(pod.metadata.name)
-            probe = probes(pod.metadata.uid, gone.at) if gone and gone.uid == pod.metadata.uid else Probe()
+            probe = probes(pod.metadata.uid, gone.at) if gone else Probe()
             found.append(_worker(pod, index, probe, main_container=job.main_container))
     return tuple(sorted(found, key=lambda worker: worker.index))
 

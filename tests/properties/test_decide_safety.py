@@ -26,6 +26,7 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.model import memory
 from mpijob_elastic.model.hosts import Published, parse_script
 from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
+from mpijob_elastic.model.memory import Left
 from tests.builders import NOW
 from tests.properties.views import jobs, some
 
@@ -92,7 +93,7 @@ def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
         assert memory.parse(memory.render(change.memory)) == change.memory
         for worker in view.workers:
             if worker.name in change.removed:
-                assert change.memory.left[worker.name] == memory.Left(uid=worker.ref.uid, at=NOW)
+                assert change.memory.left[worker.name] == Left(uid=worker.ref.uid, at=NOW)
             if worker.name in change.added:
                 assert worker.name not in change.memory.left
 
@@ -120,18 +121,16 @@ def a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained(view: JobView, 
             assert view.policy.delete_without_discovery
         if view.driver_may_run and not worker.terminated:
             assert history.is_known(view.config)
-            left = history.left(view, worker)
-            assert left is None or is_drained(view, worker, left.at)
+            left = history.left(view, worker, now=NOW)
+            assert left is None or is_drained(view, worker, left)
 
 
-def is_drained(view: JobView, worker: Worker, left_at: float) -> bool:
-    if showing.can_show(view):
-        shown = showing.shown_at(view, now=NOW)
-        if shown is None:
-            return False
-        left_at = max(left_at, shown)
-    quiet = worker.probe.idle_at is not None and worker.probe.idle_at >= left_at + 2.0
-    return quiet or left_at + view.policy.drain_timeout <= NOW
+def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
+    known_at = showing.known_since(view, left, now=NOW)
+    if known_at is None or (view.driver_running and not view.hosts):
+        return False
+    quiet = worker.probe.idle_at is not None and worker.probe.idle_at >= known_at + 2.0
+    return quiet or known_at + view.policy.drain_timeout <= NOW
 
 
 def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:

@@ -164,7 +164,7 @@ def _missing(snapshot: Snapshot, name: str) -> WorkerReport:
 
 
 def _draining(view: JobView, worker: Worker, *, now: float) -> Draining | None:
-    left = history.left(view, worker)
+    left = history.left(view, worker, now=now)
     is_leaving = view.elastic and worker.index >= view.replicas and worker.name not in view.hosts
     if not is_leaving or left is None:
         return None

@@ -9,8 +9,9 @@ import pytest
 from mpijob_elastic.decide import history
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Left, Memory
-from tests.builders import config, job, pods, worker
+from tests.builders import LONG_AGO, NOW, config, job, pods, shown, worker
 
+SHOWN_AT = NOW - 60
 OURS = config(pods(0, 1))
 
 
@@ -31,9 +32,33 @@ def test_the_memory_is_believed_for_the_script_it_was_written_with(seen: Config 
     assert history.is_known(seen) is known
 
 
-@pytest.mark.parametrize(("uid", "known"), [("uid-of-j-worker-2", True), ("an-earlier-pod", False)])
-def test_only_the_same_incarnation_of_a_pod_has_left(uid: str, known: bool) -> None:
-    left = Left(uid=uid, at=5.0)
+@pytest.mark.parametrize(
+    ("uid", "created_at", "found"),
+    [
+        ("uid-of-j-worker-2", LONG_AGO, True),
+        ("uid-of-j-worker-2", NOW, True),
+        ("an earlier pod", LONG_AGO, True),
+        # Three seconds until the driver has surely read the list, five between two clocks.
+        ("an earlier pod", SHOWN_AT + 8, True),
+        ("an earlier pod", SHOWN_AT + 9, False),
+        ("", SHOWN_AT + 8, True),
+        ("", SHOWN_AT + 9, False),
+    ],
+)
+def test_a_pod_may_be_taken_for_the_one_before_it_until_the_driver_has_read_the_list(
+    uid: str, created_at: float, found: bool
+) -> None:
+    left = Left(uid=uid, at=SHOWN_AT - 1)
     view = job(3, config=config(pods(0, 1), memory=Memory(left={"j-worker-2": left})))
-    assert history.left(view, worker(2)) == (left if known else None)
-    assert history.left(view, worker(1)) is None
+    seen = history.left(shown(view, at=SHOWN_AT), worker(2, created_at=created_at), now=NOW)
+    assert seen == (left if found else None)
+
+
+def test_before_the_launcher_was_shown_that_one_left_it_may_take_any_for_it() -> None:
+    left = Left(uid="an earlier pod", at=LONG_AGO)
+    view = job(3, known=False, config=config(pods(0, 1), memory=Memory(left={"j-worker-2": left})))
+    assert history.left(view, worker(2, created_at=NOW), now=NOW) == left
+
+
+def test_what_never_was_in_the_list_has_not_left() -> None:
+    assert history.left(job(3), worker(1), now=NOW) is None

@@ -38,7 +38,10 @@ def outcomes(view: JobView, *, now: float = NOW) -> dict[str, str]:
 
 UNKNOWN = replace(config(pods(0, 1)), memory=None)
 LISTED = config(pods(0, 1, 2))
+EMPTY = config([], memory=Memory(left={POD: Left(uid=UID, at=LEFT_AT)}))
 WAITING = launcher(LauncherPhase.WAITING)
+# It came when the driver had long read that the one before it had left.
+ANOTHER = worker(2, uid="another pod of that name", created_at=NOW - 5)
 
 
 @pytest.mark.parametrize(
@@ -56,12 +59,20 @@ WAITING = launcher(LauncherPhase.WAITING)
         (shrunk(policy=Policy(drain_timeout=20.0)), "timeout"),
         (shrunk(policy=Policy(drain_timeout=20.0), at=LEFT_AT + 1), None),
         (shrunk(policy=Policy(drain_timeout=0.0)), "timeout"),
-        (shrunk(worker(2, uid="another pod of that name")), "unused"),
-        (shrunk(pending(2, uid="another pod of that name")), "unused"),
-        (shrunk(left=Left(uid="another pod of that name", at=NOW)), "unused"),
+        (shrunk(ANOTHER), "unused"),
+        (shrunk(replace(ANOTHER, running=False, ready_at=None)), "unused"),
+        # The driver may have taken it for the one before it.
+        (shrunk(left=Left(uid="another pod of that name", at=NOW - 20)), None),
+        (shrunk(worker(2, probe=idle(5.0)), left=Left(uid="another pod of that name", at=LEFT_AT)), "drained"),
+        (shrunk(config=config(pods(0, 1))), "unused"),
+        # That the launcher knew was written down before it was shown something else.
+        (shrunk(worker(2, probe=idle(5.0)), left=Left(uid=UID, at=LEFT_AT, known_at=LEFT_AT), at=NOW), "drained"),
         (shrunk(failed(2)), "idle"),
         (shrunk(config=LISTED), None),
         (shrunk(failed(2), config=LISTED), None),
+        # Nobody was told to leave by a list that got lost.
+        (shrunk(config=EMPTY, policy=Policy(drain_timeout=0.0)), None),
+        (shrunk(config=EMPTY, policy=Policy(drain_timeout=0.0), launcher=WAITING), "timeout"),
         # Whether it was in the list a moment ago, nobody has written down.
         (shrunk(config=UNKNOWN), None),
         (shrunk(config=None), None),
@@ -70,7 +81,7 @@ WAITING = launcher(LauncherPhase.WAITING)
         # A launcher that waits may start while we look.
         (shrunk(launcher=WAITING), None),
         (shrunk(worker(2, probe=idle(5.0)), launcher=WAITING), "drained"),
-        (shrunk(worker(2, uid="another pod of that name"), launcher=WAITING), "unused"),
+        (shrunk(ANOTHER, launcher=WAITING), "unused"),
         (shrunk(worker(2, deleting=True)), None),
         (shrunk(elastic=False, policy=Policy(drain_timeout=0.0)), None),
         (shrunk(replicas=3, policy=Policy(drain_timeout=0.0)), None),
@@ -85,27 +96,6 @@ def test_before_the_launcher_was_shown_nothing_counts() -> None:
     assert outcomes(view) == {POD: "drained"}
     assert view.launcher is not None
     assert outcomes(replace(view, launcher=replace(view.launcher, refreshed=None))) == {}
-
-
-@pytest.mark.parametrize(
-    ("removed", "at", "policy", "outcome"),
-    [
-        (NOW - 3, NOW - 3, Policy(), "unused"),
-        # A driver that has not read the last list yet may take it for an earlier pod of its name.
-        (NOW - 2, NOW - 2, Policy(), None),
-        (NOW - 9, NOW - 2, Policy(), None),
-        (NOW - 2, NOW - 2, Policy(drain_timeout=2.0), "unused"),
-        (NOW, NOW, Policy(drain_timeout=0.0), "unused"),
-        (NOW + 3600, NOW - 3, Policy(), "unused"),
-    ],
-)
-def test_a_worker_that_was_never_listed_goes_once_the_last_list_is_read(
-    removed: float, at: float, policy: Policy, outcome: str | None
-) -> None:
-    view = shrunk(config=config(pods(0, 1), memory=Memory(removed_at=removed)), at=at, policy=policy)
-    assert outcomes(view) == ({POD: outcome} if outcome else {})
-    waits = leaving.removals(view, now=NOW).wake_at
-    assert (waits is None) is (outcome is not None)
 
 
 @pytest.mark.parametrize(("policy", "outcome"), [(Policy(), {}), (Policy(delete_without_discovery=True), "timeout")])
@@ -213,7 +203,7 @@ def test_a_deadline_that_wakes_us_has_passed_by_then(left_at: float, timeout: fl
     [
         (shrunk(worker(2, probe=idle(5.0), last_state="Running on node a")), "SurplusDeleted", "drained after 20s"),
         (shrunk(policy=Policy(drain_timeout=20.0)), "DrainTimeout", "drain-timeout of 20s"),
-        (shrunk(worker(2, uid="another")), "SurplusDeleted", "never in discover_hosts.sh"),
+        (shrunk(ANOTHER), "SurplusDeleted", "never in discover_hosts.sh"),
         (shrunk(launcher=None), "SurplusDeleted", "no rank runs in it"),
         (broken(1, workers=(failed(2, last_state="Failed; OOMKilled"),)), "WorkerReplaced", "state: Failed; OOMKilled"),
     ],

@@ -12,7 +12,7 @@ from mpijob_elastic.decide import history, publishing
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model.job import Config, JobView, LauncherPhase
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
-from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, worker
+from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, shown, worker
 
 LEFT = Left(uid="uid-of-j-worker-2", at=NOW - 10)
 SHRUNK = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}, removed_at=NOW - 10))
@@ -52,9 +52,21 @@ def test_an_addition_forgets_that_the_worker_had_left() -> None:
     assert (found.memory.added_at, found.memory.removed_at) == (NOW, NOW - 10)
 
 
-def test_another_incarnation_under_the_name_has_not_left() -> None:
-    again = job(3, replicas=2, workers=(worker(0), worker(1), worker(2, uid="new"), worker(3)), config=config(pods(3)))
-    assert change(again).memory.left == {}
+def test_a_pod_that_is_gone_is_remembered_for_a_while() -> None:
+    gone = job(3, workers=(worker(0), worker(2)))
+    assert change(gone).memory.left == {"j-worker-1": Left(uid="", at=NOW)}
+    for at, kept in ((NOW - 599, True), (NOW - 600, False)):
+        seen = config(pods(0, 2), memory=Memory(left={"j-worker-1": Left(uid="", at=at)}))
+        left = change(job(3, workers=(worker(0), pending(2)), config=seen)).memory.left
+        assert ("j-worker-1" in left) is kept
+
+
+def test_since_when_the_launcher_knew_is_written_down_before_it_is_shown_something_else() -> None:
+    seen = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}))
+    view = job(2, workers=(worker(0), failed(1), worker(2)), config=seen)
+    assert change(shown(view, at=NOW - 5)).memory.left["j-worker-2"] == Left(uid=LEFT.uid, at=LEFT.at, known_at=NOW - 5)
+    unknown = replace(view, launcher=launcher())
+    assert change(unknown).memory.left["j-worker-2"] == LEFT
 
 
 @pytest.mark.parametrize(
@@ -118,10 +130,13 @@ def test_a_list_without_a_history_gets_one(seen: Config, facts: dict[str, Any], 
     assert found is None or history.is_known(replace(seen, script=found.script, memory=found.memory))
 
 
-def test_without_a_history_every_worker_that_is_not_in_the_list_has_left_now() -> None:
+def test_without_a_history_everybody_who_is_not_in_the_list_has_left_now() -> None:
     lost = replace(config(pods(0)), memory=None)
     found = change(job(3, replicas=1, config=lost))
     assert found.memory.left == {pod: Left(uid=f"uid-of-{pod}", at=NOW) for pod in pods(1, 2)}
+    # Also one that is gone, for another pod may come under its name.
+    gone = change(job(3, replicas=1, config=lost, workers=(worker(0), worker(1))))
+    assert gone.memory.left["j-worker-2"] == Left(uid="", at=NOW)
 
 
 @pytest.mark.parametrize(

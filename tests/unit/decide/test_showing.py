@@ -38,6 +38,7 @@ def test_a_launcher_that_trains_is_touched_once_for_a_change() -> None:
         ({"launcher": launcher(LauncherPhase.DELIVERING), "config": config(pods(0, 1), memory=CHANGED)}, True),
         ({"elastic": False}, False),
         ({"config": None}, False),
+        ({"config": config([], memory=CHANGED)}, False),
         ({"config": replace(config(pods(0)), published=None)}, False),
     ],
 )

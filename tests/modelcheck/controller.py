@@ -1,0 +1,200 @@
+"""Our moves: each action of a plan as one step, with the preconditions under which the API server takes it.
+
+Only the first action of a plan is carried out before we decide again, so a crash between any two is every other move in
+between. A view that is late stands for a plan that is, for the rest of an old plan is what was decided on an old view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import decide, leaving
+from mpijob_elastic.decide.actions import (
+    Action,
+    DeleteLauncher,
+    DeleteWorkers,
+    Plan,
+    ProbeWorkers,
+    RefreshLauncher,
+    TellUser,
+    WriteConfig,
+    WriteRole,
+)
+from mpijob_elastic.model import memory
+from mpijob_elastic.model.hosts import parse_script
+from mpijob_elastic.model.job import JobView
+from tests.builders import JOB, NOW
+from tests.modelcheck import views
+from tests.modelcheck.world import (
+    DELIVERING,
+    NEVER,
+    STARTED,
+    SYNC,
+    TICK,
+    Config,
+    Launcher,
+    Left,
+    Pod,
+    Probe,
+    Seen,
+    Setup,
+    Tries,
+    World,
+    mask,
+)
+
+T = TypeVar("T")
+Decide = Callable[[JobView], Plan]
+Removals = Callable[[JobView], leaving.Leaving]
+
+
+def really_decide(view: JobView) -> Plan:
+    return decide(view, now=NOW)
+
+
+def really_remove(view: JobView) -> leaving.Leaving:
+    return leaving.removals(view, now=NOW)
+
+
+@dataclass(kw_only=True)
+class Controller:
+    """Decides with `decide`, and before a deletion once more with `removals`; both can be broken to test the check."""
+
+    setup: Setup
+    decide: Decide = really_decide
+    removals: Removals = really_remove
+    _plans: dict[object, Plan] = field(default_factory=dict)
+
+    def plan(self, world: World) -> Plan:
+        """What is due by what is seen. What is only told to the user is left out."""
+        seen = world.seen
+        key = (seen, world.config, world.role, world.probes)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self.decide(views.view(seen, world.config, world.role, world.probes, setup=self.setup))
+            due = tuple(action for action in plan.actions if not isinstance(action, TellUser))
+            plan = self._plans[key] = Plan(actions=due, wake_at=plan.wake_at)
+        return plan
+
+    def step(self, world: World, action: Action) -> World:
+        """The world after the action, the same where the API server or the second decision refuses it."""
+        match action:
+            case WriteRole():
+                world = world._replace(role=_mask(action.exec_names))
+            case WriteConfig():
+                world = _publish(world, action)
+            case RefreshLauncher():
+                world = _touch(world, action)
+            case ProbeWorkers():
+                world = _look(world, action)
+            case DeleteWorkers():
+                world = self._delete(world, action)
+            case DeleteLauncher():
+                world = _delete_launcher(world)
+        return world
+
+    def _delete(self, world: World, action: DeleteWorkers) -> World:
+        live = Seen(world.job, world.pods, world.launcher)
+        view = views.view(live, world.config, world.role, world.probes, setup=self.setup)
+        asked = {(removal.worker.index, removal.worker.ref.uid) for removal in action.removals}
+        for removal in self.removals(view).removals:
+            if (removal.worker.index, removal.worker.ref.uid) in asked:
+                return _deleted(world, removal.worker.index, views.number(removal.worker.ref.uid))
+        return world
+
+
+def _deleted(world: World, index: int, uid: int) -> World:
+    late = world.late._replace(pods=_going(world.late.pods, index, uid)) if world.late else None
+    return world._replace(pods=_going(world.pods, index, uid), late=late)
+
+
+def _going(pods: tuple[Pod | None, ...], index: int, uid: int) -> tuple[Pod | None, ...]:
+    pod = pods[index]
+    if pod is None or pod.uid != uid:
+        return pods
+    return (*pods[:index], pod._replace(going=True), *pods[index + 1 :])
+
+
+def _mask(pods: tuple[str, ...]) -> int:
+    return mask([names.worker_index(pod, job=JOB) or 0 for pod in pods])
+
+
+def _publish(world: World, action: WriteConfig) -> World:
+    published = parse_script(action.script)
+    assert published is not None
+    old, kept = world.config, action.memory
+    new = Config(
+        hosts=_mask(published.hosts),
+        hostfile=_mask(tuple(line.split(" ")[0] for line in action.hostfile.splitlines())),
+        left=_by_index(old, {pod: _left(one) for pod, one in kept.left.items()}),
+        replaced=_by_index(old, {pod: _tries(one) for pod, one in kept.replaced.items()}),
+        known=True,
+        changed_age=0 if action.added or action.removed else old.changed_age,
+        dropped_age=_age(kept.dropped_at),
+    )
+    shown_anew = (old.hosts, old.hostfile) != (new.hosts, new.hostfile)
+    dropped = new.dropped_age == 0 and bool(old.hostfile & ~new.hostfile)
+
+    def later(launcher: Launcher) -> Launcher:
+        shown_age = NEVER if shown_anew else launcher.shown_age
+        return launcher._replace(shown_age=shown_age, older=launcher.older or dropped)
+
+    probes = tuple(probe if old.left[i] == new.left[i] else None for i, probe in enumerate(world.probes))
+    return _change_launcher(world._replace(config=new, probes=probes), later)
+
+
+def _by_index(old: Config, found: dict[str, T]) -> tuple[T | None, ...]:
+    return tuple(found.get(names.worker(JOB, index)) for index in range(len(old.left)))
+
+
+def _left(left: memory.Left) -> Left:
+    return Left(_age(left.at), views.number(left.uid), _age(left.known_at))
+
+
+def _tries(tries: memory.Tries) -> Tries:
+    return Tries(tries.count, _age(tries.at), views.number(tries.uid))
+
+
+def _age(time: float) -> int:
+    return NEVER if time == 0.0 else round((NOW - time) / TICK)
+
+
+def _change_launcher(world: World, change: Callable[[Launcher], Launcher]) -> World:
+    late = world.late
+    if late and late.launcher:
+        late = late._replace(launcher=change(late.launcher))
+    return world._replace(launcher=change(world.launcher) if world.launcher else None, late=late)
+
+
+def _touch(world: World, action: RefreshLauncher) -> World:
+    if world.launcher is None or str(world.launcher.uid) != action.launcher.ref.uid:
+        return world
+    if world.launcher.phase in (DELIVERING, STARTED):
+        world = world._replace(node=world.node._replace(owes=SYNC))
+    return _change_launcher(world, lambda launcher: launcher._replace(shown_age=0))
+
+
+def _delete_launcher(world: World) -> World:
+    seen = world.seen.launcher
+    if world.launcher is None or seen is None:
+        return world
+    if (world.launcher.uid, world.launcher.phase) != (seen.uid, seen.phase):
+        return world  # another resourceVersion
+    return _change_launcher(world, lambda launcher: launcher._replace(going=True))
+
+
+def _look(world: World, action: ProbeWorkers) -> World:
+    probes = list(world.probes)
+    for worker in action.workers:
+        pod = world.pods[worker.index]
+        before = probes[worker.index] or Probe()
+        if pod is None or pod.uid != views.number(worker.ref.uid):
+            probes[worker.index] = before._replace(asked_age=0)
+        elif world.ranks >> worker.index & 1:
+            probes[worker.index] = Probe(busy_seen=True, asked_age=0)
+        else:
+            probes[worker.index] = before._replace(idle_age=0, asked_age=0)
+    return world._replace(probes=tuple(probes))

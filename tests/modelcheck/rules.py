@@ -1,0 +1,142 @@
+"""What must hold in every world and at every move: the safety rules, as they look from outside.
+
+Nothing here asks decide: an invariant that borrowed its reasons would share its mistakes.
+"""
+
+from __future__ import annotations
+
+from mpijob_elastic.decide.actions import (
+    Action,
+    DeleteLauncher,
+    DeleteWorkers,
+    RefreshLauncher,
+    WriteConfig,
+    WriteRole,
+)
+from tests.modelcheck.world import (
+    DELIVERING,
+    FAILED,
+    READY,
+    STARTED,
+    TICK,
+    Setup,
+    World,
+    mask,
+    members,
+)
+
+
+def after_our_move(before: World, action: Action, after: World, *, setup: Setup) -> str:  # noqa: PLR0911 - one return a rule
+    """What is wrong with this step of ours, "" where nothing is."""
+    if not before.seen.job.elastic and isinstance(action, WriteRole | RefreshLauncher | DeleteLauncher):
+        return "a job that is not elastic is touched"
+    match action:
+        case WriteConfig():
+            return _published(before, after)
+        case DeleteWorkers():
+            gone = [i for i, pod in enumerate(after.pods) if pod != before.pods[i]]
+            return next(filter(None, (_deleted(before, index, setup=setup) for index in gone)), "")
+        case DeleteLauncher() if before.launcher and after != before and before.launcher.phase >= STARTED:
+            return "a launcher that has started is deleted"
+        case RefreshLauncher() if not before.config.hosts:
+            return "an empty list is shown to the launcher"
+        case WriteRole() if before.config.hosts & _existing(before) & ~after.role:
+            return "the Role loses a worker that is published"
+    return ""
+
+
+def in_every_world(world: World) -> str:
+    """What is wrong with this world."""
+    if world.config.hosts & _existing(world) & ~world.role:
+        return "a worker is published that the launcher may not exec into"
+    return ""
+
+
+def at_others_move(before: World, after: World, *, setup: Setup) -> str:
+    """What is wrong with what we led somebody else to."""
+    if "config-deleted" in setup.faults:
+        return ""  # then the driver may read whatever the operator and the webhook have put there
+    known, reads = before.node.known, after.node.known
+    started = before.launcher is not None and before.launcher.phase == STARTED
+    if started and after.launcher and known and known != reads and known & ~reads & _ready(before) and reads & ~known:
+        return "the driver reads a removal and an addition at once"
+    if started and after.launcher and known and not reads:
+        return "the driver reads an empty list"
+    return ""
+
+
+def _published(before: World, after: World) -> str:
+    old, new = before.config.hosts, after.config.hosts
+    added, seen = new & ~old, before.seen
+    ready = mask([i for i, pod in enumerate(seen.pods) if pod and pod.phase == READY and not pod.going])
+    wanted = (1 << seen.job.replicas) - 1 if seen.job.elastic else -1
+    if added and old & ~new:
+        return "a removal and an addition in one write"
+    if old and not new:
+        return "the list becomes empty"
+    if added & ~(ready & wanted):
+        return "a worker is published that is not Ready, or beyond the size"
+    if not seen.job.elastic and after.config.hostfile != before.config.hostfile:
+        return "the hostfile of a job that is not elastic is written"
+    return ""
+
+
+def _deleted(world: World, index: int, *, setup: Setup) -> str:
+    pod, bit = world.pods[index], 1 << index
+    assert pod is not None
+    if world.job.over:
+        allowed = setup.clean_pod_policy != "None" and index >= world.job.replicas
+        return "" if allowed else "a worker of a job that has ended is deleted against its cleanPodPolicy"
+    if not world.job.elastic:
+        return "a worker of a job that is not elastic is deleted"
+    if pod.phase == FAILED:
+        others = world.config.hosts & ~bit
+        return "a failed worker is deleted that is published" if others and world.config.hosts & bit else ""
+    if index < world.job.replicas:
+        return "a worker that the size asks for is deleted"
+    if world.config.hosts & bit:
+        return "a worker that is published is deleted"
+    return "" if _timed_out(world, index, setup=setup) else _could_be_killed(world, bit)
+
+
+def _could_be_killed(world: World, bit: int) -> str:
+    launcher = world.launcher
+    if launcher is None or launcher.going:
+        return ""  # ranks end with their launcher
+    if world.ranks & bit:
+        return "a rank is killed before its drain-timeout"
+    if launcher.phase in (DELIVERING, STARTED) and (world.node.mounted | world.node.known) & bit:
+        return "a worker is deleted in which the driver may start a rank"
+    return ""
+
+
+def _timed_out(world: World, index: int, *, setup: Setup) -> bool:
+    left, launcher = world.config.left[index], world.launcher
+    if left is None or launcher is None:
+        return False
+    known_age = max(left.known_age, min(left.age, launcher.shown_age))
+    return known_age * TICK >= setup.policy.drain_timeout
+
+
+def _existing(world: World) -> int:
+    return mask([index for index, pod in enumerate(world.pods) if pod])
+
+
+def _ready(world: World) -> int:
+    return mask([index for index, pod in enumerate(world.pods) if pod and pod.phase == READY and not pod.going])
+
+
+def is_goal(world: World, *, setup: Setup) -> bool:
+    """Whether the job is as its size asks: all that is wanted trains, nothing else is left, the Role is exact."""
+    size = (1 << world.job.replicas) - 1
+    there = {index for index, pod in enumerate(world.pods) if pod}
+    if world.job.over:
+        return setup.clean_pod_policy == "None" or not there
+    trains = world.launcher is not None and world.launcher.phase == STARTED and not world.launcher.going
+    if not world.job.elastic:
+        return trains  # on what it was started with
+    return (
+        trains
+        and _ready(world) == size == world.ranks == world.node.known == world.config.hosts == world.role
+        and there == set(members(size))
+    )

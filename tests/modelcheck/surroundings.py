@@ -1,0 +1,214 @@
+"""Everybody else's moves: the operator's, the kubelets', Horovod's driver's, the user's, time's, and what breaks.
+
+[operator] is what lab/operator does too; what kubelet and driver do was measured on real ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tests.modelcheck.world import (
+    DELIVERING,
+    FAILED,
+    FINISHED,
+    NEVER,
+    NOTHING,
+    PENDING,
+    READING,
+    READY,
+    STARTED,
+    SYNC,
+    WAITING,
+    Config,
+    Launcher,
+    Left,
+    Node,
+    Pod,
+    Probe,
+    Setup,
+    Tries,
+    World,
+    mask,
+    members,
+)
+
+
+class Move(NamedTuple):
+    """One step of somebody. fair: it happens in the end, if it stays possible."""
+
+    name: str
+    world: World
+    fair: bool = True
+
+
+def moves(world: World, setup: Setup) -> Iterator[Move]:
+    """All that may happen next."""
+    yield from _operator(world, setup)
+    yield from _kubelets(world)
+    yield from _launchers_kubelet(world)
+    yield from _driver(world)
+    yield from _user(world, setup)
+    yield from _faults(world, setup)
+    if world.late:
+        yield Move("caches catch up", world._replace(late=None))
+    if any(world.probes):
+        yield Move("controller restarts", world._replace(probes=(None,) * setup.size), fair=False)
+    if _may_tick(world):
+        yield Move("time passes", _tick(world))
+
+
+def set_pod(world: World, index: int, pod: Pod | None) -> World:
+    """The world with another pod under that name."""
+    return world._replace(pods=(*world.pods[:index], pod, *world.pods[index + 1 :]))
+
+
+def _next_uid(world: World, index: int) -> int:
+    taken = [pods[index] for pods in (world.pods, world.seen.pods)]
+    memory = (world.config.left[index], world.config.replaced[index])
+    return 1 + max((one.uid for one in (*taken, *memory) if one), default=0)
+
+
+def _operator(world: World, setup: Setup) -> Iterator[Move]:
+    if world.job.over:
+        for index in range(world.job.replicas):
+            pod = world.pods[index]
+            if pod and not pod.going and setup.clean_pod_policy != "None":
+                yield Move(f"operator cleans up {index}", set_pod(world, index, pod._replace(going=True)))
+        return
+    missing = [index for index in range(world.job.replicas) if world.pods[index] is None]
+    for index in missing[:1]:  # it goes through them in order
+        yield Move(f"operator creates {index}", set_pod(world, index, Pod(uid=_next_uid(world, index))))
+    if world.launcher is None:
+        seen = world.seen.launcher
+        launcher = Launcher(uid=seen.uid + 1 if seen else 0)
+        yield Move("operator creates the launcher", world._replace(launcher=launcher, node=Node()))
+
+
+def _kubelets(world: World) -> Iterator[Move]:
+    for index, pod in enumerate(world.pods):
+        if pod and pod.going:
+            yield Move(f"{index} is gone", set_pod(world._replace(ranks=world.ranks & ~(1 << index)), index, None))
+        elif pod and pod.phase == PENDING:
+            yield Move(f"{index} becomes Ready", set_pod(world, index, pod._replace(phase=READY, ready_age=0)))
+
+
+def _launchers_kubelet(world: World) -> Iterator[Move]:
+    launcher, node = world.launcher, world.node
+    if launcher is None:
+        return
+    if launcher.going:
+        yield Move("launcher is gone", world._replace(launcher=None, node=Node(), ranks=0))
+    elif launcher.phase == WAITING:
+        reads = node._replace(unseen=world.config.hostfile, mounted=world.config.hosts)
+        begun = launcher._replace(phase=DELIVERING, delivering_age=0)
+        yield Move("launcher waits for its hostfile", world._replace(launcher=begun, node=reads))
+    elif launcher.phase == DELIVERING:
+        yield from _delivery(world, launcher)
+    if launcher.phase in (DELIVERING, STARTED) and (node.owes == SYNC or node.mounted != world.config.hosts):
+        owes = NOTHING if launcher.phase == DELIVERING or node.owes == NOTHING else READING
+        synced = node._replace(mounted=world.config.hosts, owes=owes)
+        yield Move("launcher's file is synced", world._replace(node=synced))
+
+
+def _delivery(world: World, launcher: Launcher) -> Iterator[Move]:
+    running = mask([index for index, pod in enumerate(world.pods) if pod and pod.phase == READY])
+    unseen = world.node.unseen & ~running
+    if unseen != world.node.unseen:
+        yield Move("kubectl-delivery sees workers", world._replace(node=world.node._replace(unseen=unseen)))
+    elif unseen == 0 and not world.node.young:
+        yield Move("launcher starts", world._replace(launcher=launcher._replace(phase=STARTED)))
+
+
+def _driver(world: World) -> Iterator[Move]:
+    launcher, node = world.launcher, world.node
+    if launcher is None or launcher.phase != STARTED or launcher.going:
+        return  # it ends on SIGTERM, and its ranks with it
+    if node.owes == READING or node.known != node.mounted:
+        read = node._replace(known=node.mounted, owes=NOTHING if node.owes == READING else node.owes)
+        yield Move("driver reads its list", world._replace(node=read))
+    for index in members(node.known & ~world.ranks):
+        pod = world.pods[index]
+        if pod and pod.phase == READY and not pod.going:
+            yield Move(f"rank starts in {index}", world._replace(ranks=world.ranks | 1 << index))
+    for index in members(world.ranks & ~node.known):
+        yield Move(f"rank ends in {index}", world._replace(ranks=world.ranks & ~(1 << index)))
+
+
+def _user(world: World, setup: Setup) -> Iterator[Move]:
+    if world.edits and not world.job.over:
+        edited = world._replace(edits=world.edits - 1)
+        for size in range(1, setup.size + 1):
+            if size != world.job.replicas:
+                job = world.job._replace(replicas=size)
+                yield Move(f"user asks for {size}", edited._replace(job=job), fair=False)
+
+
+def _faults(world: World, setup: Setup) -> Iterator[Move]:
+    if world.faults == 0 or world.job.over:
+        return
+    for name, broken in _broken(world):
+        if name.split(" ")[0] in setup.faults:
+            yield Move(name, broken._replace(faults=world.faults - 1), fair=False)
+
+
+def _broken(world: World) -> Iterator[tuple[str, World]]:
+    for index, pod in enumerate(world.pods):
+        lost = world._replace(ranks=world.ranks & ~(1 << index))
+        if pod and pod.phase == READY and not pod.going:
+            yield f"fails {index}", set_pod(lost, index, pod._replace(phase=FAILED))
+        if pod and not pod.going:
+            yield f"evicted {index}", set_pod(lost, index, pod._replace(going=True))
+    if world.launcher and not world.launcher.going:
+        yield "launcher-deleted", world._replace(launcher=world.launcher._replace(going=True))
+        if world.launcher.phase == STARTED:
+            done = world.launcher._replace(phase=FINISHED)
+            yield "succeeds", world._replace(launcher=done, job=world.job._replace(over=True), ranks=0)
+    yield "config-deleted", _without_config(world)
+    yield "elastic-flips", world._replace(job=world.job._replace(elastic=not world.job.elastic))
+
+
+def _without_config(world: World) -> World:
+    # The operator creates it anew, for the size of now; the webhook adds an empty script.
+    nothing = (None,) * len(world.pods)
+    config = Config(hosts=0, hostfile=(1 << world.job.replicas) - 1, left=nothing, replaced=nothing)
+    launcher = world.launcher._replace(shown_age=NEVER, older=False) if world.launcher else None
+    return world._replace(config=config, launcher=launcher, probes=nothing)
+
+
+def _may_tick(world: World) -> bool:
+    """Watches, a touched kubelet and the driver are faster than a tick."""
+    dying = world.launcher is None or world.launcher.going
+    return world.late is None and (dying or world.node.owes == NOTHING)
+
+
+def _tick(world: World) -> World:
+    launcher, config = world.launcher, world.config
+    older = config._replace(
+        changed_age=_older(config.changed_age),
+        dropped_age=_older(config.dropped_age),
+        left=tuple(one and Left(one.age + 1, one.uid, _older(one.known_age)) for one in config.left),
+        replaced=tuple(one and Tries(one.times, one.age + 1, one.uid) for one in config.replaced),
+    )
+    if launcher:
+        shown_age = _older(launcher.shown_age)
+        launcher = launcher._replace(delivering_age=launcher.delivering_age + 1, shown_age=shown_age)
+    return world._replace(
+        config=older,
+        launcher=launcher,
+        pods=tuple(pod and _older_pod(pod) for pod in world.pods),
+        probes=tuple(probe and _older_probe(probe) for probe in world.probes),
+        node=world.node._replace(young=False),
+    )
+
+
+def _older(age: int) -> int:
+    return age if age == NEVER else age + 1
+
+
+def _older_pod(pod: Pod) -> Pod:
+    return pod._replace(created_age=pod.created_age + 1, ready_age=pod.ready_age + 1)
+
+
+def _older_probe(probe: Probe) -> Probe:
+    return Probe(probe.busy_seen, _older(probe.idle_age), _older(probe.asked_age))

@@ -1,0 +1,131 @@
+"""What the controller sees of a world: the view that decide is given, at a moment called NOW."""
+
+from __future__ import annotations
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import history, showing
+from mpijob_elastic.model import job as model
+from mpijob_elastic.model import memory
+from mpijob_elastic.model.hosts import parse_script
+from tests.builders import JOB, NOW, pods, ref, role
+from tests.modelcheck.world import (
+    DELIVERING,
+    FAILED,
+    NEVER,
+    READY,
+    TICK,
+    Config,
+    Launcher,
+    Left,
+    Pod,
+    Probe,
+    Seen,
+    Setup,
+    Tries,
+    members,
+)
+
+NOBODY = 9
+PHASES = tuple(model.LauncherPhase)
+
+
+def at(age: int) -> float:
+    """The time so many ticks ago, 0 for what never was."""
+    return 0.0 if age == NEVER else NOW - age * TICK
+
+
+def uid(index: int, number: int) -> str:
+    """Of the so-manieth pod under a worker's name; no two pods ever have the same."""
+    return f"{index}.{number}"
+
+
+def number(uid_: str) -> int:
+    """Which pod under its name that is; one more than all where it was gone already."""
+    return int(uid_.partition(".")[2] or NOBODY)
+
+
+def view(
+    seen: Seen, config: Config, exec_names: int, probes: tuple[Probe | None, ...], *, setup: Setup
+) -> model.JobView:
+    """The whole view."""
+    shown = _config(config)
+    found = zip(seen.pods, probes, strict=True)
+    return model.JobView(
+        namespace="default",
+        ref=ref(JOB),
+        replicas=seen.job.replicas,
+        slots=1,
+        elastic=seen.job.elastic,
+        policy=setup.policy,
+        clean_pod_policy=setup.clean_pod_policy,
+        finished=seen.job.over,
+        workers=tuple(_worker(index, pod, probe) for index, (pod, probe) in enumerate(found) if pod),
+        launcher=_launcher(seen.launcher, shown, config.dropped_age) if seen.launcher else None,
+        config=shown,
+        role=role(*members(exec_names)),
+    )
+
+
+def _worker(index: int, pod: Pod, probe: Probe | None) -> model.Worker:
+    return model.Worker(
+        ref=ref(names.worker(JOB, index), uid=uid(index, pod.uid)),
+        index=index,
+        container="main",
+        created_at=at(pod.created_age),
+        running=pod.phase == READY,
+        ready_at=at(pod.ready_age) if pod.phase == READY else None,
+        deleting=pod.going,
+        terminated=pod.phase == FAILED,
+        probe=_probe(probe) if probe else model.Probe(),
+    )
+
+
+def _probe(probe: Probe) -> model.Probe:
+    return model.Probe(
+        busy_seen=probe.busy_seen,
+        idle_at=None if probe.idle_age == NEVER else at(probe.idle_age),
+        asked_at=at(probe.asked_age),
+    )
+
+
+def _launcher(launcher: Launcher, config: model.Config, dropped_age: int) -> model.Launcher:
+    return model.Launcher(
+        ref=ref(names.launcher(JOB), uid=str(launcher.uid)),
+        phase=PHASES[launcher.phase],
+        mounts_discovery=True,
+        created_at=at(dropped_age) if launcher.older else NOW,
+        delivering_since=at(launcher.delivering_age) if launcher.phase == DELIVERING else None,
+        refreshed=None if launcher.shown_age == NEVER else showing.mark(config, at=at(launcher.shown_age)),
+        deleting=launcher.going,
+    )
+
+
+def _config(config: Config) -> model.Config:
+    script = names.discover_hosts(list(pods(*members(config.hosts))), slots=1)
+    return model.Config(
+        ref=ref(names.config_map(JOB)),
+        published=parse_script(script),
+        script=script,
+        hostfile=names.hostfile(list(pods(*members(config.hostfile))), slots=1),
+        memory=history.signed(_memory(config), script=script) if config.known else None,
+    )
+
+
+def _memory(config: Config) -> memory.Memory:
+    left = {index: one for index, one in enumerate(config.left) if one}
+    tries = {index: one for index, one in enumerate(config.replaced) if one}
+    return memory.Memory(
+        left={names.worker(JOB, i): _left(i, one) for i, one in left.items()},
+        added_at=at(config.changed_age),
+        removed_at=at(config.changed_age),
+        dropped_at=at(config.dropped_age),
+        replaced={names.worker(JOB, i): _tries(i, one) for i, one in tries.items()},
+    )
+
+
+def _left(index: int, left: Left) -> memory.Left:
+    return memory.Left(uid=uid(index, left.uid), at=at(left.age), known_at=at(left.known_age))
+
+
+def _tries(index: int, tries: Tries) -> memory.Tries:
+    return memory.Tries(count=tries.times, at=at(tries.age), uid=uid(index, tries.uid))

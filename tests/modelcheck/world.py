@@ -1,0 +1,181 @@
+"""The state of one job's whole world, small enough that all of them can be visited.
+
+Workers are numbers, sets of them are bit masks, and times are ages in ticks of TICK seconds, cut off where more makes
+no difference. A tick is as long as a change takes to settle, and longer than a touched launcher and its driver need to
+read a new list; whatever happens within one, happens in every order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mpijob_elastic.model.policy import Policy
+
+TICK = 3.0
+# Ages that make no further difference, in ticks: of a drain, of anything that waits for ten seconds.
+LONGEST_DRAIN = 3
+TEN_SECONDS = 4
+NEVER = -1
+
+PENDING, READY, FAILED = range(3)
+WAITING, DELIVERING, STARTED, FINISHED = range(4)
+NOTHING, SYNC, READING = range(3)
+
+
+class Job(NamedTuple):
+    """The MPIJob. over: it has succeeded."""
+
+    replicas: int
+    elastic: bool = True
+    over: bool = False
+
+
+class Pod(NamedTuple):
+    """A worker pod; uid tells incarnations of one name apart."""
+
+    phase: int = PENDING
+    going: bool = False
+    created_age: int = 0
+    ready_age: int = 0
+    uid: int = 0
+
+
+class Launcher(NamedTuple):
+    """The launcher pod, as the API server has it. older: than the last drop of a name from the hostfile.
+
+    delivering_age: of kubectl-delivery; shown_age: since it was touched for what is published, NEVER where it was not.
+    """
+
+    phase: int = WAITING
+    going: bool = False
+    older: bool = False
+    delivering_age: int = 0
+    shown_age: int = NEVER
+    uid: int = 0
+
+
+class Node(NamedTuple):
+    """What only the launcher's node knows. known: hosts that the driver has read; mounted: those that it would read.
+
+    young: the launcher was created within this tick. unseen: what kubectl-delivery still waits for. owes: what a touch
+    has yet to bring about, the sync of the file or its reading.
+    """
+
+    young: bool = True
+    owes: int = NOTHING
+    unseen: int = 0
+    mounted: int = 0
+    known: int = 0
+
+
+class Left(NamedTuple):
+    """Since when a pod is not in the list any more. known_age: since when the launcher knew, where that is written."""
+
+    age: int
+    uid: int
+    known_age: int = NEVER
+
+
+class Tries(NamedTuple):
+    """Replacements of a failed worker: how many so far, how long ago the last, of which pod."""
+
+    times: int
+    age: int
+    uid: int
+
+
+class Config(NamedTuple):
+    """The ConfigMap. known: it has a memory; changed_age: since hosts last came or went; dropped_age: see Memory."""
+
+    hosts: int
+    hostfile: int
+    left: tuple[Left | None, ...]
+    replaced: tuple[Tries | None, ...]
+    known: bool = False
+    changed_age: int = NEVER
+    dropped_age: int = NEVER
+
+
+class Probe(NamedTuple):
+    """What exec has shown of a leaving worker."""
+
+    busy_seen: bool = False
+    idle_age: int = NEVER
+    asked_age: int = NEVER
+
+
+class Seen(NamedTuple):
+    """What the watches have brought of that which others change."""
+
+    job: Job
+    pods: tuple[Pod | None, ...]
+    launcher: Launcher | None
+
+
+class World(NamedTuple):
+    """Everything. ranks: workers in which one lives; edits, faults: how many may still happen.
+
+    late: what the caches still show, None where they are up to date.
+    """
+
+    job: Job
+    pods: tuple[Pod | None, ...]
+    launcher: Launcher | None
+    config: Config
+    role: int
+    probes: tuple[Probe | None, ...]
+    node: Node
+    ranks: int
+    edits: int
+    faults: int
+    late: Seen | None = None
+
+    @property
+    def seen(self) -> Seen:
+        """What the controller decides upon."""
+        return self.late or Seen(self.job, self.pods, self.launcher)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """One bounded world. size: most workers. faults: which may happen. late_caches: whether they may lag."""
+
+    size: int
+    edits: int
+    start: int
+    running: bool = True
+    fault_budget: int = 0
+    faults: frozenset[str] = field(default_factory=frozenset)
+    late_caches: bool = False
+    clean_pod_policy: str = "None"
+    policy: Policy = field(default_factory=lambda: Policy(drain_timeout=LONGEST_DRAIN * TICK))
+
+
+def mask(indices: list[int]) -> int:
+    """These workers as a set."""
+    return sum(1 << index for index in indices)
+
+
+def members(workers: int) -> list[int]:
+    """The workers in a set, in order."""
+    return [index for index in range(workers.bit_length()) if workers >> index & 1]
+
+
+def first(setup: Setup) -> World:
+    """A job that trains at rest on its first size, or one that was only just created."""
+    start, nothing = (1 << setup.start) - 1, (None,) * setup.size
+    pods = tuple(Pod(phase=READY, ready_age=1) if index < setup.start else None for index in range(setup.size))
+    config = Config(hosts=start if setup.running else 0, hostfile=start, left=nothing, replaced=nothing)
+    return World(
+        job=Job(setup.start),
+        pods=pods if setup.running else nothing,
+        launcher=Launcher(phase=STARTED, shown_age=1) if setup.running else None,
+        config=config._replace(known=True, changed_age=1) if setup.running else config,
+        role=start,
+        probes=nothing,
+        node=Node(young=False, mounted=start, known=start) if setup.running else Node(),
+        ranks=start if setup.running else 0,
+        edits=setup.edits,
+        faults=setup.fault_budget,
+    )
