@@ -14,7 +14,7 @@ import yaml
 
 from lab.cluster import Cluster
 from mpijob_elastic import names
-from tests.lab.upgrades import CRD, define, deploy_operator, whole
+from tests.lab.upgrades import CRD, define, deploy_operator, established, whole
 from tests.unit.upgrade.definitions import definition
 
 pytestmark = pytest.mark.lab
@@ -144,7 +144,7 @@ def test_live_objects_are_converted(lab: Lab) -> None:
         "spec": {"group": GROUP, "scope": "Namespaced", "names": names_, "versions": [{**version, "schema": schema}]},
     }
     lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(crd))
-    lab.cluster.kubectl("wait", "--for=condition=Established", f"crd/trainingjobs.{GROUP}")
+    established(lab.cluster, f"crd/trainingjobs.{GROUP}")
     worker = {"replicas": 2, "minReplicas": 1, "maxReplicas": 5, "template": {}}
     job = {
         "apiVersion": f"{GROUP}/v1alpha1",

@@ -34,6 +34,20 @@ _ROLLOUTS = "deployment.kubernetes.io/revision"  # the controller manager counts
 _VERSIONS = ("resourceVersion", "generation", "managedFields")
 
 
+def established(cluster: Cluster, name: str) -> None:
+    """Wait until a definition is served; kubectl fails at once where it has no conditions yet."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            cluster.kubectl("wait", "--for=condition=Established", name)
+        except LabError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+        else:
+            return
+
+
 def define(cluster: Cluster, name: str) -> None:
     """Give the cluster the MPIJob definition of that name (tests/unit/upgrade/crds), and no jobs."""
     cluster.kubectl("delete", "--ignore-not-found", CRD)
@@ -41,7 +55,7 @@ def define(cluster: Cluster, name: str) -> None:
         _define_legacy(cluster)
     else:
         cluster.kubectl("create", "-f", "-", stdin=json.dumps(_without_status(definition(name))))
-    cluster.kubectl("wait", "--for=condition=Established", CRD)
+    established(cluster, CRD)
     until(lambda: "mpijobs" in cluster.kubectl("api-resources", "--api-group=kubeflow.org", "-o", "name"))
 
 
