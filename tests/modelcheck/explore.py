@@ -18,7 +18,7 @@ class Mistake(AssertionError):
     """Something that must never happen, with the moves that lead to it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
     """One way out of a world: where to, by what move, whether it happens in the end, whether it is a write of ours."""
 

@@ -1,0 +1,98 @@
+"""The check can fail: policies with one mistake each, and what the check says of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import history, hosts, leaving
+from mpijob_elastic.decide.actions import Action, DeleteWorkers, Note, Plan, Removal, WriteConfig, WriteRole
+from mpijob_elastic.model.job import JobView, Worker
+from tests.modelcheck import explore
+from tests.modelcheck.controller import Controller, Removals, really_decide, really_remove
+from tests.modelcheck.world import Setup
+
+CALM = Setup(size=2, edits=2, start=1)
+LOSSES = Setup(size=2, edits=1, start=2, fault_budget=1, faults=frozenset({"fails"}))
+
+
+def removal(worker: Worker) -> Removal:
+    return Removal(worker=worker, outcome="broken", note=Note(reason="Broken", message=""))
+
+
+def delete(plan: Plan, gone: leaving.Leaving) -> Plan:
+    """The plan with these deletions, before everything else."""
+    others = tuple(action for action in plan.actions if not isinstance(action, DeleteWorkers))
+    first: tuple[Action, ...] = (DeleteWorkers(removals=gone.removals),) if gone.removals else ()
+    return replace(plan, actions=first + others)
+
+
+def hasty(view: JobView) -> leaving.Leaving:
+    """Deletes what is surplus, published or not."""
+    return leaving.Leaving(removals=tuple(removal(one) for one in view.surplus() if not one.deleting))
+
+
+def impatient(view: JobView) -> leaving.Leaving:
+    """Takes a worker for drained as soon as nothing was seen in it once, whatever the launcher knows."""
+    unlisted = (one for one in view.surplus() if one.name not in view.hosts and not one.deleting)
+    empty = [removal(one) for one in unlisted if one.probe.idle_at is not None]
+    return leaving.Leaving(removals=(*really_remove(view).removals, *empty))
+
+
+@pytest.mark.parametrize(
+    ("removals", "words"),
+    [(hasty, "a worker that is published is deleted"), (impatient, "in which the driver may start a rank")],
+)
+def test_a_worker_that_goes_too_early_is_caught(removals: Removals, words: str) -> None:
+    def broken(view: JobView) -> Plan:
+        return delete(really_decide(view), removals(view))
+
+    with pytest.raises(explore.Mistake, match=words):
+        explore.explore(CALM, Controller(setup=CALM, decide=broken, removals=removals))
+
+
+def at_once(view: JobView) -> Plan:
+    """Publishes what is wanted in one step, whatever comes and goes."""
+    plan = really_decide(view)
+    wanted = hosts.wanted(view)
+    for action in plan.actions:
+        if isinstance(action, WriteConfig) and wanted:
+            script = names.discover_hosts(list(wanted), slots=1)
+            memory = history.signed(action.memory, script=script)
+            return Plan(actions=(replace(action, script=script, memory=memory),))
+    return plan
+
+
+def test_a_removal_and_an_addition_in_one_write_is_caught() -> None:
+    with pytest.raises(explore.Mistake, match="in one write"):
+        explore.explore(LOSSES, Controller(setup=LOSSES, decide=at_once))
+
+
+def late_role(view: JobView) -> Plan:
+    """Never lets the launcher into more workers."""
+    plan = really_decide(view)
+    return replace(plan, actions=tuple(action for action in plan.actions if not isinstance(action, WriteRole)))
+
+
+def test_a_job_that_never_gets_to_its_size_is_caught() -> None:
+    controller = Controller(setup=CALM, decide=late_role)
+    with pytest.raises(explore.Mistake, match="goal cannot be reached"):
+        explore.check_goal(explore.explore(CALM, controller), controller)
+
+
+def restless(view: JobView) -> Plan:
+    """Widens the Role at rest, which is then narrowed again."""
+    plan = really_decide(view)
+    spare = (*view.wanted_names(), names.worker(view.name, 1))
+    if plan.actions or view.role is None or view.replicas > 1:
+        return plan
+    note = Note(reason="Broken", message="")
+    return Plan(actions=(WriteRole(ref=view.role.ref, exec_rule=1, before=(), exec_names=spare, note=note),))
+
+
+def test_writes_that_never_end_are_caught() -> None:
+    controller = Controller(setup=CALM, decide=restless)
+    with pytest.raises(explore.Mistake, match="comes again and again"):
+        explore.check_rest(explore.explore(CALM, controller))
