@@ -1,7 +1,8 @@
 """Events on the MPIJob, for users; sent beside the work, so a slow or refused Event never holds up a write.
 
 core/v1 Events, as the operator writes them, so that `kubectl describe mpijob` shows both
-(https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/).
+(https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/). Each has a name of its own, so
+sending one again after an answer that got lost makes no second one.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
+from random import Random
 from uuid import uuid4
 
 from mpijob_elastic import names
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -26,16 +29,22 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 1000
 # The API's limit for an Event's message.
 LONGEST_MESSAGE = 1024
+# A short outage loses no Event; after a longer one (about 15 s) those that wait are of more use than this one.
+ATTEMPTS = 6
+BACKOFF = Backoff(first=0.5, longest=8.0)
 
 
 class Events:
     """Takes notes at once, sends them one after the other in `run`."""
 
-    def __init__(self, gate: Gate, *, metrics: Metrics, instance: str, now: Callable[[], float]) -> None:
+    def __init__(
+        self, gate: Gate, *, metrics: Metrics, instance: str, now: Callable[[], float], random: Random
+    ) -> None:
         self._gate = gate
         self._metrics = metrics
         self._instance = instance
         self._now = now
+        self._random = random
         self._waiting: asyncio.Queue[tuple[str, dict[str, object]]] = asyncio.Queue(MOST_WAITING)
 
     def emit(self, view: JobView, note: Note) -> None:
@@ -50,7 +59,7 @@ class Events:
         while True:
             namespace, event = await self._waiting.get()
             try:
-                await self._gate.write("POST", EVENTS, namespace=namespace, name=None, body=event)
+                await self._send(namespace, event)
                 self._metrics.event("sent")
             except (errors.KubeError, NotLeader) as error:
                 self._metrics.event("failed")
@@ -61,6 +70,19 @@ class Events:
     async def flush(self) -> None:
         """Wait until all that was emitted is sent or has failed."""
         await self._waiting.join()
+
+    async def _send(self, namespace: str, event: dict[str, object]) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await self._gate.write("POST", EVENTS, namespace=namespace, name=None, body=event)
+            except errors.AlreadyExists:
+                return
+            except errors.KubeError as error:
+                if attempt == ATTEMPTS or not _may_pass(error):
+                    raise
+                await asyncio.sleep(BACKOFF.delay(attempt, self._random))
+            else:
+                return
 
     def _event(self, view: JobView, note: Note) -> dict[str, object]:
         at = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -86,3 +108,8 @@ class Events:
             "lastTimestamp": at,
             "count": 1,
         }
+
+
+def _may_pass(error: errors.KubeError) -> bool:
+    """Whether the same request may be taken later: no answer came, or the server was busy or failing."""
+    return not isinstance(error, errors.ApiError) or error.status == 429 or error.status >= 500

@@ -186,7 +186,12 @@ class Writer:
             raise Outdated(f"{len(action.removals) - len(sure)} workers may not be deleted any more")
 
     async def _delete_worker(self, view: JobView, removal: Removal) -> None:
-        await self._delete_pod(view.namespace, removal.worker.ref)
+        try:
+            await self._delete_pod(view.namespace, removal.worker.ref)
+        except errors.Unreachable:
+            # It may be gone; nobody would tell of it then, and being told twice is better than not at all.
+            self._events.emit(view, removal.note)
+            raise
         self._prober.forget(removal.worker.ref.uid)
         self._metrics.deleted(removal.outcome)
         self._events.emit(view, removal.note)

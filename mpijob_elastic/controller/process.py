@@ -71,7 +71,9 @@ class Controller:
             times=settings.lease_times,
         )
         gate = Gate(client, time_left=self._lease.time_left, metrics=self._metrics)
-        self._events = Events(gate, metrics=self._metrics, instance=settings.identity, now=time.time)
+        self._events = Events(
+            gate, metrics=self._metrics, instance=settings.identity, now=time.time, random=self._random
+        )
         self._prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
         writer = Writer(
             gate,

@@ -171,6 +171,16 @@ class Job:
                 return after
             before = after
 
+    async def told(self, reason: str, text: str = "") -> None:
+        """Wait for an Event of ours on the job with that reason and that text in its message."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            events = await self._events()
+            if any(each == reason and text in message for each, message in events):
+                return
+            assert time.monotonic() < deadline, f"{self.name}: no Event {reason} with {text!r}; there are: {events}"
+            await asyncio.sleep(POLL)
+
     async def _events(self) -> list[tuple[str, str]]:
         items = await self._list(resources.EVENTS, None)
         ours = [item for item in items if item["source"].get("component") == "mpijob-elastic"]

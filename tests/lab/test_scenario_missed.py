@@ -103,7 +103,7 @@ async def test_a_launcher_that_waits_for_a_worker_that_was_scaled_away_is_made_a
     await job.until(lambda state: uid(state) not in (None, before), "another launcher")
     await job.annotate_pod(f"{job.name}-launcher", {HOLD: None})
     await job.settled(1)
-    assert any(reason == "LauncherRecreated" for reason, _ in await job.events())
+    await job.told("LauncherRecreated")
 
 
 @pytest.mark.usefixtures("elastic")

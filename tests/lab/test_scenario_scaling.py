@@ -65,7 +65,7 @@ async def test_a_drain_ends_when_the_rank_has_gone(job: Job, cluster: Cluster) -
     assert pod in (await job.state()).running
     await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
     await job.settled(1)
-    assert any("drained after" in message for reason, message in await job.events() if reason == "SurplusDeleted")
+    await job.told("SurplusDeleted", "drained after")
 
 
 async def test_a_rank_that_never_ends_is_cut_at_the_drain_timeout(job: Job, cluster: Cluster) -> None:
@@ -75,7 +75,7 @@ async def test_a_rank_that_never_ends_is_cut_at_the_drain_timeout(job: Job, clus
     await asyncio.to_thread(start_rank, cluster, job, pod)
     await job.scale(1)
     await job.settled(1)
-    assert any("drain-timeout of 3s has passed" in message for _, message in await job.events())
+    await job.told("DrainTimeout", "drain-timeout of 3s has passed")
 
 
 async def test_eleven_twelve_two(job: Job) -> None:
@@ -176,8 +176,7 @@ async def test_a_failed_worker_is_replaced(job: Job) -> None:
 
     await job.until(replaced, "worker-1 is a new pod")
     await job.settled(2)
-    events = await job.events()
-    assert any(reason == "WorkerReplaced" and "exited with 137 (OOMKilled)" in message for reason, message in events)
+    await job.told("WorkerReplaced", "exited with 137 (OOMKilled)")
 
 
 async def test_a_job_deleted_during_a_drain(job: Job, cluster: Cluster) -> None:
