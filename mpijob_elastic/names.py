@@ -47,13 +47,16 @@ MIN_REPLICAS = f"{PREFIX}min-replicas"
 MAX_REPLICAS = f"{PREFIX}max-replicas"
 DRAIN_TIMEOUT = f"{PREFIX}drain-timeout"
 REPLACE_FAILED_WORKERS = f"{PREFIX}replace-failed-workers"
+SCALE_TIMEOUT = f"{PREFIX}scale-timeout"
 # On a MPIJob, written by users: lets us delete from a running job whose launcher cannot see the host list.
 DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
 USER_ANNOTATIONS = frozenset(
-    {ENABLED, MIN_REPLICAS, MAX_REPLICAS, DRAIN_TIMEOUT, REPLACE_FAILED_WORKERS, DELETE_UNSEEN}
+    {ENABLED, MIN_REPLICAS, MAX_REPLICAS, DRAIN_TIMEOUT, REPLACE_FAILED_WORKERS, SCALE_TIMEOUT, DELETE_UNSEEN}
 )
 # On a MPIJob, written by the controller.
 STATUS = f"{PREFIX}status"
+# Its line there, and its Event's reason, where another operator looks after the job by now.
+REASON_HANDED_OVER = "HandedOver"
 # On a launcher pod, written by the controller: any change makes the kubelet refresh the mounted ConfigMap at once.
 REFRESHED = f"{PREFIX}refreshed"
 # On the operator's ConfigMap, written by the controller: what must survive a restart (see decide/memory).
@@ -104,6 +107,11 @@ def worker_index(pod: str, *, job: str) -> int | None:
 def discover_hosts(hosts: list[str], *, slots: int) -> str:
     """The script: one `echo NAME:SLOTS` a line, nothing else [v0.3.0], [horovod]; `hosts` in the order given."""
     return SCRIPT_HEADER + "".join(f"echo {host}:{slots}\n" for host in hosts)
+
+
+def is_handed_over(notices: str) -> bool:
+    """Whether our annotation on a MPIJob says that we gave way to somebody else."""
+    return any(line.startswith(f"{REASON_HANDED_OVER}:") for line in notices.splitlines())
 
 
 def worker_selector(job: str) -> str:

@@ -46,7 +46,8 @@ class Worker:
 
     terminated: its phase is Failed or Succeeded, so nothing runs in it. succeeded: it ended well. last_state: exit
     code, reason and node in words, for the Event that outlives the pod. ready_at: when it became Ready, None while it
-    is not.
+    is not. node: where it runs, "" while it is not scheduled. obstacle: why not, in the scheduler's words. disruption:
+    why pod or node is about to go, "" where nobody said so.
     """
 
     ref: Ref
@@ -59,6 +60,9 @@ class Worker:
     terminated: bool = False
     succeeded: bool = False
     last_state: str = ""
+    node: str = ""
+    obstacle: str = ""
+    disruption: str = ""
     probe: Probe = field(default_factory=Probe)
 
     @property
@@ -83,7 +87,7 @@ class LauncherPhase(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """The launcher pod; `delivering_since` is when kubectl-delivery started."""
+    """The launcher pod; `delivering_since` is when kubectl-delivery started; node, disruption: as of a worker."""
 
     ref: Ref
     phase: LauncherPhase
@@ -92,6 +96,8 @@ class Launcher:
     delivering_since: float | None = None
     refreshed: str | None = None
     deleting: bool = False
+    node: str = ""
+    disruption: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,11 +121,20 @@ class Role:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PodGroup:
+    """The job's PodGroup: its pods are scheduled once `min_member` of them can be."""
+
+    ref: Ref
+    min_member: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobView:
     """The job and what belongs to it.
 
     workers: in numeric order. foreign: why it is not ours to manage, "" where it is. reported: the operator has
     written the job's status. finished: Succeeded, or Failed for good. notices: what our annotation on it says now.
+    fewest: workers below which horovodrun's own options make training wait, 0 where they do not say.
     selector_due: the MPIJob definition keeps a selector of the workers, and the status that it belongs to has none.
     """
 
@@ -128,6 +143,7 @@ class JobView:
     replicas: int
     slots: int
     elastic: bool
+    fewest: int = 0
     policy: Policy = field(default_factory=Policy)
     problems: tuple[Problem, ...] = ()
     clean_pod_policy: str = "None"
@@ -141,11 +157,17 @@ class JobView:
     launcher: Launcher | None = None
     config: Config | None = None
     role: Role | None = None
+    pod_group: PodGroup | None = None
 
     @property
     def name(self) -> str:
         """The job's name."""
         return self.ref.name
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether our annotation on it says that we gave way to somebody else."""
+        return names.is_handed_over(self.notices)
 
     @property
     def driver_running(self) -> bool:

@@ -36,6 +36,14 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
     at: Time
 
 
+class Growth(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes of a job with a scale-timeout: the last that worked, the one asked for now, and since when."""
+
+    worked: Count
+    asked: Count
+    at: Time
+
+
 class Tries(msgspec.Struct, frozen=True, kw_only=True):
     """How often something was tried, when last, and on which incarnation."""
 
@@ -52,7 +60,10 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dropped_at: when a name was last removed from the hostfile before the launcher's main container had started.
     scale: the last published change of size.
     replaced: replacements of failed workers, by pod name.
+    moved: workers that were moved from where they would have been disrupted, by pod name.
+    growth: what the scale-timeout counts from; None where there is no such timeout.
     launchers: launchers re-created because they cannot see the host list.
+    mended_at: when a discover_hosts.sh that somebody else had written was last replaced.
     script: names the discover_hosts.sh that this was written with.
     """
 
@@ -62,7 +73,10 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dropped_at: Time = 0.0
     scale: Scale | None = None
     replaced: Mapping[str, Tries] = msgspec.field(default_factory=dict)
+    moved: Mapping[str, Tries] = msgspec.field(default_factory=dict)
+    growth: Growth | None = None
     launchers: Tries | None = None
+    mended_at: Time = 0.0
     script: str = ""
 
 

@@ -17,6 +17,8 @@ D = TypeVar("D")
 
 DEFAULT_DRAIN_TIMEOUT = 60.0
 LONGEST_DRAIN_TIMEOUT = 24 * 3600.0
+SHORTEST_SCALE_TIMEOUT = 1.0
+LONGEST_SCALE_TIMEOUT = 24 * 3600.0
 # kubelet and etcd give out long before; it keeps a typing error from becoming a million names.
 MOST_REPLICAS = 100_000
 _DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-discovery-script")
@@ -31,6 +33,7 @@ class Policy:
     max_replicas: int | None = None
     drain_timeout: float = DEFAULT_DRAIN_TIMEOUT
     replace_failed_workers: bool | None = None
+    scale_timeout: float | None = None
     delete_without_discovery: bool = False
 
 
@@ -55,6 +58,7 @@ def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
         max_replicas=reader.read(names.MAX_REPLICAS, _count, _COUNT_ALLOWED, None),
         drain_timeout=reader.read(names.DRAIN_TIMEOUT, _timeout, _TIMEOUT_ALLOWED, DEFAULT_DRAIN_TIMEOUT),
         replace_failed_workers=reader.read(names.REPLACE_FAILED_WORKERS, _boolean, '"true" or "false"', None),
+        scale_timeout=reader.read(names.SCALE_TIMEOUT, _patience, _PATIENCE_ALLOWED, None),
         delete_without_discovery=reader.read(names.DELETE_UNSEEN, _boolean, '"true" or "false"', default=False),
     )
     if policy.min_replicas and policy.max_replicas and policy.min_replicas > policy.max_replicas:
@@ -80,6 +84,7 @@ def names_discovery(texts: Iterable[str]) -> bool:
 
 _COUNT_ALLOWED = f"a whole number from 1 to {MOST_REPLICAS}"
 _TIMEOUT_ALLOWED = 'a duration from 0s to 24h, such as "90s" or "2m30s"'
+_PATIENCE_ALLOWED = 'a duration from 1s to 24h, such as "10m"'
 
 
 class _Reader:
@@ -116,3 +121,8 @@ def _count(text: str) -> int | None:
 def _timeout(text: str) -> float | None:
     seconds = durations.parse(text)
     return seconds if seconds is not None and seconds <= LONGEST_DRAIN_TIMEOUT else None
+
+
+def _patience(text: str) -> float | None:
+    seconds = durations.parse(text)
+    return seconds if seconds and SHORTEST_SCALE_TIMEOUT <= seconds <= LONGEST_SCALE_TIMEOUT else None
