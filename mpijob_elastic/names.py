@@ -78,6 +78,8 @@ PATH_VALIDATE = "/validate"
 
 # As many digits as an int32 has.
 _WORKER = re.compile(r"(?P<job>.+)-worker-(?P<index>0|[1-9][0-9]{0,9})")
+# [ours] A pod's name holds `.rN` only before its `-worker-`, so a host name is read back in one way only.
+_HOST = re.compile(r"(?P<pod>.+-worker-(?:0|[1-9][0-9]{0,9}))\.r(?P<incarnation>[1-9][0-9]{0,8})")
 
 
 def config_map(job: str) -> str:
@@ -102,6 +104,26 @@ def worker_index(pod: str, *, job: str) -> int | None:
     """
     match = _WORKER.fullmatch(pod)
     return int(match["index"]) if match and match["job"] == job else None
+
+
+def host(pod: str, incarnation: int) -> str:
+    """The name under which discover_hosts.sh names a worker [ours]: the pod's, or `POD.rN` from the second one on.
+
+    Horovod never again uses a host name under which a rank died ([horovod] HostManager.blacklist).
+    """
+    return f"{pod}.r{incarnation}" if incarnation else pod
+
+
+def pod_of(host: str) -> str:
+    """The pod that a host name stands for; any name that is not of our form stands for itself."""
+    match = _HOST.fullmatch(host)
+    return match["pod"] if match else host
+
+
+def incarnation_of(host: str) -> int:
+    """The number in a host name, 0 where it is the pod's own name."""
+    match = _HOST.fullmatch(host)
+    return int(match["incarnation"]) if match else 0
 
 
 def discover_hosts(hosts: list[str], *, slots: int) -> str:

@@ -5,8 +5,10 @@ Built by observe.views from the caches; times are seconds since the epoch.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 from mpijob_elastic import names
 from mpijob_elastic.model.hosts import Published
@@ -67,7 +69,7 @@ class Worker:
 
     @property
     def name(self) -> str:
-        """The pod's name, which is the host's."""
+        """The pod's name; the host's may have a number more (names.host)."""
         return self.ref.name
 
     @property
@@ -102,13 +104,17 @@ class Launcher:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The operator's ConfigMap. published: None where discover_hosts.sh is absent or not as we write it."""
+    """The operator's ConfigMap. published: None where discover_hosts.sh is absent or not as we write it.
+
+    kubexec: by what the launcher reaches a worker, None where it is absent.
+    """
 
     ref: Ref
     published: Published | None
     script: str | None
     hostfile: str
     memory: Memory | None
+    kubexec: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +190,15 @@ class JobView:
         """The hosts in discover_hosts.sh now."""
         published = self.config.published if self.config else None
         return published.hosts if published else ()
+
+    @cached_property
+    def host_of(self) -> Mapping[str, str]:
+        """The host names in discover_hosts.sh by the pod that each stands for."""
+        return {names.pod_of(host): host for host in self.hosts}
+
+    def is_published(self, worker: Worker) -> bool:
+        """Whether discover_hosts.sh names that worker, under whatever number."""
+        return worker.name in self.host_of
 
     @property
     def memory(self) -> Memory:

@@ -15,6 +15,7 @@ import msgspec
 Time = Annotated[float, msgspec.Meta(ge=0.0, le=1e11)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 Try = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=10**8)]
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -26,6 +27,16 @@ class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     uid: str
     at: Time
     known_at: Time = 0.0
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The host name that was last given to a worker: its number (see names.host), and to which pod.
+
+    pod: a fingerprint of the pod's uid; "" where the name is free for any, because the pod before was seen to drain.
+    """
+
+    pod: str
+    incarnation: Number = 0
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +73,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replaced: replacements of failed workers, by pod name.
     moved: workers that were moved from where they would have been disrupted, by pod name.
     growth: what the scale-timeout counts from; None where there is no such timeout.
+    hosts: host names given to workers, by pod name.
+    renamed: host names given up because their rank was lost while the pod ran on, by pod name.
     launchers: launchers re-created because they cannot see the host list.
     mended_at: when a discover_hosts.sh that somebody else had written was last replaced.
     script: names the discover_hosts.sh that this was written with.
@@ -75,6 +88,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     replaced: Mapping[str, Tries] = msgspec.field(default_factory=dict)
     moved: Mapping[str, Tries] = msgspec.field(default_factory=dict)
     growth: Growth | None = None
+    hosts: Mapping[str, Host] = msgspec.field(default_factory=dict)
+    renamed: Mapping[str, Tries] = msgspec.field(default_factory=dict)
     launchers: Tries | None = None
     mended_at: Time = 0.0
     script: str = ""

@@ -36,6 +36,7 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     script: str | None = None
     hostfile: str | None = None
     memory: str | None = None
+    kubexec: str | None = None
 
 
 class RoleFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -63,6 +64,7 @@ def read_config(raw: bytes) -> ConfigFacts:
         script=data.get(names.KEY_DISCOVER_HOSTS),
         hostfile=data.get(names.KEY_HOSTFILE),
         memory=stub.metadata.annotations.get(names.MEMORY),
+        kubexec=data.get(names.KEY_KUBEXEC),
     )
 
 

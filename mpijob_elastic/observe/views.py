@@ -122,6 +122,7 @@ def _config(config: ConfigFacts) -> Config:
         script=config.script,
         hostfile=config.hostfile or "",
         memory=memory.parse(config.memory),
+        kubexec=config.kubexec,
     )
 
 

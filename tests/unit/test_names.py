@@ -47,6 +47,38 @@ def test_a_worker_belongs_to_one_job_only(job: str, other: str, index: int) -> N
     assert found == (index if job == other else None)
 
 
+@pytest.mark.parametrize("job", [*NASTY_JOBS, "a.r5", "x-worker-3.r5", "x.r5-worker-0.r7"])
+@pytest.mark.parametrize("index", [0, 3, 12])
+@pytest.mark.parametrize("incarnation", [0, 1, 10, 100_000_000])
+def test_a_host_name_gives_pod_and_incarnation_back(job: str, index: int, incarnation: int) -> None:
+    pod = names.worker(job, index)
+    host = names.host(pod, incarnation)
+    assert (host == pod) is (incarnation == 0)
+    assert (names.pod_of(host), names.incarnation_of(host)) == (pod, incarnation)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "stranger",
+        "stranger.r1",
+        "j-worker-1.r0",
+        "j-worker-1.r01",
+        "j-worker-1.r",
+        "j-worker-1.r1a",
+        "j-worker-1.R1",
+        "j-worker-1.r1\n",
+        "j-worker-1.r\u0661",
+        "j-worker-01.r1",
+        "j-launcher.r1",
+        f"j-worker-1.r{'9' * 10}",
+    ],
+)
+def test_what_is_no_host_name_of_ours_stands_for_itself(host: str) -> None:
+    assert (names.pod_of(host), names.incarnation_of(host)) == (host, 0)
+
+
 def test_the_script_and_the_hostfile_are_what_the_operators_write() -> None:
     hosts = ["j-worker-0", "j-worker-1"]
     assert names.discover_hosts(hosts, slots=2) == "#!/bin/sh\necho j-worker-0:2\necho j-worker-1:2\n"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.model import memory
-from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
+from mpijob_elastic.model.memory import Host, Left, Memory, Scale, Tries
 
 TIMES = st.floats(0.0, 1e10)
 COUNTS = st.integers(1, 1000)
@@ -23,6 +23,8 @@ MEMORIES = st.builds(
     dropped_at=TIMES,
     scale=st.none() | st.builds(Scale, before=COUNTS, after=COUNTS, at=TIMES),
     replaced=st.dictionaries(PODS, TRIES),
+    hosts=st.dictionaries(PODS, st.builds(Host, pod=PODS, incarnation=st.integers(0, 10**8))),
+    renamed=st.dictionaries(PODS, TRIES),
     launchers=st.none() | TRIES,
 )
 
@@ -69,6 +71,10 @@ def test_what_a_later_version_adds_is_ignored() -> None:
         '{"left": {"j-worker-0": {"uid": "u", "at": -1e300}}}',
         '{"scale": {"before": -1, "after": 1, "at": 1}}',
         '{"replaced": {"j-worker-0": {"count": 0, "at": 1, "uid": "u"}}}',
+        '{"hosts": {"j-worker-0": 1}}',
+        '{"hosts": {"j-worker-0": {"incarnation": 1}}}',
+        '{"hosts": {"j-worker-0": {"pod": "a", "incarnation": -1}}}',
+        '{"hosts": {"j-worker-0": {"pod": "a", "incarnation": 1000000000}}}',
         '{"replaced": {"j-worker-0": {"count": 1.5, "at": 1, "uid": "u"}}}',
         '{"launchers": {"count": ' + "9" * 5000 + ', "at": 1, "uid": "u"}}',
         '{"launchers": {"count": ' + "9" * 40 + ', "at": 1, "uid": "u"}}',
