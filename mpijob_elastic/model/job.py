@@ -11,6 +11,7 @@ from enum import Enum
 from functools import cached_property
 
 from mpijob_elastic import names
+from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.hosts import Published
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.policy import Policy, Problem
@@ -89,17 +90,22 @@ class LauncherPhase(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """The launcher pod; `delivering_since` is when kubectl-delivery started; node, disruption: as of a worker."""
+    """The launcher pod; `delivering_since` is when kubectl-delivery started; node, disruption: as of a worker.
+
+    held: what exec has shown of the execs by which it holds its ranks.
+    """
 
     ref: Ref
     phase: LauncherPhase
     mounts_discovery: bool
     created_at: float
+    container: str = ""
     delivering_since: float | None = None
     refreshed: str | None = None
     deleting: bool = False
     node: str = ""
     disruption: str = ""
+    held: Held = field(default_factory=Held)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +145,8 @@ class JobView:
     """The job and what belongs to it.
 
     workers: in numeric order. foreign: why it is not ours to manage, "" where it is. reported: the operator has
-    written the job's status. finished: Succeeded, or Failed for good. notices: what our annotation on it says now.
+    written the job's status. finished: Succeeded, or Failed for good. succeeded_at: when, by the operator's clock, None
+    unless it did. notices: what our annotation on it says now.
     fewest: workers below which horovodrun's own options make training wait, 0 where they do not say.
     selector_due: the MPIJob definition keeps a selector of the workers, and the status that it belongs to has none.
     """
@@ -156,6 +163,7 @@ class JobView:
     deleting: bool = False
     reported: bool = True
     finished: bool = False
+    succeeded_at: float | None = None
     foreign: str = ""
     notices: str = ""
     selector_due: bool = False

@@ -9,13 +9,15 @@ from mpijob_elastic.model import policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.observe.owners import Owned, owned
+from mpijob_elastic.observe.times import seconds
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One MPIJob.
 
-    reported: the operator has written its status. finished: Succeeded, or Failed for good. notices: our annotation on
-    it, "" where there is none. lacks_selector: its status counts the workers and does not say how to find them.
+    reported: the operator has written its status. finished: Succeeded, or Failed for good. succeeded_at: when, None
+    unless it did. notices: our annotation on it, "" where there is none. lacks_selector: its status counts the workers
+    and does not say how to find them.
     """
 
     metadata: Owned
@@ -29,6 +31,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     deleting: bool
     reported: bool
     finished: bool
+    succeeded_at: float | None
     notices: str
     lacks_selector: bool
 
@@ -52,6 +55,12 @@ def read(raw: bytes) -> JobFacts:
         deleting=job.metadata.deleting,
         reported=bool(job.status and job.status.conditions),
         finished=job.finished,
+        succeeded_at=_succeeded_at(job),
         notices=job.metadata.annotations.get(names.STATUS, ""),
         lacks_selector=job.lacks_selector,
     )
+
+
+def _succeeded_at(job: MPIJob) -> float | None:
+    completed = job.status.completion_time if job.status else None
+    return seconds(completed) if job.condition(names.CONDITION_SUCCEEDED) else None

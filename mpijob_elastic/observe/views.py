@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import hosts, memory
+from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, Probe, Ref, Role, Worker
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 from mpijob_elastic.observe.facts_job import JobFacts
@@ -19,6 +20,13 @@ from mpijob_elastic.observe.owners import Owned
 
 # What exec has shown of a pod, by its uid and when it left discover_hosts.sh.
 Probes = Callable[[str, float], Probe]
+# What exec has shown of a launcher, by its uid.
+Holds = Callable[[str], Held]
+
+
+def never_looked(_uid: str) -> Held:
+    """For whoever does not look into launchers."""
+    return Held()
 
 
 def view(
@@ -28,6 +36,7 @@ def view(
     config: ConfigFacts | None,
     role: RoleFacts | None,
     probes: Probes,
+    holds: Holds = never_looked,
     keeps_selector: bool = False,
 ) -> JobView:
     """The job as its objects show it; keeps_selector: what the MPIJob definition says (see `definition`)."""
@@ -47,11 +56,12 @@ def view(
         deleting=job.deleting,
         reported=job.reported,
         finished=job.finished,
+        succeeded_at=job.succeeded_at,
         foreign=_foreign(mine, config),
         notices=job.notices,
         selector_due=keeps_selector and job.lacks_selector,
         workers=_workers(job, mine, seen, probes),
-        launcher=_launcher(job, mine),
+        launcher=_launcher(job, mine, holds),
         config=seen,
         role=_role(role) if role else None,
     )
@@ -83,11 +93,10 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
 
 
 def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | None) -> Worker:
-    first = pod.containers[0] if pod.containers else ""
     return Worker(
         ref=_ref(pod.metadata),
         index=index,
-        container=main_container if main_container in pod.containers else first,
+        container=_container(pod, main_container),
         created_at=pod.created_at,
         running=pod.phase == "Running",
         ready_at=pod.ready_at,
@@ -99,7 +108,14 @@ def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | No
     )
 
 
-def _launcher(job: JobFacts, pods: list[PodFacts]) -> Launcher | None:
+def _container(pod: PodFacts, main_container: str | None) -> str:
+    """[operator] where ranks run: the job's mainContainer, or the first."""
+    if main_container in pod.containers:
+        return main_container
+    return pod.containers[0] if pod.containers else ""
+
+
+def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | None:
     wanted = names.launcher(job.metadata.name)
     pod = next((pod for pod in pods if pod.role == names.ROLE_LAUNCHER and pod.metadata.name == wanted), None)
     if pod is None:
@@ -109,9 +125,11 @@ def _launcher(job: JobFacts, pods: list[PodFacts]) -> Launcher | None:
         phase=pod.launcher_phase,
         mounts_discovery=pod.mounts_discovery,
         created_at=pod.created_at,
+        container=_container(pod, job.main_container),
         delivering_since=pod.delivering_since,
         refreshed=pod.refreshed,
         deleting=pod.deleting,
+        held=holds(pod.metadata.uid),
     )
 
 

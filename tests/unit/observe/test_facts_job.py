@@ -34,6 +34,13 @@ def test_when_a_job_is_over(conditions: list[tuple[str, str, str]], completed: b
     assert job(conditions=conditions, completed=completed).finished is finished
 
 
+def test_when_a_job_succeeded() -> None:
+    succeeded, failed = [("Succeeded", "True", "")], [("Failed", "True", "")]
+    assert job(conditions=succeeded, completed=True).succeeded_at is not None
+    assert job(conditions=succeeded, completed=False).succeeded_at is None
+    assert job(conditions=failed, completed=True).succeeded_at is None
+
+
 def test_what_is_missing_has_the_operators_default() -> None:
     bare = job()
     assert (bare.replicas, bare.slots, bare.clean_pod_policy, bare.elastic) == (0, 1, "None", False)
