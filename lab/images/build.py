@@ -1,0 +1,43 @@
+"""The images that there are, and the one function that gets them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab.building import Say
+from lab.errors import LabError
+from lab.images import delivery, horovod
+from lab.images.artifacts import Artifact, Store
+from lab.layout import cache_dir
+
+REFERENCES: Mapping[str, str] = {delivery.NAME: delivery.REFERENCE, horovod.NAME: horovod.REFERENCE}
+"""What a pod calls each image, by name."""
+
+
+def ensure(name: str, say: Say) -> Path:
+    """Return the docker-archive of an image, built first where it is missing or out of date. Raise LabError.
+
+    `ctr -n k8s.io images import PATH` imports it, and pods find it by its reference (containerd puts docker.io/ and,
+    where there is no slash, library/ before it). `say` is told of progress: it may take ten minutes, once, and what was
+    done before an interruption is not done again.
+    """
+    return _store().ensure(_artifact(name), say)
+
+
+def built(name: str) -> Path | None:
+    """Return the docker-archive of an image if it is there and up to date; raise LabError for an unknown name."""
+    path = _store().path(_artifact(name))
+    return path if path.exists() else None
+
+
+def _artifact(name: str) -> Artifact:
+    match name:
+        case delivery.NAME:
+            return delivery.artifact()
+        case horovod.NAME:
+            return horovod.artifact()
+        case _:
+            raise LabError(f"there is no image {name!r}; there are {', '.join(REFERENCES)}.")
+
+
+def _store() -> Store:
+    return Store(cache_dir() / "images")

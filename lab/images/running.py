@@ -1,0 +1,49 @@
+"""Runs a program that works for minutes: its output goes to a log, the telling lines of it to whoever waits."""
+
+import os
+import re
+import subprocess
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from lab.building import Say
+from lab.errors import LabError
+
+TAIL = 15  # lines that an error shows
+# What mmdebstrap tells of itself, and how far a Makefile of cmake is.
+_TELLING = re.compile(r"I: (?P<phase>[a-z].*?)\.*$|\s*(?P<percent>\[ *\d+%\])")
+
+
+def run(command: Sequence[str], *, say: Say, environment: Mapping[str, str] | None = None) -> None:
+    """Run a program to its end; raise LabError with the end of its output if it fails.
+
+    It is not killed with us but asked to end, for it may have mounts to undo.
+    """
+    tail: deque[str] = deque(maxlen=TAIL)
+    with subprocess.Popen(
+        command,
+        env={**os.environ, **(environment or {}), "LC_ALL": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                tail.append(line.rstrip())
+                if told := telling(line):
+                    say(told)
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode:
+        output = "\n".join(tail)
+        raise LabError(f"`{command[0]}` ended with {process.returncode}:\n{output}")
+
+
+def telling(line: str) -> str | None:
+    """Return what a line of output says of progress."""
+    match = _TELLING.match(line)
+    return match and (match["phase"] or match["percent"])

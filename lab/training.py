@@ -1,0 +1,109 @@
+"""Reads what a launcher logged of examples/elastic-pytorch/train.py and horovodrun, and says how training went; pure.
+
+log = parse(text)
+[(phase.size, phase.hosts) for phase in phases(log.steps)], longest_pause(log.steps), problems(log)
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+import msgspec
+
+KILLED = 137  # 128 + SIGKILL, as a shell and kubectl exec tell it
+
+# horovodrun puts `[RANK]<stdout>:` before each line of a rank; the JSON object is what train.py printed.
+_TOLD = re.compile(r'\[\d+\]<stdout>: ?(\{"event": .*\})\s*$')
+# Of horovod/runner/gloo_run.py and horovod/runner/elastic/discovery.py; the latter only with --log-level INFO.
+_EXIT = re.compile(r"Process \d+ exit with status code (-?\d+)\.")
+_BLACKLISTED = re.compile(r"blacklist(?:ing)? (?:failing )?host:? (\S+)", re.IGNORECASE)
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of train.py; times in seconds since the epoch. `hosts`: of all ranks, by rank; only of a step."""
+
+    event: str
+    time: float
+    host: str
+    rank: int
+    size: int
+    step: int = 0
+    hosts: tuple[str, ...] = ()
+    loss: float = 0.0
+    reached: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Log:
+    """What was logged, in that order; `exits`: exit codes of ranks that did not end with 0."""
+
+    starts: tuple[Told, ...]
+    steps: tuple[Told, ...]
+    ends: tuple[Told, ...]
+    exits: tuple[int, ...]
+    blacklisted: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Steps one after the other on the same hosts; `first` and `last` are the times of its first and last step."""
+
+    hosts: tuple[str, ...]
+    first: float
+    last: float
+    steps: int
+
+    @property
+    def size(self) -> int:
+        """How many ranks trained."""
+        return len(self.hosts)
+
+
+def parse(text: str) -> Log:
+    """Read the log of a launcher. Raises msgspec.ValidationError for a line of train.py that is not as it should be."""
+    told = [msgspec.json.decode(match[1], type=Told) for line in text.splitlines() if (match := _TOLD.search(line))]
+    return Log(
+        starts=_of(told, "start"),
+        steps=_of(told, "step"),
+        ends=_of(told, "end"),
+        exits=tuple(int(code) for code in _EXIT.findall(text)),
+        blacklisted=tuple(_BLACKLISTED.findall(text)),
+    )
+
+
+def _of(told: Sequence[Told], event: str) -> tuple[Told, ...]:
+    return tuple(one for one in told if one.event == event)
+
+
+def phases(steps: Sequence[Told]) -> list[Phase]:
+    """Who trained when, in order."""
+    grouped = ((hosts, list(group)) for hosts, group in groupby(steps, key=lambda step: step.hosts))
+    return [Phase(hosts=hosts, first=group[0].time, last=group[-1].time, steps=len(group)) for hosts, group in grouped]
+
+
+def longest_pause(steps: Sequence[Told]) -> float:
+    """The longest time between two steps, in seconds; 0 where there are not two."""
+    return max((after.time - before.time for before, after in pairwise(steps)), default=0.0)
+
+
+def lost_steps(steps: Sequence[Told]) -> int:
+    """The most steps that had to be done again at one time: 0 if every step followed on the one before."""
+    return max((before.step + 1 - after.step for before, after in pairwise(steps)), default=0)
+
+
+def first_with(steps: Sequence[Told], *, size: int, since: float) -> Told | None:
+    """The first step of `size` ranks at or after a time, or None."""
+    return next((step for step in steps if step.size == size and step.time >= since), None)
+
+
+def problems(log: Log) -> list[str]:
+    """What must not happen when a job is resized by hand, in words; empty if training went as it should."""
+    found = [f"a rank was killed (exit code {KILLED})" for code in log.exits if code == KILLED]
+    found += [f"Horovod blacklisted {host}" for host in log.blacklisted]
+    if lost := lost_steps(log.steps):
+        found.append(f"{lost} steps were lost and done again")
+    if not log.ends:
+        found.append("no rank said that it has ended")
+    found += [f"the rank in {end.host} ended with a loss of {end.loss}" for end in log.ends if not end.reached]
+    return found
