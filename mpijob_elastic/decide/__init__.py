@@ -11,7 +11,18 @@ The complexity comes from three sides that do not wait for one another:
 
 from __future__ import annotations
 
-from mpijob_elastic.decide import launchers, leaving, notices, publishing, roles, selecting, showing
+from mpijob_elastic.decide import (
+    disruption,
+    launchers,
+    leaving,
+    notices,
+    podgroups,
+    publishing,
+    roles,
+    selecting,
+    showing,
+    timeouts,
+)
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Plan, ProbeWorkers
 from mpijob_elastic.model.job import Config, JobView, LauncherPhase, Role
 
@@ -36,9 +47,10 @@ def _steps(view: JobView, config: Config, role: Role, *, now: float) -> Plan:
     wakes: list[float | None] = []
 
     actions.append(roles.grow(view, role))
+    actions.append(podgroups.lower(view))
     change, wake = publishing.write(view, config, now=now)
     actions.append(change)
-    wakes.append(wake)
+    wakes += [wake, disruption.wake_at(view, now=now)]
     if change is None:  # everything below relies on what is published now
         actions.append(showing.refresh(view, now=now))
         recreated, wake = launchers.recreate(view, config, now=now)
@@ -53,6 +65,9 @@ def _steps(view: JobView, config: Config, role: Role, *, now: float) -> Plan:
         actions.append(told)
         wakes.append(wake)
         actions.append(selecting.restore(view))
+        back, wake = timeouts.roll_back(view, now=now)
+        actions.append(back)
+        wakes.append(wake)
     return _plan(actions, wakes)
 
 

@@ -100,8 +100,37 @@ class WriteSelector:
     selector: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class LowerPodGroup:
+    """Have a gang scheduler wait for fewer of the job's pods: `min_member` instead of `before`."""
+
+    ref: Ref
+    before: int
+    min_member: int
+    note: Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class RollBack:
+    """Set the job's size back, from `before` to `replicas`: the one write to its spec."""
+
+    ref: Ref
+    before: int
+    replicas: int
+    note: Note
+
+
 Action = (
-    WriteRole | WriteConfig | RefreshLauncher | ProbeWorkers | DeleteWorkers | DeleteLauncher | TellUser | WriteSelector
+    WriteRole
+    | WriteConfig
+    | RefreshLauncher
+    | ProbeWorkers
+    | DeleteWorkers
+    | DeleteLauncher
+    | TellUser
+    | WriteSelector
+    | LowerPodGroup
+    | RollBack
 )
 
 

@@ -7,10 +7,11 @@ faster than the driver can, unless a host is gone anyway.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import pacing, showing
+from mpijob_elastic.decide import disruption, pacing, showing
 from mpijob_elastic.model.job import JobView, Worker
 
 
@@ -22,14 +23,16 @@ class Next:
     wake_at: float | None = None
 
 
-def wanted(view: JobView) -> tuple[str, ...]:
-    """Hosts that should be published at the end of all changes, in numeric order."""
-    return tuple(worker.name for worker in view.workers if worker.ready and _belongs(view, worker))
+def wanted(view: JobView, *, now: float = math.inf) -> tuple[str, ...]:
+    """Hosts that should be published, in numeric order; at the end of all changes where no time is given."""
+    departing = disruption.departing(view, now=now)
+    belonging = (worker for worker in view.workers if worker.ready and _belongs(view, worker))
+    return tuple(worker.name for worker in belonging if worker.name not in departing)
 
 
 def following(view: JobView, *, now: float) -> Next:
     """One step from the published hosts towards the wanted ones."""
-    target = set(wanted(view))
+    target = set(wanted(view, now=now))
     joining = [host for host in target if host not in view.hosts and _may_join(view, host)]
     staying = [host for host in view.hosts if host in target]
     if view.hosts and not staying:

@@ -46,7 +46,7 @@ def recreate(view: JobView, config: Config, *, now: float) -> tuple[DeleteLaunch
     due = _stuck_at(view, config, launcher, now=now)
     if due is None or now < due:
         return None, due
-    message = f"{launcher.ref.name} waits for a worker that was scaled away; it is created anew with the true hostfile"
+    message = f"{launcher.ref.name} waits for a worker that the hostfile names no more; it is created anew"
     return DeleteLauncher(launcher=launcher, note=Note(reason="LauncherRecreated", message=message)), None
 
 

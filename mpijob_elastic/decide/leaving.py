@@ -3,7 +3,7 @@
 Safety rules 2 and 3. A worker is deletable when discover_hosts.sh no longer names it and nothing trains in it: it was
 never named, its pod has terminated, no driver can run, exec has shown nothing but its main process since the launcher
 knows, or its drain-timeout has passed. A worker that the size asks for again is not looked at here, so a scale-out
-cancels a drain by itself.
+cancels a drain by itself. So does a node that is to stay after all (see disruption).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import history, replacing, showing
+from mpijob_elastic.decide import disruption, history, replacing, showing
 from mpijob_elastic.decide.actions import Note, Removal
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Worker
@@ -54,7 +54,8 @@ def removals(view: JobView, *, now: float) -> Leaving:
         probe_at = _probe_at(view, worker, now=now)
         if probe_at is not None and probe_at <= now:
             probes.append(worker)
-        wakes += [at for at in (probe_at, _deadline(view, worker, now=now)) if at is not None and at > now]
+        times = (probe_at, _deadline(view, worker, now=now), disruption.due_at(view, worker, now=now))
+        wakes += [at for at in times if at is not None and at > now]
     return Leaving(removals=tuple(found), probes=tuple(probes), wake_at=min(wakes, default=None))
 
 
@@ -70,17 +71,24 @@ def _candidates(view: JobView) -> Iterable[Worker]:
     if showing.may_delete(view):
         yield from (worker for worker in view.surplus() if not worker.deleting)
         yield from (worker for worker in reversed(view.workers) if replacing.is_wanted(view, worker))
+        yield from (worker for worker in reversed(view.workers) if disruption.may_move(view, worker))
 
 
 def _outcome(view: JobView, worker: Worker, *, now: float) -> str:
     """Why the worker may be deleted now, as a word; "" where it may not."""
     if worker.terminated and worker.index < view.replicas:
         return _replaced(view, worker, now=now)
-    if worker.name in view.hosts:
+    if worker.name in view.hosts or not _may_move(view, worker, now=now):
         return ""
     if worker.terminated or not view.driver_may_run:
         return "idle"
     return _after_training(view, worker, now=now)
+
+
+def _may_move(view: JobView, worker: Worker, *, now: float) -> bool:
+    """Of a worker that the size asks for, and that is wanted elsewhere; any other may."""
+    due = disruption.due_at(view, worker, now=now)
+    return worker.index >= view.replicas or (due is not None and now >= due)
 
 
 def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
@@ -151,6 +159,9 @@ def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Remo
         "timeout": ("DrainTimeout", f"its drain-timeout of {limit} has passed; ranks in it were cut", True),
         "failed": ("WorkerReplaced", "it failed; the operator creates it anew", True),
     }[outcome]
+    if worker.index < view.replicas and not worker.terminated:
+        reason = reason if warning else "WorkerReplaced"
+        why = f"{why}; {disruption.cause(worker)}, so the operator creates it anew, elsewhere"
     state = f" (last state: {worker.last_state})" if worker.last_state else ""
     message = f"deleting {worker.name}: {why}{state}"
     return Removal(worker=worker, outcome=outcome, note=Note(reason=reason, message=message, warning=warning))

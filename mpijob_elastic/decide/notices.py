@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import launchers, showing
+from mpijob_elastic.decide import disruption, launchers, showing
 from mpijob_elastic.decide.actions import Note, TellUser
 from mpijob_elastic.model.job import JobView
 
@@ -40,6 +40,7 @@ def _notes(view: JobView, *, now: float) -> Iterable[Note]:
         yield _warn("InvalidAnnotation", f"{problem}; the default holds")
     yield from _launcher(view)
     yield from _size(view)
+    yield from disruption.notes(view)
     late = [at for at in _pending_from(view) if at <= now]
     if late:
         yield _warn("WorkersNotReady", f"{_pending(view)}; see `kubectl describe pod` of the workers")

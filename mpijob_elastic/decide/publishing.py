@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import hosts, remembering
+from mpijob_elastic.decide import disruption, hosts, remembering, starting
 from mpijob_elastic.decide.actions import Note, WriteConfig
 from mpijob_elastic.decide.remembering import Change
 from mpijob_elastic.model import durations
@@ -60,7 +60,7 @@ def _hostfile(view: JobView, config: Config, published: tuple[str, ...], slots: 
     if view.driver_running:
         # A launcher that is created anew waits for each of these, so they are workers that run.
         return names.hostfile(list(published), slots=slots) if published else config.hostfile
-    return names.hostfile(list(view.wanted_names()), slots=slots)
+    return names.hostfile(list(starting.awaited(view, config)), slots=slots)
 
 
 def _notes(view: JobView, change: Change) -> Iterable[Note]:
@@ -77,7 +77,11 @@ def _notes(view: JobView, change: Change) -> Iterable[Note]:
             message=f"{_list(surplus)} left discover_hosts.sh and {'drain' if len(surplus) > 1 else 'drains'} "
             f"for at most {limit}; {_sizes(view, change)}",
         )
-    lost = [host for host in change.removed if host not in surplus]
+    moving = [host for host in change.removed if host not in surplus and names.pod_of(host) in disruption.going(view)]
+    if moving:
+        where = disruption.each(view.worker(names.pod_of(host)) for host in moving)
+        yield Note(reason="Disruption", message=f"{where} left discover_hosts.sh; {_sizes(view, change)}", warning=True)
+    lost = [host for host in change.removed if host not in surplus and host not in moving]
     if lost:
         yield Note(
             reason="HostsLost",

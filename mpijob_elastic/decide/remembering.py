@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, history, launchers, replacing, showing
+from mpijob_elastic.decide import clock, disruption, history, launchers, replacing, showing, timeouts
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Left, Memory, Scale
 
@@ -31,6 +31,7 @@ def memory(view: JobView, config: Config, change: Change, *, now: float) -> Memo
     """What is to be remembered once that change is written."""
     old = config.memory or Memory()
     lost = set(config.hostfile.splitlines()) - set(change.hostfile.splitlines())
+    published = {names.pod_of(host) for host in {*view.hosts, *change.added} - {*change.removed}}
     new = Memory(
         left=_left(view, config, change, now=now),
         added_at=now if change.added else min(old.added_at, now),
@@ -38,6 +39,8 @@ def memory(view: JobView, config: Config, change: Change, *, now: float) -> Memo
         dropped_at=now if lost and not view.driver_running else min(old.dropped_at, now),
         scale=_scale(view, old, change, now=now),
         replaced=replacing.tries(view, now=now),
+        moved=disruption.tries(view, published, now=now),
+        growth=timeouts.growth(view, old, published, now=now),
         launchers=launchers.tries(view, now=now),
     )
     return history.signed(new, script=change.script)
@@ -55,10 +58,12 @@ def is_due(view: JobView, config: Config, new: Memory) -> bool:
 
 def _has_news(old: Memory, new: Memory) -> bool:
     """Whether more than forgetting would be written; forgetting waits for the next write."""
-    tried = any(old.replaced.get(pod) != tries for pod, tries in new.replaced.items())
+    counts = ((old.replaced, new.replaced), (old.moved, new.moved))
+    tried = any(before.get(pod) != tries for before, after in counts for pod, tries in after.items())
     before, after = _times(old), _times(new)
     clock_went_back = any(before.get(what, 0.0) > at + clock.SKEW for what, at in after.items())
-    return tried or new.launchers != old.launchers or clock_went_back
+    grown = new.growth is not None and new.growth != old.growth
+    return tried or grown or new.launchers != old.launchers or clock_went_back
 
 
 def _times(memory: Memory) -> dict[str, float]:

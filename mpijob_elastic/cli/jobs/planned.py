@@ -9,9 +9,11 @@ from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    LowerPodGroup,
     Plan,
     ProbeWorkers,
     RefreshLauncher,
+    RollBack,
     TellUser,
     WriteConfig,
     WriteRole,
@@ -44,6 +46,8 @@ def _words(action: Action) -> Iterator[str]:
             yield "say on the job what it waits for" if action.text else "say on the job that it waits for nothing"
         case WriteSelector():
             yield "put the selector of the workers back into the job's status"
+        case LowerPodGroup() | RollBack():
+            yield action.note.message
 
 
 def _of_config(action: WriteConfig) -> Iterator[str]:

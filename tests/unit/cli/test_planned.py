@@ -10,11 +10,13 @@ from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    LowerPodGroup,
     Note,
     Plan,
     ProbeWorkers,
     RefreshLauncher,
     Removal,
+    RollBack,
     TellUser,
     WriteConfig,
     WriteRole,
@@ -59,6 +61,8 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
         WriteSelector(ref=builders.ref("j"), selector="a=b"),
         ["put the selector of the workers back into the job's status"],
     ),
+    LowerPodGroup: (LowerPodGroup(ref=builders.ref("g"), before=5, min_member=3, note=NOTE), ["because"]),
+    RollBack: (RollBack(ref=builders.ref("j"), before=4, replicas=2, note=NOTE), ["because"]),
 }
 
 

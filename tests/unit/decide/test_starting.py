@@ -1,0 +1,58 @@
+"""Which workers a launcher that has not started waits for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.decide import starting
+from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.policy import Policy
+from tests.builders import config, job, launcher, pending, pods, worker
+
+ALL = (0, 1, 2, 3)
+
+
+def waiting(least: int | None, *, running: tuple[int, ...], hostfile: tuple[int, ...] = ALL, **facts: Any) -> JobView:
+    """Four workers asked for, of which these run, while the launcher waits."""
+    facts = {
+        "workers": tuple(worker(index) if index in running else pending(index) for index in ALL),
+        "launcher": launcher(LauncherPhase.DELIVERING),
+        "config": config([], hostfile=pods(*hostfile)),
+        "policy": Policy(min_replicas=least),
+        **facts,
+    }
+    return job(4, known=False, **facts)
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        # The first ones by index, until others run.
+        (waiting(2, running=()), (0, 1)),
+        (waiting(2, running=(), hostfile=(0, 1)), (0, 1)),
+        (waiting(2, running=(3,), hostfile=(0, 1)), (0, 3)),
+        (waiting(2, running=(2, 3), hostfile=(0, 1)), (2, 3)),
+        (waiting(2, running=(1, 2, 3), hostfile=(0, 1)), (1, 2)),
+        # Who comes up later changes nothing.
+        (waiting(2, running=ALL, hostfile=(2, 3)), (2, 3)),
+        (waiting(2, running=(0, 2, 3), hostfile=(2, 3)), (2, 3)),
+        # A longer hostfile stays while all in it run, and loses who does not.
+        (waiting(2, running=ALL), ALL),
+        (waiting(2, running=(0, 1, 3)), (0, 1, 3)),
+        (waiting(3, running=(3,)), (0, 1, 3)),
+        (waiting(2, running=(2,), workers=(worker(2),)), (0, 2)),
+        # On a node that goes a worker is as good as none.
+        (waiting(2, running=(), workers=(worker(0, disruption="spot-itn"), worker(1), worker(2))), (1, 2)),
+        # Without a least size, or at it, all are waited for.
+        (waiting(None, running=(0,)), ALL),
+        (waiting(4, running=(0,), hostfile=(0,)), ALL),
+        (waiting(9, running=(0,)), ALL),
+        (waiting(2, running=(0, 1), replicas=1), (0,)),
+        (waiting(2, running=(0, 1), replicas=0), ()),
+    ],
+)
+def test_as_many_as_the_least_size_and_those_that_run_first(view: JobView, expected: tuple[int, ...]) -> None:
+    assert view.config is not None
+    assert starting.awaited(view, view.config) == pods(*expected)
