@@ -11,7 +11,8 @@ from lab.errors import LabError
 
 TAIL = 15  # lines that an error shows
 # What mmdebstrap tells of itself, and how far a Makefile of cmake is.
-_TELLING = re.compile(r"I: (?P<phase>[a-z].*?)\.*$|\s*(?P<percent>\[ *\d+%\])")
+_PHASES = "running|downloading|extracting|installing|cleaning|creating"
+_TELLING = re.compile(rf"I: (?P<phase>(?:{_PHASES}) .*?)\.*$|\s*(?P<percent>\[ *\d+%\])")
 
 
 def run(command: Sequence[str], *, say: Say, environment: Mapping[str, str] | None = None) -> None:

@@ -20,8 +20,8 @@ def test_lines_that_tell_of_progress(line: str, told: str | None) -> None:
 
 def test_progress_is_passed_on_with_the_environment() -> None:
     said: list[str] = []
-    run(["sh", "-c", 'echo "I: $WHAT..."; echo noise'], say=said.append, environment={"WHAT": "downloading"})
-    assert said == ["downloading"]
+    run(["sh", "-c", 'echo "I: $WHAT packages..."; echo noise'], say=said.append, environment={"WHAT": "downloading"})
+    assert said == ["downloading packages"]
 
 
 def test_a_failure_shows_the_end_of_the_output() -> None:
@@ -33,6 +33,6 @@ def test_an_interrupted_program_is_asked_to_end() -> None:
     def interrupt(_: str) -> None:
         raise KeyboardInterrupt
 
-    script = 'trap "exit 0" TERM; echo "I: begun"; while :; do sleep 0.05; done'
+    script = 'trap "exit 0" TERM; echo "I: running it"; while :; do sleep 0.05; done'
     with pytest.raises(KeyboardInterrupt):
         run(["sh", "-c", script], say=interrupt)

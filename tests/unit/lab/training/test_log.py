@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from lab import training
-from lab.training import Log, parse
+from lab.training import log as training
+from lab.training.log import Log, parse
 
 NOISE = "+ POD_NAME=train-worker-0\n[0]<stderr>:+ shift\nINFO:root:start worker process: train-worker-0[0]\n"
 

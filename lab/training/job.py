@@ -1,0 +1,96 @@
+"""The job of examples/elastic-pytorch.yaml on a lab with a real node, handled as a user would: with kubectl."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from lab.building import Say
+from lab.cluster import Cluster
+from lab.demo.job import editor
+from lab.errors import LabError
+from lab.images import build, horovod
+from lab.training.log import Log, parse
+from mpijob_elastic import names
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "elastic-pytorch.yaml"
+NAME = "train"
+
+
+def workers(size: int) -> tuple[str, ...]:
+    """The names of that many workers, which are the hosts that train, by rank."""
+    return tuple(names.worker(NAME, index) for index in range(size))
+
+
+def load_image(cluster: Cluster, say: Say) -> None:
+    """Make the job's image known on the real node, built first where it is missing. Raise LabError."""
+    archive = build.ensure(horovod.NAME, say)
+    say(f"loading {horovod.NAME} into the real node")
+    cluster.load_image(archive)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingJob:
+    """The job in a namespace; it need not exist yet. All methods raise LabError with kubectl's complaint."""
+
+    cluster: Cluster
+    namespace: str
+
+    def create(self, environment: Mapping[str, str]) -> None:
+        """Apply the example with these environment variables of the launcher instead of its own."""
+        manifest = yaml.safe_load(EXAMPLE.read_text())
+        (launcher,) = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
+        launcher["env"] = [{"name": name, "value": value} for name, value in environment.items()]
+        self._kubectl("apply", "-f", "-", stdin=yaml.safe_dump(manifest))
+
+    def edit(self, size: int) -> None:
+        """Change the number of workers by `kubectl edit`."""
+        cluster = self.cluster
+        command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "-n", self.namespace]
+        environment = {**os.environ, "KUBE_EDITOR": editor(size)}
+        done = subprocess.run(
+            [*command, "edit", "mpijob", NAME], env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise LabError(f"`kubectl edit mpijob {NAME}` ended with {done.returncode}: {done.stderr.strip()}")
+
+    def scale(self, size: int) -> None:
+        """Change it by `kubectl scale`, which needs the subresource."""
+        self._kubectl("scale", f"mpijob/{NAME}", f"--replicas={size}")
+
+    def delete(self) -> None:
+        """Delete the job, and wait until its pods are gone."""
+        self._kubectl("delete", "mpijob", NAME)
+        self._kubectl("wait", "pods", f"--selector={names.LABEL_JOB_NAME}={NAME}", "--for=delete", "--timeout=120s")
+
+    def log(self) -> Log:
+        """What the launcher has logged so far; nothing while its container waits."""
+        launcher = names.launcher(NAME)
+        if self._phase(launcher) in ("", "Pending"):
+            return parse("")
+        return parse(self._kubectl("logs", launcher))
+
+    def hosts(self) -> list[str]:
+        """What discover_hosts.sh prints in the launcher."""
+        return self._kubectl("exec", names.launcher(NAME), "--", names.DISCOVER_HOSTS_PATH).splitlines()
+
+    def pods(self) -> dict[str, str]:
+        """The phase of each pod of the job, by name."""
+        selector = f"--selector={names.LABEL_JOB_NAME}={NAME}"
+        items: list[dict[str, Any]] = msgspec.json.decode(self._kubectl("get", "pods", selector, "-o", "json"))["items"]
+        return {item["metadata"]["name"]: item["status"].get("phase", "") for item in items}
+
+    def outcome(self) -> str:
+        """How the launcher is: its phase."""
+        return self._phase(names.launcher(NAME))
+
+    def _phase(self, pod: str) -> str:
+        return self._kubectl("get", "pod", pod, "--ignore-not-found", "-o", "jsonpath={.status.phase}")
+
+    def _kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        return self.cluster.kubectl("-n", self.namespace, *arguments, stdin=stdin)
