@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from mpijob_elastic import __version__
-from mpijob_elastic.cli import controller, get, install, upgrade, watch, webhook
+from mpijob_elastic.cli import controller, explain, get, install, upgrade, watch, webhook
 
 app = typer.Typer(
     name="mpijob-elastic",
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command(name="get")(get.get)
 app.command(name="watch")(watch.watch)
+app.command(name="explain")(explain.explain)
 app.command(name="install")(install.install)
 app.command(name="uninstall")(install.uninstall)
 app.add_typer(upgrade.app)

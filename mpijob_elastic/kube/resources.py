@@ -36,6 +36,7 @@ NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespa
 NODES = Resource(group="", version="v1", plural="nodes", kind="Node")
 EVENTS = Resource(group="", version="v1", plural="events", kind="Event")
 ROLES = Resource(group="rbac.authorization.k8s.io", version="v1", plural="roles", kind="Role")
+ENDPOINT_SLICES = Resource(group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice")
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 MPI_JOBS = Resource(group="kubeflow.org", version="v1", plural="mpijobs", kind="MPIJob")
 POD_GROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")

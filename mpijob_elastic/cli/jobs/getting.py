@@ -35,8 +35,8 @@ async def get(where: Where, *, job: str | None, output: str) -> None:
     reports = [build(snapshot, now=now) for snapshot in snapshots]
     if not reports:
         print(f"No MPIJobs found{_in(target.namespace)}.", file=sys.stderr)  # noqa: T201
-    if output in _WRITERS:
-        print(_WRITERS[output](reports[0] if job else {"items": reports}))  # noqa: T201
+    if output in WRITERS:
+        print(WRITERS[output](reports[0] if job else {"items": reports}))  # noqa: T201
     elif reports:
         print("\n".join(_text(reports, target, job=job, wide=output == "wide", now=now)))  # noqa: T201
 
@@ -84,4 +84,4 @@ def _yaml(value: object) -> str:
     return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True).rstrip()
 
 
-_WRITERS: dict[str, Callable[[object], str]] = {"json": _json, "yaml": _yaml}
+WRITERS: dict[str, Callable[[object], str]] = {"json": _json, "yaml": _yaml}

@@ -5,7 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model.mpijob import MPIJob, Wire
+from mpijob_elastic.cli.jobs import pod_states
+from mpijob_elastic.explain.facts import Pod
+from mpijob_elastic.model import horovodrun
+from mpijob_elastic.model.horovodrun import Launch
+from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.observe import facts_job, facts_pod
 from mpijob_elastic.observe.facts_job import JobFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
@@ -18,11 +22,12 @@ _STATES = ("Running", names.CONDITION_FAILED, "Restarting", "Created")
 
 
 class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
-    """One MPIJob. state: one word for its conditions; created_at: seconds since the epoch."""
+    """One MPIJob. state: one word for its conditions; created_at: seconds since the epoch; launch: of its ranks."""
 
     facts: JobFacts
     state: str
     created_at: float
+    launch: Launch | None
 
     @property
     def metadata(self) -> Owned:
@@ -31,10 +36,11 @@ class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod of a MPIJob. node: "" while it is not scheduled."""
+    """One pod of a MPIJob. node: "" while it is not scheduled; state: what an explanation says of it."""
 
     facts: PodFacts
     node: str
+    state: Pod
 
     @property
     def metadata(self) -> Owned:
@@ -42,29 +48,22 @@ class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
         return self.facts.metadata
 
 
-class _Spec(Wire, frozen=True):
-    node_name: str = ""
-
-
-class _Pod(Wire, frozen=True):
-    spec: _Spec | None = None
-
-
 _jobs = msgspec.json.Decoder(MPIJob)
-_pods = msgspec.json.Decoder(_Pod)
 
 
 def read_job(raw: bytes) -> SeenJob:
     """What is shown of a MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
     job, facts = _jobs.decode(raw), facts_job.read(raw)
     created_at = seconds(job.metadata.creation_timestamp) or 0.0
-    return SeenJob(facts=facts, state=_state(job, facts), created_at=created_at)
+    launches = (horovodrun.parse(command) for command in job.launcher_commands())
+    launch = next((launch for launch in launches if launch), None)
+    return SeenJob(facts=facts, state=_state(job, facts), created_at=created_at, launch=launch)
 
 
 def read_pod(raw: bytes) -> SeenPod:
     """What is shown of a pod's JSON. Raises msgspec.DecodeError where it is none."""
-    spec = _pods.decode(raw).spec
-    return SeenPod(facts=facts_pod.read(raw), node=spec.node_name if spec else "")
+    state = pod_states.read(raw)
+    return SeenPod(facts=facts_pod.read(raw), node=state.node, state=state)
 
 
 def _state(job: MPIJob, facts: JobFacts) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.reading import SeenJob, SeenPod
+from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView, Probe
 from mpijob_elastic.observe import views
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
@@ -15,11 +16,15 @@ from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """created_at: seconds since the epoch. pods: by name. role_readable: whether this user may read Roles."""
+    """created_at: seconds since the epoch. pods: by name. role_readable: whether this user may read Roles.
+
+    launch: how the job's launcher starts ranks, None where that cannot be read.
+    """
 
     view: JobView
     state: str
     created_at: float
+    launch: Launch | None
     pods: Mapping[str, SeenPod]
     role_readable: bool
 
@@ -60,7 +65,12 @@ class Objects:
             probes=_never_asked,
         )
         return Snapshot(
-            view=view, state=job.state, created_at=job.created_at, pods=mine, role_readable=self.roles is not None
+            view=view,
+            state=job.state,
+            created_at=job.created_at,
+            launch=job.launch,
+            pods=mine,
+            role_readable=self.roles is not None,
         )
 
 

@@ -17,7 +17,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 def test_all_commands_are_there() -> None:
-    assert {"controller", "webhook", "install", "uninstall", "get", "watch", "version"} <= set(COMMANDS)
+    assert {"controller", "webhook", "install", "uninstall", "get", "watch", "explain", "version"} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"version"}))
@@ -27,7 +27,7 @@ def test_help_has_an_example_of_the_command(command: str) -> None:
     assert re.search(rf"(?i)example(s|:).*mpijob-elastic {command}", " ".join(text.split()))
 
 
-@pytest.mark.parametrize("command", ["get", "watch"])
+@pytest.mark.parametrize("command", ["get", "watch", "explain"])
 def test_help_tells_the_exit_codes(command: str) -> None:
     assert "Exit codes: 0 " in run(command, "--help")[1]
 

@@ -1,0 +1,60 @@
+"""`mpijob-elastic explain`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+import typer
+
+from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
+
+Output = Literal["table", "json", "yaml"]
+
+NOT_ALL_TRAIN = 1
+NOT_SEEN = 2
+
+
+def explain(
+    *,
+    job: Annotated[str, typer.Argument(help="The job.", show_default=False)],
+    worker: Annotated[
+        str | None, typer.Argument(help="Only this worker, by its number or its pod's name.", show_default=False)
+    ] = None,
+    namespace: Namespace = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = "table",
+    look: Annotated[
+        bool, typer.Option("--exec/--no-exec", help="Look by exec, with your own rights, what runs in the pods.")
+    ] = True,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Say why workers of a job are not training, and what to do next.
+
+    For example:
+
+    - `mpijob-elastic explain train -n ml`: what holds for the job, and one cause for each worker
+
+    - `mpijob-elastic explain train 2`: only train-worker-2
+
+    - `kubectl mpijob-elastic explain train --no-exec -o json`: for programs, without a look into the pods
+
+    Nothing is changed. A look by exec lists processes in the workers and the launcher; it needs the right to
+    create pods/exec, and is skipped without it.
+
+    Exit codes: 0 every worker trains; 1 some worker does not, or something is wrong; 2 wrong usage, or nothing to be
+    had (no such job or worker, no rights, no cluster).
+    """
+    import asyncio  # noqa: PLC0415 - --help need not load the client
+
+    from mpijob_elastic.cli.jobs import explaining  # noqa: PLC0415
+    from mpijob_elastic.cli.target import Where  # noqa: PLC0415
+    from mpijob_elastic.kube.errors import KubeError  # noqa: PLC0415
+
+    where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
+    try:
+        all_train = asyncio.run(explaining.explain(where, job=job, worker=worker, output=output, look=look))
+    except (KubeError, OSError) as error:
+        print(f"mpijob-elastic: {error}", file=sys.stderr)  # noqa: T201
+        raise typer.Exit(NOT_SEEN) from None
+    raise typer.Exit(0 if all_train else NOT_ALL_TRAIN)

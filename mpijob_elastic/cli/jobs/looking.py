@@ -1,0 +1,100 @@
+"""Looks by exec with the user's own rights: what runs in workers, and which execs of the launcher are frozen.
+
+Bounded in number and time; what goes wrong is part of the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from mpijob_elastic.act import execs
+from mpijob_elastic.decide import frozen
+from mpijob_elastic.explain.facts import Look
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.job import JobView, Worker
+
+# Seconds for one look, how many are made at all, and how many at once.
+PATIENCE = 5.0
+MOST = 64
+AT_ONCE = 16
+# An exec takes a moment to end; one that is still there after so many seconds is frozen.
+AGAIN_AFTER = 5.0
+
+# Prints the name of each process but the first one, this shell and zombies; only builtins of a POSIX shell.
+SCRIPT = """\
+for process in /proc/[0-9]*; do
+  pid=${process#/proc/}
+  [ "$pid" = 1 ] && continue
+  [ "$pid" = "$$" ] && continue
+  read -r stat 2>/dev/null < "$process/stat" || continue
+  state=${stat##*) }
+  [ "${state%% *}" = Z ] && continue
+  name=${stat#*(}
+  echo "${name%)*}"
+done
+"""
+
+
+async def into_workers(client: Client, view: JobView, workers: Sequence[Worker]) -> Mapping[str, Look]:
+    """What runs in these workers, the first MOST of them."""
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def look(worker: Worker) -> Look:
+        async with slots:
+            return await _look(client, view.namespace, worker)
+
+    chosen = workers[:MOST]
+    looks = await asyncio.gather(*map(look, chosen))
+    return {worker.name: found for worker, found in zip(chosen, looks, strict=True)}
+
+
+async def frozen_execs(client: Client, view: JobView, *, now: float) -> tuple[Exec, ...]:
+    """The execs in the launcher at whose other end nothing is, now and again some seconds later."""
+    first = await _cut_off(client, view, now=now)
+    if not first:
+        return ()
+    await asyncio.sleep(AGAIN_AFTER)
+    still = {(one.pid, one.pod) for one in await _cut_off(client, view, now=now + AGAIN_AFTER)}
+    return tuple(one for one in first if (one.pid, one.pod) in still)
+
+
+async def _look(client: Client, namespace: str, worker: Worker) -> Look:
+    command = ["/bin/sh", "-c", SCRIPT]
+    try:
+        result = await exec_in_pod(
+            client, namespace, worker.name, container=worker.container, command=command, timeout=PATIENCE
+        )
+    except errors.Forbidden:
+        return Look(error="your rights do not include exec (create pods/exec)")
+    except errors.KubeError as error:
+        return Look(error=str(error))
+    if result.exit_code:
+        return Look(error=f"/bin/sh ended with {result.exit_code} there")
+    return Look(processes=tuple(_counted(result.stdout.splitlines())))
+
+
+def _counted(found: Sequence[str]) -> list[str]:
+    return [f"{name} (x{count})" if count > 1 else name for name, count in Counter(found).most_common()]
+
+
+async def _cut_off(client: Client, view: JobView, *, now: float) -> tuple[Exec, ...]:
+    launcher = view.launcher
+    if launcher is None or not view.driver_running:
+        return ()
+    try:
+        result = await exec_in_pod(
+            client,
+            view.namespace,
+            launcher.ref.name,
+            container=launcher.container,
+            command=execs.COMMAND,
+            timeout=PATIENCE,
+        )
+    except errors.KubeError:
+        return ()
+    return frozen.cut_off(view, execs.parse(result.stdout, now=now) or ())

@@ -1,0 +1,135 @@
+"""What a job depends on outside itself: a controller that leads, a webhook that answers, what Events warn of.
+
+What this user may not read counts as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.lease_record import LeaseObject
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTATING_WEBHOOKS
+from mpijob_elastic.model import durations
+from mpijob_elastic.observe.times import seconds
+
+T = TypeVar("T")
+
+# A leader renews every 2 s, and at the latest after 10 s.
+RENEWED_WITHIN = 10.0
+# Of so many objects the Events are read.
+MOST = 16
+
+
+class _Source(msgspec.Struct):
+    component: str = ""
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    metadata: ObjectMeta
+    reason: str = ""
+    message: str = ""
+    source: _Source = msgspec.field(default_factory=_Source)
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+    @property
+    def at(self) -> float:
+        return seconds(self.last_timestamp) or seconds(self.event_time) or 0.0
+
+
+class _Events(msgspec.Struct):
+    items: list[_Event]
+
+
+async def controller_trouble(client: Client, *, now: float) -> str:
+    """Why no controller is at work, "" where one is or that cannot be told.
+
+    Where the Lease looks old it is read once more, so that a clock that is wrong here accuses nobody.
+    """
+    lease = await _lease(client)
+    if lease is None:
+        return ""
+    if lease.metadata.name == "":
+        return f"mpijob-elastic is not installed (there is no Lease {names.NAMESPACE}/{names.LEASE})"
+    if not lease.spec.holder_identity:
+        return "no controller of mpijob-elastic leads (its Lease has no holder)"
+    age = now - (seconds(lease.spec.renew_time) or 0.0)
+    if 0.0 <= age < RENEWED_WITHIN:
+        return ""
+    await asyncio.sleep(RENEWED_WITHIN)
+    again = await _lease(client)
+    if again is None or again.metadata.resource_version != lease.metadata.resource_version:
+        return ""
+    return (
+        "no controller of mpijob-elastic is at work (the last leader renewed its Lease "
+        f"{durations.render(round(max(RENEWED_WITHIN, age)))} ago)"
+    )
+
+
+async def webhook_trouble(client: Client) -> str:
+    """Why the API server cannot ask the webhook about a launcher, "" where it can or that cannot be told."""
+    path = MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)
+    try:
+        found = msgspec.json.decode(await client.request("GET", path), type=dict[str, Any])
+    except errors.NotFound:
+        return "the API server asks no webhook of mpijob-elastic (there is no MutatingWebhookConfiguration)"
+    except errors.KubeError:
+        return ""
+    config: dict[str, Any] = next((hook["clientConfig"] for hook in found.get("webhooks", ())), {})
+    if not config.get("caBundle"):
+        return "the API server cannot trust the webhook (caBundle is empty)"
+    service = config.get("service")
+    if service and await _endpoints(client, service["namespace"], service["name"]) == 0:
+        return "no replica of the webhook is ready"
+    return ""
+
+
+async def warnings(client: Client, namespace: str, uids: Mapping[str, str]) -> dict[str, str]:
+    """The newest warning that is not ours, as `REASON: message`, on each of the first MOST objects, by their names."""
+    chosen = list(uids.items())[:MOST]
+    found = await asyncio.gather(*(_warning(client, namespace, uid) for _, uid in chosen))
+    return {name: words for (name, _), words in zip(chosen, found, strict=True) if words}
+
+
+async def _warning(client: Client, namespace: str, uid: str) -> str:
+    query = {"fieldSelector": f"involvedObject.uid={uid},type=Warning"}
+    events = await _read(client, EVENTS.path(namespace), msgspec.json.Decoder(_Events).decode, query)
+    theirs = [one for one in (events.items if events else ()) if one.source.component != names.PROGRAM]
+    newest = max(theirs, key=lambda one: one.at, default=None)
+    return f"{newest.reason}: {' '.join(newest.message.split())}" if newest else ""
+
+
+async def _lease(client: Client) -> LeaseObject | None:
+    """The Lease, without a name where there is none; None where it cannot be read."""
+    try:
+        raw = await client.request("GET", LEASES.path(names.NAMESPACE, names.LEASE))
+    except errors.NotFound:
+        return LeaseObject(metadata=ObjectMeta())
+    except errors.KubeError:
+        return None
+    return msgspec.json.decode(raw, type=LeaseObject)
+
+
+async def _endpoints(client: Client, namespace: str, service: str) -> int | None:
+    """How many endpoints of a Service are ready, None where that cannot be read."""
+    query = {"labelSelector": f"kubernetes.io/service-name={service}"}
+    found = await _read(client, ENDPOINT_SLICES.path(namespace), msgspec.json.decode, query)
+    if found is None:
+        return None
+    ends = [end for one in found["items"] for end in one.get("endpoints") or ()]
+    return sum(end.get("conditions", {}).get("ready") is not False for end in ends)
+
+
+async def _read(client: Client, path: str, decode: Callable[[bytes], T], query: Mapping[str, str]) -> T | None:
+    try:
+        return decode(await client.request("GET", path, query=query))
+    except errors.KubeError:
+        return None
