@@ -15,6 +15,9 @@ from bench.parts import throughput as throughput_part
 from bench.parts import webhook as webhook_part
 from bench.running import Wanted
 from bench.sides import Ours, Peer
+from bench.spot import command as spot_command
+from bench.spot.economics import Prices
+from bench.spot.trace import TraceError
 
 
 def _examples(*lines: str) -> str:
@@ -93,6 +96,47 @@ def memory(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> No
 def start(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
     """The controller's start, and its memory, beside 1,000 pods."""
     running.measure([starts_part.small], Wanted(repeat=repeat, json=json, check=check))
+
+
+@app.command(
+    epilog=_examples(
+        "python -m bench spot --peer-operator ./mpi-operator-v0.3.0 --chart spot.svg",
+        "python -m bench spot --trace us-west-2a_v100_16.json --machines 16 --hours 48",
+        "python -m bench spot --quick",
+    )
+)
+def spot(  # noqa: PLR0913 - a command has as many parameters as options
+    *,
+    trace: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="A published spot trace (JSON); else synthetic.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the synthetic trace, and of the kubelet's periods.")] = 1,
+    machines: Annotated[int, typer.Option(min=1, max=64, help="How many are wanted, one GPU each.")] = 8,
+    hours: Annotated[float, typer.Option(min=0.1, max=1000, help="How much of the trace is played.")] = 24,
+    price_spot: Annotated[float, typer.Option(min=0, help="Of a GPU-hour.")] = 0.30,
+    price_on_demand: Annotated[float, typer.Option(min=0.0001, help="Of a GPU-hour.")] = 1.00,
+    quick: Annotated[bool, typer.Option("--quick", help="Two machines for one eventful hour.")] = False,
+    peer_operator: PeerOperator = None,
+    peer_flag: PeerFlag = None,
+    json: Json = None,
+    chart: Annotated[Path | None, typer.Option(dir_okay=False, help="Draw a picture into this file (SVG).")] = None,
+) -> None:
+    """Play a spot trace to a static job, to a peer where given, and to us: what steps cost, what saving survives."""
+    wanted = spot_command.Wanted(
+        trace=trace,
+        seed=seed,
+        size=machines,
+        hours=hours,
+        quick=quick,
+        prices=Prices(spot=price_spot, on_demand=price_on_demand),
+        json=json,
+        chart=chart,
+        peer=_peer(peer_operator, peer_flag),
+    )
+    try:
+        spot_command.run(wanted)
+    except TraceError as error:
+        raise typer.BadParameter(str(error), param_hint="--trace") from error
 
 
 @app.command("all", epilog=_examples("python -m bench all --peer-operator ./mpi-operator-v0.3.0 --json figures.json"))

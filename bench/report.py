@@ -54,15 +54,19 @@ def circumstances() -> Circumstances:
     )
 
 
-def show(report: Report) -> None:
-    """Print it."""
-    about = report.circumstances
-    # Wide enough for any row: a table that is cut or wrapped is no Markdown.
-    console = Console(highlight=False, soft_wrap=True, width=240)
-    console.print(
+def line(about: Circumstances) -> str:
+    """They in one line."""
+    return (
         f"{about.at}, {about.cores} cores, {about.memory_gib} GiB, load {about.load} before; "
         f"mpijob-elastic {about.version}, Python {about.python}"
     )
+
+
+def show(report: Report) -> None:
+    """Print it."""
+    # Wide enough for any row: a table that is cut or wrapped is no Markdown.
+    console = Console(highlight=False, soft_wrap=True, width=240)
+    console.print(line(report.circumstances))
     for note in report.notes:
         console.print(note, markup=False)
     for topic, figures in _topics(report.figures).items():

@@ -1,0 +1,114 @@
+"""`python -m bench spot`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench import report as circumstances_of
+from bench.jobs import AGENT
+from bench.sides import Ours, Peer
+from bench.spot import chart, contenders, contest, published, report, synthetic
+from bench.spot.contenders import Contender
+from bench.spot.costs import Costs
+from bench.spot.economics import Prices
+from bench.spot.report import Report
+from bench.spot.synthetic import Rules
+from bench.spot.trace import Trace
+from lab.cluster import Cluster
+from lab.display import progress
+from lab.errors import LabError
+from lab.operator.process import BINARY_VARIABLE
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.errors import KubeError
+
+FAILED = 1
+# Short and eventful: a look at whether all works.
+QUICK_SIZE, QUICK_HOURS = 2, 1.0
+QUICK_RULES = Rules(mean_life=1800.0, shortage_share=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What the command line asks for; `trace` is a file, None for a synthetic one."""
+
+    trace: Path | None
+    seed: int
+    size: int
+    hours: float
+    quick: bool
+    prices: Prices
+    json: Path | None
+    chart: Path | None
+    peer: Peer | None
+    ours: Ours = field(default_factory=Ours)
+    costs: Costs = field(default_factory=Costs)
+
+
+def run(wanted: Wanted) -> None:
+    """Play the trace to all sides, show and write what came of it. Raises SystemExit, TraceError, OSError."""
+    # Whatever ends us ends what we started.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    trace = find(wanted)
+    try:
+        with progress() as say:
+            found = asyncio.run(_play(wanted, trace, say))
+    except (LabError, KubeError, OSError) as error:
+        print(f"not measured: {error}", file=sys.stderr)
+        raise SystemExit(FAILED) from error
+    report.show(found)
+    if wanted.json:
+        report.save(found, wanted.json)
+    if wanted.chart:
+        points = {title: outcome.points for title, outcome in found.outcomes.items()}
+        wanted.chart.write_text(chart.draw(trace, points, costs=wanted.costs))
+
+
+def find(wanted: Wanted) -> Trace:
+    """The trace that is asked for. Raises TraceError, OSError."""
+    horizon = wanted.hours * synthetic.HOUR
+    if wanted.trace is not None:
+        text, name = wanted.trace.read_bytes(), wanted.trace.name
+        return published.read(text, name=name, size=wanted.size, notice=Rules().notice, longest=horizon)
+    if wanted.quick:
+        quick = QUICK_HOURS * synthetic.HOUR
+        return synthetic.generate(wanted.seed, size=QUICK_SIZE, horizon=quick, rules=QUICK_RULES)
+    return synthetic.generate(wanted.seed, size=wanted.size, horizon=horizon, rules=Rules())
+
+
+async def _play(wanted: Wanted, trace: Trace, say: Callable[[str], None]) -> Report:
+    about = circumstances_of.circumstances()
+    with Cluster.start(name=f"bench-{os.getpid()}", say=say) as cluster:
+        async with await connect(user_agent=AGENT, kubeconfig=cluster.kubeconfig) as client:
+            outcomes = await contest.run(
+                cluster, client, trace, _contenders(wanted), costs=wanted.costs, seed=wanted.seed, say=say
+            )
+        notes = _notes(wanted, exec_offered=cluster.exec_offered)
+    return Report(
+        circumstances=about,
+        trace=trace,
+        costs=wanted.costs,
+        prices=wanted.prices,
+        notes=tuple(notes),
+        outcomes=outcomes,
+    )
+
+
+def _contenders(wanted: Wanted) -> list[Contender]:
+    others = [contenders.peer(wanted.peer)] if wanted.peer else []
+    return [contenders.rigid(), *others, contenders.elastic(wanted.ours)]
+
+
+def _notes(wanted: Wanted, *, exec_offered: bool) -> list[str]:
+    beside = f"the real operator ({BINARY_VARIABLE})" if os.environ.get(BINARY_VARIABLE) else "the stand-in operator"
+    notes = [f"The static job and mpijob-elastic run beside {beside}."]
+    if not wanted.peer:
+        notes.append("No operator that is elastic itself was run: give its binary with --peer-operator.")
+    if not exec_offered:
+        notes.append("This machine offers no exec into pretended pods: drains took their whole drain-timeout.")
+    return notes

@@ -1,0 +1,77 @@
+"""The ways of training on spot machines that are compared: what runs beside the job, and how the job is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bench import jobs
+from bench.sides import Ours, Peer, Side
+from bench.spot.pool import ON_DEMAND
+from lab.cluster import Cluster
+from lab.operator.process import Operator
+from mpijob_elastic import names
+from mpijob_elastic.model.policy import DEFAULT_DRAIN_TIMEOUT
+
+# Keeps a pod Pending in a lab (lab/manifests/kwok-stages.yaml).
+HOLD = "lab.mpijob-elastic/hold"
+DRAIN_TIMEOUT = "60s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """One way.
+
+    quiet: rest is so many seconds without a write, while every worker that runs trains.
+    patience: the same while one does not, for somebody may be waiting: longer than any time that is waited for.
+    """
+
+    name: str
+    title: str
+    elastic: bool
+    quiet: float
+    patience: float
+    start: Callable[[Cluster], AbstractContextManager[Side]]
+
+    def manifest(self, *, size: int, selector: Mapping[str, str]) -> dict[str, Any]:
+        """The job as its user would write it, kept to its machines; its launcher is held."""
+        job = jobs.manifest(jobs.JOB, replicas=size, drain_timeout=DRAIN_TIMEOUT)
+        launcher, worker = (job["spec"]["mpiReplicaSpecs"][role]["template"] for role in ("Launcher", "Worker"))
+        if self.elastic:
+            job["metadata"]["annotations"][names.MIN_REPLICAS] = "1"
+        else:
+            job["metadata"]["annotations"] = {}
+        command = ["horovodrun", "-np", "1", "--min-np", "1", "--max-np", str(size), "--host-discovery-script"]
+        rigid = ["horovodrun", "-np", str(size)]
+        start = [*command, names.DISCOVER_HOSTS_PATH] if self.elastic else rigid
+        launcher["spec"]["containers"][0]["command"] = [*start, "python", "train.py"]
+        launcher["spec"]["nodeSelector"] = {"kubernetes.io/hostname": ON_DEMAND}
+        launcher["metadata"] = {"annotations": {HOLD: "until every host of the hostfile runs"}}
+        worker["spec"]["nodeSelector"] = dict(selector)
+        return job
+
+
+@contextmanager
+def _alone(cluster: Cluster) -> Iterator[Side]:
+    with Operator.start(cluster) as operator:
+        yield Side(pids={"operator": operator.pid})
+
+
+def rigid() -> Contender:
+    """A job of a fixed size beside mpi-operator v0.2.3 and nothing else, created anew whenever it fails."""
+    return Contender(name="rigid", title="static job", elastic=False, quiet=2.0, patience=2.0, start=_alone)
+
+
+def elastic(ours: Ours) -> Contender:
+    """An elastic job with us beside mpi-operator v0.2.3. Of its times to wait the drain-timeout is the longest."""
+    patience = DEFAULT_DRAIN_TIMEOUT + 15.0
+    title = "elastic, mpijob-elastic"
+    return Contender(name="ours", title=title, elastic=True, quiet=4.0, patience=patience, start=ours.start)
+
+
+def peer(other: Peer) -> Contender:
+    """The same job with an operator that is elastic itself, alone. v0.3.0 waits for nothing between two writes."""
+    title = f"elastic, {other.binary.name} alone"
+    return Contender(name="peer", title=title, elastic=True, quiet=2.0, patience=2.0, start=other.start)

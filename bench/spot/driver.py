@@ -1,0 +1,122 @@
+"""Horovod's elastic driver, as a model: which hosts form a ring when, and which are never used again.
+
+From horovod/runner/elastic/driver.py and what was measured with Horovod 0.28.1:
+- it runs discover_hosts.sh once a second; a change reaches the ranks at their next commit, and the ring forms anew;
+- a rank whose host left the list ends by itself there, and its exit does not count;
+- a rank that dies breaks the ring at once, and its host is blacklisted by name for as long as the job lives
+  (without --blacklist-cooldown-range);
+- at least one host of the last ring must be in the next, or nobody knows the training's state: the job ends;
+- a host that is listed and cannot be reached fails like a rank that dies.
+A job that is not elastic is the same without looking at lists: any rank that dies ends it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+from bench.spot.costs import Costs
+from bench.spot.tally import Tally
+from mpijob_elastic.names import pod_of
+
+
+class Driver:
+    """One run of horovodrun. `failed` says why it ended, "" while it runs; times are seconds and never go back."""
+
+    def __init__(self, *, now: float, costs: Costs, tally: Tally, elastic: bool) -> None:
+        self._costs = costs
+        self._tally = tally
+        self._elastic = elastic
+        self._ring: dict[str, str] = {}
+        self._known: tuple[str, ...] = ()
+        self._forms_at: float | None = None
+        self._change_at = math.inf
+        self._poll_at = now
+        self._give_up_at = now + costs.elastic_timeout
+        self.blacklist: set[str] = set()
+        self.failed = ""
+
+    @property
+    def ring(self) -> Iterable[str]:
+        """The hosts in which ranks run, or are being started."""
+        return self._ring.keys()
+
+    @property
+    def world(self) -> int:
+        """How many ranks train."""
+        return len(self._ring) if self._trains else 0
+
+    def tick(self, now: float, *, listed: Iterable[str], running: Mapping[str, str]) -> None:
+        """Do what is due. `listed`: what the script prints; `running`: uids of the pods in which a rank can live."""
+        if not self.failed:
+            self._notice_losses(now, running)
+        if not self.failed and now >= self._poll_at:
+            self._poll_at = (math.floor(now / self._costs.poll) + 1) * self._costs.poll
+            self._learn(now, listed, running)
+        if not self.failed and self._forms_at is not None and now >= self._forms_at:
+            self._tally.begin(self._forms_at, len(self._ring))
+            self._forms_at = None
+        if self._trains:
+            self._change(now, running)
+
+    def next_change(self, listed: Iterable[str]) -> float:
+        """When something happens next if nothing else does."""
+        if self.failed:
+            return math.inf
+        news = self._elastic and {*listed} - self.blacklist != {*self._known}
+        waits = math.inf if self._ring else self._give_up_at
+        forms = math.inf if self._forms_at is None else self._forms_at
+        return min(forms, self._change_at, waits, self._poll_at if news else math.inf)
+
+    @property
+    def _trains(self) -> bool:
+        return bool(self._ring) and self._forms_at is None and not self.failed
+
+    def _notice_losses(self, now: float, running: Mapping[str, str]) -> None:
+        lost = {host for host, uid in self._ring.items() if running.get(pod_of(host)) != uid}
+        if not lost:
+            return
+        if not self._elastic:
+            self._fail(now, f"{min(lost)} was lost")
+            return
+        self.blacklist |= lost
+        self._known = tuple(host for host in self._known if host not in self.blacklist)
+        self._tally.cut(now)
+        self._form(now, running)
+
+    def _learn(self, now: float, listed: Iterable[str], running: Mapping[str, str]) -> None:
+        if self._elastic or not self._ring:
+            self._known = tuple(host for host in listed if host not in self.blacklist)
+        if self._ring:
+            return
+        if self._known:
+            self._start(now, running)
+        elif now >= self._give_up_at:
+            self._fail(now, "no host was listed in time")
+
+    def _change(self, now: float, running: Mapping[str, str]) -> None:
+        if self._ring.keys() == {*self._known}:
+            self._change_at = math.inf
+            return
+        if self._change_at == math.inf:
+            self._change_at = self._tally.next_commit(now)
+        if now >= self._change_at:
+            self._tally.pause(self._change_at)
+            self._form(self._change_at, running)
+
+    def _form(self, at: float, running: Mapping[str, str]) -> None:
+        if not any(host in self._ring for host in self._known):
+            self._fail(at, "no host of the last ring is left")
+            return
+        self._start(at, running)
+
+    def _start(self, at: float, running: Mapping[str, str]) -> None:
+        newcomers = any(host not in self._ring for host in self._known)
+        self._ring = {host: running.get(pod_of(host), "") for host in self._known}
+        self._forms_at = at + self._costs.reset + (self._costs.start if newcomers else 0.0)
+        self._change_at = math.inf
+
+    def _fail(self, now: float, why: str) -> None:
+        self._tally.fail(now)
+        self._ring = {}
+        self.failed = why

@@ -1,0 +1,37 @@
+"""When a launcher sees a change of its ConfigMap: the kubelet's part, as a model.
+
+A kubelet syncs each pod every 60 to 90 s (--sync-frequency of 1 m, jittered by up to a half: pod_workers.go of
+pkg/kubelet) and brings its ConfigMap volumes up to date then; on average that is 38 s after a change, as was measured.
+It syncs a pod at once when the pod itself changes, an annotation of it for instance: measured 0.3 to 0.7 s.
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+SYNC = (60.0, 90.0)
+AFTER_TOUCH = 0.5
+
+
+class Mount:
+    """A file as the launcher sees it. Times are seconds and never go back; `chance` draws the periods."""
+
+    def __init__(self, *, now: float, content: str, touch: str, chance: Random) -> None:
+        self._chance = chance
+        self._touch = touch
+        self._sync_at = now + chance.uniform(*SYNC)
+        self.content = content
+
+    def tick(self, now: float, *, content: str, touch: str) -> None:
+        """Let time pass: `content` is what the ConfigMap holds now, `touch` changes whenever the pod does."""
+        if touch != self._touch:
+            self._touch = touch
+            self._sync_at = min(self._sync_at, now + AFTER_TOUCH)
+        while self._sync_at <= now:
+            self.content = content
+            self._sync_at += self._chance.uniform(*SYNC)
+
+    def next_change(self, content: str) -> float:
+        """When the file changes next if nothing else does."""
+        return math.inf if content == self.content else self._sync_at

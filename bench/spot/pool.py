@@ -1,0 +1,88 @@
+"""The machines of a trace as nodes of a lab: each with one GPU, and none of them ever used twice."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from bench import jobs
+from bench.spot.trace import Kind, Move
+from lab import nodes
+from lab.cluster import Cluster
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from mpijob_elastic.kube.resources import NODES, PODS
+
+POOL = "bench.mpijob-elastic/pool"
+# What AWS node termination handler sets when it is told of a spot interruption
+# (https://github.com/aws/aws-node-termination-handler, --taint-node).
+TAINT = {"key": "aws-node-termination-handler/spot-itn", "value": "true", "effect": "NoSchedule"}
+# The lab's own first node is the on-demand machine of the launchers.
+ON_DEMAND = "lab-0"
+
+
+class Pool:
+    """Nodes of one side, told apart by its name; `gone` are those that have been taken."""
+
+    def __init__(self, cluster: Cluster, client: Client, *, name: str, namespace: str) -> None:
+        self._version = cluster.options.kubernetes_version
+        self._client = client
+        self._name = name
+        self._namespace = namespace
+        self._port: int | None = None
+        self.gone: set[str] = set()
+
+    async def prepare(self) -> None:
+        """Learn where `kubectl exec` is answered. Raises as `Client.request` does."""
+        status = msgspec.json.decode(await self._client.request("GET", NODES.path(name=ON_DEMAND)))["status"]
+        self._port = status.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port")
+
+    async def make(self, move: Move) -> None:
+        """Do what the trace says. Raises as `Client.request` does."""
+        name = f"{self._name}-{move.name}"
+        if move.kind is Kind.UP:
+            await self._client.request("POST", NODES.path(), body=self.node(name))
+        elif move.kind is Kind.NOTICE:
+            patch = {"spec": {"taints": [TAINT]}}
+            await self._client.request("PATCH", NODES.path(name=name), body=patch, content_type=MERGE_PATCH)
+        else:
+            await self._take(name)
+
+    def node(self, name: str) -> dict[str, Any]:
+        """A machine as its kubelet would register it."""
+        made = nodes.node(0, kubernetes_version=self._version, kubelet_port=self._port)
+        room = {**nodes.RESOURCES, "nvidia.com/gpu": "1"}
+        made["metadata"] = {"name": name, "labels": {**made["metadata"]["labels"], **self.selector}}
+        made["metadata"]["labels"]["kubernetes.io/hostname"] = name
+        made["status"] |= {"capacity": room, "allocatable": room}
+        return made
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """What a pod needs in its nodeSelector to come here."""
+        return {POOL: self._name}
+
+    async def close(self) -> None:
+        """Remove all that is left. Raises as `Client.request` does."""
+        await self._client.request("DELETE", NODES.path(), query={"labelSelector": f"{POOL}={self._name}"})
+
+    async def _take(self, name: str) -> None:
+        """Take a machine, and its pods with it.
+
+        In a real cluster they are still shown for about a minute (pod garbage collection). Here they go at once, which
+        spares a side that does not look at nodes a wait.
+        """
+        self.gone.add(name)
+        query = {"fieldSelector": f"spec.nodeName={name}", "labelSelector": f"{names.LABEL_JOB_NAME}={jobs.JOB}"}
+        found = msgspec.json.decode(await self._client.request("GET", PODS.path(self._namespace), query=query))
+        await self._client.request("DELETE", NODES.path(name=name))
+        await asyncio.gather(*(self._drop(pod["metadata"]["name"]) for pod in found["items"]))
+
+    async def _drop(self, pod: str) -> None:
+        try:
+            await self._client.request("DELETE", PODS.path(self._namespace, pod), body={"gracePeriodSeconds": 0})
+        except errors.NotFound:
+            return

@@ -1,0 +1,190 @@
+"""Plays one trace to one side: machines come and go, the real control plane acts, the model trains on what it left.
+
+Five times a second: do what the trace says is due, look at the job, let the model's time pass, do what it wants (start
+and end ranks, let the launcher start, create a failed job anew); and where all is at rest, skip to what comes next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from bench import jobs
+from bench.audit import Tail
+from bench.spot import world
+from bench.spot.clock import Clock
+from bench.spot.contenders import HOLD, Contender
+from bench.spot.costs import Costs
+from bench.spot.pool import Pool
+from bench.spot.ranks import Ranks
+from bench.spot.trace import Trace
+from bench.spot.training import Point, Training
+from bench.spot.world import World
+from lab.cluster import Cluster
+from lab.errors import LabError
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from mpijob_elastic.kube.resources import MPI_JOBS, PODS
+
+TICK = 0.2
+# Seconds that a deleted job may take to be gone.
+PATIENCE = 60.0
+# Less is not worth a skip.
+SHORTEST_SKIP = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of one side's job, and the real seconds that it took to find out.
+
+    killed: ranks that died with their machine or pod; failures: why the job ended, each time it had to begin anew.
+    """
+
+    points: tuple[Point, ...]
+    useful: float
+    lost: float
+    gpu_seconds: float
+    killed: int
+    failures: tuple[str, ...]
+    real_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ground:
+    """Where a trace is played: the lab, whose side runs there already, and a namespace of its own."""
+
+    cluster: Cluster
+    client: Client
+    namespace: str
+    say: Callable[[str], None]
+
+
+class Replay:
+    """One trace, one side, once."""
+
+    def __init__(self, ground: Ground, trace: Trace, contender: Contender, *, costs: Costs, seed: int) -> None:
+        self._ground = ground
+        self._client = ground.client
+        self._namespace = ground.namespace
+        self._trace = trace
+        self._contender = contender
+        self._moves = deque(trace.moves())
+        self._training = Training(
+            costs=costs, size=trace.size, elastic=contender.elastic, chance=Random(f"kubelet {seed}")
+        )
+        self._pool = Pool(ground.cluster, ground.client, name=contender.name, namespace=ground.namespace)
+        self._tail = Tail(ground.cluster.audit_log)
+        self._ranks: Ranks | None = None
+        self._acted_at = time.time()
+
+    async def run(self) -> Outcome:
+        """Play it to its end. Raises LabError, and what `Client.request` raises."""
+        await self._pool.prepare()
+        await self._create()
+        clock = Clock(time.monotonic)
+        try:
+            while (now := clock.now()) < self._trace.horizon:
+                seen = await self._turn(now)
+                if self._rests(seen):
+                    clock.skip_to(self._next(seen, clock.now()))
+                await asyncio.sleep(TICK)
+        finally:
+            if self._ranks:
+                self._ranks.close()
+        await self._remove()
+        await self._pool.close()
+        return self._outcome(clock.real)
+
+    def _outcome(self, real_seconds: float) -> Outcome:
+        training, end = self._training, self._trace.horizon
+        training.close(end)
+        return Outcome(
+            points=tuple(training.points),
+            useful=training.tally.useful(end),
+            lost=training.tally.lost,
+            gpu_seconds=training.tally.gpu_seconds(end),
+            killed=training.killed,
+            failures=tuple(training.failures),
+            real_seconds=real_seconds,
+        )
+
+    async def _turn(self, now: float) -> World:
+        while self._moves and self._moves[0].at <= now:
+            move = self._moves.popleft()
+            self._ground.say(f"{self._contender.title}: {now / 3600:.2f} h, {move.name} {move.kind}")
+            await self._pool.make(move)
+            self._acted()
+        seen = await world.look(self._client, self._namespace, gone=self._pool.gone)
+        self._training.tick(now, seen, lost=self._ranks.lost() if self._ranks else ())
+        if self._training.failed:
+            await self._begin_anew()
+        elif not seen.started and self._training.delivered(seen):
+            await self._release()
+        self._follow(seen)
+        return seen
+
+    def _follow(self, seen: World) -> None:
+        if not (self._contender.elastic and self._ground.cluster.exec_offered and seen.started):
+            return
+        if self._ranks is None:
+            self._ranks = Ranks.of(self._ground.cluster, self._namespace)
+        if self._ranks.follow(self._training.ring, kubexec=seen.kubexec):
+            self._acted()
+
+    def _rests(self, seen: World) -> bool:
+        """Whether nothing real is under way. What the model waits for is no matter: its time can be skipped to."""
+        needed = self._contender.quiet if self._training.settled(seen) else self._contender.patience
+        if time.time() - self._acted_at < needed:
+            return False
+        writes = [write.at for write in self._tail.writes() if write.namespace == self._namespace]
+        return time.time() - max(writes, default=0.0) >= needed
+
+    def _next(self, seen: World, now: float) -> float:
+        """When to stop skipping; now where that is so soon that it can be waited for."""
+        move = self._moves[0].at if self._moves else self._trace.horizon
+        coming = min(move, self._trace.horizon, self._training.next_change(seen))
+        return coming if coming - now >= SHORTEST_SKIP else now
+
+    async def _release(self) -> None:
+        patch = {"metadata": {"annotations": {HOLD: None}}}
+        path = PODS.path(self._namespace, names.launcher(jobs.JOB))
+        await self._client.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
+        self._acted()
+
+    async def _begin_anew(self) -> None:
+        self._ground.say(f"{self._contender.title}: the job begins anew, {self._training.failures[-1]}")
+        await self._remove()
+        await self._create()
+        self._training.again()
+
+    async def _create(self) -> None:
+        manifest = self._contender.manifest(size=self._trace.size, selector=self._pool.selector)
+        await jobs.create(self._client, self._namespace, manifest)
+        self._acted()
+
+    async def _remove(self) -> None:
+        if self._ranks:
+            self._ranks.close()
+            self._ranks = None
+        path = MPI_JOBS.path(self._namespace, jobs.JOB)
+        await self._client.request("DELETE", path, body={"propagationPolicy": "Foreground"})
+        deadline = time.monotonic() + PATIENCE
+        while await self._is_there():
+            if time.monotonic() > deadline:
+                raise LabError(f"{self._namespace}/{jobs.JOB} is not gone {PATIENCE:.0f} s after it was deleted")
+            await asyncio.sleep(TICK)
+
+    async def _is_there(self) -> bool:
+        try:
+            await self._client.request("GET", MPI_JOBS.path(self._namespace, jobs.JOB))
+        except errors.NotFound:
+            return bool((await world.look(self._client, self._namespace, gone=())).pods)
+        return True
+
+    def _acted(self) -> None:
+        self._acted_at = time.time()

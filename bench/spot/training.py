@@ -1,0 +1,107 @@
+"""One side's training, from what the control plane shows of its job to steps: mounts, driver and restarts put together.
+
+Pure: it is given the world and the time, and asked what it wants done. The launcher pod is held Pending by the replay
+until its init container would have ended: kubectl-delivery waits until every host of its hostfile runs [operator].
+When the driver ends, the job has failed; whoever owns it creates it anew at once, and it begins at its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+
+from bench.spot.costs import Costs
+from bench.spot.driver import Driver
+from bench.spot.kubelet import Mount
+from bench.spot.tally import Tally
+from bench.spot.world import World, hosts
+from mpijob_elastic.names import pod_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """How it stands from a time on: ranks that train, steps that count."""
+
+    at: float
+    world: int
+    useful: float
+
+
+class Training:
+    """All runs of one job. Times are seconds and never go back; `elastic`: it follows discover_hosts.sh."""
+
+    def __init__(self, *, costs: Costs, size: int, elastic: bool, chance: Random) -> None:
+        self._costs = costs
+        self._elastic = elastic
+        self._chance = chance
+        self._driver: Driver | None = None
+        self._mount: Mount | None = None
+        self.tally = Tally(costs=costs, size=size)
+        self.points: list[Point] = [Point(at=0.0, world=0, useful=0.0)]
+        self.killed = 0
+        self.failures: list[str] = []
+
+    @property
+    def failed(self) -> bool:
+        """Whether the job has to be created anew."""
+        return self._driver is not None and bool(self._driver.failed)
+
+    @property
+    def ring(self) -> Iterable[str]:
+        """Hosts in which there are ranks."""
+        return self._driver.ring if self._driver else ()
+
+    def delivered(self, world: World) -> bool:
+        """Whether the launcher's init container has ended: its main container may start."""
+        awaited = {pod_of(host) for host in world.hostfile}
+        return bool(world.launcher and awaited) and awaited <= world.running.keys()
+
+    def tick(self, now: float, world: World, *, lost: Collection[str] = ()) -> None:
+        """Let time pass. `lost`: hosts whose rank has died although their pod runs."""
+        if self.failed or not world.started:
+            return
+        if self._driver is None:
+            self._driver = Driver(now=now, costs=self._costs, tally=self.tally, elastic=self._elastic)
+            self._mount = Mount(now=now, content=world.script, touch=world.touch, chance=self._chance)
+        assert self._mount is not None
+        self._mount.tick(now, content=world.script, touch=world.touch)
+        before = len(self._driver.blacklist)
+        self._driver.tick(now, listed=self._listed(world), running=_reachable(world, lost))
+        self.killed += len(self._driver.blacklist) - before
+        if self._driver.failed:
+            self.failures.append(self._driver.failed)
+        self._note(now)
+
+    def again(self) -> None:
+        """The job was created anew."""
+        self._driver = self._mount = None
+
+    def next_change(self, world: World) -> float:
+        """When something happens next if nothing in the world changes."""
+        if self._driver is None or self._mount is None or self.failed:
+            return math.inf
+        return min(self._driver.next_change(self._listed(world)), self._mount.next_change(world.script))
+
+    def settled(self, world: World) -> bool:
+        """Whether every worker that runs trains, and nobody else: then nothing is waited for."""
+        return self._driver is not None and {pod_of(host) for host in self._driver.ring} == world.running.keys()
+
+    def close(self, now: float) -> None:
+        """The trace has ended."""
+        self._note(now, always=True)
+
+    def _listed(self, world: World) -> tuple[str, ...]:
+        assert self._mount is not None
+        return hosts(self._mount.content) if self._elastic else world.hostfile
+
+    def _note(self, now: float, *, always: bool = False) -> None:
+        world = self._driver.world if self._driver else 0
+        if always or world != self.points[-1].world:
+            self.points.append(Point(at=now, world=world, useful=self.tally.useful(now)))
+
+
+def _reachable(world: World, lost: Collection[str]) -> Mapping[str, str]:
+    unreachable = {pod_of(host) for host in lost}
+    return {pod: uid for pod, uid in world.running.items() if pod not in unreachable}

@@ -1,0 +1,111 @@
+"""One side's job as the API server shows it, as far as the model and the replay need it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from bench import jobs
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.resources import CONFIG_MAPS, PODS
+
+_PREFIX = "echo "
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """What there is.
+
+    running: uid of each worker pod that runs on a machine that is there, by pod name.
+    pods: the names of all pods there are; script, hostfile (its names), kubexec: what the ConfigMap holds.
+    launcher: the launcher pod's uid, "" while there is none; started: whether it runs; touch: its annotations.
+    """
+
+    running: Mapping[str, str] = field(default_factory=dict)
+    pods: Collection[str] = ()
+    script: str = ""
+    hostfile: tuple[str, ...] = ()
+    kubexec: str = ""
+    launcher: str = ""
+    started: bool = False
+    touch: str = ""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    uid: str
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    deletion_timestamp: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+    status: _Status
+
+
+class _Pods(msgspec.Struct):
+    items: list[_Pod]
+
+
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, str] = {}
+
+
+async def look(client: Client, namespace: str, *, gone: Collection[str]) -> World:
+    """See the job now; `gone` are machines that have been taken. Raises as `Client.request` does."""
+    # From the API server's cache: it costs next to nothing, and is a few milliseconds old.
+    query = {"labelSelector": f"{names.LABEL_JOB_NAME}={jobs.JOB}", "resourceVersion": "0"}
+    pods, config = await asyncio.gather(
+        client.request("GET", PODS.path(namespace), query=query), _config(client, namespace)
+    )
+    return seen(pods, config, gone=gone)
+
+
+def seen(pods: bytes, config: bytes | None, *, gone: Collection[str]) -> World:
+    """The world of a list of pods and the job's ConfigMap. Raises msgspec.DecodeError."""
+    found = msgspec.json.decode(pods, type=_Pods).items
+    data = msgspec.json.decode(config, type=_ConfigMap).data if config else {}
+    launcher = next((pod for pod in found if pod.metadata.name == names.launcher(jobs.JOB)), None)
+    return World(
+        running={pod.metadata.name: pod.metadata.uid for pod in found if pod is not launcher and _trains(pod, gone)},
+        pods=frozenset(pod.metadata.name for pod in found),
+        script=data.get(names.KEY_DISCOVER_HOSTS, ""),
+        hostfile=tuple(line.split()[0] for line in data.get(names.KEY_HOSTFILE, "").splitlines()),
+        kubexec=data.get(names.KEY_KUBEXEC, ""),
+        launcher=launcher.metadata.uid if launcher else "",
+        started=launcher is not None and launcher.status.phase == "Running",
+        touch=str(sorted(launcher.metadata.annotations.items())) if launcher else "",
+    )
+
+
+def hosts(script: str) -> tuple[str, ...]:
+    """What a discover_hosts.sh prints, without the slots."""
+    lines = (line.removeprefix(_PREFIX) for line in script.splitlines() if line.startswith(_PREFIX))
+    return tuple(line.rpartition(":")[0] for line in lines)
+
+
+def _trains(pod: _Pod, gone: Collection[str]) -> bool:
+    there = not pod.metadata.deletion_timestamp and pod.spec.node_name not in gone
+    return there and pod.status.phase == "Running"
+
+
+async def _config(client: Client, namespace: str) -> bytes | None:
+    try:
+        return await client.request("GET", CONFIG_MAPS.path(namespace, names.config_map(jobs.JOB)))
+    except errors.NotFound:
+        return None
