@@ -50,8 +50,8 @@ def cost(launcher: Launcher, *, now: float) -> str:
 def _readiness(view: JobView, *, now: float) -> tuple[Readiness, str]:
     if view.finished or view.deleting:
         return Readiness.FINISHED, "it has ended"
-    if view.foreign:
-        return Readiness.FOREIGN, f"{view.foreign}; it is left alone"
+    if view.foreign or view.handed_over:
+        return Readiness.FOREIGN, f"{view.foreign or 'another operator looks after it by now'}; it is left alone"
     if not view.elastic:
         return Readiness.FIXED, f"its launcher names no {names.KEY_DISCOVER_HOSTS}; nothing changes for it"
     if view.launcher is None or view.launcher.phase is LauncherPhase.WAITING:

@@ -8,9 +8,13 @@ from mpijob_elastic import names
 from mpijob_elastic.install import inventory, server, waiting
 from mpijob_elastic.install.applying import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.install.objects import Identity, identity
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
-from upgrade import crd, definition, store, sweeping
+from upgrade import crd, definition, jobs, searching, store, sweeping
+from upgrade.operators import Kind, Operator
 from upgrade.refusal import Refused
+
+_MOST_JOBS = 8  # that are named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +23,8 @@ class Standing:
 
     phase: "" where there is no upgrade. record: when the state before was written down, "" where it was not; damaged:
     why it cannot be used. scalable: whether the definition has the subresource. objects: how many of ours are there.
-    late: what is not ready yet, in words. left: our traces on jobs.
+    late: what is not ready yet, in words. left: our traces on jobs. elastic: operators that do themselves what we do.
+    handed_over: jobs (namespace/name) that such an operator looks after by now.
     """
 
     phase: str
@@ -29,6 +34,8 @@ class Standing:
     objects: int
     late: str
     left: list[str]
+    elastic: list[Operator]
+    handed_over: list[str]
 
     @property
     def begun(self) -> bool:
@@ -43,12 +50,25 @@ class Standing:
             f"definition: {'scalable' if self.scalable else 'without the subresource scale'}",
             f"objects of ours: {self.objects}" + (f"; {self.late or 'all ready'}" if self.begun else ""),
             *(f"left on jobs: {one}" for one in self.left),
+            *(f"operator: {one} changes the size of jobs itself; {_ROLLBACK}" for one in self.elastic),
+            *self._handed_over(),
         ]
+
+    def _handed_over(self) -> list[str]:
+        if not self.handed_over:
+            return []
+        more = len(self.handed_over) - _MOST_JOBS
+        named = ", ".join(self.handed_over[:_MOST_JOBS]) + (f" and {more} more" if more > 0 else "")
+        return [f"handed over: {named}: another operator looks after them, nothing is written to them any more"]
 
     @property
     def complete(self) -> bool:
         """Whether all of it is there and works."""
-        return self.phase == store.Phase.APPLIED and self.scalable and not (self.late or self.damaged)
+        missing = self.late or self.damaged or self.elastic
+        return self.phase == store.Phase.APPLIED and self.scalable and not missing
+
+
+_ROLLBACK = "`mpijob-elastic upgrade rollback` leaves them to it"
 
 
 async def look(client: Client) -> Standing:
@@ -70,7 +90,17 @@ async def look(client: Client) -> Standing:
         objects=len(found),
         late=await _late(Applier(client=client, server=found_server), [one.identity for one in found]),
         left=[str(one) for one in left.removals] if left else [],
+        elastic=[one for one in await searching.operators_in(client) or () if one.kind is Kind.ELASTIC],
+        handed_over=await _handed_over(client),
     )
+
+
+async def _handed_over(client: Client) -> list[str]:
+    try:
+        views = await jobs.views_of_all(client)
+    except errors.Forbidden:
+        return []
+    return [f"{view.namespace}/{view.name}" for view in views if view.foreign or view.handed_over]
 
 
 async def _late(applier: Applier, found: list[Identity]) -> str:

@@ -2,7 +2,7 @@
 
 A key that a live launcher mounts must stay: without it its kubelet cannot refresh the volume any more, and a container
 that is to be started again in that pod never is. Our memory stays with it, for by that a later upgrade tells that the
-key is ours.
+key is ours. The key of a job that was handed over is the other operator's.
 https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 """
 
@@ -55,19 +55,22 @@ class Traces:
 
 def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], launchers: Iterable[Object]) -> Traces:
     """Our traces on these MPIJobs, ConfigMaps and launcher pods."""
-    pods = list(launchers)
+    jobs, pods = list(jobs), list(launchers)
+    given = {job["metadata"]["uid"] for job in jobs if names.is_handed_over(_said(job))}
     mounting = {_job(pod) for pod in map(_pod, pods) if pod.mounts_discovery and pod.phase not in _ENDED}
-    removals = []
-    for job in jobs:
-        removals += [_without_annotation(MPI_JOBS, job, names.STATUS), _without_selector(job)]
-    removals += [_without_annotation(PODS, pod, names.REFRESHED) for pod in pods]
+    removals: list[Removal | None] = [_without_annotation(PODS, pod, names.REFRESHED) for pod in pods]
     kept = []
     for config in filter(_is_ours, config_maps):
         owner = _job(facts_config.read_config(patching.encoded(config)))
-        if owner in mounting:
+        if owner[2] in given:
+            removals.append(_without_annotation(CONFIG_MAPS, config, names.MEMORY))
+        elif owner in mounting:
             kept.append("/".join(owner[:2]))
         else:
             removals.append(_without_key(config))
+    # Last, for they tell whose the keys are should this be interrupted.
+    for job in jobs:
+        removals += [_without_annotation(MPI_JOBS, job, names.STATUS), _without_selector(job)]
     return Traces(removals=tuple(one for one in removals if one), kept=tuple(sorted(kept)))
 
 
@@ -89,6 +92,11 @@ def _is_ours(config: Object) -> bool:
     facts = facts_config.read_config(patching.encoded(config))
     named = facts.metadata.job and facts.metadata.name == names.config_map(facts.metadata.job)
     return bool(named) and (facts.memory is not None or facts.script == _NO_HOSTS)
+
+
+def _said(job: Object) -> str:
+    text: str = job["metadata"].get("annotations", {}).get(names.STATUS, "")
+    return text
 
 
 def _pod(pod: Object) -> PodFacts:

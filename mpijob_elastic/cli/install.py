@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpijob_elastic import names
 from mpijob_elastic.cli.options import Context, Kubeconfig
 from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.objects import Manifest
@@ -81,6 +82,8 @@ def uninstall(
 ) -> None:
     """Remove controller, webhook and everything else that `install` made; jobs are left alone and keep running.
 
+    What `upgrade apply` made is taken back by `upgrade rollback` instead, which knows the state before.
+
     For example:
 
     - `mpijob-elastic uninstall --dry-run`: what would be deleted
@@ -92,6 +95,7 @@ def uninstall(
     from mpijob_elastic.install import removal  # noqa: PLC0415 - --help need not load the client
 
     async def work(client: Client) -> None:
+        await _check_no_record(client)
         prepared = await removal.Removal.prepare(client)
         if not prepared.found:
             typer.echo("Nothing is installed.")
@@ -106,6 +110,22 @@ def uninstall(
             typer.echo("Uninstalled.")
 
     _run(work, kubeconfig, context)
+
+
+async def _check_no_record(client: Client) -> None:
+    from mpijob_elastic.install.failure import InstallError  # noqa: PLC0415 - --help need not load the client
+    from upgrade import store  # noqa: PLC0415
+    from upgrade.refusal import Refused  # noqa: PLC0415
+
+    try:
+        kept = await store.read(client)
+    except Refused:
+        return  # damaged, so it is no way back
+    if kept is not None:
+        raise InstallError(
+            f"this was installed by `mpijob-elastic upgrade apply`, and the state before it is recorded in Secret "
+            f"{names.NAMESPACE}/{store.NAME}, which would go too; take it back with `mpijob-elastic upgrade rollback`"
+        )
 
 
 def _run(work: Callable[[Client], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:

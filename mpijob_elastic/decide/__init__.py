@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from mpijob_elastic.decide import (
     disruption,
+    handover,
     launchers,
     leaving,
     notices,
@@ -31,8 +32,10 @@ __all__ = ["decide"]
 
 def decide(view: JobView, *, now: float) -> Plan:
     """What to do for this job at time `now` (seconds since the epoch)."""
-    if view.deleting or view.foreign:
+    if view.deleting:
         return Plan()
+    if why := handover.reason(view, now=now):
+        return handover.farewell(view, why)
     if view.finished:
         return _finish(view, now=now)
     if view.launcher and view.launcher.phase is LauncherPhase.FINISHED:

@@ -27,6 +27,13 @@ def is_known(config: Config | None) -> bool:
     return config.memory.script == _fingerprint(config.script or "")
 
 
+def is_anothers(config: Config) -> bool:
+    """Whether there is a script, and it is not the one that our memory was written with."""
+    if config.memory is None or config.script is None:
+        return False
+    return config.memory.script != _fingerprint(config.script)
+
+
 def left(view: JobView, worker: Worker, *, now: float) -> Left | None:
     """When this pod left the list; None where no driver can ever have seen it there.
 

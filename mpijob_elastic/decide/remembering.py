@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, disruption, history, launchers, replacing, showing, timeouts
+from mpijob_elastic.decide import clock, disruption, handover, history, launchers, replacing, showing, timeouts
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Left, Memory, Scale
 
@@ -42,6 +42,7 @@ def memory(view: JobView, config: Config, change: Change, *, now: float) -> Memo
         moved=disruption.tries(view, published, now=now),
         growth=timeouts.growth(view, old, published, now=now),
         launchers=launchers.tries(view, now=now),
+        mended_at=handover.mended_at(config, now=now),
     )
     return history.signed(new, script=change.script)
 

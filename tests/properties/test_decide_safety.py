@@ -9,6 +9,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import given, settings
 
+from mpijob_elastic import names
 from mpijob_elastic.decide import clock, decide, history, pacing, showing
 from mpijob_elastic.decide.actions import (
     Action,
@@ -43,8 +44,11 @@ def removals(plan: Plan) -> Iterable[Removal]:
 
 
 def others_are_left_alone(view: JobView, plan: Plan) -> None:
-    if view.deleting or view.foreign:
+    if view.deleting or (view.foreign and view.handed_over):
         assert plan == Plan()
+    elif view.foreign:
+        assert all(names.is_handed_over(tell.text) for tell in of(TellUser, plan))
+        assert len(plan.actions) == len(of(TellUser, plan)) <= 1
 
 
 def a_host_is_added_when_it_is_ready_ours_reachable_and_wanted(view: JobView, plan: Plan) -> None:

@@ -66,6 +66,7 @@ def _memory(random: Random) -> Memory:
         dropped_at=_time(random),
         replaced={name: _tries(random) for name in _subset(NAMES, random)},
         launchers=random.choice([None, _tries(random)]),
+        mended_at=random.choice([0.0, 0.0, _time(random)]),
     )
 
 

@@ -42,6 +42,8 @@ def _words(action: Action) -> Iterator[str]:
             yield from (removal.note.message for removal in action.removals)
         case DeleteLauncher():
             yield f"delete {action.launcher.ref.name}: {action.note.message}"
+        case TellUser() if names.is_handed_over(action.text):
+            yield "say on the job that another operator looks after it"
         case TellUser():
             yield "say on the job what it waits for" if action.text else "say on the job that it waits for nothing"
         case WriteSelector():
@@ -62,6 +64,7 @@ def _of_config(action: WriteConfig) -> Iterator[str]:
 def _why_nothing(view: JobView, plan: Plan) -> str:
     reasons = {
         view.foreign: bool(view.foreign),
+        "another operator looks after it": view.handed_over,
         "the job is being deleted": view.deleting,
         "the job has ended": view.finished,
         "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,

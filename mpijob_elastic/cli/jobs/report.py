@@ -11,7 +11,7 @@ import msgspec
 
 from mpijob_elastic.cli.jobs import planned
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.decide import decide, history, leaving, showing
+from mpijob_elastic.decide import decide, handover, history, leaving, showing
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
 
 # The phase of a worker that is wanted and that no pod is there for.
@@ -101,6 +101,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
     view = snapshot.view
     workers = _workers(snapshot, now=now)
     plan = decide(view, now=now)
+    foreign = handover.reason(view, now=now)
     return JobReport(
         namespace=view.namespace,
         name=view.name,
@@ -109,8 +110,8 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         ready=sum(worker.ready for worker in workers),
         published=len(view.hosts),
         draining=sum(worker.draining is not None for worker in workers),
-        elastic=view.elastic and not view.foreign,
-        foreign=view.foreign,
+        elastic=view.elastic and not foreign,
+        foreign=foreign,
         slots=view.slots,
         min_replicas=view.policy.min_replicas,
         max_replicas=view.policy.max_replicas,

@@ -96,7 +96,7 @@ def test_a_job_of_another_operator_is_not_ours_to_make_elastic() -> None:
     report = worlds.at_rest(1, workers=[pod])
     assert not report.elastic
     assert "newer than v0.2.3" in report.foreign
-    assert report.next == [f"nothing: {report.foreign}"]
+    assert report.next == ["say on the job that another operator looks after it"]
 
 
 def test_how_a_worker_ended_is_shown_once_it_has() -> None:

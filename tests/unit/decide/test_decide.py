@@ -38,7 +38,7 @@ def kinds(view: JobView) -> list[type]:
     [
         job(),
         job(replicas=2, deleting=True),
-        job(replicas=2, foreign="another operator's"),
+        job(replicas=2, foreign="another operator's", notices="HandedOver: told"),
         job(replicas=2, finished=True, deleting=True, clean_pod_policy="All"),
         job(replicas=2, finished=True),
         job(replicas=2, launcher=launcher(LauncherPhase.FINISHED)),

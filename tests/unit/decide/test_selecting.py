@@ -19,7 +19,7 @@ def test_a_status_that_lost_its_selector_gets_it_back() -> None:
         job(),
         job(selector_due=True, reported=False),
         job(selector_due=True, elastic=False),
-        job(selector_due=True, foreign="it is another's"),
+        job(selector_due=True, foreign="it is another's", notices="HandedOver: told"),
         job(selector_due=True, deleting=True),
         job(selector_due=True, finished=True),
     ],

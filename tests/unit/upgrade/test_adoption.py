@@ -27,6 +27,7 @@ JOB = JobView(namespace="ml", ref=REF, replicas=2, slots=1, elastic=True, launch
         (replace(JOB, finished=True), Readiness.FINISHED),
         (replace(JOB, deleting=True), Readiness.FINISHED),
         (replace(JOB, foreign="its pods carry labels"), Readiness.FOREIGN),
+        (replace(JOB, notices="HandedOver: to another"), Readiness.FOREIGN),
     ],
 )
 def test_readiness(view: JobView, readiness: Readiness) -> None:

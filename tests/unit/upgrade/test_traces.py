@@ -44,6 +44,18 @@ def test_the_empty_list_of_the_webhook_goes_and_what_others_wrote_stays() -> Non
         assert traces.find(jobs=[], config_maps=[foreign], launchers=[]) == traces.Traces()
 
 
+@pytest.mark.parametrize("pods", [[], [launcher(refreshed=False)]])
+def test_the_key_of_a_job_that_was_handed_over_is_anothers(pods: list[dict[str, Any]]) -> None:
+    found = traces.find(
+        jobs=[job({names.STATUS: "HandedOver: to another"})], config_maps=[config_map()], launchers=pods
+    )
+    first, last = found.removals
+    assert applied(copy.deepcopy(config_map()), first.patch)["data"] == config_map()["data"]
+    assert str(first).endswith(f": {names.MEMORY}")
+    # What tells that it was goes last, should this be interrupted.
+    assert (last.resource.kind, found.kept) == ("MPIJob", ())
+
+
 def test_our_annotations_go_and_users_stay() -> None:
     said = {names.STATUS: "waiting", names.MIN_REPLICAS: "1"}
     one = job(said)

@@ -1,0 +1,60 @@
+"""Jobs that another operator, one that is elastic itself, looks after by now: no more writes, and a word on it.
+
+Two signs. Objects of the job are such an operator's (observe.views). Or somebody else wrote discover_hosts.sh twice: a
+hand edit is mended once, but of two writers that alternate one has to give way, and an operator will not. When it was
+mended is remembered beside the list; that we gave way, in what is said on the job, so a restart begins no second fight.
+"""
+
+from __future__ import annotations
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import history
+from mpijob_elastic.decide.actions import Note, Plan, TellUser
+from mpijob_elastic.model.job import Config, JobView
+from mpijob_elastic.model.memory import Memory
+
+# A script that somebody else writes so many seconds after one was mended is meant.
+MENDED_FOR = 600.0
+
+
+def reason(view: JobView, *, now: float) -> str:
+    """Why the job is left alone, in words; "" where it is ours."""
+    if view.foreign:
+        return view.foreign
+    if view.config is None or not history.is_anothers(view.config):
+        return ""
+    if not view.handed_over and (view.finished or now - view.memory.mended_at > MENDED_FOR):
+        return ""
+    return f"its {names.KEY_DISCOVER_HOSTS} was written by somebody else again"
+
+
+def farewell(view: JobView, why: str) -> Plan:
+    """The last write: say it on a job that was ours, once, whatever may be seen of the other operator later."""
+    if view.handed_over or view.finished or not (view.reported and _was_ours(view)):
+        return Plan()
+    message = f"{why}; mpijob-elastic leaves the job alone from now on. {_advice(view)}"
+    note = Note(reason=names.REASON_HANDED_OVER, message=message, warning=True)
+    return Plan(actions=(TellUser(ref=view.ref, text=f"{note.reason}: {note.message}", notes=(note,)),))
+
+
+def mended_at(config: Config, *, now: float) -> float:
+    """What is to be remembered with the next list: now where it mends somebody else's."""
+    return now if history.is_anothers(config) else min((config.memory or Memory()).mended_at, now)
+
+
+def _was_ours(view: JobView) -> bool:
+    memory = view.config and view.config.memory
+    shown = view.launcher and view.launcher.refreshed
+    return bool(view.notices or memory or shown)
+
+
+def _advice(view: JobView) -> str:
+    surplus = [worker.name for worker in view.surplus() if not worker.deleting]
+    back = (
+        f"To have it looked after again, stop the other writer and delete the key {names.KEY_DISCOVER_HOSTS} of "
+        f"ConfigMap {names.config_map(view.name)}"
+    )
+    if not surplus:
+        return back
+    # [v0.3.0] knows surplus workers by a label that those of [operator] do not carry.
+    return f"Delete {', '.join(surplus[:8])} yourself, beyond the size asked for: nobody else may. {back}"
