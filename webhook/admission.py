@@ -15,12 +15,12 @@ from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.model import durations
-from webhook import handlers, review, sized
+from webhook import handlers, review
 from webhook.handlers import Answer, Handler, Kind
 from webhook.metrics import Metrics
 from webhook.review import Malformed, Request
 from webhook.settings import Limits
-from webhook.sized import Known
+from webhook.surroundings import NOTHING, Surroundings
 
 # The longest namespace/name that Kubernetes allows; a hostile one does not fill the log.
 _LOGGED = 253
@@ -36,18 +36,18 @@ class _Refused(Exception):
 
 
 class Admission:
-    """Answers AdmissionReviews. `known` gives the job behind a scale.
+    """Answers AdmissionReviews.
 
     While `draining` is set, every answer asks the caller to close the connection.
     """
 
     def __init__(
-        self, *, limits: Limits, metrics: Metrics, draining: asyncio.Event, known: Known = sized.nobody
+        self, *, limits: Limits, metrics: Metrics, draining: asyncio.Event, surroundings: Surroundings = NOTHING
     ) -> None:
         self._limits = limits
         self._metrics = metrics
         self._draining = draining
-        self._known = known
+        self._surroundings = surroundings
         self._small = asyncio.Semaphore(limits.small_requests)
         self._large = asyncio.Semaphore(limits.large_requests)
         self._answering: set[asyncio.Task[object]] = set()
@@ -55,7 +55,7 @@ class Admission:
 
     def application(self) -> web.Application:
         """The paths the webhook configurations name."""
-        validating = handlers.validating(self._known)
+        validating = handlers.validating(self._surroundings)
         application = web.Application(client_max_size=self._limits.request_bytes)
         for path, table in ((names.PATH_MUTATE, handlers.MUTATING), (names.PATH_VALIDATE, validating)):
             application.router.add_post(path, partial(self._respond, table))

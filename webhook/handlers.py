@@ -6,7 +6,7 @@ accepts must never fail because of us.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -14,11 +14,12 @@ import msgspec
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook import mutate, review, scale, selector, sized, templates, validate
+from webhook import autoscaler, autoscaling, mutate, review, scale, selector, sized, templates, validate
+from webhook.autoscaler import AUTOSCALERS
 from webhook.patching import Patch
 from webhook.review import Request, Verdict
 from webhook.scale import Scale
-from webhook.sized import Known
+from webhook.surroundings import NOTHING, Surroundings
 from webhook.templates import Templates
 
 T = TypeVar("T")
@@ -74,39 +75,80 @@ def _changing(operation: str, shape: type[T], change: Callable[[T], Patch]) -> H
     return handle
 
 
-def _mpi_job(request: Request) -> Verdict:
-    if request.operation == review.CREATE:
-        return validate.created(_mpi_jobs.decode(request.object))
-    if request.operation == review.UPDATE:
-        return _updated(request)
-    return review.UNCHANGED
+def _mpi_job(surroundings: Surroundings) -> Handler:
+    def handle(request: Request) -> Verdict:
+        if request.operation == review.CREATE:
+            return _created(request, surroundings)
+        if request.operation == review.UPDATE:
+            return _updated(request, surroundings)
+        return review.UNCHANGED
+
+    return handle
 
 
-def _updated(request: Request) -> Verdict:
+def _created(request: Request, surroundings: Surroundings) -> Verdict:
+    job = _mpi_jobs.decode(request.object)
+    scaling = surroundings.autoscalers(request.namespace, request.name)
+    return _with(validate.created(job), autoscaling.of_job(sized.of(job), scaling, now=surroundings.now()))
+
+
+def _updated(request: Request, surroundings: Surroundings) -> Verdict:
     job, before = _mpi_jobs.decode(request.object), _mpi_jobs.decode(request.old_object)
-    verdict = validate.updated(job, before, dry_run=request.dry_run)
-    if not sized.of(before).started or before.finished or job.metadata.deleting or not sized.of(job).elastic:
+    now, about, former = surroundings.now(), sized.of(job), sized.of(before)
+    verdict = validate.updated(job, before, now=now, dry_run=request.dry_run)
+    if former.finished or about.deleting:
         return verdict
-    changes = templates.changed(_templates.decode(request.object), _templates.decode(request.old_object))
-    return replace(verdict, warnings=(*verdict.warnings, *changes))
+    scaling = surroundings.autoscalers(request.namespace, request.name)
+    found, known = (autoscaling.of_job(one, scaling, now=now) for one in (about, former))
+    verdict = _with(verdict, autoscaling.new(found, known))
+    if not former.started or not about.elastic:
+        return verdict
+    return _with(verdict, templates.changed(_templates.decode(request.object), _templates.decode(request.old_object)))
 
 
-def _scale(known: Known) -> Handler:
+def _with(verdict: Verdict, warnings: Iterable[str]) -> Verdict:
+    return replace(verdict, warnings=(*verdict.warnings, *warnings))
+
+
+def _autoscaler(surroundings: Surroundings) -> Handler:
+    def said(request: Request, raw: msgspec.Raw) -> Iterable[str]:
+        one = autoscaler.read(raw)
+        if not one.scales_mpi_job:
+            return ()
+        where = request.namespace, one.spec.scale_target_ref.name
+        there, job = surroundings.autoscalers(*where), surroundings.job(*where)
+        return autoscaling.of_autoscaler(one, there=there, job=job, now=surroundings.now())
+
+    def handle(request: Request) -> Verdict:
+        if request.operation == review.CREATE:
+            return Verdict(warnings=tuple(said(request, request.object)))
+        if request.operation == review.UPDATE:
+            return Verdict(warnings=autoscaling.new(said(request, request.object), said(request, request.old_object)))
+        return review.UNCHANGED
+
+    return handle
+
+
+def _scale(surroundings: Surroundings) -> Handler:
     decoder = msgspec.json.Decoder(Scale)
 
     def handle(request: Request) -> Verdict:
         if request.operation != review.UPDATE:
             return review.UNCHANGED
         after, before = decoder.decode(request.object), decoder.decode(request.old_object)
-        job = known(request.namespace, request.name)
-        return scale.updated(after, before, job, dry_run=request.dry_run)
+        job = surroundings.job(request.namespace, request.name)
+        return scale.updated(after, before, job, now=surroundings.now(), dry_run=request.dry_run)
 
     return handle
 
 
-def validating(known: Known) -> Mapping[Kind, Handler]:
-    """The table for /validate; `known` gives the job behind a scale."""
-    return {_kind(MPI_JOBS): _mpi_job, _kind(scale.SCALES, "scale"): _scale(known)}
+def validating(surroundings: Surroundings) -> Mapping[Kind, Handler]:
+    """The table for /validate."""
+    return {
+        _kind(MPI_JOBS): _mpi_job(surroundings),
+        _kind(scale.SCALES, "scale"): _scale(surroundings),
+        _kind(AUTOSCALERS): _autoscaler(surroundings),
+    }
 
 
 _mpi_jobs = msgspec.json.Decoder(MPIJob)
@@ -117,4 +159,4 @@ MUTATING: Mapping[Kind, Handler] = {
     _kind(CONFIG_MAPS): _changing(review.CREATE, mutate.ConfigMap, mutate.config_map),
     _kind(MPI_JOBS, "status"): _changing(review.UPDATE, MPIJob, selector.restore),
 }
-VALIDATING = validating(sized.nobody)
+VALIDATING = validating(NOTHING)

@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
+from webhook.autoscaler import AUTOSCALERS
 
 Manifest = Mapping[str, Any]
 
-_CONDITIONAL = {CONFIG_MAPS.plural, f"{MPI_JOBS.plural}/status"}
+_CONDITIONAL = {CONFIG_MAPS.plural, f"{MPI_JOBS.plural}/status", AUTOSCALERS.plural}
 
 
 def without_match_conditions(configuration: Manifest) -> dict[str, Any]:
     """The configuration for an API server older than 1.28, which does not serve `matchConditions`.
 
-    The hooks on ConfigMaps and on the status of MPIJobs go: only such a condition tells the operator's ConfigMaps from
-    everybody's and a status without selector from the many others, and the controller adds key and selector itself. For
-    pods the labels are narrow enough.
+    The hooks on ConfigMaps, on the status of MPIJobs and on HPAs go: only such a condition tells the operator's
+    ConfigMaps from everybody's, a status without selector from the many others and a MPIJob's HPA from any. The
+    controller adds key and selector itself; what is said of a HPA is still said of its job. For pods the labels are
+    narrow enough.
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions
     """
     kept = [hook for hook in configuration["webhooks"] if not _needs_conditions(hook)]

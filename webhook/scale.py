@@ -6,10 +6,12 @@ through with a warning: the controller holds every rule that safety needs.
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.mpijob import Wire
-from webhook import bounds, preview
+from webhook import bounds, ending, preview
 from webhook.review import Refusal, Verdict
 from webhook.sized import Sized
 
@@ -31,7 +33,7 @@ class Scale(Wire, frozen=True):
     spec: ScaleSpec = ScaleSpec()
 
 
-def updated(scale: Scale, before: Scale, job: Sized | None, *, dry_run: bool) -> Verdict:
+def updated(scale: Scale, before: Scale, job: Sized | None, *, now: datetime, dry_run: bool) -> Verdict:
     """The verdict on a changed Scale; `job` is the MPIJob behind it as last seen."""
     after = scale.spec.replicas
     if after == before.spec.replicas:
@@ -45,7 +47,8 @@ def updated(scale: Scale, before: Scale, job: Sized | None, *, dry_run: bool) ->
         return Verdict(refusals=(refusal,))
     shown = preview.change(job, before=before.spec.replicas, after=after) if dry_run else None
     kept = _kept(job, before=before.spec.replicas, after=after)
-    return Verdict(warnings=(*((shown,) if shown else kept), *preview.doubts(job, after)))
+    late = ending.growth(job, before=before.spec.replicas, after=after, now=now)
+    return Verdict(warnings=(*((shown,) if shown else kept), *preview.doubts(job, after), *late))
 
 
 def _refusal(job: Sized, replicas: int) -> Refusal | None:

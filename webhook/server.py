@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -30,10 +30,11 @@ from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.secret import SharedSecret
 from webhook.certificates.serving import Serving
 from webhook.health import Health
-from webhook.jobs import Jobs, NoJobs, WatchedJobs
 from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.settings import Settings
+from webhook.surroundings import NOTHING, Surroundings
+from webhook.watched import Watched
 
 # Share of a lifetime over which the replicas' renewals are spread.
 _SPREAD = 0.03
@@ -77,8 +78,9 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     health = Health(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
     async with AsyncExitStack() as stack:
         cluster = await _cluster(settings, stack)
-        jobs = _jobs(settings, cluster)
-        admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, known=jobs.get)
+        watched = _watched(settings, cluster)
+        surroundings = _surroundings(watched, clocks)
+        admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, surroundings=surroundings)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)
         listen = partial(
             listening,
@@ -90,7 +92,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         port = await stack.enter_async_context(listen(admission.application(), port=settings.port, tls=serving.context))
         stack.push_async_callback(admission.finished, within=settings.finish_seconds)
         background = await stack.enter_async_context(asyncio.TaskGroup())
-        for task in (certificates.run(), jobs.run()):
+        for task in (certificates.run(), *([watched.run()] if watched else [])):
             stack.callback(background.create_task(task).cancel)
         yield Running(port=port, health_port=health_port, draining=draining)
 
@@ -102,10 +104,16 @@ async def _cluster(settings: Settings, stack: AsyncExitStack) -> Client | None:
     return await stack.enter_async_context(await connecting)
 
 
-def _jobs(settings: Settings, cluster: Client | None) -> Jobs:
+def _watched(settings: Settings, cluster: Client | None) -> Watched | None:
     if cluster is None or not settings.watch_jobs:
-        return NoJobs()
-    return WatchedJobs(cluster, random=random.Random())  # noqa: S311 - jitter
+        return None
+    return Watched(cluster, random=random.Random())  # noqa: S311 - jitter
+
+
+def _surroundings(watched: Watched | None, clocks: Clocks) -> Surroundings:
+    if watched is None:
+        return replace(NOTHING, now=clocks.wall)
+    return Surroundings(job=watched.job, autoscalers=watched.autoscalers, now=clocks.wall)
 
 
 def _certificates(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -28,6 +27,7 @@ class Sized:
     """One job. launch: what its launcher's command says, None where that cannot be read.
 
     started: the operator has written conditions, so its pods are there or on their way.
+    started_at: when the operator saw it first, as it wrote it. deadline: seconds the launcher may run, None for ever.
     """
 
     metadata: Identity
@@ -37,18 +37,13 @@ class Sized:
     elastic: bool
     launch: Launch | None
     started: bool
+    started_at: str | None
+    deadline: int | None
     finished: bool
     deleting: bool
 
 
-# The job of that namespace and name as last seen; None where it is not known (yet).
-Known = Callable[[str, str], Sized | None]
-
 _decoder = msgspec.json.Decoder(MPIJob)
-
-
-def nobody(_namespace: str, _name: str) -> None:
-    """Where no jobs are kept."""
 
 
 def read(raw: bytes) -> Sized:
@@ -67,6 +62,8 @@ def of(job: MPIJob) -> Sized:
         elastic=policy.is_elastic(asked, job.launcher_texts()),
         launch=next((launch for words in job.launcher_commands() if (launch := horovodrun.parse(words))), None),
         started=bool(job.status and job.status.conditions),
+        started_at=job.status.start_time if job.status else None,
+        deadline=job.launcher_deadline,
         finished=job.finished,
         deleting=job.metadata.deleting,
     )

@@ -10,12 +10,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from mpijob_elastic import names
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
-from webhook import bounds, lint, preview, sized
+from webhook import bounds, ending, lint, preview, sized
 from webhook.review import Refusal, Verdict
 
 REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
@@ -42,7 +43,7 @@ def created(job: MPIJob) -> Verdict:
     return replace(verdict, warnings=(*verdict.warnings, *lint.created(job)))
 
 
-def updated(job: MPIJob, before: MPIJob, *, dry_run: bool = False) -> Verdict:
+def updated(job: MPIJob, before: MPIJob, *, now: datetime, dry_run: bool = False) -> Verdict:
     """The verdict on a changed MPIJob; a dry run is shown what a change of size would do."""
     if job.metadata.deleting or _finished(before):
         return Verdict()
@@ -50,7 +51,8 @@ def updated(job: MPIJob, before: MPIJob, *, dry_run: bool = False) -> Verdict:
     started = before.status is not None and bool(before.status.conditions)
     changes = _change_warnings(_asked(job), _asked(before), started=started)
     shown = preview.change(sized.of(job), before=before.replicas, after=job.replicas) if dry_run else None
-    said = (*verdict.warnings, *changes, *lint.updated(job, before), *filter(None, [shown]))
+    late = ending.growth(sized.of(job), before=before.replicas, after=job.replicas, now=now)
+    said = (*verdict.warnings, *changes, *lint.updated(job, before), *late, *filter(None, [shown]))
     return replace(verdict, warnings=said)
 
 

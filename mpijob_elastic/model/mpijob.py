@@ -43,6 +43,7 @@ class PodSpec(Wire, frozen=True):
     """A pod template's spec."""
 
     containers: list[Container] | None = None
+    active_deadline_seconds: int | None = None
 
 
 class PodTemplate(Wire, frozen=True):
@@ -99,6 +100,7 @@ class Status(Wire, frozen=True):
 
     conditions: list[Condition] | None = None
     replica_statuses: ReplicaStatuses | None = None
+    start_time: str | None = None
     completion_time: str | None = None
 
 
@@ -137,10 +139,12 @@ class MPIJob(Wire, frozen=True):
 
     def containers(self, role: str) -> list[Container]:
         """The containers of the launcher's or the workers' template."""
-        specs = self._specs
-        replica = specs.launcher if role == names.ROLE_LAUNCHER else specs.worker
-        pod = replica.template.spec if replica and replica.template else None
-        return (pod.containers if pod else None) or []
+        return self._pod(role).containers or []
+
+    @property
+    def launcher_deadline(self) -> int | None:
+        """Seconds after which the kubelet ends the launcher, None for no limit."""
+        return self._pod(names.ROLE_LAUNCHER).active_deadline_seconds
 
     @property
     def finished(self) -> bool:
@@ -164,6 +168,10 @@ class MPIJob(Wire, frozen=True):
         """The condition of that type where its status is True."""
         conditions = (self.status.conditions if self.status else None) or ()
         return next((one for one in conditions if one.type == kind and one.status == "True"), None)
+
+    def _pod(self, role: str) -> PodSpec:
+        replica = self._specs.launcher if role == names.ROLE_LAUNCHER else self._specs.worker
+        return (replica.template.spec if replica and replica.template else None) or PodSpec()
 
     @property
     def _specs(self) -> ReplicaSpecs:

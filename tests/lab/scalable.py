@@ -7,19 +7,15 @@ import subprocess
 import time
 
 from lab.cluster import Cluster
+from upgrade import crd
 
 CRD = "crd/mpijobs.kubeflow.org"
-SCALE = {
-    "specReplicasPath": ".spec.mpiReplicaSpecs.Worker.replicas",
-    "statusReplicasPath": ".status.replicaStatuses.Worker.active",
-    "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
-}
 
 
 def make_scalable(cluster: Cluster) -> None:
-    """Add the subresource, and wait until it is served."""
-    patch = [{"op": "add", "path": "/spec/versions/0/subresources/scale", "value": SCALE}]
-    cluster.kubectl("patch", CRD, "--type=json", f"--patch={json.dumps(patch)}")
+    """Upgrade the definition, and wait until the subresource is served."""
+    live = json.loads(cluster.kubectl("get", CRD, "-o", "json"))
+    cluster.kubectl("replace", "-f", "-", stdin=json.dumps(crd.upgraded(live)))
     for _ in range(300):
         served = json.loads(cluster.kubectl("get", "--raw", "/apis/kubeflow.org/v1"))["resources"]
         if any(one["name"] == "mpijobs/scale" for one in served):

@@ -27,6 +27,7 @@ ANYWHERE: dict[str, Rights] = {
     },
     names.WEBHOOK: {
         ("mpijobs.kubeflow.org", ""): "get list watch",
+        ("horizontalpodautoscalers.autoscaling", ""): "get list watch",
         ("mutatingwebhookconfigurations.admissionregistration.k8s.io", names.WEBHOOK_CONFIGURATION): "get patch",
         ("validatingwebhookconfigurations.admissionregistration.k8s.io", names.WEBHOOK_CONFIGURATION): "get patch",
     },

@@ -13,7 +13,7 @@ from webhook import registration
 
 MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
 MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
-STATUS = MUTATING["webhooks"][2]
+STATUS, AUTOSCALERS = MUTATING["webhooks"][2], VALIDATING["webhooks"][2]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
 
 
@@ -22,7 +22,7 @@ def test_names_agree_with_the_program() -> None:
         assert configuration["metadata"]["name"] == names.WEBHOOK_CONFIGURATION
     services = [hook["clientConfig"]["service"] for hook in HOOKS]
     assert {(one["name"], one["namespace"]) for one in services} == {(names.WEBHOOK, names.NAMESPACE)}
-    assert [one["path"] for one in services] == [names.PATH_MUTATE] * 3 + [names.PATH_VALIDATE] * 2
+    assert [one["path"] for one in services] == [names.PATH_MUTATE] * 3 + [names.PATH_VALIDATE] * 3
     assert HOOKS[0]["objectSelector"]["matchLabels"] == {
         names.LABEL_GROUP_NAME: names.GROUP,
         names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER,
@@ -32,7 +32,7 @@ def test_names_agree_with_the_program() -> None:
 
 @pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
 def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
-    seconds = 1 if hook is STATUS else 2
+    seconds = 1 if hook in (STATUS, AUTOSCALERS) else 2
     assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", seconds, "None")
     assert hook["matchPolicy"] == "Equivalent"
     assert "caBundle" not in hook["clientConfig"]
@@ -46,10 +46,11 @@ def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str,
     ]
 
 
-def test_without_match_conditions_the_hooks_on_config_maps_and_status_go() -> None:
+def test_without_match_conditions_the_hooks_that_need_one_go() -> None:
     plain = registration.without_match_conditions(MUTATING)
     (launchers,) = plain["webhooks"]
     assert launchers["name"] == "launchers.webhook.mpijob-elastic"
     assert launchers == {key: value for key, value in HOOKS[0].items() if key != "matchConditions"}
     assert {**plain, "webhooks": []} == {**MUTATING, "webhooks": []}
-    assert registration.without_match_conditions(VALIDATING) == VALIDATING
+    rest = registration.without_match_conditions(VALIDATING)
+    assert rest == {**VALIDATING, "webhooks": VALIDATING["webhooks"][:2]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from mpijob_elastic import names
 from tests.unit.webhook.objects import ELASTIC, Object, body, mpi_job
 from webhook import handlers, review, scale, sized
 from webhook.handlers import Answer
+from webhook.surroundings import NOTHING
 
 ADVICE = "use 2 to 5, or change the annotation"
 LIMITED = ["horovodrun", "-np", "4", "--min-np", "2", "--max-np", "4", *ELASTIC[1:]]
@@ -32,7 +34,7 @@ def scale_of(replicas: int, *, uid: str = "5f1b") -> Object:
 def answered(behind: Object | None, replicas: int, *, before: int = 3, uid: str = "5f1b", **request: Any) -> Answer:
     known = {("default", "train"): sized.read(json.dumps(behind).encode())} if behind else {}
     sent = body(scale_of(replicas, uid=uid), old=scale_of(before, uid=uid), subResource="scale", **request)
-    table = handlers.validating(lambda namespace, name: known.get((namespace, name)))
+    table = handlers.validating(replace(NOTHING, job=lambda namespace, name: known.get((namespace, name))))
     return handlers.answer(review.parse(sent), table)
 
 
@@ -134,7 +136,7 @@ def test_a_dry_run_shows_what_would_happen(facts: dict[str, Any], replicas: int,
 
 def test_only_updates_of_scales_are_judged() -> None:
     known = sized.read(json.dumps(bounded("2", "5")).encode())
-    table = handlers.validating(lambda _namespace, _name: known)
+    table = handlers.validating(replace(NOTHING, job=lambda _namespace, _name: known))
     for sent in (
         body(scale_of(9), subResource="scale"),
         body(scale_of(9), old=scale_of(3)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ def on_create(job: Object) -> Verdict:
 
 
 def on_update(job: Object, before: Object) -> Verdict:
-    return validate.updated(msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob))
+    return validate.updated(msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob), now=datetime.now(UTC))
 
 
 def annotated(**annotations: str) -> Object:
