@@ -2,6 +2,8 @@
 
 PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
+# Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
+export LAB_KUBERNETES := $(KUBERNETES)
 
 .PHONY: help setup lab-binaries demo test check unit lab bench manifests lock clean
 

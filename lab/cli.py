@@ -140,7 +140,7 @@ def kubeconfig(*, name: Name = "default") -> None:
     print(path)
 
 
-@app.command(epilog=examples("python -m lab binaries", "python -m lab binaries --kubernetes-version v1.33.5"))
+@app.command(epilog=examples("python -m lab binaries", "python -m lab binaries --kubernetes-version v1.36.3"))
 def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES)) -> None:
     """Find or build the programs of a lab, start nothing, and print where they are."""
     with progress() as say:

@@ -8,14 +8,14 @@ from pathlib import Path
 from lab.golang import run_go
 from lab.layout import cache_dir
 from lab.programs import ALL, Program
-from lab.versions import DEFAULT_KUBERNETES, KubernetesVersion
+from lab.versions import PINNED_KUBERNETES, KubernetesVersion
 
 PINNED = Path(__file__).parent / "binaries"
 
 
 def module_directory(program: Program, version: KubernetesVersion) -> Path:
     """Return the directory of the module that builds a program; it may have to be made (see `make_module`)."""
-    if program.module != "kubernetes" or version == DEFAULT_KUBERNETES:
+    if program.module != "kubernetes" or version == PINNED_KUBERNETES:
         return PINNED / program.module
     return cache_dir() / "modules" / f"kubernetes-{version}"
 

@@ -1,5 +1,6 @@
-"""Kubernetes versions: how they are written and which one is the default."""
+"""Kubernetes versions: how they are written, which one is pinned, and which one is the default."""
 
+import os
 import re
 from dataclasses import dataclass
 
@@ -33,5 +34,9 @@ class KubernetesVersion:
         return f"v0.{self.minor}.{self.patch}"
 
 
-DEFAULT_KUBERNETES = KubernetesVersion(1, 34, 4)
+PINNED_KUBERNETES = KubernetesVersion(1, 34, 4)
 """The release that lab/binaries/kubernetes/go.mod pins."""
+
+VARIABLE = "LAB_KUBERNETES"
+DEFAULT_KUBERNETES = KubernetesVersion.parse(os.environ.get(VARIABLE) or str(PINNED_KUBERNETES))
+"""The release that labs run where nobody asks for another: tests, demo and benchmarks among them."""

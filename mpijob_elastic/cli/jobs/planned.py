@@ -42,10 +42,8 @@ def _words(action: Action) -> Iterator[str]:
             yield from (removal.note.message for removal in action.removals)
         case DeleteLauncher():
             yield f"delete {action.launcher.ref.name}: {action.note.message}"
-        case TellUser() if names.is_handed_over(action.text):
-            yield "say on the job that another operator looks after it"
         case TellUser():
-            yield "say on the job what it waits for" if action.text else "say on the job that it waits for nothing"
+            yield f"say on the job {_told(action.text)}"
         case WriteSelector():
             yield "put the selector of the workers back into the job's status"
         case LowerPodGroup() | RollBack():
@@ -59,6 +57,12 @@ def _of_config(action: WriteConfig) -> Iterator[str]:
         yield f"take {_list(action.removed)} out of {names.KEY_DISCOVER_HOSTS}"
     if not action.added and not action.removed:
         yield f"write {names.KEY_DISCOVER_HOSTS}, {names.KEY_HOSTFILE} or what must be remembered beside them"
+
+
+def _told(text: str) -> str:
+    if names.is_handed_over(text):
+        return "that another operator looks after it"
+    return "what it waits for" if text else "that it waits for nothing"
 
 
 def _why_nothing(view: JobView, plan: Plan) -> str:
