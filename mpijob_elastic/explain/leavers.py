@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mpijob_elastic import names
 from mpijob_elastic.decide import history, hosts, leaving
 from mpijob_elastic.explain.cases import Case
 from mpijob_elastic.explain.facts import Look
@@ -32,7 +33,7 @@ def listed(case: Case) -> Finding | None:
     if not case.published:
         return None
     step = hosts.following(case.view, now=case.now)
-    if step.hosts == case.view.hosts and step.wake_at is not None:
+    if step.wake_at is not None and case.name in map(names.pod_of, step.hosts):
         when = f"in {durations.render(max(0.0, step.wake_at - case.now))}, for an earlier change must settle"
     else:
         when = "next"

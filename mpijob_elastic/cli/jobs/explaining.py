@@ -51,11 +51,11 @@ async def _facts(client: Client, snapshot: Snapshot, *, pod: str | None, look: b
     view, now = snapshot.view, time.time()
     look = look and not (view.finished or view.deleting or view.foreign)
     controller, webhook, events, looks, frozen = await asyncio.gather(
-        surroundings.controller_trouble(client, now=now),
+        surroundings.controller_trouble(lambda: surroundings.lease(client), now=now),
         _webhook(client, view),
         surroundings.warnings(client, view.namespace, dict(_troubled(view, pod))),
         _looks(client, view, pod=pod, look=look),
-        _frozen(client, view, look=look, now=now),
+        _frozen(client, view, look=look),
     )
     return Facts(
         state=snapshot.state,
@@ -99,5 +99,5 @@ def _distance(worker: Worker, pod: str | None) -> tuple[bool, int]:
     return worker.name != pod, worker.index
 
 
-async def _frozen(client: Client, view: JobView, *, look: bool, now: float) -> tuple[Exec, ...]:
-    return await looking.frozen_execs(client, view, now=now) if look else ()
+async def _frozen(client: Client, view: JobView, *, look: bool) -> tuple[Exec, ...]:
+    return await looking.frozen_execs(view, lambda: looking.into_launcher(client, view)) if look else ()

@@ -6,8 +6,9 @@ Bounded in number and time; what goes wrong is part of the answer.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mpijob_elastic.act import execs
 from mpijob_elastic.decide import frozen
@@ -53,13 +54,28 @@ async def into_workers(client: Client, view: JobView, workers: Sequence[Worker])
     return {worker.name: found for worker, found in zip(chosen, looks, strict=True)}
 
 
-async def frozen_execs(client: Client, view: JobView, *, now: float) -> tuple[Exec, ...]:
-    """The execs in the launcher at whose other end nothing is, now and again some seconds later."""
-    first = await _cut_off(client, view, now=now)
+async def into_launcher(client: Client, view: JobView) -> tuple[Exec, ...]:
+    """The execs that the launcher holds, none where nobody can look."""
+    launcher = view.launcher
+    if launcher is None or not view.driver_running:
+        return ()
+    pod, container, asked_at = launcher.ref.name, launcher.container, time.time()
+    try:
+        result = await exec_in_pod(
+            client, view.namespace, pod, container=container, command=execs.COMMAND, timeout=PATIENCE
+        )
+    except errors.KubeError:
+        return ()
+    return execs.parse(result.stdout, now=asked_at) or ()
+
+
+async def frozen_execs(view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]) -> tuple[Exec, ...]:
+    """The execs at whose other end nothing is, now and again some seconds later; `look` gives those that there are."""
+    first = frozen.cut_off(view, await look())
     if not first:
         return ()
     await asyncio.sleep(AGAIN_AFTER)
-    still = {(one.pid, one.pod) for one in await _cut_off(client, view, now=now + AGAIN_AFTER)}
+    still = {(one.pid, one.pod) for one in await look()}
     return tuple(one for one in first if (one.pid, one.pod) in still)
 
 
@@ -80,21 +96,3 @@ async def _look(client: Client, namespace: str, worker: Worker) -> Look:
 
 def _counted(found: Sequence[str]) -> list[str]:
     return [f"{name} (x{count})" if count > 1 else name for name, count in Counter(found).most_common()]
-
-
-async def _cut_off(client: Client, view: JobView, *, now: float) -> tuple[Exec, ...]:
-    launcher = view.launcher
-    if launcher is None or not view.driver_running:
-        return ()
-    try:
-        result = await exec_in_pod(
-            client,
-            view.namespace,
-            launcher.ref.name,
-            container=launcher.container,
-            command=execs.COMMAND,
-            timeout=PATIENCE,
-        )
-    except errors.KubeError:
-        return ()
-    return frozen.cut_off(view, execs.parse(result.stdout, now=now) or ())

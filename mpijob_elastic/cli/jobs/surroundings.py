@@ -6,7 +6,7 @@ What this user may not read counts as well.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,24 +49,35 @@ class _Events(msgspec.Struct):
     items: list[_Event]
 
 
-async def controller_trouble(client: Client, *, now: float) -> str:
-    """Why no controller is at work, "" where one is or that cannot be told.
+async def lease(client: Client) -> LeaseObject | None:
+    """The controllers' Lease, without a name where there is none; None where it cannot be read."""
+    try:
+        raw = await client.request("GET", LEASES.path(names.NAMESPACE, names.LEASE))
+    except errors.NotFound:
+        return LeaseObject(metadata=ObjectMeta())
+    except errors.KubeError:
+        return None
+    return msgspec.json.decode(raw, type=LeaseObject)
+
+
+async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], *, now: float) -> str:
+    """Why no controller is at work, "" where one is or that cannot be told; `read` gives the Lease.
 
     Where the Lease looks old it is read once more, so that a clock that is wrong here accuses nobody.
     """
-    lease = await _lease(client)
-    if lease is None:
+    first = await read()
+    if first is None:
         return ""
-    if lease.metadata.name == "":
+    if first.metadata.name == "":
         return f"mpijob-elastic is not installed (there is no Lease {names.NAMESPACE}/{names.LEASE})"
-    if not lease.spec.holder_identity:
+    if not first.spec.holder_identity:
         return "no controller of mpijob-elastic leads (its Lease has no holder)"
-    age = now - (seconds(lease.spec.renew_time) or 0.0)
+    age = now - (seconds(first.spec.renew_time) or 0.0)
     if 0.0 <= age < RENEWED_WITHIN:
         return ""
     await asyncio.sleep(RENEWED_WITHIN)
-    again = await _lease(client)
-    if again is None or again.metadata.resource_version != lease.metadata.resource_version:
+    again = await read()
+    if again is None or again.metadata.resource_version != first.metadata.resource_version:
         return ""
     return (
         "no controller of mpijob-elastic is at work (the last leader renewed its Lease "
@@ -105,17 +116,6 @@ async def _warning(client: Client, namespace: str, uid: str) -> str:
     theirs = [one for one in (events.items if events else ()) if one.source.component != names.PROGRAM]
     newest = max(theirs, key=lambda one: one.at, default=None)
     return f"{newest.reason}: {' '.join(newest.message.split())}" if newest else ""
-
-
-async def _lease(client: Client) -> LeaseObject | None:
-    """The Lease, without a name where there is none; None where it cannot be read."""
-    try:
-        raw = await client.request("GET", LEASES.path(names.NAMESPACE, names.LEASE))
-    except errors.NotFound:
-        return LeaseObject(metadata=ObjectMeta())
-    except errors.KubeError:
-        return None
-    return msgspec.json.decode(raw, type=LeaseObject)
 
 
 async def _endpoints(client: Client, namespace: str, service: str) -> int | None:
