@@ -9,15 +9,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from mpijob_elastic import names
-from mpijob_elastic.decide import history, showing
+from mpijob_elastic.decide import history, naming, showing
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Ref, Role, Worker
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.memory import Host, Memory
 
 JOB = "j"
 NOW = 1_000_000.0
 LONG_AGO = NOW - 3600.0
+# As the operator writes it for a job without mainContainer.
+KUBEXEC = '#!/bin/sh\nset -x\nPOD_NAME=$1\nshift\n/opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"'
 
 
 def ref(name: str, *, uid: str | None = None) -> Ref:
@@ -52,17 +56,32 @@ def launcher(phase: LauncherPhase = LauncherPhase.STARTED, **facts: Any) -> Laun
 def config(
     hosts: Iterable[str], *, slots: int = 1, hostfile: Iterable[str] | None = None, memory: Memory | None = None
 ) -> Config:
-    """A ConfigMap with these hosts, as we write it: the hostfile and the memory belong to the script."""
+    """A ConfigMap with these hosts, as we write it: the hostfile and the memory belong to the script.
+
+    Where the memory tells of no host names, it knows each host to be the pod that `worker` gives.
+    """
     hosts = list(hosts)
+    memory = memory or Memory()
+    if not memory.hosts:
+        known = {
+            names.pod_of(host): named(names.pod_of(host), incarnation=names.incarnation_of(host)) for host in hosts
+        }
+        memory = msgspec.structs.replace(memory, hosts=known)
     script = names.discover_hosts(hosts, slots=slots)
-    lines = hosts if hostfile is None else list(hostfile)
+    lines = [names.pod_of(host) for host in hosts] if hostfile is None else list(hostfile)
     return Config(
         ref=ref(names.config_map(JOB)),
         published=parse_script(script),
         script=script,
         hostfile=names.hostfile(lines, slots=slots),
-        memory=history.signed(memory or Memory(), script=script),
+        memory=history.signed(memory, script=script),
+        kubexec=KUBEXEC,
     )
+
+
+def named(pod: str, *, uid: str | None = None, incarnation: int = 0) -> Host:
+    """What is remembered of a pod's host name; by default of the pod that `worker` gives."""
+    return Host(pod=naming.fingerprint(uid or f"uid-of-{pod}"), incarnation=incarnation)
 
 
 def role(*indices: int) -> Role:

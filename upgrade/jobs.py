@@ -33,6 +33,6 @@ async def views_of_all(client: Client) -> list[JobView]:
     ]
 
 
-def never_asked(_uid: str, _left_at: float) -> Probe:
+def never_asked(_uid: str, _occasion: str) -> Probe:
     """What exec has shown is known to the controller that asked, and to nobody else."""
     return Probe()

@@ -1,16 +1,18 @@
-"""Looks by exec into leaving workers, for anything but the main process.
+"""Looks by exec into workers, for anything but the main process: into leaving ones, and seldom into published ones.
 
-Beside the reconcile loop, bounded in time and number; an answer wakes the job. Whatever goes wrong is only counted:
-then the drain-timeout decides. What was seen is kept in memory alone, for a restart costs no more than another look.
+Beside the reconcile loop, bounded in time, number and rate; an answer that tells something wakes the job. Whatever goes
+wrong is only counted: then the drain-timeout decides, and nothing is concluded of a published worker. What was seen is
+kept in memory alone: a restart costs another look, and perhaps a number in a host name (decide/naming).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
+from mpijob_elastic.act.rates import Rate
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.exec import exec_in_pod
@@ -22,6 +24,11 @@ log = logging.getLogger(__name__)
 # Seconds for one look, and how many may be under way at once over all jobs.
 PROBE_TIMEOUT = 3.0
 MOST_AT_ONCE = 16
+# Looks a second over all jobs: into leaving workers, for which somebody waits, and into published ones.
+LEAVING_A_SECOND = 50.0
+PUBLISHED_A_SECOND = 10.0
+# So many published workers wait for their turn; more are turned away, and decided upon again later.
+MOST_WAITING = 100
 
 # Only builtins of a POSIX shell, so it starts no process that it would count itself. Skips process 1, which is the
 # container's main one, the shell itself, and zombies: `sleep` as process 1 never reaps a rank that was orphaned to it.
@@ -42,36 +49,52 @@ echo idle
 
 
 class Prober:
-    """Asks and remembers. `wake` is called with the job's view when an answer is there."""
+    """Asks and remembers. `wake` is called with a job's namespace and name when there is news."""
 
     def __init__(
-        self, client: Client, *, metrics: Metrics, now: Callable[[], float], wake: Callable[[JobView], None]
+        self,
+        client: Client,
+        *,
+        metrics: Metrics,
+        now: Callable[[], float],
+        wake: Callable[[str, str], None],
     ) -> None:
         self._client = client
         self._metrics = metrics
         self._now = now
         self._wake = wake
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
-        self._seen: dict[str, tuple[float, Probe]] = {}
+        self._leaving = Rate(LEAVING_A_SECOND)
+        self._published = Rate(PUBLISHED_A_SECOND)
+        self._seen: dict[str, tuple[str, Probe]] = {}
+        self._pods: dict[tuple[str, str], set[str]] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
+        self._watching: set[str] = set()
 
-    def seen(self, uid: str, left_at: float) -> Probe:
-        """What was seen of a pod since it left the host list at that time."""
-        since, probe = self._seen.get(uid, (0.0, Probe()))
-        return probe if since == left_at else Probe()
+    def seen(self, uid: str, occasion: str) -> Probe:
+        """What was seen of a pod since then (Config.occasion)."""
+        since, probe = self._seen.get(uid, ("", Probe()))
+        return probe if since == occasion else Probe()
 
     def ask(self, view: JobView, worker: Worker) -> None:
-        """Look into a worker, unless that is under way."""
-        left = view.memory.left.get(worker.name)
-        if left is None or worker.ref.uid in self._asking:
-            return
-        task = asyncio.create_task(self._ask(view, worker, left.at))
-        self._asking[worker.ref.uid] = task
-        task.add_done_callback(lambda _: self._asking.pop(worker.ref.uid, None))
+        """Look into a worker that leaves, unless that is under way."""
+        self._begin(view, worker, self._leaving)
 
-    def forget(self, uid: str) -> None:
-        """A pod is gone."""
-        self._seen.pop(uid, None)
+    def watch(self, view: JobView, workers: Iterable[Worker]) -> None:
+        """Look into published workers, each when its turn comes."""
+        for worker in workers:
+            if len(self._watching) < MOST_WAITING and self._begin(view, worker, self._published):
+                self._watching.add(worker.ref.uid)
+
+    def tidy(self, view: JobView) -> None:
+        """Forget pods of a job that are gone and that nothing is remembered of."""
+        job = view.namespace, view.name
+        kept = {worker.ref.uid for worker in view.workers} | {left.uid for left in view.memory.left.values()}
+        self._forget(job, self._pods.get(job, set()) - kept)
+
+    def forget(self, namespace: str, name: str) -> None:
+        """A job is gone."""
+        self._forget((namespace, name), self._pods.get((namespace, name), set()))
 
     async def close(self) -> None:
         """Stop every look that is under way."""
@@ -80,35 +103,86 @@ class Prober:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _ask(self, view: JobView, worker: Worker, left_at: float) -> None:
+    def _forget(self, job: tuple[str, str], uids: set[str]) -> None:
+        for uid in uids:
+            self._seen.pop(uid, None)
+        rest = self._pods.pop(job, set()) - uids
+        if rest:
+            self._pods[job] = rest
+
+    def _begin(self, view: JobView, worker: Worker, rate: Rate) -> bool:
+        uid = worker.ref.uid
+        occasion = view.config.occasion(worker.name) if view.config else ""
+        if not occasion or uid in self._asking:
+            return False
+        # The view is not kept: a look may wait for its turn, and a large job's views would fill the memory.
+        look = _Look(
+            namespace=view.namespace,
+            job=view.name,
+            pod=worker.name,
+            uid=uid,
+            container=worker.container,
+            occasion=occasion,
+        )
+        self._asking[uid] = task = asyncio.create_task(self._ask(look, rate))
+        task.add_done_callback(lambda _: self._end(uid))
+        return True
+
+    def _end(self, uid: str) -> None:
+        self._asking.pop(uid, None)
+        self._watching.discard(uid)
+
+    async def _ask(self, look: _Look, rate: Rate) -> None:
+        await rate.turn()
         async with self._slots:
             asked_at = self._now()
-            outcome = await self._look(view.namespace, worker)
-        before = self.seen(worker.ref.uid, left_at)
-        self._seen[worker.ref.uid] = (left_at, _with(before, outcome, asked_at=asked_at))
+            outcome = await self._look(look)
+        before = self.seen(look.uid, look.occasion)
+        after = _with(before, outcome, asked_at=asked_at)
+        self._seen[look.uid] = look.occasion, after
+        self._pods.setdefault((look.namespace, look.job), set()).add(look.uid)
         self._metrics.probed(outcome)
-        self._wake(view)
+        if rate is self._leaving or _tells(before, after):
+            self._wake(look.namespace, look.job)
 
-    async def _look(self, namespace: str, worker: Worker) -> str:
+    async def _look(self, look: _Look) -> str:
         try:
             result = await exec_in_pod(
                 self._client,
-                namespace,
-                worker.name,
-                container=worker.container,
+                look.namespace,
+                look.pod,
+                container=look.container,
                 command=["/bin/sh", "-c", SCRIPT],
                 timeout=PROBE_TIMEOUT,
             )
         except errors.KubeError as error:
-            log.debug("no look into %s/%s: %s", namespace, worker.name, error)
+            log.debug("no look into %s/%s: %s", look.namespace, look.pod, error)
             return "error"
         answer = result.stdout.strip()
         return answer if result.exit_code == 0 and answer in ("idle", "busy") else "error"
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Look:
+    """Where to look, and what for (Config.occasion)."""
+
+    namespace: str
+    job: str
+    pod: str
+    uid: str
+    container: str
+    occasion: str
+
+
 def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
     if outcome == "busy":
-        return Probe(busy_seen=True, idle_at=None, asked_at=asked_at)
+        return Probe(busy_seen=True, idle_at=None, asked_at=asked_at, busy_at=asked_at)
     if outcome == "idle":
-        return replace(probe, idle_at=asked_at, asked_at=asked_at)
+        since = asked_at if probe.idle_since is None else probe.idle_since
+        return replace(probe, idle_at=asked_at, asked_at=asked_at, idle_since=since)
     return replace(probe, asked_at=asked_at)
+
+
+def _tells(before: Probe, after: Probe) -> bool:
+    """Whether a look into a published worker may lead to anything: it is idle, or busy for the first time."""
+    return after.idle_at is not None or not before.busy_seen or before.idle_at is not None

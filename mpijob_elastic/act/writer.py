@@ -114,10 +114,13 @@ class Writer:
         patch = {
             "metadata": {
                 "uid": action.ref.uid,
+        data = {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile}
+        if action.kubexec is not None:
+            data[names.KEY_KUBEXEC] = action.kubexec
                 "resourceVersion": action.ref.resource_version,
                 "annotations": {names.MEMORY: memory.render(action.memory)},
             },
-            "data": {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile},
+            "data": data,
         }
         answer = await self._gate.write(
             "PATCH",
@@ -192,7 +195,6 @@ class Writer:
             # It may be gone; nobody would tell of it then, and being told twice is better than not at all.
             self._events.emit(view, removal.note)
             raise
-        self._prober.forget(removal.worker.ref.uid)
         self._metrics.deleted(removal.outcome)
         self._events.emit(view, removal.note)
 

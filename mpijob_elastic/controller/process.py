@@ -25,7 +25,6 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client, connect
 from mpijob_elastic.kube.lease import Lease
 from mpijob_elastic.kube.queue import WorkQueue, work
-from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.caches import Caches, JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 
@@ -161,8 +160,8 @@ class Controller:
         if self._queue is not None:
             self._queue.put_after(key, delay)
 
-    def _wake(self, view: JobView) -> None:
-        self._put(JobKey(view.namespace, view.name))
+    def _wake(self, namespace: str, name: str) -> None:
+        self._put(JobKey(namespace, name))
 
     def _gauges(self) -> None:
         queue = self._queue

@@ -3,7 +3,8 @@
 - see it whole, as the caches have it;
 - decide what is due;
 - do that, one write after the other;
-- look again, until nothing is due; then sleep until something changes or the plan says so.
+- look again, until nothing is due; then have published workers looked into, and sleep until something changes or the
+  plan says so.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from collections.abc import Callable
 from mpijob_elastic.act.probing import Prober
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.controller.scaling import ScaleTimes
-from mpijob_elastic.decide import decide
+from mpijob_elastic.decide import decide, ranks
 from mpijob_elastic.decide.actions import Plan, ProbeWorkers
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.caches import Caches, JobKey
 
 log = logging.getLogger(__name__)
@@ -52,20 +54,25 @@ class Reconciler:
             view = self._caches.view(key, probes=self._prober.seen)
             if view is None:
                 self._scales.forget(key)
+                self._prober.forget(key.namespace, key.name)
                 return
             plan = decide(view, now=self._now())
             self._scales.watch(key, view, plan)
             for action in plan.actions:
                 await self._writer.perform(view, action)
             if not _writes(plan):
-                self._sleep(key, plan)
+                self._sleep(key, view, plan)
                 return
         log.warning("%s is not done after %d steps; again in %.0f s", key, MOST_STEPS, UNDONE_PAUSE)
         self._put_after(key, UNDONE_PAUSE)
 
-    def _sleep(self, key: JobKey, plan: Plan) -> None:
-        if plan.wake_at is not None:
-            self._put_after(key, max(0.0, plan.wake_at - self._now()))
+    def _sleep(self, key: JobKey, view: JobView, plan: Plan) -> None:
+        self._prober.tidy(view)
+        watch = ranks.watch(view, now=self._now())
+        self._prober.watch(view, watch.workers)
+        wakes = [at for at in (plan.wake_at, watch.wake_at) if at is not None]
+        if wakes:
+            self._put_after(key, max(0.0, min(wakes) - self._now()))
 
 
 def _writes(plan: Plan) -> bool:

@@ -33,12 +33,16 @@ class WriteRole:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteConfig:
-    """Publish a host list: script, hostfile and memory in one write. `added` and `removed` are host names."""
+    """Publish a host list: script, hostfile and memory in one write, and kubexec.sh where it must change.
+
+    added, removed: the pods that come and go.
+    """
 
     ref: Ref
     script: str
     hostfile: str
     memory: Memory
+    kubexec: str | None = None
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()

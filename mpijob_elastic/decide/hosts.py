@@ -8,23 +8,24 @@ faster than the driver can, unless a host is gone anyway.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, pacing, showing
+from mpijob_elastic.decide import disruption, naming, pacing, ranks, showing
 from mpijob_elastic.model.job import JobView, Worker
 
 
 @dataclass(frozen=True, kw_only=True)
 class Next:
-    """The host list to publish now, and when to look again where a change must wait."""
+    """The pods to publish now, and when to look again where a change must wait."""
 
     hosts: tuple[str, ...]
     wake_at: float | None = None
 
 
 def wanted(view: JobView, *, now: float = math.inf) -> tuple[str, ...]:
-    """Hosts that should be published, in numeric order; at the end of all changes where no time is given."""
+    """Pods that should be published, in numeric order; at the end of all changes where no time is given."""
     departing = disruption.departing(view, now=now)
     belonging = (worker for worker in view.workers if worker.ready and _belongs(view, worker))
     return tuple(worker.name for worker in belonging if worker.name not in departing)
@@ -32,14 +33,18 @@ def wanted(view: JobView, *, now: float = math.inf) -> tuple[str, ...]:
 
 def following(view: JobView, *, now: float) -> Next:
     """One step from the published hosts towards the wanted ones."""
-    target = set(wanted(view, now=now))
-    joining = [host for host in target if host not in view.hosts and _may_join(view, host)]
-    staying = [host for host in view.hosts if host in target]
+    dead = _dead(view, now=now)
+    target = set(wanted(view, now=now)) - dead
+    back = {pod: _back_at(view, pod, now=now) for pod in target if pod not in view.host_of and _may_join(view, pod)}
+    joining = [pod for pod, at in back.items() if at <= now]
+    staying = [pod for pod in view.hosts if pod in target]
     if view.hosts and not staying:
         # Somebody who knows the training's state must stay until newcomers have it from him.
         staying = list(view.hosts) if joining else [_last(view)]
     if len(staying) < len(view.hosts):
-        return _remove(view, staying, now=now)
+        return _remove(view, staying, dead, now=now)
+    if not joining:
+        return Next(hosts=view.hosts, wake_at=min(back.values(), default=None))
     return _add(view, joining, now=now)
 
 
@@ -52,19 +57,28 @@ def _may_join(view: JobView, host: str) -> bool:
     return view.role is not None and host in view.role.exec_names
 
 
-def _remove(view: JobView, staying: list[str], *, now: float) -> Next:
-    if any(_lost(view.worker(host)) for host in view.hosts if host not in staying):
-        return _step(view, staying)
-    return _paced(view, staying, at=pacing.settled_at(view, now=now), now=now)
+def _dead(view: JobView, *, now: float) -> frozenset[str]:
+    """Published pods that no rank can run in under the host name they have."""
+    lost = (pod for pod in view.hosts if _lost(view.worker(pod)))
+    return frozenset(lost) | naming.stale(view, now=now) | ranks.lost(view, now=now)
 
 
 def _lost(worker: Worker | None) -> bool:
     return worker is None or worker.terminated or worker.deleting
 
 
+def _back_at(view: JobView, pod: str, *, now: float) -> float:
+    worker = view.worker(pod)
+    return ranks.due_at(view, worker, now=now) if worker else 0.0
+
+
+def _remove(view: JobView, staying: list[str], dead: Collection[str], *, now: float) -> Next:
+    if any(pod in dead for pod in view.hosts if pod not in staying):
+        return _step(view, staying)
+    return _paced(view, staying, at=pacing.settled_at(view, now=now), now=now)
+
+
 def _add(view: JobView, joining: list[str], *, now: float) -> Next:
-    if not joining:
-        return Next(hosts=view.hosts)
     if view.driver_running and view.config is not None and view.config.published is None:
         return _step(view, joining)  # the driver has nothing to read, so there is nothing to wait for
     newcomers = [worker for worker in view.workers if worker.name in joining]

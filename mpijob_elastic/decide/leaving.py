@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from mpijob_elastic.decide import disruption, history, replacing, showing
 from mpijob_elastic.decide.actions import Note, Removal
 from mpijob_elastic.model import durations
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.job import JobView, Probe, Worker
 from mpijob_elastic.model.memory import Left
 
 # How many seconds after the launcher was shown the list a worker must still be empty. Until then the driver may start
@@ -100,7 +100,7 @@ def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
     began = drain_began(view, left, now=now)
     if began is None:
         return ""
-    if _is_drained(worker, began):
+    if is_drained(worker.probe, began):
         return "drained"
     return "timeout" if now >= began + view.policy.drain_timeout else ""
 
@@ -114,6 +114,12 @@ def drain_began(view: JobView, left: Left, *, now: float) -> float | None:
     return showing.known_since(view, left, now=now)
 
 
+def is_drained(probe: Probe, began: float) -> bool:
+    """Whether exec has shown that nothing trains any more in a worker that the launcher knows to have left."""
+    quiet = QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
+    return probe.idle_at is not None and probe.idle_at >= began + quiet
+
+
 def _replaced(view: JobView, worker: Worker, *, now: float) -> str:
     due = replacing.due_at(view, worker, now=now)
     # The last host stays in the list although its pod has ended, because a list must not become empty.
@@ -121,15 +127,9 @@ def _replaced(view: JobView, worker: Worker, *, now: float) -> str:
     return "failed" if due is not None and now >= due and unlisted else ""
 
 
-def _is_drained(worker: Worker, began: float) -> bool:
-    idle_at = worker.probe.idle_at
-    quiet = QUIET_AFTER_BUSY if worker.probe.busy_seen else QUIET_WITHOUT_BUSY
-    return idle_at is not None and idle_at >= began + quiet
-
-
 def _probe_at(view: JobView, worker: Worker, *, now: float) -> float | None:
     left = history.left(view, worker, now=now)
-    if worker.name in view.hosts or left is None or not worker.running:
+    if worker.name in view.hosts or left is None or not worker.running or worker.opaque:
         return None
     if drain_began(view, left, now=now) is None:
         return None  # the touch comes first, for looks into many workers would only hold it and the deletions up

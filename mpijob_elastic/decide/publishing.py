@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, hosts, remembering, starting
+from mpijob_elastic.decide import disruption, hosts, naming, ranks, remembering, renaming, starting
 from mpijob_elastic.decide.actions import Note, WriteConfig
 from mpijob_elastic.decide.remembering import Change
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import durations, kubexec
 from mpijob_elastic.model.job import Config, JobView
 
 
@@ -20,9 +20,9 @@ def write(view: JobView, config: Config, *, now: float) -> tuple[WriteConfig | N
     step = hosts.following(view, now=now)
     if view.driver_running and config.published is None and not step.hosts:
         return None, step.wake_at  # a list that the driver cannot read is better than an empty one
-    change = _change(view, config, step.hosts)
+    change = _change(view, config, step.hosts, now=now)
     memory = remembering.memory(view, config, change, now=now)
-    same = (change.script, change.hostfile) == (config.script, config.hostfile)
+    same = (change.script, change.hostfile, change.kubexec) == (config.script, config.hostfile, None)
     if same and not remembering.is_due(view, config, memory):
         return None, step.wake_at
     action = WriteConfig(
@@ -30,21 +30,39 @@ def write(view: JobView, config: Config, *, now: float) -> tuple[WriteConfig | N
         script=change.script,
         hostfile=change.hostfile,
         memory=memory,
+        kubexec=change.kubexec,
         added=change.added,
         removed=change.removed,
-        notes=tuple(_notes(view, change)),
+        notes=tuple(_notes(view, change, now=now)),
     )
     return action, step.wake_at
 
 
-def _change(view: JobView, config: Config, published: tuple[str, ...]) -> Change:
+def _change(view: JobView, config: Config, published: tuple[str, ...], *, now: float) -> Change:
     slots = _slots(view, config)
+    host_names = [_host(view, pod, now=now) for pod in published]
     return Change(
-        script=names.discover_hosts(list(published), slots=slots),
+        script=names.discover_hosts(host_names, slots=slots),
+        kubexec=_kubexec(view, config, host_names),
         hostfile=_hostfile(view, config, published, slots),
         added=tuple(host for host in published if host not in view.hosts),
         removed=tuple(host for host in view.hosts if host not in published),
     )
+
+
+def _host(view: JobView, pod: str, *, now: float) -> str:
+    worker = view.worker(pod)
+    if pod in view.host_of or worker is None:
+        return view.host_of.get(pod, pod)
+    return naming.host(view, worker, now=now)
+
+
+def _kubexec(view: JobView, config: Config, host_names: list[str]) -> str | None:
+    """The script where it must change for these names; it stays as it is once it finds every pod."""
+    if not view.elastic or all(names.incarnation_of(host) == 0 for host in host_names):
+        return None
+    after = kubexec.mapped(config.kubexec)
+    return None if after == config.kubexec else after
 
 
 def _slots(view: JobView, config: Config) -> int:
@@ -63,12 +81,10 @@ def _hostfile(view: JobView, config: Config, published: tuple[str, ...], slots: 
     return names.hostfile(list(starting.awaited(view, config)), slots=slots)
 
 
-def _notes(view: JobView, change: Change) -> Iterable[Note]:
+def _notes(view: JobView, change: Change, *, now: float) -> Iterable[Note]:
     if change.added:
-        yield Note(
-            reason="HostsPublished",
-            message=f"discover_hosts.sh names {_list(change.added)} now; {_sizes(view, change)}",
-        )
+        added = _list(_host(view, pod, now=now) for pod in change.added)
+        yield Note(reason="HostsPublished", message=f"discover_hosts.sh names {added} now; {_sizes(view, change)}")
     surplus = [host for host in change.removed if (names.worker_index(host, job=view.name) or 0) >= view.replicas]
     if surplus:
         limit = durations.render(view.policy.drain_timeout)
@@ -81,13 +97,15 @@ def _notes(view: JobView, change: Change) -> Iterable[Note]:
     if moving:
         where = disruption.each(view.worker(names.pod_of(host)) for host in moving)
         yield Note(reason="Disruption", message=f"{where} left discover_hosts.sh; {_sizes(view, change)}", warning=True)
-    lost = [host for host in change.removed if host not in surplus and host not in moving]
+    told = {*surplus, *moving, *ranks.lost(view, now=now)}
+    lost = [host for host in change.removed if host not in told]
     if lost:
         yield Note(
             reason="HostsLost",
             message=f"{_list(lost)} left discover_hosts.sh, not Ready any more",
             warning=True,
         )
+    yield from renaming.notes(view, added=change.added, removed=change.removed, now=now)
 
 
 def _sizes(view: JobView, change: Change) -> str:

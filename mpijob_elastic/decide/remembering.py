@@ -9,7 +9,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, disruption, handover, history, launchers, replacing, showing, timeouts
+from mpijob_elastic.decide import (
+    clock,
+    disruption,
+    handover,
+    history,
+    launchers,
+    naming,
+    ranks,
+    replacing,
+    showing,
+    timeouts,
+)
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Left, Memory, Scale
 
@@ -19,10 +30,11 @@ FORGOTTEN_AFTER = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """The two files as they are to be, and which host names come and go."""
+    """The files as they are to be, kubexec None where it stays; and which pods come and go as hosts."""
 
     script: str
     hostfile: str
+    kubexec: str | None
     added: tuple[str, ...]
     removed: tuple[str, ...]
 
@@ -31,7 +43,7 @@ def memory(view: JobView, config: Config, change: Change, *, now: float) -> Memo
     """What is to be remembered once that change is written."""
     old = config.memory or Memory()
     lost = set(config.hostfile.splitlines()) - set(change.hostfile.splitlines())
-    published = {names.pod_of(host) for host in {*view.hosts, *change.added} - {*change.removed}}
+    published = {*view.hosts, *change.added} - {*change.removed}
     new = Memory(
         left=_left(view, config, change, now=now),
         added_at=now if change.added else min(old.added_at, now),
@@ -41,6 +53,8 @@ def memory(view: JobView, config: Config, change: Change, *, now: float) -> Memo
         replaced=replacing.tries(view, now=now),
         moved=disruption.tries(view, published, now=now),
         growth=timeouts.growth(view, old, published, now=now),
+        hosts=naming.remembered(view, published, lost=ranks.lost(view, now=now) - published, now=now),
+        renamed=ranks.tries(view, change.removed, now=now),
         launchers=launchers.tries(view, now=now),
         mended_at=handover.mended_at(config, now=now),
     )
@@ -59,12 +73,13 @@ def is_due(view: JobView, config: Config, new: Memory) -> bool:
 
 def _has_news(old: Memory, new: Memory) -> bool:
     """Whether more than forgetting would be written; forgetting waits for the next write."""
-    counts = ((old.replaced, new.replaced), (old.moved, new.moved))
+    counts = ((old.replaced, new.replaced), (old.moved, new.moved), (old.renamed, new.renamed))
     tried = any(before.get(pod) != tries for before, after in counts for pod, tries in after.items())
     before, after = _times(old), _times(new)
     clock_went_back = any(before.get(what, 0.0) > at + clock.SKEW for what, at in after.items())
     grown = new.growth is not None and new.growth != old.growth
-    return tried or grown or new.launchers != old.launchers or clock_went_back
+    named = any(old.hosts.get(pod) != one for pod, one in new.hosts.items() if one.pod)
+    return tried or grown or named or new.launchers != old.launchers or clock_went_back
 
 
 def _times(memory: Memory) -> dict[str, float]:

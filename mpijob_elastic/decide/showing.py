@@ -12,6 +12,7 @@ import math
 
 from mpijob_elastic.decide import clock
 from mpijob_elastic.decide.actions import RefreshLauncher
+from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Left, Memory
 
@@ -81,7 +82,9 @@ def refresh(view: JobView, *, now: float) -> RefreshLauncher | None:
 def _digest(config: Config) -> str:
     # The times tell a change from an earlier one to the same hosts, which the launcher may have been shown instead.
     memory = config.memory or Memory()
-    content = (config.script, config.hostfile, str(memory.added_at), str(memory.removed_at))
+    content = [config.script, config.hostfile, str(memory.added_at), str(memory.removed_at)]
+    if kubexec.is_mapped(config.kubexec):
+        content.append(config.kubexec)
     return hashlib.sha256("\0".join(part or "" for part in content).encode()).hexdigest()[:16]
 
 

@@ -16,7 +16,10 @@ _LINE = re.compile(r"echo (?P<host>[a-z0-9][a-z0-9.-]{0,252}):(?P<slots>[1-9][0-
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What discover_hosts.sh says: host names in its order, and the slots of each (one number for all)."""
+    """What discover_hosts.sh says: host names in its order, and the slots of each (one number for all).
+
+    No two of them stand for the same pod.
+    """
 
     hosts: tuple[str, ...] = ()
     slots: int = 1
@@ -28,6 +31,6 @@ def parse_script(script: str) -> Published | None:
     hosts = tuple(host for host, _ in found)
     slots = found[0][1] if found else 1
     # Whatever reading overlooked, writing it again brings to light.
-    if len(set(hosts)) < len(hosts) or names.discover_hosts(list(hosts), slots=slots) != script:
+    if len({names.pod_of(host) for host in hosts}) < len(hosts) or names.discover_hosts(list(hosts), slots=slots) != script:
         return None
     return Published(hosts=hosts, slots=slots)

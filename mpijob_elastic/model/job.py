@@ -31,16 +31,18 @@ class Ref:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What exec into a leaving worker has shown since it left the host list.
+    """What exec into a worker has shown, since it left the host list or under the host name that it has there.
 
-    busy_seen: something besides its main process ran there at least once since then.
-    idle_at: when last nothing did, None if never or if something ran again after that.
+    busy_seen: something besides its main process ran there at least once since then; busy_at: when last, 0 if never.
+    idle_at: when last nothing did, None if never or if something ran again after that; idle_since: when that began.
     asked_at: when last asked, whatever the answer.
     """
 
     busy_seen: bool = False
     idle_at: float | None = None
     asked_at: float = 0.0
+    busy_at: float = 0.0
+    idle_since: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,8 @@ class Worker:
     terminated: its phase is Failed or Succeeded, so nothing runs in it. succeeded: it ended well. last_state: exit
     code, reason and node in words, for the Event that outlives the pod. ready_at: when it became Ready, None while it
     is not. node: where it runs, "" while it is not scheduled. obstacle: why not, in the scheduler's words. disruption:
-    why pod or node is about to go, "" where nobody said so.
+    why pod or node is about to go, "" where nobody said so. opaque: its container shares process numbers with others,
+    so exec cannot show what its main process is, nor what belongs to it.
     """
 
     ref: Ref
@@ -66,6 +69,7 @@ class Worker:
     node: str = ""
     obstacle: str = ""
     disruption: str = ""
+    opaque: bool = False
     probe: Probe = field(default_factory=Probe)
 
     @property
@@ -122,6 +126,19 @@ class Config:
     memory: Memory | None
     kubexec: str | None = None
 
+    @cached_property
+    def host_of(self) -> Mapping[str, str]:
+        """The host names in discover_hosts.sh, by the pod that each stands for, in its order."""
+        return {names.pod_of(host): host for host in self.published.hosts} if self.published else {}
+
+    def occasion(self, pod: str) -> str:
+        """What looks into a worker pod count from: its host name in the list, or when it left that; "" for neither.
+
+        What was seen of a host is no sign of how it drains, and under a new host name a new rank begins.
+        """
+        left = self.memory.left.get(pod) if self.memory else None
+        return f"left at {left.at}" if left else self.host_of.get(pod, "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
@@ -147,7 +164,9 @@ class JobView:
     workers: in numeric order. foreign: why it is not ours to manage, "" where it is. reported: the operator has
     written the job's status. finished: Succeeded, or Failed for good. succeeded_at: when, by the operator's clock, None
     unless it did. notices: what our annotation on it says now.
-    fewest: workers below which horovodrun's own options make training wait, 0 where they do not say.
+    fewest, most: workers below which horovodrun's own options make training wait, above which they let none train; 0
+    where they do not say.
+    former: what exec had shown of pods that left the host list and are gone, by name.
     selector_due: the MPIJob definition keeps a selector of the workers, and the status that it belongs to has none.
     """
 
@@ -157,6 +176,7 @@ class JobView:
     slots: int
     elastic: bool
     fewest: int = 0
+    most: int = 0
     policy: Policy = field(default_factory=Policy)
     problems: tuple[Problem, ...] = ()
     clean_pod_policy: str = "None"
@@ -168,6 +188,7 @@ class JobView:
     notices: str = ""
     selector_due: bool = False
     workers: tuple[Worker, ...] = ()
+    former: Mapping[str, Probe] = field(default_factory=dict)
     launcher: Launcher | None = None
     config: Config | None = None
     role: Role | None = None
@@ -195,17 +216,16 @@ class JobView:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts in discover_hosts.sh now."""
-        published = self.config.published if self.config else None
-        return published.hosts if published else ()
+        """The pods that discover_hosts.sh names now, in its order; under which host names see `host_of`."""
+        return tuple(self.host_of)
 
-    @cached_property
+    @property
     def host_of(self) -> Mapping[str, str]:
-        """The host names in discover_hosts.sh by the pod that each stands for."""
-        return {names.pod_of(host): host for host in self.hosts}
+        """The host names in discover_hosts.sh, by the pod that each stands for, in its order."""
+        return self.config.host_of if self.config else {}
 
     def is_published(self, worker: Worker) -> bool:
-        """Whether discover_hosts.sh names that worker, under whatever number."""
+        """Whether discover_hosts.sh names that worker, under whatever host name."""
         return worker.name in self.host_of
 
     @property

@@ -6,7 +6,7 @@ left of a deleted job of the same name, is not seen at all (safety rule 5).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -18,8 +18,8 @@ from mpijob_elastic.observe.facts_job import JobFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.owners import Owned
 
-# What exec has shown of a pod, by its uid and when it left discover_hosts.sh.
-Probes = Callable[[str, float], Probe]
+# What exec has shown of a pod, by its uid, and since which occasion (Config.occasion).
+Probes = Callable[[str, str], Probe]
 # What exec has shown of a launcher, by its uid.
 Holds = Callable[[str], Held]
 
@@ -67,6 +67,7 @@ def view(
     )
 
 
+        former=_former(mine, seen, probes),
 def _foreign(pods: list[PodFacts], config: ConfigFacts | None) -> str:
     """Why another operator, one that is elastic itself, looks after the job; "" where none does."""
     owners = [pod.metadata for pod in pods] + ([config.metadata] if config else [])
@@ -81,13 +82,12 @@ def _foreign(pods: list[PodFacts], config: ConfigFacts | None) -> str:
 
 
 def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes: Probes) -> tuple[Worker, ...]:
-    left = config.memory.left if config and config.memory else {}
     found = []
     for pod in pods:
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if pod.role == names.ROLE_WORKER and index is not None:
-            gone = left.get(pod.metadata.name)
-            probe = probes(pod.metadata.uid, gone.at) if gone else Probe()
+            when = config.occasion(pod.metadata.name) if config else ""
+            probe = probes(pod.metadata.uid, when) if when else Probe()
             found.append(_worker(pod, index, probe, main_container=job.main_container))
     return tuple(sorted(found, key=lambda worker: worker.index))
 
@@ -99,6 +99,14 @@ def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | No
         container=_container(pod, main_container),
         created_at=pod.created_at,
         running=pod.phase == "Running",
+def _former(pods: list[PodFacts], config: Config | None, probes: Probes) -> Mapping[str, Probe]:
+    if config is None or config.memory is None:
+        return {}
+    there = {pod.metadata.uid for pod in pods}
+    gone = {pod: one.uid for pod, one in config.memory.left.items() if one.uid and one.uid not in there}
+    return {pod: probes(uid, config.occasion(pod)) for pod, uid in gone.items()}
+
+
         ready_at=pod.ready_at,
         deleting=pod.deleting,
         terminated=pod.phase in ("Failed", "Succeeded"),

@@ -74,6 +74,6 @@ class Objects:
         )
 
 
-def _never_asked(_uid: str, _left_at: float) -> Probe:
+def _never_asked(_uid: str, _occasion: str) -> Probe:
     # What exec has shown is known to the controller that asked, and to nobody else.
     return Probe()

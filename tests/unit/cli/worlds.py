@@ -9,16 +9,19 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import reading
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Objects
-from mpijob_elastic.decide import history, showing
+from mpijob_elastic.decide import history, naming, showing
 from mpijob_elastic.model import memory as memories
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, Ref
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.memory import Host, Memory
 from mpijob_elastic.observe import facts_config
+from tests.builders import KUBEXEC
 
 Object = dict[str, Any]
 
@@ -72,15 +75,23 @@ def launcher(
 def config_map(
     hosts: Iterable[str], *, memory: Memory | None = None, job: str = "train", namespace: str = "default"
 ) -> Object:
-    script = names.discover_hosts(list(hosts), slots=1)
+    hosts = list(hosts)
+    script = names.discover_hosts(hosts, slots=1)
     metadata = _owned(names.config_map(job), job, namespace)
-    signed = history.signed(memory or Memory(), script=script)
+    # Each host is the pod that `worker` gives.
+    known = {names.pod_of(host): _named(host, namespace) for host in hosts}
+    signed = history.signed(msgspec.structs.replace(memory or Memory(), hosts=known), script=script)
     metadata["annotations"] = {names.MEMORY: memories.render(signed)}
-    hostfile = names.hostfile(list(hosts), slots=1)
+    hostfile = names.hostfile([names.pod_of(host) for host in hosts], slots=1)
     return {
         "metadata": metadata,
-        "data": {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: hostfile},
+        "data": {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: hostfile, names.KEY_KUBEXEC: KUBEXEC},
     }
+
+
+def _named(host: str, namespace: str) -> Host:
+    pod = names.pod_of(host)
+    return Host(pod=naming.fingerprint(_uid(pod, namespace)), incarnation=names.incarnation_of(host))
 
 
 def role(pods: Iterable[str], *, job: str = "train", namespace: str = "default") -> Object:

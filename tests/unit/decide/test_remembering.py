@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from mpijob_elastic import names
@@ -12,7 +13,7 @@ from mpijob_elastic.decide import history, publishing
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model.job import Config, JobView, LauncherPhase
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
-from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, shown, worker
+from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, named, pending, pods, shown, worker
 
 LEFT = Left(uid="uid-of-j-worker-2", at=NOW - 10)
 SHRUNK = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}, removed_at=NOW - 10))
@@ -35,7 +36,8 @@ def test_a_removal_is_written_with_its_history() -> None:
     assert found.script == names.discover_hosts(list(pods(0, 1)), slots=1)
     assert found.hostfile == names.hostfile(list(pods(0, 1)), slots=1)
     left = {"j-worker-2": Left(uid="uid-of-j-worker-2", at=NOW)}
-    expected = Memory(left=left, removed_at=NOW, scale=Scale(before=0, after=2, at=NOW))
+    hosts = {pod: named(pod) for pod in pods(0, 1, 2)}
+    expected = Memory(left=left, removed_at=NOW, scale=Scale(before=0, after=2, at=NOW), hosts=hosts)
     assert found.memory == history.signed(expected, script=found.script)
 
 
@@ -121,7 +123,8 @@ def test_a_worker_that_somebody_put_back_leaves_anew() -> None:
 def test_after_the_clock_was_set_back_the_future_becomes_now(old: Memory, new: Memory) -> None:
     view = job(2, workers=(worker(0), worker(1), worker(2)), config=config(pods(0, 1), memory=old))
     found = change(view)
-    assert found.memory == history.signed(new, script=found.script)
+    expected = msgspec.structs.replace(new, hosts={pod: named(pod) for pod in pods(0, 1)})
+    assert found.memory == history.signed(expected, script=found.script)
 
 
 def test_a_failure_is_counted_although_the_list_stays() -> None:

@@ -125,13 +125,35 @@ def test_what_exec_has_shown_belongs_to_one_pod_and_one_leave_of_its_name() -> N
     text = render_memory(Memory(left={"scale-worker-1": left, "scale-worker-0": Left(uid="older", at=90.0)}))
     world["ConfigMap/scale-config"]["metadata"]["annotations"] = {"mpijob-elastic/memory": text}
     world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\n"
-    asked: list[tuple[str, float]] = []
+    asked: list[tuple[str, str]] = []
 
-    def probes(uid: str, left_at: float) -> Probe:
-        asked.append((uid, left_at))
-        return Probe(busy_seen=uid == "uid of Pod/scale-worker-1")
+    def probes(uid: str, occasion: str) -> Probe:
+        asked.append((uid, occasion))
+        return Probe(busy_seen=uid == "uid of Pod/scale-worker-1", idle_at=7.0 if uid == "older" else None)
 
     view = look(world, probes=probes)
     # A pod made anew may be taken for the one that left, so it is asked about too, by its own uid.
-    assert sorted(asked) == [("uid of Pod/scale-worker-0", 90.0), ("uid of Pod/scale-worker-1", 100.0)]
+    assert sorted(asked) == [
+        ("older", "left at 90.0"),
+        ("uid of Pod/scale-worker-0", "left at 90.0"),
+        ("uid of Pod/scale-worker-1", "left at 100.0"),
+    ]
     assert [worker.probe.busy_seen for worker in view.workers] == [False, True]
+    assert view.former == {"scale-worker-0": Probe(idle_at=7.0)}
+
+
+def test_what_exec_has_shown_of_a_host_belongs_to_its_name() -> None:
+    world = created("scale-2-3-1")
+    world["ConfigMap/scale-config"]["metadata"]["annotations"] = {"mpijob-elastic/memory": "{}"}
+    script = "#!/bin/sh\necho scale-worker-0:1\necho scale-worker-1.r2:1\n"
+    world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = script
+    asked: list[str] = []
+
+    def probes(_uid: str, occasion: str) -> Probe:
+        asked.append(occasion)
+        return Probe()
+
+    view = look(world, probes=probes)
+    assert asked == ["scale-worker-0", "scale-worker-1.r2"]
+    assert view.host_of == {"scale-worker-0": "scale-worker-0", "scale-worker-1": "scale-worker-1.r2"}
+    assert view.hosts == ("scale-worker-0", "scale-worker-1")

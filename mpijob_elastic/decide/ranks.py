@@ -1,0 +1,149 @@
+"""Published workers whose rank is lost while their pod runs on: killed, out of memory, crashed.
+
+Horovod blacklists the host and trains on without it. Nobody says so, but it can be seen: where ranks ran under this
+host name, nothing but the main process does any more, look after look, while others train. Such a worker leaves the
+list and comes back under a new host name (see naming), a few times, later and later; then it is given up for a while.
+
+A worker in which no rank was ever seen may wait for the others' next commit, or for nothing at all (--max-np), or have
+been lost before we looked. It gets one new name, after a long wait. Where fewer than half of the workers train, the
+training ends or begins, and nothing can be said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from mpijob_elastic.decide import clock, naming
+from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.memory import Tries
+
+# For how many seconds a worker must be seen idle: longer than a crashed rank takes to be started again by its driver.
+LOST_AFTER = 30.0
+NEVER_TRAINED_AFTER = 600.0
+# Seconds before the first, second, ... new host name is published; after so many the worker is given up.
+BACKOFFS = (0.0, 30.0, 60.0, 120.0, 240.0)
+# A worker that kept its rank for so many seconds lost it for a new reason: counting starts again.
+FORGIVEN_AFTER = 1800.0
+# For how long (seconds) it is given up, unless another pod takes its place.
+GIVEN_UP_FOR = 3600.0
+
+# Seconds between two looks into one worker: while all is well, and while it is new or idle.
+LOOK_SELDOM = 60.0
+LOOK_SOON = 10.0
+# For how long (seconds) a new host is looked at often, if nothing runs in it.
+NEW_FOR = 120.0
+# Workers that are due within so many seconds are looked at together, so that a large job is not woken for each.
+TOGETHER = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """Published workers to look into now by exec, and when to look at the job again for more of them."""
+
+    workers: tuple[Worker, ...] = ()
+    wake_at: float | None = None
+
+
+def watch(view: JobView, *, now: float) -> Watch:
+    """Whom to look at. This is no part of a plan: it goes on for as long as a job trains, and changes nothing."""
+    watched = _watched(view)
+    due = {worker.name: _look_at(view, worker, watched, now=now) for worker in watched}
+    if not due:
+        return Watch()
+    first = min(due.values())
+    if first > now:
+        return Watch(wake_at=first)
+    chosen = tuple(worker for worker in watched if due[worker.name] <= now + TOGETHER)
+    # Whoever is asked now answers in time or not; the others are due later.
+    rest = [at for at in due.values() if at > now + TOGETHER]
+    return Watch(workers=chosen, wake_at=min([now + LOOK_SOON + TOGETHER, *rest]))
+
+
+def lost(view: JobView, *, now: float) -> frozenset[str]:
+    """Published pods that are to come back under a new host name."""
+    return frozenset(worker.name for worker in _idle(view, now=now) if _losses(view, worker, now=now) < len(BACKOFFS))
+
+
+def tries(view: JobView, removed: Collection[str], *, now: float) -> Mapping[str, Tries]:
+    """How often the rank of each pod was lost, by its name, once `removed` are out of the list."""
+    known = ((worker, _last(view, worker, now=now)) for worker in view.workers)
+    counted = {worker.name: last for worker, last in known if last is not None}
+    for worker in _idle(view, now=now):
+        losses = _losses(view, worker, now=now)
+        if worker.name in removed or losses == len(BACKOFFS):
+            counted[worker.name] = Tries(count=losses + 1, at=now, uid=worker.ref.uid)
+    return counted
+
+
+def due_at(view: JobView, worker: Worker, *, now: float) -> float:
+    """From when on the worker may be published again; 0 where nothing speaks against it."""
+    last = _last(view, worker, now=now)
+    return last.at + BACKOFFS[min(last.count, len(BACKOFFS)) - 1] if last else 0.0
+
+
+def given_up(view: JobView, *, now: float) -> tuple[Worker, ...]:
+    """Workers that lost their rank too often."""
+    return tuple(worker for worker in view.workers if _losses(view, worker, now=now) > len(BACKOFFS))
+
+
+def _last(view: JobView, worker: Worker, *, now: float) -> Tries | None:
+    """The last loss of this very pod, unless that is forgiven."""
+    last = view.memory.renamed.get(worker.name)
+    if last is None or last.uid != worker.ref.uid:
+        return None
+    kept = GIVEN_UP_FOR if last.count > len(BACKOFFS) else FORGIVEN_AFTER
+    return last if now < clock.honest(last.at, now=now) + kept else None
+
+
+def _losses(view: JobView, worker: Worker, *, now: float) -> int:
+    last = _last(view, worker, now=now)
+    return last.count if last else 0
+
+
+def _watched(view: JobView) -> tuple[Worker, ...]:
+    if not view.driver_running or len(view.hosts) < 2 or not naming.may_number(view):
+        return ()
+    return tuple(worker for worker in view.workers if worker.ready and view.is_published(worker) and not worker.opaque)
+
+
+def _idle(view: JobView, *, now: float) -> tuple[Worker, ...]:
+    """Workers whose rank is lost, whether they are given up or not."""
+    watched = _watched(view)
+    training = [worker for worker in watched if _trains(worker)]
+    if 2 * len(training) < len(watched) or _is_full(view, len(training)):
+        return ()
+    last = max((worker.probe.busy_at for worker in training), default=0.0)
+    return tuple(worker for worker in watched if _is_lost(view, worker, last, now=now))
+
+
+def _trains(worker: Worker) -> bool:
+    return worker.probe.busy_seen and worker.probe.idle_at is None
+
+
+def _is_full(view: JobView, training: int) -> bool:
+    """Whether horovodrun's own options let no more workers train."""
+    return view.most > 0 and training >= view.most
+
+
+def _is_lost(view: JobView, worker: Worker, others_busy_at: float, *, now: float) -> bool:
+    probe = worker.probe
+    if probe.idle_at is None or probe.idle_since is None or probe.idle_at != clock.honest(probe.idle_at, now=now):
+        return False
+    if others_busy_at <= probe.idle_since or now - probe.idle_at > LOOK_SELDOM:
+        return False  # it is not known that others went on without it, or not known how it is now
+    patience = LOST_AFTER if probe.busy_seen else NEVER_TRAINED_AFTER
+    return probe.idle_at - probe.idle_since >= patience and (probe.busy_seen or not _losses(view, worker, now=now))
+
+
+def _look_at(view: JobView, worker: Worker, watched: tuple[Worker, ...], *, now: float) -> float:
+    probe = worker.probe
+    if not 0.0 < probe.asked_at <= now:
+        return now
+    idle = [one for one in watched if one.probe.idle_at is not None and one.probe.busy_seen]
+    witness = next((one for one in watched if _trains(one)), None)
+    changed_at = max(view.memory.added_at, view.memory.removed_at)
+    is_new = not probe.busy_seen and now - changed_at < NEW_FOR
+    often = is_new or worker in idle or (idle and worker is witness)
+    hopeless = _losses(view, worker, now=now) > len(BACKOFFS)
+    return probe.asked_at + (LOOK_SOON if often and not hopeless else LOOK_SELDOM)
