@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from mpijob_elastic.decide import (
     disruption,
+    ending,
     handover,
     launchers,
     leaving,
@@ -76,7 +77,7 @@ def _steps(view: JobView, config: Config, role: Role, *, now: float) -> Plan:
 
 def _finish(view: JobView, *, now: float) -> Plan:
     gone = leaving.removals(view, now=now)
-    return _plan([DeleteWorkers(removals=gone.removals) if gone.removals else None], [])
+    return _plan([DeleteWorkers(removals=gone.removals) if gone.removals else None, ending.tell(view, now=now)], [])
 
 
 def _plan(actions: list[Action | None], wakes: list[float | None]) -> Plan:

@@ -16,7 +16,7 @@ __all__ = ["explain"]
 
 def explain(view: JobView, facts: Facts, *, now: float) -> Explanation:
     """What is to be said of a job at time `now` (seconds since the epoch)."""
-    over = jobs.over(view, facts)
+    over = jobs.over(view, facts, now=now)
     if over:
         return Explanation(job=over)
     return Explanation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.decide import ending, handover
 from mpijob_elastic.explain import launchers
 from mpijob_elastic.explain.facts import Facts
 from mpijob_elastic.explain.findings import Finding, Level, kubectl
@@ -16,21 +17,25 @@ SLOW = 30.0
 OPERATOR = "kubectl get pods -A | grep mpi-operator"
 
 
-def over(view: JobView, facts: Facts) -> tuple[Finding, ...]:
+def over(view: JobView, facts: Facts, *, now: float) -> tuple[Finding, ...]:
     """Why there is nothing to explain of workers; nothing where there is."""
     if view.finished:
-        logs = kubectl(view, "logs", names.launcher(view.name))
-        return (Finding(cause="ended", says=f"the job has ended: {facts.state}", next_step=logs, level=Level.WAITING),)
+        return (_ended(view, facts),)
     if view.deleting:
         shown = kubectl(view, "get mpijob", view.name, "-o yaml")
         return (Finding(cause="deleted", says="the job is being deleted", next_step=shown, level=Level.WAITING),)
-    if view.foreign:
-        said = f"another operator looks after this job, and mpijob-elastic leaves it alone: {view.foreign}"
+    if why := handover.reason(view, now=now):
+        said = f"another operator looks after this job, and mpijob-elastic leaves it alone: {why}"
         return (Finding(cause="foreign", says=said, next_step=kubectl(view, "describe mpijob", view.name)),)
-    if view.handed_over:
-        said = "mpijob-elastic gave way to another operator, which looks after this job by now"
-        return (Finding(cause="handed-over", says=said, next_step=kubectl(view, "describe mpijob", view.name)),)
     return ()
+
+
+def _ended(view: JobView, facts: Facts) -> Finding:
+    logs = kubectl(view, "logs", names.launcher(view.name))
+    waited = ending.after_change(view)
+    if waited is not None:
+        return Finding(cause="ended-after-resize", says=ending.words(waited), next_step=logs)
+    return Finding(cause="ended", says=f"the job has ended: {facts.state}", next_step=logs, level=Level.WAITING)
 
 
 def findings(view: JobView, facts: Facts, *, now: float) -> Iterator[Finding]:

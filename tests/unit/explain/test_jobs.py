@@ -12,10 +12,16 @@ from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.memory import Memory, Scale
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pending, pods, worker
 from tests.unit.explain.said import BUSY, of_job, of_worker
 
 WAITING, DELIVERING = LauncherPhase.WAITING, LauncherPhase.DELIVERING
+
+
+def ended_after_resize() -> JobView:
+    resized = config(pods(0, 1, 2), memory=Memory(added_at=NOW - 42.0, scale=Scale(before=2, after=3, at=NOW - 42.0)))
+    return job(config=resized, finished=True, succeeded_at=NOW - 30.0)
 
 
 def test_of_a_job_that_trains_nothing_is_said_and_all_train() -> None:
@@ -31,7 +37,7 @@ def test_of_a_job_that_trains_nothing_is_said_and_all_train() -> None:
         (job(finished=True), "ended", "the job has ended: Succeeded"),
         (job(deleting=True), "deleted", "being deleted"),
         (job(foreign="its pods carry labels"), "foreign", "its pods carry labels"),
-        (job(notices="HandedOver: to another"), "handed-over", "gave way"),
+        (ended_after_resize(), "ended-after-resize", "succeeded 12s after its host list had changed"),
     ],
 )
 def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView, cause: str, words: str) -> None:
