@@ -31,6 +31,9 @@ def parse_script(script: str) -> Published | None:
     hosts = tuple(host for host, _ in found)
     slots = found[0][1] if found else 1
     # Whatever reading overlooked, writing it again brings to light.
-    if len({names.pod_of(host) for host in hosts}) < len(hosts) or names.discover_hosts(list(hosts), slots=slots) != script:
+    if (
+        len({names.pod_of(host) for host in hosts}) < len(hosts)
+        or names.discover_hosts(list(hosts), slots=slots) != script
+    ):
         return None
     return Published(hosts=hosts, slots=slots)

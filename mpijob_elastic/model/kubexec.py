@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 
-# [operator] newConfigMap. A container's name is a DNS label.
-_OPERATORS = re.compile(
+# [operator] newConfigMap. A container's name is a DNS label. The guard's policy has the same pattern.
+OPERATORS = re.compile(
     r"#!/bin/sh\nset -x\nPOD_NAME=\$1\nshift\n"
     r"/opt/kube/kubectl exec \$\{POD_NAME\}(?: --container [a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)?"
-    r" -- /bin/sh -c \"\$\*\""
+    r' -- /bin/sh -c "\$\*"'
 )
 _NAME = "POD_NAME=$1\n"
 # Only what a POSIX shell has built in, for the launcher's image may have nothing else. What follows the last `.r` is
@@ -38,4 +38,4 @@ def unmapped(script: str) -> str:
 
 def _own(script: str | None) -> str | None:
     before = (script or "").replace(_NAME + MAPPING, _NAME, 1)
-    return before if _OPERATORS.fullmatch(before) else None
+    return before if OPERATORS.fullmatch(before) else None

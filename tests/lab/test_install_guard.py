@@ -18,6 +18,8 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client, connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, SECRETS, Resource
+from mpijob_elastic.model import kubexec
+from tests.builders import KUBEXEC
 
 pytestmark = pytest.mark.lab
 JOB = "train"
@@ -131,8 +133,13 @@ async def test_exec_no_input(cluster: Cluster, installed: Installed, controller:
 async def test_config_maps_only_the_host_lists_and_the_memory(controller: Account) -> None:
     data = {names.KEY_DISCOVER_HOSTS: "#!/bin/sh\n", names.KEY_HOSTFILE: HOSTFILE.replace("slots=8", "slots=4")}
     await controller.patches(CONFIG_MAPS, CONFIG, {**annotations({names.MEMORY: "{}"}), "data": data})
+    # Once, and never back.
+    await controller.patches(CONFIG_MAPS, CONFIG, {"data": {names.KEY_KUBEXEC: kubexec.mapped(KUBEXEC)}})
     for patch in (
         {"data": {names.KEY_KUBEXEC: "evil"}},
+        {"data": {names.KEY_KUBEXEC: KUBEXEC}},
+        {"data": {names.KEY_KUBEXEC: f"{kubexec.mapped(KUBEXEC)}\n"}},
+        {"data": {names.KEY_KUBEXEC: None}},
         {"data": {"more": "x"}},
         {"data": {names.KEY_HOSTFILE: None}},
         {"binaryData": {"more": "eA=="}},
@@ -143,6 +150,8 @@ async def test_config_maps_only_the_host_lists_and_the_memory(controller: Accoun
     ):
         with refused("mpijob-elastic-config-maps"):
             await controller.patches(CONFIG_MAPS, CONFIG, patch)
+    with refused("mpijob-elastic-config-maps"):
+        await controller.patches(CONFIG_MAPS, "foreign", {"data": {names.KEY_KUBEXEC: kubexec.mapped(KUBEXEC)}})
     for name, key in (("foreign", names.KEY_HOSTFILE), ("kube-root-ca.crt", "ca.crt")):
         with refused("mpijob-elastic-config-maps"):
             await controller.patches(CONFIG_MAPS, name, {"data": {key: "evil"}})
@@ -253,7 +262,7 @@ def pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
 
 
 def config_map(name: str) -> dict[str, Any]:
-    data = {names.KEY_HOSTFILE: HOSTFILE, names.KEY_KUBEXEC: "#!/bin/sh\n"}
+    data = {names.KEY_HOSTFILE: HOSTFILE, names.KEY_KUBEXEC: KUBEXEC}
     return {**kind("v1", "ConfigMap"), "metadata": {"name": name}, "data": data}
 
 

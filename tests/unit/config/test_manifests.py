@@ -12,6 +12,7 @@ from mpijob_elastic.act.probing import SCRIPT
 from mpijob_elastic.cli import app
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.model import kubexec
 from mpijob_elastic.telemetry.metrics import Metrics
 from webhook.metrics import Metrics as WebhookMetrics
 
@@ -76,6 +77,13 @@ def test_the_probe_is_the_command_that_the_policy_lets_through() -> None:
     policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
     expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
     assert f"object.command == ['/bin/sh', '-c', r'''{SCRIPT}''']" in expressions
+
+
+def test_kubexec_may_be_edited_as_the_policy_lets_through() -> None:
+    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-config-maps")
+    expressions = "".join(validation["expression"] for validation in policy["spec"]["validations"])
+    assert f"matches(r'^{kubexec.OPERATORS.pattern}$')" in expressions
+    assert kubexec.MAPPING.replace("\n", r"\n") in expressions
 
 
 @pytest.mark.parametrize("overlay", RENDERED)
