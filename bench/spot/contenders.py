@@ -19,6 +19,8 @@ from mpijob_elastic.model.policy import DEFAULT_DRAIN_TIMEOUT
 HOLD = "lab.mpijob-elastic/hold"
 DRAIN_TIMEOUT = "60s"
 
+Start = Callable[[Cluster], AbstractContextManager[Side]]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
@@ -26,6 +28,7 @@ class Contender:
 
     quiet: rest is so many seconds without a write, while every worker that runs trains.
     patience: the same while one does not, for somebody may be waiting: longer than any time that is waited for.
+    remembers: it keeps times on objects, which must be as much older after a jump of the clock.
     """
 
     name: str
@@ -33,7 +36,8 @@ class Contender:
     elastic: bool
     quiet: float
     patience: float
-    start: Callable[[Cluster], AbstractContextManager[Side]]
+    remembers: bool
+    start: Start
 
     def manifest(self, *, size: int, selector: Mapping[str, str]) -> dict[str, Any]:
         """The job as its user would write it, kept to its machines; its launcher is held."""
@@ -61,17 +65,23 @@ def _alone(cluster: Cluster) -> Iterator[Side]:
 
 def rigid() -> Contender:
     """A job of a fixed size beside mpi-operator v0.2.3 and nothing else, created anew whenever it fails."""
-    return Contender(name="rigid", title="static job", elastic=False, quiet=2.0, patience=2.0, start=_alone)
+    return _forgetful(name="rigid", title="static job", elastic=False, start=_alone)
 
 
 def elastic(ours: Ours) -> Contender:
     """An elastic job with us beside mpi-operator v0.2.3. Of its times to wait the drain-timeout is the longest."""
     patience = DEFAULT_DRAIN_TIMEOUT + 15.0
     title = "elastic, mpijob-elastic"
-    return Contender(name="ours", title=title, elastic=True, quiet=4.0, patience=patience, start=ours.start)
+    return Contender(
+        name="ours", title=title, elastic=True, quiet=4.0, patience=patience, remembers=True, start=ours.start
+    )
 
 
 def peer(other: Peer) -> Contender:
     """The same job with an operator that is elastic itself, alone. v0.3.0 waits for nothing between two writes."""
     title = f"elastic, {other.binary.name} alone"
-    return Contender(name="peer", title=title, elastic=True, quiet=2.0, patience=2.0, start=other.start)
+    return _forgetful(name="peer", title=title, elastic=True, start=other.start)
+
+
+def _forgetful(*, name: str, title: str, elastic: bool, start: Start) -> Contender:
+    return Contender(name=name, title=title, elastic=elastic, quiet=2.0, patience=2.0, remembers=False, start=start)

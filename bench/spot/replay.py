@@ -16,6 +16,7 @@ from random import Random
 from bench import jobs
 from bench.audit import Tail
 from bench.spot import world
+from bench.spot.ageing import age
 from bench.spot.clock import Clock
 from bench.spot.contenders import HOLD, Contender
 from bench.spot.costs import Costs
@@ -91,7 +92,7 @@ class Replay:
             while (now := clock.now()) < self._trace.horizon:
                 seen = await self._turn(now)
                 if self._rests(seen):
-                    clock.skip_to(self._next(seen, clock.now()))
+                    await self._jump(clock, seen)
                 await asyncio.sleep(TICK)
         finally:
             if self._ranks:
@@ -144,11 +145,15 @@ class Replay:
         writes = [write.at for write in self._tail.writes() if write.namespace == self._namespace]
         return time.time() - max(writes, default=0.0) >= needed
 
-    def _next(self, seen: World, now: float) -> float:
-        """When to stop skipping; now where that is so soon that it can be waited for."""
+    async def _jump(self, clock: Clock, seen: World) -> None:
+        """Skip to what comes next, unless that is so soon that it can be waited for."""
         move = self._moves[0].at if self._moves else self._trace.horizon
         coming = min(move, self._trace.horizon, self._training.next_change(seen))
-        return coming if coming - now >= SHORTEST_SKIP else now
+        skipped = coming - clock.now()
+        if skipped < SHORTEST_SKIP:
+            return
+        if not self._contender.remembers or await age(self._client, self._namespace, seconds=skipped):
+            clock.skip_to(coming)
 
     async def _release(self) -> None:
         patch = {"metadata": {"annotations": {HOLD: None}}}
@@ -172,7 +177,7 @@ class Replay:
             self._ranks.close()
             self._ranks = None
         path = MPI_JOBS.path(self._namespace, jobs.JOB)
-        await self._client.request("DELETE", path, body={"propagationPolicy": "Foreground"})
+        await self._client.request("DELETE", path, body={"propagationPolicy": "Background"})
         deadline = time.monotonic() + PATIENCE
         while await self._is_there():
             if time.monotonic() > deadline:
