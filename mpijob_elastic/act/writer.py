@@ -1,9 +1,9 @@
 """Every write we make, one function each.
 
 Preconditions: a ConfigMap and a Role are written at the resourceVersion that was decided upon; a pod is deleted at its
-uid and resourceVersion as just read; an annotation and the selector are patched under their object's uid. What the API
-server answers is handed to `Seen` at once, so the next decision sees it. A refusal is raised, and the job is looked at
-again.
+uid and resourceVersion as just read; a size is set at the version, and from the size, that was decided upon; an
+annotation and the selector are patched under their object's uid. What the API server answers is handed to `Seen` at
+once, so the next decision sees it. A refusal is raised, and the job is looked at again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    LowerPodGroup,
     ProbeWorkers,
     RefreshLauncher,
     Removal,
+    RollBack,
     TellUser,
     WriteConfig,
     WriteRole,
@@ -80,8 +82,7 @@ class Writer:
             case RefreshLauncher():
                 await self._refresh_launcher(view, action)
             case ProbeWorkers():
-                for worker in action.workers:
-                    self._prober.ask(view, worker)
+                self._probe(view, action)
             case DeleteWorkers():
                 await self._delete_workers(view, action)
             case DeleteLauncher():
@@ -91,6 +92,8 @@ class Writer:
                 await self._tell_user(view, action)
             case WriteSelector():
                 await self._write_selector(view, action)
+            case LowerPodGroup() | RollBack():
+                await self._set_size(view, action)
 
     async def _write_role(self, view: JobView, action: WriteRole) -> None:
         patch = [
@@ -158,6 +161,32 @@ class Writer:
             content_type=JSON_PATCH,
         )
         self._seen.see(resources.MPI_JOBS, answer)
+
+    def _probe(self, view: JobView, action: ProbeWorkers) -> None:
+        for worker in action.workers:
+            self._prober.ask(view, worker)
+
+    async def _set_size(self, view: JobView, action: LowerPodGroup | RollBack) -> None:
+        if isinstance(action, LowerPodGroup):
+            resource, path, size = resources.POD_GROUPS, "/spec/minMember", action.min_member
+        else:
+            resource, path, size = resources.MPI_JOBS, "/spec/mpiReplicaSpecs/Worker/replicas", action.replicas
+        patch = [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": action.ref.resource_version},
+            {"op": "test", "path": "/metadata/uid", "value": action.ref.uid},
+            {"op": "test", "path": path, "value": action.before},
+            {"op": "replace", "path": path, "value": size},
+        ]
+        answer = await self._gate.write(
+            "PATCH",
+            resource,
+            namespace=view.namespace,
+            name=action.ref.name,
+            body=patch,
+            content_type=JSON_PATCH,
+        )
+        self._seen.see(resource, answer)
+        self._events.emit(view, action.note)
 
     async def _annotate(
         self, resource: resources.Resource, namespace: str, ref: Ref, key: str, value: str | None

@@ -18,6 +18,16 @@ def controller(
     health_port: Annotated[int, typer.Option(min=0, max=65535, help="/healthz, /readyz, /metrics; 0: any.")] = 8080,
     health_host: Annotated[str, typer.Option(help="Address they listen on.")] = "0.0.0.0",  # noqa: S104
     workers: Annotated[int, typer.Option(min=1, max=256, help="Jobs looked at at once.")] = 16,
+    node_watch: Annotated[  # noqa: FBT002 - an option has a name
+        bool, typer.Option("--node-watch/--no-node-watch", help="Move workers off nodes that are about to go.")
+    ] = True,
+    disruption_sign: Annotated[
+        list[str] | None,
+        typer.Option(help="One more taint, KEY[=VALUE][:EFFECT], or condition:TYPE that a node goes; repeatable."),
+    ] = None,
+    ignore_disruption_sign: Annotated[
+        list[str] | None, typer.Option(help="A taint's key, or condition:TYPE, that is no such sign; repeatable.")
+    ] = None,
     log_format: Format = "json",
     log_level: Level = "info",
 ) -> None:
@@ -31,9 +41,14 @@ def controller(
 
     from mpijob_elastic.controller import process  # noqa: PLC0415
     from mpijob_elastic.controller.settings import Settings  # noqa: PLC0415
+    from mpijob_elastic.model.signs import BadSign, signs  # noqa: PLC0415
     from mpijob_elastic.telemetry import logs  # noqa: PLC0415
 
     logs.configure(log_format=log_format, level=log_level)
+    try:
+        wanted = signs(more=disruption_sign or (), ignored=ignore_disruption_sign or ())
+    except BadSign as error:
+        raise typer.BadParameter(str(error)) from None
     settings = Settings(
         identity=f"{socket.gethostname()}_{uuid4().hex[:12]}",
         kubeconfig=kubeconfig,
@@ -41,6 +56,7 @@ def controller(
         namespace=namespace,
         lease_namespace=lease_namespace,
         workers=workers,
+        signs=wanted if node_watch else None,
         health_host=health_host,
         health_port=health_port,
     )

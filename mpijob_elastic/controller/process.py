@@ -60,7 +60,9 @@ class Controller:
         self._random = random
         self._metrics = Metrics(_registry())
         self._queue: WorkQueue[JobKey] | None = None
-        self._caches = Caches(client, namespace=settings.namespace, enqueue=self._put, random=random)
+        self._caches = Caches(
+            client, namespace=settings.namespace, enqueue=self._put, random=random, signs=settings.signs
+        )
         self._lease = Lease(
             client,
             namespace=settings.lease_namespace,
@@ -77,7 +79,7 @@ class Controller:
         writer = Writer(
             gate,
             self._caches,
-            recheck=rechecking(client, probes=self._prober.seen, now=time.time),
+            recheck=rechecking(client, probes=self._prober.seen, judge=self._caches.judge, now=time.time),
             events=self._events,
             prober=self._prober,
             metrics=self._metrics,

@@ -12,11 +12,11 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import live, views
 
 
-def rechecking(client: Client, *, probes: views.Probes, now: Callable[[], float]) -> Recheck:
-    """What Writer asks; `now` gives seconds since the epoch."""
+def rechecking(client: Client, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]) -> Recheck:
+    """What Writer asks; `now` gives seconds since the epoch, `judge` is of live.view."""
 
     async def recheck(view: JobView, action: DeleteWorkers) -> list[Removal]:
-        fresh = await live.view(client, namespace=view.namespace, job=view.name, probes=probes)
+        fresh = await live.view(client, namespace=view.namespace, job=view.name, probes=probes, judge=judge)
         if fresh is None or fresh.ref.uid != view.ref.uid or fresh.deleting or handover.reason(fresh, now=now()):
             raise Outdated(f"{view.namespace}/{view.name} is gone, going, or another operator's by now")
         wanted = {removal.worker.ref.uid for removal in action.removals}

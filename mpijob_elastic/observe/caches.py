@@ -1,4 +1,4 @@
-"""The four watch caches, and which job each object belongs to.
+"""The watch caches, and which job each object belongs to: four of them always, nodes and PodGroups where there are any.
 
 A change of any object only puts its job's key into the queue (kube.queue), so many changes are one look. Pods and
 ConfigMaps are watched by label, since nothing else in a cluster concerns us; the operator's ConfigMaps and Roles carry
@@ -19,10 +19,13 @@ from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.job import JobView, Ref
-from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
+from mpijob_elastic.model.signs import Signs
+from mpijob_elastic.observe import facts_config, facts_gang, facts_job, facts_pod, views
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 from mpijob_elastic.observe.facts_job import JobFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.observe.gangs import Gangs
+from mpijob_elastic.observe.nodes import Nodes
 from mpijob_elastic.observe.owners import Owned
 
 
@@ -43,10 +46,19 @@ class _Fact(Protocol):
 
 
 class Caches:
-    """Everything that is watched; `enqueue` is called with the key of each job that something happened to."""
+    """Everything that is watched; `enqueue` is called with the key of each job that something happened to.
+
+    signs: what says that a node is about to go; None where nodes are not to be watched.
+    """
 
     def __init__(
-        self, client: Client, *, namespace: str | None, enqueue: Callable[[JobKey], None], random: Random
+        self,
+        client: Client,
+        *,
+        namespace: str | None,
+        enqueue: Callable[[JobKey], None],
+        random: Random,
+        signs: Signs | None = None,
     ) -> None:
         self._enqueue = enqueue
         self._pods_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
@@ -87,16 +99,23 @@ class Caches:
             label_selector=names.LABEL_APP,
         )
 
+        self._gangs = Gangs(client, namespace=namespace, on_change=self._on_owned, random=random)
+        self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random) if signs else None
+
     async def run(self) -> None:
-        """Follow all four for ever; cancel to stop."""
+        """Follow all of them for ever; cancel to stop."""
         async with asyncio.TaskGroup() as group:
-            for cache in (self.jobs, self.pods, self.configs, self.roles):
+            for cache in (self.jobs, self.pods, self.configs, self.roles, self._gangs):
                 group.create_task(cache.run())
+            if self._nodes:
+                group.create_task(self._nodes.run())
 
     async def synced(self) -> None:
         """Wait until each has been listed once."""
         for cache in (self.jobs, self.pods, self.configs, self.roles):
             await cache.synced.wait()
+        if self._nodes:
+            await self._nodes.synced()
 
     def is_synced(self) -> bool:
         """Whether each has been listed once."""
@@ -122,12 +141,17 @@ class Caches:
             return None
         return views.view(
             job,
-            pods=self._pods_of.get(key, {}).values(),
+            pods=self.judge(self._pods_of.get(key, {}).values()),
             config=self.configs.get(key.namespace, names.config_map(key.name)),
             role=self.roles.get(key.namespace, names.launcher(key.name)),
             probes=probes,
+            gang=self._gangs.cache.get(key.namespace, key.name),
             keeps_selector=self._keeps_selector,
         )
+
+    def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
+        """The pods, each with why it is about to go where its node says so."""
+        return self._nodes.judge(pods) if self._nodes else list(pods)
 
     def see_definition(self, *, keeps_selector: bool) -> None:
         """Take in what the MPIJob definition says; a change concerns every job."""
@@ -147,6 +171,8 @@ class Caches:
                 self.configs.observe_write(facts_config.read_config(raw))
             case resources.ROLES:
                 self.roles.observe_write(facts_config.read_role(raw))
+            case resources.POD_GROUPS:
+                self._gangs.cache.observe_write(facts_gang.read(raw))
 
     def see_pod_gone(self, namespace: str, ref: Ref) -> None:
         """Take in that a pod does not exist any more."""
@@ -165,6 +191,12 @@ class Caches:
         if new is not None and (key := _key(new)):
             self._pods_of[key][new.metadata.name] = new
         self._on_owned(old, new)
+
+    def _on_node(self, name: str) -> None:
+        # Seldom, so an index of all pods by node would cost more than it saves.
+        for key in {_key(pod) for pod in self.pods.values() if pod.node == name}:
+            if key is not None:
+                self._enqueue(key)
 
     def _on_owned(self, old: _Fact | None, new: _Fact | None) -> None:
         for key in {_key(fact) for fact in (old, new) if fact is not None}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model import policy
+from mpijob_elastic.model import horovodrun, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.observe.owners import Owned, owned
@@ -15,6 +15,7 @@ from mpijob_elastic.observe.times import seconds
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One MPIJob.
 
+    fewest: workers below which horovodrun waits for more, 0 where its command does not say.
     reported: the operator has written its status. finished: Succeeded, or Failed for good. succeeded_at: when, None
     unless it did. notices: our annotation on it, "" where there is none. lacks_selector: its status counts the workers
     and does not say how to find them.
@@ -22,6 +23,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     metadata: Owned
     replicas: int
+    fewest: int
     slots: int
     elastic: bool
     policy: Policy
@@ -46,6 +48,7 @@ def read(raw: bytes) -> JobFacts:
     return JobFacts(
         metadata=owned(job.metadata),
         replicas=job.replicas,
+        fewest=_fewest(job),
         slots=job.slots,
         elastic=policy.is_elastic(asked, job.launcher_texts()),
         policy=asked,
@@ -64,3 +67,9 @@ def read(raw: bytes) -> JobFacts:
 def _succeeded_at(job: MPIJob) -> float | None:
     completed = job.status.completion_time if job.status else None
     return seconds(completed) if job.condition(names.CONDITION_SUCCEEDED) else None
+
+
+def _fewest(job: MPIJob) -> int:
+    launches = (horovodrun.parse(words) for words in job.launcher_commands())
+    slots = max((launch.fewest or 0 for launch in launches if launch), default=0)
+    return -(-slots // job.slots)

@@ -5,18 +5,23 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 
 from __future__ import annotations
 
+import sys
+
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.model.mpijob import Wire
+from mpijob_elastic.observe.facts_node import Toleration
 from mpijob_elastic.observe.owners import Owned, owned
 from mpijob_elastic.observe.times import seconds
 
 # [v0.3.0] numbers its pods; [training-operator] has labels of its own. Such pods have an elastic operator already.
 _FOREIGN_LABEL = "replica-index"
 _FOREIGN_PREFIX = "training.kubeflow.org/"
+# The scheduler lists every reason of every node.
+_LONGEST_OBSTACLE = 200
 
 
 class _Terminated(Wire, frozen=True):
@@ -42,6 +47,8 @@ class _ContainerStatus(Wire, frozen=True):
 class _Condition(Wire, frozen=True):
     type: str = ""
     status: str = ""
+    reason: str = ""
+    message: str = ""
     last_transition_time: str | None = None
 
 
@@ -74,6 +81,7 @@ class _Container(Wire, frozen=True):
 class _Spec(Wire, frozen=True):
     node_name: str = ""
     containers: list[_Container] | None = None
+    tolerations: list[Toleration] | None = None
     volumes: list[_Volume] | None = None
 
 
@@ -87,7 +95,9 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One pod with the operator's labels; times are seconds since the epoch.
 
     phase: of the pod. ready_at: None while it is not Ready. launcher_phase, mounts_discovery, refreshed,
-    delivering_since: only meaningful for a launcher. foreign: an operator that is elastic itself made it.
+    delivering_since: only meaningful for a launcher. foreign: an operator that is elastic itself made it. node: ""
+    while it is not scheduled; obstacle: why not. disrupted: the condition that says it is about to go, "" without one.
+    tolerations: those that let it stay for ever on a node with a taint NoExecute.
     """
 
     metadata: Owned
@@ -103,6 +113,10 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     mounts_discovery: bool = False
     refreshed: str | None = None
     delivering_since: float | None = None
+    node: str = ""
+    obstacle: str = ""
+    disrupted: str = ""
+    tolerations: tuple[Toleration, ...] = ()
 
 
 _decoder = msgspec.json.Decoder(_Pod)
@@ -130,6 +144,11 @@ def read(raw: bytes) -> PodFacts:
         mounts_discovery=launcher and _mounts_discovery(spec),
         refreshed=pod.metadata.annotations.get(names.REFRESHED) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
+        # Many pods share a node: one text for all of them.
+        node=sys.intern(spec.node_name),
+        obstacle=_obstacle(status),
+        disrupted=_disrupted(status),
+        tolerations=tuple(one for one in spec.tolerations or () if one.may_last),
     )
 
 
@@ -139,6 +158,17 @@ def _ready_at(status: _Status, created_at: float) -> float | None:
             is_ready = condition.status == "True"
             return seconds(condition.last_transition_time) or created_at if is_ready else None
     return None
+
+
+def _obstacle(status: _Status) -> str:
+    unscheduled = (one for one in status.conditions or () if one.type == "PodScheduled" and one.status == "False")
+    return next((f"{one.reason}: {one.message}"[:_LONGEST_OBSTACLE] for one in unscheduled), "")
+
+
+def _disrupted(status: _Status) -> str:
+    """https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions."""
+    found = (one for one in status.conditions or () if one.type == "DisruptionTarget" and one.status == "True")
+    return next((f"condition DisruptionTarget ({one.reason})" for one in found), "")
 
 
 def _last_state(spec: _Spec, status: _Status) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -11,6 +12,9 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
+from mpijob_elastic.observe.facts_pod import PodFacts
+
+Judge = Callable[[Iterable[PodFacts]], list[PodFacts]]
 
 
 class _List(msgspec.Struct, frozen=True):
@@ -20,10 +24,13 @@ class _List(msgspec.Struct, frozen=True):
 _lists = msgspec.json.Decoder(_List)
 
 
-async def view(client: Client, *, namespace: str, job: str, probes: views.Probes) -> JobView | None:
+async def view(
+    client: Client, *, namespace: str, job: str, probes: views.Probes, judge: Judge = list
+) -> JobView | None:
     """The job, its pods and its ConfigMap as the API server has them now (three reads); None where the job is gone.
 
-    The Role is left out, for nothing that is deleted depends on it.
+    judge: says of pods which go with their nodes (see `nodes`). The Role is left out, for nothing that is deleted
+    depends on it.
     """
     selector = {"labelSelector": f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"}
     try:
@@ -36,7 +43,7 @@ async def view(client: Client, *, namespace: str, job: str, probes: views.Probes
         return None
     return views.view(
         facts_job.read(raw_job),
-        pods=[facts_pod.read(raw) for raw in _lists.decode(raw_pods).items],
+        pods=judge(facts_pod.read(raw) for raw in _lists.decode(raw_pods).items),
         config=facts_config.read_config(raw_config),
         role=None,
         probes=probes,

@@ -12,8 +12,9 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import hosts, memory
 from mpijob_elastic.model.execs import Held
-from mpijob_elastic.model.job import Config, JobView, Launcher, Probe, Ref, Role, Worker
+from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
+from mpijob_elastic.observe.facts_gang import GangFacts
 from mpijob_elastic.observe.facts_job import JobFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.owners import Owned
@@ -37,9 +38,13 @@ def view(
     role: RoleFacts | None,
     probes: Probes,
     holds: Holds = never_looked,
+    gang: GangFacts | None = None,
     keeps_selector: bool = False,
 ) -> JobView:
-    """The job as its objects show it; keeps_selector: what the MPIJob definition says (see `definition`)."""
+    """The job as its objects show it; keeps_selector: what the MPIJob definition says (see `definition`).
+
+    pods: judged by their nodes (see `nodes`); gang: the PodGroup of the job's name, if any.
+    """
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
     config = config if config and config.metadata.job_uid == job.metadata.uid else None
     role = role if role and role.metadata.job_uid == job.metadata.uid else None
@@ -50,6 +55,7 @@ def view(
         replicas=job.replicas,
         slots=job.slots,
         elastic=job.elastic,
+        fewest=job.fewest,
         policy=job.policy,
         problems=job.problems,
         clean_pod_policy=job.clean_pod_policy,
@@ -64,6 +70,7 @@ def view(
         launcher=_launcher(job, mine, holds),
         config=seen,
         role=_role(role) if role else None,
+        pod_group=_pod_group(job, gang) if gang else None,
     )
 
 
@@ -112,6 +119,9 @@ def _former(pods: list[PodFacts], config: Config | None, probes: Probes) -> Mapp
         terminated=pod.phase in ("Failed", "Succeeded"),
         succeeded=pod.phase == "Succeeded",
         last_state=pod.last_state,
+        node=pod.node,
+        obstacle=pod.obstacle,
+        disruption=pod.disrupted,
         probe=probe,
     )
 
@@ -137,8 +147,15 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
         delivering_since=pod.delivering_since,
         refreshed=pod.refreshed,
         deleting=pod.deleting,
+        node=pod.node,
+        disruption=pod.disrupted,
         held=holds(pod.metadata.uid),
     )
+
+
+def _pod_group(job: JobFacts, gang: GangFacts) -> PodGroup | None:
+    mine = gang.metadata.job_uid == job.metadata.uid
+    return PodGroup(ref=_ref(gang.metadata), min_member=gang.min_member) if mine else None
 
 
 def _config(config: ConfigFacts) -> Config:

@@ -12,6 +12,7 @@ from mpijob_elastic import names
 pytestmark = pytest.mark.lab
 Rights = dict[tuple[str, str], str]
 
+NODES: Rights = {("nodes", ""): "list watch"}
 DEFINITION: Rights = {("customresourcedefinitions.apiextensions.k8s.io", "mpijobs.kubeflow.org"): "get"}
 # (resource, names it is limited to) to verbs; what every account may do comes on top.
 ANYWHERE: dict[str, Rights] = {
@@ -23,6 +24,7 @@ ANYWHERE: dict[str, Rights] = {
         ("pods/exec", ""): "create get",
         ("configmaps", ""): "get list patch watch",
         ("roles.rbac.authorization.k8s.io", ""): "list patch watch",
+        ("podgroups.scheduling.volcano.sh", ""): "list patch watch",
         ("events", ""): "create",
     },
     names.WEBHOOK: {
@@ -60,7 +62,7 @@ def everybodys(cluster: Cluster) -> Rights:
 @pytest.mark.parametrize("account", [names.CONTROLLER, names.WEBHOOK])
 @pytest.mark.usefixtures("installed")
 def test_rights_for_all_namespaces(cluster: Cluster, everybodys: Rights, account: str) -> None:
-    anywhere = everybodys | ANYWHERE[account]
+    anywhere = everybodys | ANYWHERE[account] | (NODES if account == names.CONTROLLER else {})
     assert rights(cluster, account, "default") == anywhere
     assert rights(cluster, account, names.NAMESPACE) == anywhere | IN_OUR_NAMESPACE[account]
 

@@ -97,6 +97,7 @@ def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
     assert f"key == '{names.MEMORY}'" in texts["mpijob-elastic-config-maps"]
     assert f"['{names.KEY_DISCOVER_HOSTS}', '{names.KEY_HOSTFILE}']" in texts["mpijob-elastic-config-maps"]
     assert f"key == '{names.STATUS}'" in texts["mpijob-elastic-mpijobs"]
+    assert f"'{names.SCALE_TIMEOUT}' in variables.before" in texts["mpijob-elastic-mpijobs"]
     assert f"object.metadata.name == '{names.CERTIFICATE_SECRET}'" in texts["mpijob-elastic-secrets"]
     for name, text in texts.items():
         account = names.WEBHOOK if name == "mpijob-elastic-secrets" else names.CONTROLLER

@@ -66,3 +66,19 @@ def test_when_a_status_lacks_the_selector(statuses: dict[str, Any] | None, lacks
 def test_what_cannot_be_read_is_refused_as_a_whole() -> None:
     with pytest.raises(msgspec.DecodeError):
         job(spec={"mpiReplicaSpecs": {"Worker": {"replicas": "three"}}})
+
+
+@pytest.mark.parametrize(
+    ("command", "slots", "fewest"),
+    [
+        (["horovodrun", "-np", "4", "--min-np", "3", "python"], 2, 2),
+        (["horovodrun", "-np", "4", "python"], 1, 4),
+        (["horovodrun", "--host-discovery-script", "x", "python"], 1, 0),
+        (["mpirun", "-np", "4", "python"], 1, 0),
+        ([], 1, 0),
+    ],
+)
+def test_below_how_many_workers_horovodrun_waits(command: list[str], slots: int, fewest: int) -> None:
+    template = {"spec": {"containers": [{"command": command}]}}
+    spec = {"slotsPerWorker": slots, "mpiReplicaSpecs": {"Launcher": {"template": template}}}
+    assert job(spec=spec).fewest == fewest

@@ -7,6 +7,7 @@ import pytest
 
 from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.observe import facts_pod
+from mpijob_elastic.observe.facts_node import Toleration
 
 LAUNCHER = {"group-name": "kubeflow.org", "mpi-job-name": "j", "mpi-job-role": "launcher"}
 WAITING = {"state": {"waiting": {"reason": "PodInitializing"}}}
@@ -87,3 +88,36 @@ def test_ready_since_only_while_ready() -> None:
     assert pod(status={"conditions": [ready]}).ready_at == 9.0
     assert pod(status={"conditions": [{**ready, "status": "False"}]}).ready_at is None
     assert pod(status={}).ready_at is None
+
+
+@pytest.mark.parametrize(
+    ("conditions", "obstacle", "disrupted"),
+    [
+        ([], "", ""),
+        ([{"type": "PodScheduled", "status": "True"}], "", ""),
+        (
+            [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}],
+            "Unschedulable: 0/3 nodes",
+            "",
+        ),
+        (
+            [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
+            "",
+            "condition DisruptionTarget (EvictionByEvictionAPI)",
+        ),
+        ([{"type": "DisruptionTarget", "status": "False", "reason": "Over"}], "", ""),
+    ],
+)
+def test_why_it_is_not_scheduled_or_about_to_go(
+    conditions: list[dict[str, str]], obstacle: str, disrupted: str
+) -> None:
+    facts = pod(status={"conditions": conditions})
+    assert (facts.obstacle, facts.disrupted) == (obstacle, disrupted)
+
+
+def test_where_it_is_and_what_it_tolerates_for_ever() -> None:
+    unreachable = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
+    spec = {"nodeName": "n-1", "tolerations": [{**unreachable, "tolerationSeconds": 300}, {"operator": "Exists"}]}
+    facts = pod(status={}, spec=spec)
+    assert (facts.node, facts.tolerations) == ("n-1", (Toleration(operator="Exists"),))
+    assert (pod(status={}).node, pod(status={}).tolerations) == ("", ())

@@ -10,7 +10,7 @@ import yaml
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
 from mpijob_elastic.model.memory import Left, Memory
 from mpijob_elastic.model.memory import render as render_memory
-from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
+from mpijob_elastic.observe import facts_config, facts_gang, facts_job, facts_pod, views
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "v0.2.3"
 UID = "job-uid"
@@ -35,7 +35,12 @@ def pods_of(world: World) -> list[Any]:
     return [thing for name, thing in world.items() if name.startswith("Pod/")]
 
 
-def look(world: World, job: str = "scale", probes: views.Probes = lambda uid, at: Probe()) -> JobView:
+def look(
+    world: World,
+    job: str = "scale",
+    probes: views.Probes = lambda uid, at: Probe(),
+    gang: facts_gang.GangFacts | None = None,
+) -> JobView:
     raw = {name: json.dumps(thing).encode() for name, thing in world.items()}
     config, role = raw.get(f"ConfigMap/{job}-config"), raw.get(f"Role/{job}-launcher")
     return views.view(
@@ -44,6 +49,7 @@ def look(world: World, job: str = "scale", probes: views.Probes = lambda uid, at
         config=facts_config.read_config(config) if config else None,
         role=facts_config.read_role(role) if role else None,
         probes=probes,
+        gang=gang,
     )
 
 
@@ -157,3 +163,17 @@ def test_what_exec_has_shown_of_a_host_belongs_to_its_name() -> None:
     assert asked == ["scale-worker-0", "scale-worker-1.r2"]
     assert view.host_of == {"scale-worker-0": "scale-worker-0", "scale-worker-1": "scale-worker-1.r2"}
     assert view.hosts == ("scale-worker-0", "scale-worker-1")
+
+
+def gang(uid: str = UID) -> facts_gang.GangFacts:
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "scale", "uid": uid, "controller": True}
+    meta = {"name": "scale", "uid": "g", "resourceVersion": "9", "ownerReferences": [owner]}
+    return facts_gang.read(json.dumps({"metadata": meta, "spec": {"minMember": 3}}).encode())
+
+
+def test_only_the_jobs_own_pod_group_is_seen() -> None:
+    world = created("scale-2-3-1")
+    mine, others = (look(world, gang=gang(uid)).pod_group for uid in (UID, "another"))
+    assert mine is not None
+    assert (mine.min_member, mine.ref.name, mine.ref.resource_version) == (3, "scale", "9")
+    assert others is None

@@ -1,0 +1,37 @@
+"""What we keep of a PodGroup (scheduling.volcano.sh/v1beta1): whose it is, and for how many pods it waits.
+
+https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/types.go
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model.mpijob import Wire
+from mpijob_elastic.observe.owners import Owned, owned
+
+
+class _Spec(Wire, frozen=True):
+    min_member: int = 0
+
+
+class _PodGroup(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec | None = None
+
+
+class GangFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A PodGroup; min_member: 0 where it waits for none."""
+
+    metadata: Owned
+    min_member: int
+
+
+_decoder = msgspec.json.Decoder(_PodGroup)
+
+
+def read(raw: bytes) -> GangFacts:
+    """The facts in a PodGroup's JSON. Raises msgspec.DecodeError where it is none."""
+    group = _decoder.decode(raw)
+    return GangFacts(metadata=owned(group.metadata), min_member=group.spec.min_member if group.spec else 0)

@@ -1,0 +1,113 @@
+"""What we keep of a node: the signs that it is about to go. A node without any is not kept at all.
+
+https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model.mpijob import Wire
+from mpijob_elastic.model.signs import NO_EXECUTE, Signs, is_built_in
+from mpijob_elastic.observe.owners import Owned, owned
+
+
+class Taint(Wire, frozen=True, gc=False):
+    """One of a node's taints."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Toleration(Wire, frozen=True, gc=False):
+    """One of a pod's tolerations. effect: "" means every one; seconds: how long, None for ever."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    seconds: int | None = msgspec.field(default=None, name="tolerationSeconds")
+
+    @property
+    def may_last(self) -> bool:
+        """Whether it lets a pod stay for ever, and not only while Kubernetes reports its node as lost."""
+        return self.seconds is None and self.effect in ("", NO_EXECUTE) and not is_built_in(self.key)
+
+    def lasts_against(self, taint: Taint) -> bool:
+        """Whether a pod with it stays although the taint would make it leave."""
+        everything = not self.key and self.operator == "Exists"
+        named = self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
+        return self.may_last and (everything or named)
+
+
+class _Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class _Spec(Wire, frozen=True):
+    taints: list[Taint] | None = None
+
+
+class _Status(Wire, frozen=True):
+    conditions: list[_Condition] | None = None
+
+
+class _Node(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A node. named: the first sign that means its end, in words; evicting: taints that make some pods leave."""
+
+    metadata: Owned
+    named: str = ""
+    evicting: tuple[Taint, ...] = ()
+
+    @property
+    def is_going(self) -> bool:
+        """Whether there is any sign."""
+        return bool(self.named or self.evicting)
+
+    def threat(self, tolerations: Iterable[Toleration]) -> str:
+        """Why a pod with these tolerations is about to go, "" where it is not."""
+        if self.named:
+            return self.named
+        lasting = list(tolerations)
+        for taint in self.evicting:
+            if not any(toleration.lasts_against(taint) for toleration in lasting):
+                return f"taint {taint.key}:{taint.effect}"
+        return ""
+
+
+_decoder = msgspec.json.Decoder(_Node)
+
+
+def reading(signs: Signs) -> Callable[[bytes], NodeFacts]:
+    """What reads the facts in a node's JSON by these signs; that raises msgspec.DecodeError where it is none."""
+
+    def read(raw: bytes) -> NodeFacts:
+        node = _decoder.decode(raw)
+        taints = (node.spec.taints if node.spec else None) or []
+        return NodeFacts(
+            metadata=owned(node.metadata),
+            named=next(_named(node, signs), ""),
+            evicting=tuple(taint for taint in taints if signs.evicts(taint.key, taint.effect)),
+        )
+
+    return read
+
+
+def _named(node: _Node, signs: Signs) -> Iterator[str]:
+    for taint in (node.spec.taints if node.spec else None) or ():
+        if signs.names_taint(taint.key, taint.value, taint.effect):
+            yield f"taint {taint.key}"
+    for condition in (node.status.conditions if node.status else None) or ():
+        if condition.status == "True" and signs.names_condition(condition.type):
+            yield f"condition {condition.type}"

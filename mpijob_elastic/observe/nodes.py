@@ -1,0 +1,69 @@
+"""The nodes that are about to go, and which pods go with them.
+
+Of a large cluster's nodes only those with such a sign are kept. Where nodes may not be read, only what is said of a pod
+itself counts; the work never waits for this watch for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from random import Random
+from typing import Never
+
+import msgspec
+
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.resources import NODES
+from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.model.signs import Signs
+from mpijob_elastic.observe import facts_node
+from mpijob_elastic.observe.facts_node import NodeFacts
+from mpijob_elastic.observe.facts_pod import PodFacts
+
+log = logging.getLogger(__name__)
+
+# Seconds; a worker that left for its node's sake must not be published again because that is not known yet.
+PATIENCE = 10.0
+
+
+class Nodes:
+    """As last seen; `on_change` is called with the name of a node that begins or ceases to go."""
+
+    def __init__(self, client: Client, *, signs: Signs, on_change: Callable[[str], None], random: Random) -> None:
+        self._on_change = on_change
+        self._cache: WatchCache[NodeFacts] = WatchCache(
+            client,
+            NODES,
+            decode=facts_node.reading(signs),
+            on_change=self._changed,
+            random=random,
+            keep=lambda node: node.is_going,
+        )
+
+    async def run(self) -> Never:
+        """Follow them for ever; cancel to stop."""
+        await self._cache.run()
+
+    async def synced(self) -> None:
+        """Wait until they have been listed once, but not for ever: they may be forbidden."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._cache.synced.wait(), PATIENCE)
+        if not self._cache.synced.is_set():
+            log.warning("nodes are not known yet; grant get, list and watch of nodes, or use --no-node-watch")
+
+    def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
+        """The pods, each with why it is about to go where its node says so."""
+        return [self._judged(pod) for pod in pods]
+
+    def _judged(self, pod: PodFacts) -> PodFacts:
+        node = self._cache.get("", pod.node)
+        threat = node.threat(pod.tolerations) if node and not pod.disrupted else ""
+        return msgspec.structs.replace(pod, disrupted=threat) if threat else pod
+
+    def _changed(self, old: NodeFacts | None, new: NodeFacts | None) -> None:
+        node = new or old
+        if node is not None:
+            self._on_change(node.metadata.name)

@@ -1,0 +1,72 @@
+"""PodGroups are followed where they are served, and only there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.resources import POD_GROUPS
+from mpijob_elastic.observe.gangs import Gangs
+from tests.faults.faults import Answer, Request, lists
+from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
+from tests.faults.waiting import eventually
+
+GROUP = "/apis/scheduling.volcano.sh/v1beta1"
+PATH = POD_GROUPS.path("n")
+
+
+@pytest.fixture
+async def gangs(client: Client) -> AsyncIterator[Gangs]:
+    followed = Gangs(client, namespace="n", on_change=lambda _old, _new: None, random=Random(1), every=0.02)
+    task = asyncio.create_task(followed.run())
+    yield followed
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def asks(request: Request) -> bool:
+    return request.path == GROUP
+
+
+async def test_they_are_followed_once_they_are_served_until_they_are_not(
+    api: TinyApi, proxy: FaultProxy, gangs: Gangs
+) -> None:
+    await eventually(lambda: proxy.count(asks) > 2)
+    assert proxy.count(lists) == 0
+    await api.create(PATH, "j", spec={"minMember": 3})
+    api.objects[GROUP] = {"resources": [{"name": "jobs"}]}
+    asked = proxy.count(asks)
+    await eventually(lambda: proxy.count(asks) > asked + 2)
+    assert proxy.count(lists) == 0
+    api.objects[GROUP] = {"resources": [{"name": "jobs"}, {"name": "podgroups"}]}
+    await eventually(lambda: gangs.cache.get("n", "j"))
+    await api.update(PATH, "j", spec={"minMember": 2})
+    await eventually(lambda: (group := gangs.cache.get("n", "j")) and group.min_member == 2)
+    del api.objects[GROUP]
+    asked = proxy.count(asks)
+    await eventually(lambda: proxy.count(asks) > asked + 2)
+    await api.update(PATH, "j", spec={"minMember": 1})
+    asked = proxy.count(asks)
+    await eventually(lambda: proxy.count(asks) > asked + 2)
+    group = gangs.cache.get("n", "j")
+    assert group is not None
+    assert group.min_member == 2
+
+
+async def test_an_answer_that_tells_nothing_changes_nothing(api: TinyApi, proxy: FaultProxy, gangs: Gangs) -> None:
+    api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
+    await eventually(gangs.cache.synced.is_set)
+    await api.create(PATH, "j", spec={"minMember": 3})
+    await eventually(lambda: gangs.cache.get("n", "j"))
+    with proxy.inject(Answer(status=500), on=asks):
+        asked = proxy.count(asks)
+        await eventually(lambda: proxy.count(asks) > asked + 2)
+        await api.update(PATH, "j", spec={"minMember": 2})
+        await eventually(lambda: (group := gangs.cache.get("n", "j")) and group.min_member == 2)

@@ -1,0 +1,79 @@
+"""Of the nodes only those that are about to go are kept, and their pods are told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.resources import NODES
+from mpijob_elastic.model.signs import signs
+from mpijob_elastic.observe import facts_pod
+from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.observe.nodes import Nodes
+from tests.faults.tiny_api import TinyApi
+from tests.faults.waiting import eventually
+
+PATH = NODES.path()
+GOING = {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}
+
+
+@dataclass
+class Watched:
+    """Nodes and the names that were told of."""
+
+    nodes: Nodes
+    told: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+async def watched(api: TinyApi, client: Client) -> AsyncIterator[Watched]:
+    await api.create(PATH, "a", spec=GOING)
+    await api.create(PATH, "b", spec={})
+    told: list[str] = []
+    nodes = Nodes(client, signs=signs(), on_change=told.append, random=Random(1))
+    task = asyncio.create_task(nodes.run())
+    await nodes.synced()
+    yield Watched(nodes, told)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def pod(node: str, *conditions: dict[str, str]) -> PodFacts:
+    body: dict[str, Any] = {"metadata": {"name": "p"}, "spec": {"nodeName": node}, "status": {"conditions": conditions}}
+    return facts_pod.read(json.dumps(body).encode())
+
+
+def threats(nodes: Nodes, *pods: PodFacts) -> list[str]:
+    return [one.disrupted for one in nodes.judge(pods)]
+
+
+async def test_pods_are_told_what_their_nodes_say(watched: Watched) -> None:
+    evicted = pod("a", {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"})
+    assert threats(watched.nodes, pod("a"), pod("b"), pod(""), evicted) == [
+        "taint karpenter.sh/disrupted",
+        "",
+        "",
+        "condition DisruptionTarget (PreemptionByScheduler)",
+    ]
+
+
+async def test_only_what_begins_or_ceases_to_go_is_told(api: TinyApi, watched: Watched) -> None:
+    assert watched.told == ["a"]
+    await api.update(PATH, "b", status={"phase": "x"})
+    await api.update(PATH, "b", spec=GOING)
+    await eventually(lambda: watched.told == ["a", "b"])
+    assert threats(watched.nodes, pod("b")) == ["taint karpenter.sh/disrupted"]
+    await api.update(PATH, "a", spec={"taints": []})
+    await eventually(lambda: watched.told == ["a", "b", "a"])
+    await api.delete(PATH, "b")
+    await eventually(lambda: watched.told == ["a", "b", "a", "b"])
+    assert threats(watched.nodes, pod("a"), pod("b")) == ["", ""]
