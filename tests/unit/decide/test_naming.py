@@ -1,0 +1,194 @@
+"""Which host name a worker gets: never one under which a rank of this driver may have died."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import naming, publishing
+from mpijob_elastic.decide.actions import WriteConfig
+from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.memory import Host, Left, Memory
+from tests.builders import KUBEXEC, LONG_AGO, NOW, config, failed, job, launcher, named, pods, shown, worker
+
+POD = pods(1)[0]
+NEW = worker(1, uid="new")
+DRAINED = Probe(busy_seen=True, idle_at=LONG_AGO + 20, asked_at=LONG_AGO + 20, busy_at=LONG_AGO + 9)
+LEFT = {POD: Left(uid=f"uid-of-{POD}", at=LONG_AGO + 10, known_at=LONG_AGO + 10)}
+FREE = Host(pod="", incarnation=2)
+
+
+def back(new: Worker = NEW, *, last: Host | None = None, **facts: Any) -> JobView:
+    """A job whose worker 1 left the list and is there again, as another pod unless the test says otherwise."""
+    hosts = {**{pod: named(pod) for pod in pods(0, 2)}, **({POD: last} if last else {})}
+    kept = config(pods(0, 2), memory=Memory(left=facts.pop("left", LEFT), hosts=hosts))
+    kept = replace(kept, kubexec=facts.pop("kubexec", KUBEXEC))
+    return job(3, workers=(worker(0), new, worker(2)), config=kept, **facts)
+
+
+def name(view: JobView) -> str:
+    found = view.worker(POD)
+    assert found is not None
+    return naming.host(view, found, now=NOW)
+
+
+def change(view: JobView) -> WriteConfig:
+    assert view.config is not None
+    found, _ = publishing.write(view, view.config, now=NOW)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("view", "host"),
+    [
+        # Never published, or the very pod that was.
+        (back(), POD),
+        (back(worker(1), last=named(POD)), POD),
+        (back(worker(1), last=named(POD, incarnation=3)), f"{POD}.r3"),
+        # Another pod, and nobody saw how the one before ended.
+        (back(last=named(POD)), f"{POD}.r1"),
+        (back(last=named(POD, incarnation=3)), f"{POD}.r4"),
+        (back(last=named(POD), left={}), f"{POD}.r1"),
+        (back(last=named(POD), former={POD: Probe(busy_seen=True, asked_at=NOW)}), f"{POD}.r1"),
+        # It drained before it went, or that was written down.
+        (back(last=named(POD), former={POD: DRAINED}), POD),
+        (back(last=named(POD, incarnation=3), former={POD: DRAINED}), f"{POD}.r3"),
+        (back(last=Host(pod="", incarnation=3)), f"{POD}.r3"),
+        # It was idle too early: the driver might have started a rank in it after that look.
+        (back(last=named(POD), former={POD: replace(DRAINED, idle_at=LONG_AGO + 11.9)}), f"{POD}.r1"),
+        # What drained is not whom the name was given to last.
+        (back(last=named(POD, uid="between"), former={POD: DRAINED}), f"{POD}.r1"),
+        # A driver that has yet to start has seen nobody die.
+        (back(last=named(POD), launcher=launcher(LauncherPhase.DELIVERING)), POD),
+        (back(last=named(POD, incarnation=2), launcher=None), f"{POD}.r2"),
+        # No use in a name that the launcher cannot find a pod for.
+        (back(last=named(POD), kubexec="#!/bin/sh\nmine\n"), POD),
+        (back(last=named(POD), kubexec=None), POD),
+        (back(last=named(POD), kubexec=kubexec.mapped(KUBEXEC)), f"{POD}.r1"),
+        (back(last=named(POD), elastic=False), POD),
+    ],
+)
+def test_the_name_of_a_worker_that_is_back(view: JobView, host: str) -> None:
+    assert name(view) == host
+
+
+def test_the_first_numbered_name_comes_with_the_script_that_reads_it() -> None:
+    found = change(back(last=named(POD)))
+    assert found.added == (POD,)
+    assert found.script == names.discover_hosts([pods(0)[0], f"{POD}.r1", pods(2)[0]], slots=1)
+    assert found.hostfile == names.hostfile(list(pods(0, 1, 2)), slots=1)
+    assert found.kubexec == kubexec.mapped(KUBEXEC)
+    assert found.memory.hosts[POD] == named(POD, uid="new", incarnation=1)
+    assert [note.reason for note in found.notes] == ["HostsPublished", "HostRenamed"]
+    assert change(back(last=named(POD), kubexec=kubexec.mapped(KUBEXEC))).kubexec is None
+
+
+def test_without_a_numbered_name_the_script_stays_as_it_is() -> None:
+    assert change(back(last=named(POD), former={POD: DRAINED})).kubexec is None
+
+
+def test_a_name_that_is_kept_back_for_a_foreign_script_is_told() -> None:
+    found = change(back(last=named(POD), kubexec="mine"))
+    assert POD in found.script
+    assert found.kubexec is None
+    assert [note.reason for note in found.notes] == ["HostsPublished", "HostNameKept"]
+
+
+def at_rest(*, host: str = POD, **facts: Any) -> JobView:
+    listed = [pods(0)[0], host, pods(2)[0]]
+    kept = replace(config(listed), kubexec=kubexec.mapped(KUBEXEC))
+    return job(3, **{"config": kept, **facts})
+
+
+@pytest.mark.parametrize("host", [POD, f"{POD}.r1"])
+def test_at_rest_nothing_is_written(host: str) -> None:
+    view = at_rest(host=host)
+    assert view.config is not None
+    assert publishing.write(view, view.config, now=NOW) == (None, None)
+    assert naming.stale(view, now=NOW) == frozenset()
+
+
+def test_another_pod_under_a_published_name_leaves_at_once_and_comes_back_under_the_next() -> None:
+    view = at_rest(workers=(worker(0), NEW, worker(2)))
+    assert naming.stale(view, now=NOW) == {POD}
+    found = change(view)
+    assert (found.added, found.removed) == ((), (POD,))
+    assert found.memory.hosts[POD] == named(POD)
+    assert found.notes[0].warning
+    after = shown(replace(view, config=replace(config(pods(0, 2), memory=found.memory), kubexec=KUBEXEC)))
+    assert naming.host(after, NEW, now=NOW) == f"{POD}.r1"
+
+
+def test_the_only_host_keeps_its_name_for_a_list_must_not_become_empty() -> None:
+    view = job(1, workers=(worker(0, uid="new"),))
+    assert view.config is not None
+    assert naming.stale(view, now=NOW) == set(pods(0))
+    assert publishing.write(view, view.config, now=NOW) == (None, None)
+
+
+def test_before_the_driver_starts_the_new_pod_takes_the_name_over() -> None:
+    view = at_rest(workers=(worker(0), NEW, worker(2)), launcher=launcher(LauncherPhase.DELIVERING))
+    found = change(view)
+    assert (found.added, found.removed) == ((), ())
+    assert found.memory.hosts[POD] == named(POD, uid="new")
+    assert view.config is not None
+    started = replace(view, launcher=launcher(), config=replace(view.config, memory=found.memory))
+    assert naming.stale(started, now=NOW) == frozenset()
+
+
+def test_what_an_older_version_left_is_taken_as_it_is() -> None:
+    older = nameless(at_rest(workers=(worker(0), NEW, worker(2))))
+    assert naming.stale(older, now=NOW) == frozenset()
+    assert change(older).memory.hosts[POD] == named(POD, uid="new")
+
+
+def nameless(view: JobView) -> JobView:
+    """The same job, as a controller left it that remembered no names."""
+    assert view.config is not None
+    return replace(view, config=replace(view.config, memory=msgspec.structs.replace(view.memory, hosts={})))
+
+
+@pytest.mark.parametrize(
+    ("view", "kept"),
+    [
+        (back(failed(1), last=named(POD)), named(POD)),
+        (back(failed(1), last=named(POD, incarnation=2)), named(POD, incarnation=2)),
+        # A name that drained is free; without a number there is nothing to remember of it.
+        (back(failed(1, uid="new"), last=named(POD), former={POD: DRAINED}), None),
+        (
+            back(failed(1, uid="new"), last=named(POD, incarnation=2), former={POD: DRAINED}),
+            Host(pod="", incarnation=2),
+        ),
+        # A new driver knows no names yet.
+        (back(failed(1), last=named(POD, incarnation=2), launcher=None), None),
+        (back(failed(1), last=named(POD, incarnation=2), elastic=False), named(POD, incarnation=2)),
+    ],
+)
+def test_what_is_remembered_of_a_pod_that_is_not_in_the_list(view: JobView, kept: Host | None) -> None:
+    assert naming.remembered(view, view.hosts, lost=(), now=NOW).get(POD) == kept
+
+
+def test_a_pod_that_lost_its_rank_is_remembered_under_the_next_number() -> None:
+    view = at_rest(host=f"{POD}.r1")
+    kept = naming.remembered(view, pods(0, 2), lost=pods(1), now=NOW)
+    assert kept[POD] == named(POD, incarnation=2)
+
+
+def test_of_a_published_pod_that_is_gone_nobody_inherits_the_name() -> None:
+    older = nameless(at_rest(workers=(worker(0), worker(2))))
+    kept = naming.remembered(older, older.hosts, lost=(), now=NOW)
+    assert kept[POD].pod not in ("", naming.fingerprint("new"))
+
+
+def test_the_memory_is_bounded_for_huge_jobs() -> None:
+    size = naming.MOST_REMEMBERED + 3
+    view = job(size)
+    kept = naming.remembered(view, view.hosts, lost=(), now=NOW)
+    assert len(kept) == naming.MOST_REMEMBERED
+    assert names.worker(view.name, naming.MOST_REMEMBERED - 1) in kept

@@ -1,0 +1,175 @@
+"""Workers whose rank is lost while their pod runs on: seen for long enough, while others train, and not too often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import decide, publishing, ranks
+from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
+from mpijob_elastic.model.memory import Memory, Tries
+from tests.builders import NOW, config, job, launcher, named, pods, worker
+
+POD = pods(1)[0]
+BUSY = Probe(busy_seen=True, busy_at=NOW - 5, asked_at=NOW - 5)
+LOST = Probe(busy_seen=True, busy_at=NOW - 80, idle_since=NOW - 35, idle_at=NOW - 5, asked_at=NOW - 5)
+NEVER = replace(LOST, busy_seen=False, busy_at=0.0, idle_since=NOW - 700)
+
+
+def seen(probes: Mapping[int, Probe], *, tries: Tries | None = None, **facts: Any) -> JobView:
+    """A job of three that train, but for what the test says of some of them."""
+    size = facts.pop("size", 3)
+    workers = tuple(worker(index, probe=probes.get(index, BUSY)) for index in range(size))
+    memory = Memory(renamed={POD: tries} if tries else {})
+    return job(size, **{"workers": workers, "config": config(pods(*range(size)), memory=memory), **facts})
+
+
+def lost_before(count: int, *, ago: float) -> Tries:
+    return Tries(count=count, at=NOW - ago, uid=f"uid-of-{POD}")
+
+
+@pytest.mark.parametrize(
+    ("view", "lost"),
+    [
+        (seen({}), False),
+        (seen({1: LOST}), True),
+        (seen({1: replace(LOST, idle_since=NOW - 34.9)}), False),
+        (seen({1: LOST}, size=2), True),
+        # Nobody saw that others went on without it.
+        (seen({0: replace(BUSY, busy_at=NOW - 35), 1: LOST, 2: replace(BUSY, busy_at=NOW - 35)}), False),
+        (seen({0: Probe(), 1: LOST, 2: Probe()}), False),
+        # Most of them are idle: training ends, or begins.
+        (seen({0: LOST, 1: LOST}), False),
+        (seen({1: LOST}, size=1), False),
+        # The last look is too old to be true now.
+        (seen({1: replace(LOST, idle_at=NOW - 61, idle_since=NOW - 99)}), False),
+        (seen({1: replace(LOST, idle_at=NOW + 60)}), False),
+        # No rank was ever seen in it: that takes much longer, and is tried once.
+        (seen({1: NEVER}), True),
+        (seen({1: replace(NEVER, idle_since=NOW - 604)}), False),
+        (seen({1: NEVER}, tries=lost_before(1, ago=900)), False),
+        # Horovod lets no more of them train.
+        (seen({1: NEVER}, most=2), False),
+        (seen({1: LOST}, most=3), True),
+        # Nothing could be done about it.
+        (seen({1: LOST}, elastic=False), False),
+        (seen({1: LOST}, launcher=launcher(LauncherPhase.DELIVERING)), False),
+        (seen({1: LOST}, config=replace(config(pods(0, 1, 2)), kubexec="mine")), False),
+    ],
+)
+def test_when_a_rank_is_lost(view: JobView, *, lost: bool) -> None:
+    assert ranks.lost(view, now=NOW) == (frozenset({POD}) if lost else frozenset())
+
+
+def test_where_processes_cannot_be_told_apart_nothing_is_concluded() -> None:
+    view = seen({})
+    opaque = tuple(replace(one, opaque=True, probe=LOST) for one in view.workers)
+    view = replace(view, workers=(view.workers[0], opaque[1], view.workers[2]))
+    assert ranks.lost(view, now=NOW) == frozenset()
+    assert POD not in {one.name for one in ranks.watch(view, now=NOW + 1000).workers}
+
+
+def test_it_leaves_at_once_and_comes_back_under_a_new_name() -> None:
+    view = seen({1: LOST})
+    assert view.config is not None
+    action, _ = publishing.write(view, view.config, now=NOW)
+    assert action is not None
+    assert (action.added, action.removed) == ((), (POD,))
+    assert action.memory.hosts[POD] == named(POD, incarnation=1)
+    assert action.memory.renamed[POD] == Tries(count=1, at=NOW, uid=f"uid-of-{POD}")
+    assert [note.reason for note in action.notes] == ["RankLost"]
+    settled = replace(view, config=config(pods(0, 2), memory=action.memory), launcher=launcher(refreshed=None))
+    assert settled.config is not None
+    back, _ = publishing.write(settled, settled.config, now=NOW + 1000)
+    assert back is None  # the launcher has not been shown yet that it left
+    rested = job(3, config=settled.config)
+    back, _ = publishing.write(rested, settled.config, now=NOW + 3)
+    assert back is not None
+    assert (back.added, back.removed) == ((POD,), ())
+    assert f"echo {POD}.r1:1\n" in back.script
+    assert back.memory.hosts[POD] == named(POD, incarnation=1)
+
+
+@pytest.mark.parametrize(("count", "pause"), [(1, 0), (2, 30), (3, 60), (4, 120), (5, 240)])
+def test_each_time_it_comes_back_later(count: int, pause: float) -> None:
+    out = config(pods(0, 2), memory=Memory(renamed={POD: lost_before(count, ago=0)}, removed_at=NOW))
+    view = job(3, config=out)
+    _, wake_at = publishing.write(view, out, now=NOW + pause - 1 if pause else NOW)
+    assert wake_at == (NOW + pause if pause else NOW + 3)
+    later, _ = publishing.write(view, out, now=NOW + max(3, pause))
+    assert later is not None
+    assert later.added == (POD,)
+
+
+def test_after_five_times_it_is_given_up_and_stays_as_it_is() -> None:
+    view = seen({1: LOST}, tries=lost_before(5, ago=600))
+    assert ranks.lost(view, now=NOW) == frozenset()
+    assert view.config is not None
+    action, _ = publishing.write(view, view.config, now=NOW)
+    assert action is not None
+    assert (action.added, action.removed) == ((), ())
+    given_up = replace(view, config=config(pods(0, 1, 2), memory=action.memory))
+    assert [one.name for one in ranks.given_up(given_up, now=NOW)] == [POD]
+    assert given_up.config is not None
+    assert publishing.write(given_up, given_up.config, now=NOW + 50)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("tries", "losses"),
+    [
+        (lost_before(5, ago=1799), 5),
+        # It kept its rank for half an hour.
+        (lost_before(5, ago=1800), 0),
+        (lost_before(6, ago=3599), 6),
+        (lost_before(6, ago=3600), 0),
+        # Another pod has taken its place.
+        (Tries(count=6, at=NOW, uid="older"), 0),
+    ],
+)
+def test_what_is_forgiven(tries: Tries, losses: int) -> None:
+    counted = ranks.tries(seen({}, tries=tries), (), now=NOW)
+    assert (counted[POD].count if POD in counted else 0) == losses
+
+
+def test_published_workers_are_looked_at_seldom_and_suspicious_ones_often() -> None:
+    view = seen({})
+    assert ranks.watch(view, now=NOW).workers == ()
+    assert ranks.watch(view, now=NOW).wake_at == NOW - 5 + ranks.LOOK_SELDOM
+    due = ranks.watch(view, now=NOW + ranks.LOOK_SELDOM)
+    assert due.workers == view.workers
+    assert due.wake_at is not None
+    assert due.wake_at > NOW + ranks.LOOK_SELDOM
+    idle = seen({2: replace(LOST, idle_since=NOW - 5)})
+    soon = ranks.watch(idle, now=NOW + 5)
+    # The idle one, and one that trains, to know that training goes on.
+    assert {one.name for one in soon.workers} == {*pods(0), *pods(2)}
+
+
+def test_a_new_host_is_looked_at_often_until_a_rank_is_seen() -> None:
+    fresh = config(pods(0, 1, 2), memory=Memory(added_at=NOW - 20))
+    view = seen({1: Probe(asked_at=NOW - 10, idle_at=NOW - 10, idle_since=NOW - 10)}, config=fresh)
+    assert [one.name for one in ranks.watch(view, now=NOW).workers] == [POD]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        seen({}, size=1),
+        seen({}, elastic=False),
+        seen({}, launcher=None),
+        seen({}, launcher=launcher(LauncherPhase.DELIVERING)),
+        seen({}, config=replace(config(pods(0, 1, 2)), kubexec="mine")),
+    ],
+)
+def test_where_nothing_could_be_done_nobody_is_looked_at(view: JobView) -> None:
+    assert ranks.watch(view, now=NOW + 1000) == ranks.Watch()
+
+
+def test_looking_is_no_part_of_a_plan() -> None:
+    view = seen({0: Probe(), 1: Probe(), 2: Probe()})
+    assert decide(view, now=NOW).actions == ()
+    assert [one.name for one in ranks.watch(view, now=NOW).workers] == [names.worker("j", i) for i in range(3)]
