@@ -114,12 +114,12 @@ class Writer:
         self._events.emit(view, action.note)
 
     async def _write_config(self, view: JobView, action: WriteConfig) -> None:
-        patch = {
-            "metadata": {
-                "uid": action.ref.uid,
         data = {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile}
         if action.kubexec is not None:
             data[names.KEY_KUBEXEC] = action.kubexec
+        patch = {
+            "metadata": {
+                "uid": action.ref.uid,
                 "resourceVersion": action.ref.resource_version,
                 "annotations": {names.MEMORY: memory.render(action.memory)},
             },

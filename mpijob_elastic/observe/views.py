@@ -67,6 +67,7 @@ def view(
         notices=job.notices,
         selector_due=keeps_selector and job.lacks_selector,
         workers=_workers(job, mine, seen, probes),
+        former=_former(mine, seen, probes),
         launcher=_launcher(job, mine, holds),
         config=seen,
         role=_role(role) if role else None,
@@ -74,7 +75,6 @@ def view(
     )
 
 
-        former=_former(mine, seen, probes),
 def _foreign(pods: list[PodFacts], config: ConfigFacts | None) -> str:
     """Why another operator, one that is elastic itself, looks after the job; "" where none does."""
     owners = [pod.metadata for pod in pods] + ([config.metadata] if config else [])
@@ -99,13 +99,6 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
     return tuple(sorted(found, key=lambda worker: worker.index))
 
 
-def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | None) -> Worker:
-    return Worker(
-        ref=_ref(pod.metadata),
-        index=index,
-        container=_container(pod, main_container),
-        created_at=pod.created_at,
-        running=pod.phase == "Running",
 def _former(pods: list[PodFacts], config: Config | None, probes: Probes) -> Mapping[str, Probe]:
     if config is None or config.memory is None:
         return {}
@@ -114,6 +107,13 @@ def _former(pods: list[PodFacts], config: Config | None, probes: Probes) -> Mapp
     return {pod: probes(uid, config.occasion(pod)) for pod, uid in gone.items()}
 
 
+def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | None) -> Worker:
+    return Worker(
+        ref=_ref(pod.metadata),
+        index=index,
+        container=_container(pod, main_container),
+        created_at=pod.created_at,
+        running=pod.phase == "Running",
         ready_at=pod.ready_at,
         deleting=pod.deleting,
         terminated=pod.phase in ("Failed", "Succeeded"),

@@ -95,7 +95,8 @@ def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
     }
     assert f"key == '{names.REFRESHED}'" in texts["mpijob-elastic-pods"]
     assert f"key == '{names.MEMORY}'" in texts["mpijob-elastic-config-maps"]
-    assert f"['{names.KEY_DISCOVER_HOSTS}', '{names.KEY_HOSTFILE}']" in texts["mpijob-elastic-config-maps"]
+    keys = f"['{names.KEY_DISCOVER_HOSTS}', '{names.KEY_HOSTFILE}', '{names.KEY_KUBEXEC}']"
+    assert keys in texts["mpijob-elastic-config-maps"]
     assert f"key == '{names.STATUS}'" in texts["mpijob-elastic-mpijobs"]
     assert f"'{names.SCALE_TIMEOUT}' in variables.before" in texts["mpijob-elastic-mpijobs"]
     assert f"object.metadata.name == '{names.CERTIFICATE_SECRET}'" in texts["mpijob-elastic-secrets"]
