@@ -11,6 +11,10 @@ SCRIPT_12_TO_2 = Target(limit=80)
 # 3→1 while ranks run that end by themselves. Seconds, and ranks.
 DRAINED = Target(limit=5)
 RANKS_KILLED = Target(limit=0)
+# A job that really trains: from the edit until so many ranks train, and from a ConfigMap's change until a touched pod
+# sees it (95 of 100 times). Seconds.
+TRAINED = {"3→1": Target(limit=5), "1→3": Target(limit=8)}
+VISIBLE = Target(limit=2)
 # Writes of a change of size without Events and without the deletion of each pod.
 WRITES = Target(limit=3)
 # 200 jobs of 10 workers, in jobs a second.

@@ -12,7 +12,7 @@ from lab.errors import LabError
 TAIL = 15  # lines that an error shows
 # What mmdebstrap tells of itself, and how far a Makefile of cmake is.
 _PHASES = "running|downloading|extracting|installing|cleaning|creating"
-_TELLING = re.compile(rf"I: (?P<phase>(?:{_PHASES}) .*?)\.*$|\s*(?P<percent>\[ *\d+%\])")
+_TELLING = re.compile(rf"I: (?P<phase>(?:{_PHASES}) [a-z].*?)\.*$|\s*(?P<percent>\[ *\d+%\])")
 
 
 def run(command: Sequence[str], *, say: Say, environment: Mapping[str, str] | None = None) -> None:
@@ -31,11 +31,14 @@ def run(command: Sequence[str], *, say: Say, environment: Mapping[str, str] | No
         errors="replace",
     ) as process:
         assert process.stdout is not None
+        last = None
         try:
             for line in process.stdout:
                 tail.append(line.rstrip())
-                if told := telling(line):
+                told = telling(line)
+                if told and told != last:
                     say(told)
+                    last = told
         except BaseException:
             process.terminate()
             raise

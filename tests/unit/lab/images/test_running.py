@@ -24,6 +24,12 @@ def test_progress_is_passed_on_with_the_environment() -> None:
     assert said == ["downloading packages"]
 
 
+def test_what_is_said_again_is_passed_on_once() -> None:
+    said: list[str] = []
+    run(["printf", "[ 45%%] one\n[ 45%%] two\nnoise\n[ 46%%] three\n"], say=said.append)
+    assert said == ["[ 45%]", "[ 46%]"]
+
+
 def test_a_failure_shows_the_end_of_the_output() -> None:
     with pytest.raises(LabError, match=r"`sh` ended with 3:\n(?s:.*)20$"):
         run(["sh", "-c", "seq 20; exit 3"], say=lambda _: None)

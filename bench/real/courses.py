@@ -1,0 +1,52 @@
+"""How a change of size of a training job went: what was written, what the launcher saw, what ranks told; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bench.audit import Write
+from bench.real.sights import Sight
+from lab.training.job import NAME, workers
+from lab.training.log import Told, first_with, longest_pause
+from mpijob_elastic import names
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """Seconds, None where it never came.
+
+    visible: from the last write of the host list until the launcher saw it. listed: from the edit until then. trained:
+    from the edit to the first step of so many ranks. pause: the longest time without a step until then.
+    """
+
+    title: str
+    visible: float | None
+    listed: float | None
+    trained: float | None
+    pause: float
+
+
+def course(
+    *, old: int, new: int, edited: float, writes: Sequence[Write], sights: Sequence[Sight], steps: Sequence[Told]
+) -> Course:
+    """How a change that began at `edited` (seconds since the epoch) went, up to now."""
+    seen = next((one.at for one in sights if one.at >= edited and one.hosts == workers(new)), None)
+    trained = first_with(steps, size=new, since=edited)
+    until = trained.time if trained else float("inf")
+    # The step before the edit counts, for the pause may have begun with it.
+    before = [step for step in steps if step.time < edited][-1:]
+    during = [step for step in steps if edited <= step.time <= until]
+    return Course(
+        title=f"{old}→{new}",
+        visible=None if seen is None else seen - _published(writes, edited=edited, seen=seen),
+        listed=None if seen is None else seen - edited,
+        trained=trained.time - edited if trained else None,
+        pause=longest_pause([*before, *during]),
+    )
+
+
+def _published(writes: Sequence[Write], *, edited: float, seen: float) -> float:
+    """When the ConfigMap was last written before it was seen: when the API server had received it."""
+    config = [one for one in writes if (one.resource, one.name) == ("configmaps", names.config_map(NAME))]
+    return max(one.received for one in config if edited <= one.received <= seen)
