@@ -5,7 +5,7 @@ PYTEST := $(PYTHON_BIN) -m pytest
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test check unit lab bench manifests lock clean
+.PHONY: help setup lab-binaries demo test check unit lab real bench manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -33,6 +33,10 @@ unit: setup  ## The tests that need no control plane
 
 lab: lab-binaries  ## The tests on a real control plane
 	$(PYTEST) tests/lab tests/faults $(PYTEST_ARGS)
+
+real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why
+	@scripts/real-node-setup
+	$(PYTEST) -rs tests/real $(PYTEST_ARGS)
 
 bench: lab-binaries  ## Measure; see docs/performance.md
 	$(PYTHON_BIN) -m bench all $(BENCH_ARGS)

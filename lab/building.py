@@ -14,12 +14,13 @@ from lab.versions import KubernetesVersion
 Say = Callable[[str], None]
 
 
-def ensure_programs(version: KubernetesVersion, say: Say) -> Programs:
-    """Return all programs, built first where they are missing; raise LabError.
+def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = False) -> Programs:
+    """Return all programs, those of a real node too if asked for, built first where they are missing; raise LabError.
 
     `say` is told what is built, how long that may take, and why an installed program is not used instead.
     """
-    installed = {one: programs.find_installed(one, version) for one in programs.ALL}
+    wanted = (*programs.ALL, *(programs.OF_REAL_NODE if real_node else ()))
+    installed = {one: programs.find_installed(one, version) for one in wanted}
     cache = _Cache(version)
     missing = cache.missing([one for one, found in installed.items() if found.path is None])
     for one in missing:

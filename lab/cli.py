@@ -10,8 +10,10 @@ from lab import control, kind, logs
 from lab.building import ensure_programs
 from lab.display import progress, report
 from lab.errors import LabError
+from lab.images import cli as images
 from lab.layout import Layout
 from lab.lifeline import Lifeline
+from lab.node import cli as node
 from lab.options import DEFAULT_NODES, Options
 from lab.versions import DEFAULT_KUBERNETES, KubernetesVersion
 
@@ -35,8 +37,15 @@ app = typer.Typer(
     ),
 )
 
+app.add_typer(images.app, name="images")
+app.add_typer(node.app, name="node")
+
 Name = Annotated[str, typer.Option(help="Which lab: several may be up side by side.")]
-Nodes = Annotated[int, typer.Option(help="How many nodes to pretend; kind makes one real one.")]
+Nodes = Annotated[
+    int | None,
+    typer.Option(help=f"How many nodes to pretend: {DEFAULT_NODES}, or none beside a real one; kind makes a real one."),
+]
+RealNode = Annotated[bool, typer.Option("--real-node", help="Add a node that runs pods; needs root, see `node check`.")]
 Version = Annotated[str, typer.Option(help="Kubernetes release; others than the default are built at first use.")]
 Foreground = Annotated[bool, typer.Option("--foreground", help="Stay, and end the lab with Ctrl-C.")]
 Kind = Annotated[bool, typer.Option("--kind", help="Let kind make the lab, in Docker (not covered by our tests).")]
@@ -51,7 +60,8 @@ Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print what is adde
 def up(
     *,
     name: Name = "default",
-    nodes: Nodes = DEFAULT_NODES,
+    nodes: Nodes = None,
+    real_node: RealNode = False,
     kubernetes_version: Version = str(DEFAULT_KUBERNETES),
     foreground: Foreground = False,
     use_kind: Kind = False,
@@ -70,8 +80,11 @@ def up(
             kind.up(layout, None if kubernetes_version == str(DEFAULT_KUBERNETES) else kubernetes_version, say)
         _print_next(name)
         return
+    if nodes is None:
+        nodes = 0 if real_node else DEFAULT_NODES
+    options = Options(nodes=nodes, real_node=real_node, kubernetes_version=kubernetes_version)
     with progress() as say:
-        request = control.request(name, Options(nodes=nodes, kubernetes_version=kubernetes_version), say)
+        request = control.request(name, options, say)
     with Lifeline(request) as lifeline:
         with progress() as say:
             state = lifeline.ready(say)
@@ -141,12 +154,13 @@ def kubeconfig(*, name: Name = "default") -> None:
 
 
 @app.command(epilog=examples("python -m lab binaries", "python -m lab binaries --kubernetes-version v1.36.3"))
-def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES)) -> None:
+def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES), real_node: RealNode = False) -> None:
     """Find or build the programs of a lab, start nothing, and print where they are."""
     with progress() as say:
-        programs = ensure_programs(KubernetesVersion.parse(kubernetes_version), say)
+        programs = ensure_programs(KubernetesVersion.parse(kubernetes_version), say, real_node=real_node)
     for field in programs.__struct_fields__:
-        print(f"{field.replace('_', '-'):<24}{getattr(programs, field)}")
+        if path := getattr(programs, field):
+            print(f"{field.replace('_', '-'):<24}{path}")
 
 
 def _print_next(name: str) -> None:

@@ -15,6 +15,7 @@ from lab.kubeconfig import read_server, write_token_kubeconfig
 from lab.layout import Layout
 from lab.lifeline import Lifeline
 from lab.lock import is_held
+from lab.node import images
 from lab.options import Options
 from lab.pki import KeyPair
 from lab.programs import Programs
@@ -87,6 +88,14 @@ class Cluster:
         if done.returncode:
             raise LabError(f"`kubectl {' '.join(arguments)}` ended with {done.returncode}: {done.stderr.strip()}")
         return done.stdout
+
+    def load_image(self, archive: Path) -> None:
+        """Make the images of a Docker archive known on the real node. Raise LabError."""
+        state = read_state(Layout(self.state_dir))
+        holder = state.components.get("node") if state else None
+        if holder is None:
+            raise LabError(f"lab {self.name!r} has no real node; start it with Options(real_node=True).")
+        images.load(holder.pid, archive)
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Return a new kubeconfig file that has exactly the rights of this ServiceAccount, for a day; raise LabError.

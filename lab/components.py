@@ -35,6 +35,10 @@ class Component:
     name: str
     command: Sequence[str]
 
+    def also(self, *flags: str) -> "Component":
+        """Return the same with further flags; the last of two that contradict each other counts."""
+        return Component(name=self.name, command=[*self.command, *flags])
+
 
 def etcd(programs: Programs, layout: Layout, credentials: Credentials, ports: Ports) -> Component:
     """Return etcd, which only holders of a certificate of this lab can talk to."""

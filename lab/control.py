@@ -10,6 +10,7 @@ from lab.errors import LabError
 from lab.layout import Layout
 from lab.lifeline import END, Lifeline
 from lab.lock import held, is_held
+from lab.node import requirements
 from lab.options import Options
 from lab.remains import clear
 from lab.state import Request, State, read_state
@@ -20,7 +21,10 @@ def request(name: str, options: Options, say: Say) -> Request:
     """Return what a supervisor must be told, once all programs are there; raise LabError."""
     if kind.is_kind(Layout.of(name)):
         raise LabError(f"lab {name!r} is up already, made by kind; `python -m lab down --name {name}` ends it.")
-    programs = ensure_programs(KubernetesVersion.parse(options.kubernetes_version), say)
+    if options.real_node:
+        requirements.check()
+    version = KubernetesVersion.parse(options.kubernetes_version)
+    programs = ensure_programs(version, say, real_node=options.real_node)
     return Request(name=name, options=options, programs=programs)
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from lab.kubeconfig import Server, write_certificate_kubeconfig
 from lab.layout import Layout
+from lab.node.places import GROUP, NODE, NODE_ADDRESS, SERVICE_ADDRESS, USER
 from lab.pki import Authority, KeyPair, write_service_account_keys
 
 ADMINISTRATORS = "system:masters"
 # Names under which a container of a real cluster reaches the API server.
-API_SERVER_HOSTS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+API_SERVER_HOSTS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", SERVICE_ADDRESS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +25,7 @@ class Credentials:
     front_proxy: KeyPair
     service_accounts: KeyPair
     administrator: KeyPair
+    kubelet: KeyPair  # of the real node: as a client and as a server
 
 
 def write_credentials(layout: Layout, server_url: str, *, now: datetime) -> Credentials:
@@ -49,4 +51,5 @@ def write_credentials(layout: Layout, server_url: str, *, now: datetime) -> Cred
         front_proxy=front_proxy.issue("front-proxy", user="front-proxy-client"),
         service_accounts=write_service_account_keys(layout.pki),
         administrator=administrator,
+        kubelet=authority.issue("kubelet", user=USER, group=GROUP, hosts=(NODE, NODE_ADDRESS)),
     )

@@ -91,3 +91,8 @@ class Layout:
     def etcd(self) -> Path:
         """Data directory of etcd."""
         return self.root / "etcd"
+
+    @property
+    def node(self) -> Path:
+        """Files of the real node."""
+        return self.root / "node"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.golang import run_go
 from lab.layout import cache_dir
-from lab.programs import ALL, Program
+from lab.programs import ALL, OF_REAL_NODE, Program
 from lab.versions import PINNED_KUBERNETES, KubernetesVersion
 
 PINNED = Path(__file__).parent / "binaries"
@@ -33,7 +33,7 @@ def make_module(directory: Path, version: KubernetesVersion) -> None:
     unfinished.mkdir(parents=True)
     found = json.loads(run_go("mod", "download", "-json", f"k8s.io/kubernetes@{version}", directory=unfinished))
     released = json.loads(run_go("mod", "edit", "-json", found["GoMod"], directory=unfinished))
-    packages = [program.package for program in ALL if program.module == "kubernetes"]
+    packages = [program.package for program in (*ALL, *OF_REAL_NODE) if program.module == "kubernetes"]
     (unfinished / "go.mod").write_text(_go_mod(version, released, packages))
     # Fills in everything that the packages need, so that each build can insist on what is written.
     run_go("list", "-mod=mod", "-deps", *packages, directory=unfinished)

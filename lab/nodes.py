@@ -1,7 +1,14 @@
-"""The pretended nodes: large enough that nothing in a test waits for room."""
+"""The pretended nodes: large enough that nothing in a test waits for room.
+
+Beside a real node they have a taint of the same key and value as their label, so that pods go to the real one unless
+they tolerate it; and kwok is told by the label which nodes are its own.
+"""
 
 from typing import Any
 
+KIND_LABEL = "lab.mpijob-elastic/node"
+REAL = {KIND_LABEL: "real"}
+PRETENDED = {KIND_LABEL: "pretended"}
 RESOURCES = {
     "cpu": "10000",
     "memory": "100Ti",
@@ -11,7 +18,7 @@ RESOURCES = {
 }
 
 
-def node(index: int, *, kubernetes_version: str, kubelet_port: int | None) -> dict[str, Any]:
+def node(index: int, *, kubernetes_version: str, kubelet_port: int | None, beside_real: bool = False) -> dict[str, Any]:
     """Return node `lab-INDEX` as a kubelet would register it; without `kubelet_port` nobody can exec into its pods."""
     name = f"lab-{index}"
     status: dict[str, Any] = {
@@ -26,19 +33,20 @@ def node(index: int, *, kubernetes_version: str, kubelet_port: int | None) -> di
     if kubelet_port is not None:
         status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": kubelet_port}}
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    taint = {"key": KIND_LABEL, "value": PRETENDED[KIND_LABEL], "effect": "NoSchedule"}
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {},
+        "metadata": {"name": name, "labels": {**labels, **PRETENDED}},
+        "spec": {"taints": [taint]} if beside_real else {},
         "status": status,
     }
 
 
 def usable(node: dict[str, Any]) -> bool:
-    """Tell whether pods can be scheduled on it: it is ready, and the taint it was created with is gone."""
+    """Tell whether pods can be scheduled on it: it is ready, and taints it was created with, but ours, are gone."""
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
-    return ready and not node["spec"].get("taints")
+    return ready and all(taint["key"] == KIND_LABEL for taint in node["spec"].get("taints", ()))
 
 
 def _node_info(kubernetes_version: str) -> dict[str, str]:

@@ -11,9 +11,13 @@ MAX_NODES = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """`nodes` pretended nodes and the Kubernetes version, as `v1.34.4`."""
+    """`nodes` pretended nodes, a real one beside them or not, and the Kubernetes version, as `v1.34.4`.
+
+    Pretended nodes beside a real one have a taint (lab.nodes.PRETENDED), so that pods go to the real one.
+    """
 
     nodes: int = DEFAULT_NODES
+    real_node: bool = False
     kubernetes_version: str = str(DEFAULT_KUBERNETES)
 
     def __post_init__(self) -> None:

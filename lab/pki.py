@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 LIFETIME = dt.timedelta(days=365)
 # Clocks of a machine and its virtual guests differ by some minutes now and then.
 SKEW = dt.timedelta(hours=1)
-LOOPBACK = ipaddress.ip_address("127.0.0.1")
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,10 @@ class Authority:
         self.certificate.write_bytes(self._self_signed().public_bytes(serialization.Encoding.PEM))
 
     def issue(self, name: str, *, user: str, group: str | None = None, hosts: tuple[str, ...] = ()) -> KeyPair:
-        """Write `name`.crt and `name`.key for a client called `user` in `group`, a server too if `hosts` are given."""
+        """Write `name`.crt and `name`.key for a client called `user` in `group`, a server too if `hosts` are given.
+
+        Hosts are names and addresses; loopback is always among them.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         attributes = [x509.NameAttribute(NameOID.COMMON_NAME, user)]
         if group:
@@ -69,8 +72,7 @@ class Authority:
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         )
         if hosts:
-            names: list[x509.GeneralName] = [x509.DNSName(host) for host in hosts]
-            names.append(x509.IPAddress(LOOPBACK))
+            names = [_general_name(host) for host in (*hosts, LOOPBACK)]
             builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
         pair = KeyPair(certificate=self._directory / f"{name}.crt", key=self._directory / f"{name}.key")
         certificate = builder.sign(self._key, hashes.SHA256())
@@ -111,6 +113,13 @@ class Authority:
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
+
+
+def _general_name(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -1,7 +1,8 @@
 """The programs that a lab runs: which ones, where they may come from, and which versions will do.
 
 Each is taken from the first of: the directory KUBEBUILDER_ASSETS, the directories of PATH, the cache of built programs.
-What is found in the first two must be the right program in a version that works; podexec is our own and only built.
+What is found in the first two must be the right program in a version that works; podexec and pause are our own and only
+built.
 """
 
 import os
@@ -32,6 +33,8 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
     kubectl: Path
     kwok: Path
     podexec: Path
+    kubelet: Path | None = None  # these two for a real node only
+    pause: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +42,7 @@ class Program:
     """One program: how to build it (`seconds` with an empty cache on two cores) and how to ask for its version."""
 
     name: str
-    module: Literal["etcd", "kubernetes", "kwok", "podexec"]
+    module: Literal["etcd", "kubernetes", "kwok", "podexec", "pause"]
     package: str
     seconds: int
     version_command: tuple[str, ...] = ()
@@ -91,6 +94,10 @@ ALL = (
         version_pattern=r"kwok version v(\d+)\.(\d+)\.(\d+)",
     ),
     Program(name="podexec", module="podexec", package=".", seconds=10),
+)
+OF_REAL_NODE = (
+    _kubernetes("kubelet", seconds=60),
+    Program(name="pause", module="pause", package=".", seconds=5),
 )
 
 

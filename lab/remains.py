@@ -3,6 +3,7 @@
 import shutil
 
 from lab.layout import Layout
+from lab.node import cgroups
 from lab.state import read_state
 
 DYING = 10.0  # seconds that components may take to end after their supervisor; the kernel kills them at once
@@ -13,6 +14,7 @@ def clear(layout: Layout) -> None:
     state = read_state(layout)
     for identity in state.components.values() if state else ():
         identity.ends_within(DYING)
+    cgroups.remove(cgroups.name(layout))
     for path in layout.root.iterdir():
         if path.is_dir():
             shutil.rmtree(path)

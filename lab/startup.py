@@ -18,6 +18,8 @@ from lab.credentials import Credentials, write_credentials
 from lab.errors import LabError
 from lab.kubeconfig import read_server
 from lab.layout import Layout
+from lab.node import egress
+from lab.node.joining import RealNode
 from lab.podexec import sandboxes_work
 from lab.state import Request
 
@@ -67,6 +69,9 @@ class Startup:
         ports = Ports(etcd=etcd, etcd_peer=etcd_peer, api_server=api_server, kubelet=kubelet)
         server = f"https://127.0.0.1:{ports.api_server}"
         credentials = write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC))
+        real = self._real_node(credentials)
+        if real:
+            real.begin()
         self._start_api(credentials, ports)
         exec_offered = sandboxes_work()
         with Api(read_server(self.layout.kubeconfig), credentials.administrator) as api:
@@ -78,13 +83,29 @@ class Startup:
             self._await("custom resource definitions", lambda: _established(api))
             self._await("nodes", lambda: all(map(nodes.usable, api.get("/api/v1/nodes")["items"])))
             self._await("ServiceAccounts", lambda: _has_default_service_account(api))
+            if real:
+                real.join(api, ports.api_server)
         return Started(server=server, exec_offered=exec_offered)
 
     def _start_api(self, credentials: Credentials, ports: Ports) -> None:
         programs, layout = self.request.programs, self.layout
         self.children.start(components.etcd(programs, layout, credentials, ports))
         self._await("etcd", lambda: _listening(ports.etcd))
-        self.children.start(components.api_server(programs, layout, credentials, ports))
+        api_server = components.api_server(programs, layout, credentials, ports)
+        if self.request.options.real_node:
+            api_server = api_server.also(f"--egress-selector-config-file={egress.write_selection(layout)}")
+        self.children.start(api_server)
+
+    def _real_node(self, credentials: Credentials) -> RealNode | None:
+        if not self.request.options.real_node:
+            return None
+        return RealNode(
+            layout=self.layout,
+            programs=self.request.programs,
+            credentials=credentials,
+            children=self.children,
+            wait=self._await,
+        )
 
     def _start_podexec(self, credentials: Credentials, ports: Ports) -> None:
         self.children.start(components.podexec(self.request.programs, self.layout, credentials, ports))
@@ -94,14 +115,23 @@ class Startup:
         programs, layout = self.request.programs, self.layout
         self.children.start(components.controller_manager(programs, layout, credentials))
         self.children.start(components.scheduler(programs, layout))
-        self.children.start(components.kwok(programs, layout))
+        kwok = components.kwok(programs, layout)
+        if self.request.options.real_node:
+            label = "=".join(*nodes.PRETENDED.items())
+            kwok = kwok.also("--manage-all-nodes=false", f"--manage-nodes-with-label-selector={label}")
+        self.children.start(kwok)
 
     def _create_objects(self, api: Api, kubelet_port: int | None) -> None:
         for path in CRDS:
             api.create(CRD_PATH, yaml.safe_load(path.read_text()))
         options = self.request.options
         for index in range(options.nodes):
-            one = nodes.node(index, kubernetes_version=options.kubernetes_version, kubelet_port=kubelet_port)
+            one = nodes.node(
+                index,
+                kubernetes_version=options.kubernetes_version,
+                kubelet_port=kubelet_port,
+                beside_real=options.real_node,
+            )
             api.create("/api/v1/nodes", one)
 
     def _await(self, what: str, condition: Callable[[], bool]) -> None:

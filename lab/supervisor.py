@@ -16,6 +16,7 @@ import shutil
 import signal
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,6 +27,7 @@ from lab.errors import LabError
 from lab.layout import Layout
 from lab.lifeline import DETACH
 from lab.lock import held
+from lab.node import cgroups
 from lab.ports import free_ports
 from lab.processes import Identity, orphans_awaited
 from lab.remains import clear
@@ -53,13 +55,22 @@ class Supervisor:
         try:
             self._begin()
             # podexec is no child of ours but of `unshare`, and keeps its port until it has ended too.
-            with orphans_awaited(), Children(self._layout, environment=_environment(self._layout)) as children:
+            with orphans_awaited(), self._cgroups(), self._children() as children:
                 self._live(children)
         except LabError as error:
-            shutil.rmtree(self._layout.etcd, ignore_errors=True)
+            for directory in (self._layout.etcd, self._layout.node):
+                shutil.rmtree(directory, ignore_errors=True)
             self._report(msgspec.structs.replace(self._state, phase="failed", message=str(error), components={}))
         except Stopped:
             shutil.rmtree(self._layout.root)
+
+    def _children(self) -> Children:
+        return Children(self._layout, environment=_environment(self._layout))
+
+    def _cgroups(self) -> AbstractContextManager[None]:
+        if self._request.options.real_node:
+            return cgroups.removed_afterwards(cgroups.name(self._layout))
+        return contextlib.nullcontext()
 
     def _begin(self) -> None:
         clear(self._layout)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.programs import ALL, Programs, find_installed
+from lab.programs import ALL, OF_REAL_NODE, Programs, find_installed
 from lab.versions import DEFAULT_KUBERNETES
 
 PROGRAMS = {program.name: program for program in ALL}
@@ -70,4 +70,4 @@ def test_our_own_program_is_never_taken_from_elsewhere(path: Path) -> None:
 
 
 def test_every_program_has_its_field() -> None:
-    assert tuple(program.field for program in ALL) == Programs.__struct_fields__
+    assert tuple(program.field for program in (*ALL, *OF_REAL_NODE)) == Programs.__struct_fields__

@@ -1,0 +1,3 @@
+module mpijob-elastic.local/lab/pause
+
+go 1.24.0

@@ -1,0 +1,75 @@
+"""The node's group in each cgroup hierarchy: the one thing of it that is the whole machine's, and its removal.
+
+A group is a directory, which no kernel removes for a lab that was killed. So a process that is not tied to the
+supervisor, `python -m lab.node.cgroups NAME`, waits for its end and for that of the node's processes, and removes it.
+"""
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab.layout import Layout
+from lab.node import entering
+
+PATIENCE = 30.0  # seconds until the last killed process is gone
+POLL = 0.02
+MOUNTS = Path("/proc/self/mounts")
+KINDS = ("cgroup", "cgroup2")
+
+
+def name(layout: Layout) -> str:
+    """Return the name of a lab's groups: other users may have labs of the same name."""
+    return f"mpijob-lab-{hashlib.sha256(os.fsencode(layout.root)).hexdigest()[:12]}"
+
+
+def hierarchies() -> list[Path]:
+    """Return where cgroup hierarchies are mounted: one on cgroup v2, one for each controller on v1."""
+    mounts = (line.split() for line in MOUNTS.read_text().splitlines())
+    return [Path(mount[1]) for mount in mounts if mount[2] in KINDS]
+
+
+def create(group: str) -> None:
+    """Make the group in each hierarchy."""
+    for hierarchy in hierarchies():
+        (hierarchy / group).mkdir(exist_ok=True)
+
+
+def remove(group: str) -> None:
+    """Remove the group and those below it, once their processes have ended; raise TimeoutError if they do not."""
+    deadline = time.monotonic() + PATIENCE
+    for hierarchy in hierarchies():
+        while not _removed(hierarchy / group):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{hierarchy / group} cannot be removed: a process in it does not end.")
+            time.sleep(POLL)
+
+
+def _removed(group: Path) -> bool:
+    for directory, _, _ in os.walk(group, topdown=False):
+        with contextlib.suppress(OSError):
+            Path(directory).rmdir()
+    return not group.exists()
+
+
+@contextmanager
+def removed_afterwards(group: str) -> Iterator[None]:
+    """Have the group removed when the block or this process ends."""
+    command = entering.module("lab.node.cgroups", group)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True):
+        yield  # then Popen closes the pipe, which is what is waited for, and awaits the end
+
+
+def main() -> None:
+    """Wait until nobody holds our standard input open, then remove the groups."""
+    sys.stdin.read()
+    remove(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()

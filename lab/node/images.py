@@ -1,0 +1,26 @@
+"""Images on the node: from archives of this machine, never from a registry."""
+
+import subprocess
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.images.archive import File, Settings, write_image, write_layer
+from lab.node import containerd, entering
+
+PAUSE = "mpijob-elastic.local/pause:1"
+
+
+def load(node: int, archive: Path) -> None:
+    """Make the images of a Docker archive known on the node, which `node` holds (see entering). Raise LabError."""
+    with archive.open("rb") as file:
+        command = entering.inside(node, containerd.ask("images", "import", "-"))
+        done = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"{archive} cannot be loaded into the real node: {done.stderr.strip()}")
+
+
+def write_pause(program: Path, archive: Path) -> None:
+    """Write the image of pods' sandboxes."""
+    layer = archive.with_name("pause-layer.tar")
+    write_layer(layer, {"pause": File(content=program, mode=0o755)})
+    write_image(archive, reference=PAUSE, layers=[layer], settings=Settings(command=("/pause",)))

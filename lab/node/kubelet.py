@@ -1,0 +1,79 @@
+"""The kubelet on the node: its configuration, and how it is run.
+
+Whatever decides when a pod learns of a change (how often it syncs pods, how long it caches ConfigMaps) is left at its
+default: that is what is measured.
+"""
+
+from typing import Any
+
+import yaml
+
+from lab.node.places import CONTAINERD_SOCKET, KUBELET_PORT, LAB, NODE, NODE_ADDRESS
+
+CONFIGURATION = LAB / "kubelet.yaml"
+KUBECONFIG = LAB / "kubeconfig"
+AUTHORITY = LAB / "ca.crt"
+CERTIFICATE = LAB / "kubelet.crt"
+KEY = LAB / "kubelet.key"
+RESOLVER = LAB / "resolv.conf"
+PROGRAM = LAB / "kubelet"
+# Nobody answers there, at once: the node has no DNS.
+NO_RESOLVER = "127.0.0.1"
+
+
+def configuration(*, cgroup: str) -> str:
+    """Return a KubeletConfiguration (https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/)."""
+    content: dict[str, Any] = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": NODE_ADDRESS,
+        "port": KUBELET_PORT,
+        "tlsCertFile": str(CERTIFICATE),
+        "tlsPrivateKeyFile": str(KEY),
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": False},
+            "x509": {"clientCAFile": str(AUTHORITY)},
+        },
+        "authorization": {"mode": "AlwaysAllow"},
+        "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
+        "resolvConf": str(RESOLVER),
+        "clusterDNS": [NO_RESOLVER],
+        "makeIPTablesUtilChains": False,  # there are no Services but one, and nothing to protect
+        "failSwapOn": False,
+        **_cgroups(cgroup),
+        **_nothing_evicted(),
+    }
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+def _cgroups(cgroup: str) -> dict[str, Any]:
+    # What works with cgroup v1, v2 and both: no groups for classes of pods, and everything below one group of ours.
+    return {
+        "cgroupDriver": "cgroupfs",
+        "cgroupsPerQOS": False,
+        "enforceNodeAllocatable": [],
+        "cgroupRoot": f"/{cgroup}",
+        "failCgroupV1": False,
+    }
+
+
+def _nothing_evicted() -> dict[str, Any]:
+    # The disk of a developer may well be fuller than a kubelet likes.
+    thresholds = ("memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available")
+    return {
+        "imageGCHighThresholdPercent": 100,
+        "evictionHard": {**dict.fromkeys(thresholds, "0%"), "pid.available": "0%", "imagefs.inodesFree": "0%"},
+    }
+
+
+def command(*, labels: dict[str, str]) -> list[str]:
+    """Return how it is run on the node."""
+    return [
+        str(PROGRAM),
+        f"--config={CONFIGURATION}",
+        f"--kubeconfig={KUBECONFIG}",
+        f"--hostname-override={NODE}",
+        f"--node-ip={NODE_ADDRESS}",
+        f"--node-labels={','.join(f'{key}={value}' for key, value in labels.items())}",
+    ]

@@ -1,0 +1,35 @@
+"""How pods get onto the node's network: the CNI configuration, and where the plugins are."""
+
+import json
+import os
+from pathlib import Path
+
+from lab.node.places import BRIDGE, LAB, POD_NETWORK
+
+PLUGINS = ("bridge", "host-local", "loopback")
+# Of the upstream release archives, Debian and Ubuntu, Fedora.
+_DIRECTORIES = ("/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni")
+CONFIGURATIONS = LAB / "cni"
+
+
+def plugin_directory() -> Path | None:
+    """Return the directory that has all plugins, the first of $CNI_PATH and the usual ones."""
+    candidates = (*filter(None, os.environ.get("CNI_PATH", "").split(os.pathsep)), *_DIRECTORIES)
+    return next((one for one in map(Path, candidates) if _has_all(one)), None)
+
+
+def _has_all(directory: Path) -> bool:
+    return all(os.access(directory / plugin, os.X_OK) for plugin in PLUGINS)
+
+
+def configuration() -> str:
+    """Return the network list for containerd: one bridge, no address translation, a way to the service address."""
+    ranges = [[{"subnet": POD_NETWORK}]]
+    bridge = {
+        "type": "bridge",
+        "bridge": BRIDGE,
+        "isGateway": True,
+        "hairpinMode": True,
+        "ipam": {"type": "host-local", "ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}]},
+    }
+    return json.dumps({"cniVersion": "0.4.0", "name": "lab", "plugins": [bridge]}, indent=2)

@@ -1,0 +1,130 @@
+"""What a real node needs of this machine: looked for, or tried, before anything is started.
+
+Being root says little: in a container, mounting, bridges or cgroups may be forbidden all the same. So each thing is
+done once, in namespaces that end with the trial.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.layout import state_dir
+from lab.node import cgroups, entering, network
+
+# Programs, and the packages of Debian and Ubuntu that have them.
+PACKAGES = {
+    "containerd": "containerd",
+    "ctr": "containerd",
+    "containerd-shim-runc-v2": "containerd",
+    "runc": "runc",
+    "ip": "iproute2",
+    "mount": "mount",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+}
+NETWORK_PLUGINS = "containernetworking-plugins"
+# On v1 each is a hierarchy of its own, on v2 one holds all. runc needs them to limit containers.
+CONTROLLERS = ("cpu", "memory", "pids")
+GROUP = "mpijob-lab-trial"
+_PRIVILEGED = "run it outside of a container, or in a privileged one."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """Something that must work within new namespaces, in a folder of the disk where the lab keeps its files."""
+
+    what: str
+    script: str
+
+
+TRIALS = (
+    Trial(what="mounting (CAP_SYS_ADMIN)", script="mount -t tmpfs tmpfs ."),
+    Trial(what="hiding a kernel setting behind a file", script="touch f && mount --bind f /proc/sys/kernel/panic"),
+    Trial(
+        what="an overlay filesystem, which holds containers",
+        script="mkdir l u w m && mount -t overlay -o lowerdir=l,upperdir=u,workdir=w overlay m",
+    ),
+    Trial(what="a network bridge", script="ip link add trial type bridge"),
+    Trial(what="a pair of network interfaces", script="ip link add trial type veth peer name other"),
+)
+
+
+def check() -> None:
+    """Raise LabError that names all that is missing."""
+    if found := missing():
+        raise LabError("a real node cannot be had here:\n" + "\n".join(f"- {reason}" for reason in found))
+
+
+def missing() -> list[str]:
+    """Return what is missing, a sentence each with what to do; nothing is left of the trials."""
+    if sys.platform != "linux":
+        return [f"Linux is needed, and this is {sys.platform}."]
+    if not entering.is_root():
+        return ["root is needed, for mounts, networks and cgroups: run it with sudo."]
+    if packages := _missing_packages():
+        return [f"programs are missing: run `apt-get install --no-install-recommends {' '.join(packages)}`."]
+    return [*_failed_trials(), *_missing_cgroups(), *_missing_devices()]
+
+
+def _missing_packages() -> list[str]:
+    absent = {package for program, package in PACKAGES.items() if shutil.which(program) is None}
+    if network.plugin_directory() is None:
+        absent.add(NETWORK_PLUGINS)
+    return sorted(absent)
+
+
+def _failed_trials() -> list[str]:
+    separated = subprocess.run(entering.first("true"), capture_output=True, text=True, check=False)
+    if separated.returncode:
+        return [f"new namespaces are forbidden ({separated.stderr.strip()}): {_PRIVILEGED}"]
+    failures = ((trial, _failure(trial)) for trial in TRIALS)
+    return [f"{trial.what} does not work here ({failure}): {_PRIVILEGED}" for trial, failure in failures if failure]
+
+
+def _failure(trial: Trial) -> str | None:
+    with tempfile.TemporaryDirectory(prefix="mpijob-lab-", dir=_disk()) as folder:
+        command = entering.first("sh", "-ec", trial.script)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return (done.stderr.strip() or f"exit code {done.returncode}") if done.returncode else None
+
+
+def _disk() -> Path:
+    directory = state_dir()
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+def _missing_cgroups() -> list[str]:
+    hierarchies = cgroups.hierarchies()
+    if not hierarchies:
+        return ["no cgroups are mounted: `mount -t cgroup2 none /sys/fs/cgroup`, or run it outside of a container."]
+    found = {controller for hierarchy in hierarchies for controller in _controllers(hierarchy)}
+    reasons = [f"no cgroup hierarchy has the controller {one}." for one in CONTROLLERS if one not in found]
+    try:
+        cgroups.create(GROUP)
+    except OSError as error:
+        reasons.append(f"cgroups cannot be made here ({error}): {_PRIVILEGED}")
+    finally:
+        with contextlib.suppress(OSError):
+            cgroups.remove(GROUP)
+    return reasons
+
+
+def _controllers(hierarchy: Path) -> list[str]:
+    listed = hierarchy / "cgroup.controllers"  # only v2 has it
+    if listed.exists():
+        return listed.read_text().split()
+    return hierarchy.name.split(",")
+
+
+def _missing_devices() -> list[str]:
+    # A kubelet reads the kernel's log for processes that were killed for want of memory, and ends if it cannot.
+    if os.access("/dev/kmsg", os.R_OK):
+        return []
+    return ["/dev/kmsg cannot be read, which the kubelet needs: in a container, pass the device in."]

@@ -1,0 +1,46 @@
+"""One lab with a real node for the whole session; where it cannot be had, the tests are skipped and say why."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from lab.building import Say, ensure_programs
+from lab.cluster import Cluster
+from lab.images import build, delivery
+from lab.node import requirements
+from lab.options import Options
+from lab.versions import DEFAULT_KUBERNETES
+from tests.lab.conftest import client, elastic, installed, namespace, operator, webhook
+
+__all__ = ["client", "elastic", "installed", "namespace", "operator", "webhook"]
+
+OPTIONS = Options(nodes=0, real_node=True)
+
+
+def _told(config: pytest.Config) -> Say:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    return terminal.write_line if terminal else lambda _: None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what a real node needs before the first test: that may take longer than any test may."""
+    needed = any("real_node" in getattr(item, "fixturenames", ()) for item in session.items)
+    if needed and not session.config.option.collectonly and not requirements.missing():
+        ensure_programs(DEFAULT_KUBERNETES, _told(session.config), real_node=True)
+        build.ensure(delivery.NAME, _told(session.config))
+
+
+@pytest.fixture(scope="session")
+def real_node() -> None:
+    """Skips the test, with the reasons, where a real node cannot be had."""
+    if reasons := requirements.missing():
+        pytest.skip("no real node here: " + " ".join(reasons))
+
+
+@pytest.fixture(scope="session")
+def cluster(real_node: None) -> Iterator[Cluster]:
+    """A ready lab whose pods really run, with the image of the launcher's init container."""
+    with Cluster.start(name=f"real-{os.getpid()}", options=OPTIONS) as running:
+        running.load_image(build.ensure(delivery.NAME, lambda _: None))
+        yield running

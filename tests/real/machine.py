@@ -1,0 +1,69 @@
+"""What of a lab could be seen on the machine around it."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.layout import Layout
+from lab.node import cgroups, first
+from lab.state import State
+
+KINDS = ("pid", "mnt", "net")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What a careless lab would change: interfaces, mounts, firewall rules, kernel settings, directories."""
+
+    interfaces: list[str]
+    mounts: list[str]
+    rules: list[str]
+    settings: list[str]
+    directories: list[str]
+
+    @classmethod
+    def now(cls) -> "Machine":
+        links = subprocess.run(["ip", "-oneline", "link"], capture_output=True, text=True, check=True).stdout
+        mounts = Path("/proc/self/mounts").read_text()
+        above = [Path(path) for path in ("/var/lib", "/var/log", "/run", "/opt", "/etc/cni")]
+        return cls(
+            interfaces=[line.split(": ")[1] for line in links.splitlines()],
+            mounts=sorted(line.split()[1] for line in mounts.splitlines()),
+            rules=_rules(),
+            settings=[(Path("/proc/sys") / name).read_text() for name in first.TUNABLES],
+            directories=[str(one) for path in above if path.is_dir() for one in sorted(path.iterdir())],
+        )
+
+
+def _rules() -> list[str]:
+    """The firewall's rules without their counters."""
+    if shutil.which("iptables-save") is None:
+        return []
+    lines = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False).stdout.splitlines()
+    return [line.partition(" [")[0] for line in lines if not line.startswith("#")]
+
+
+def namespaces(state: State) -> set[str]:
+    """The node's namespaces."""
+    node = Path(f"/proc/{state.components['node'].pid}/ns")
+    return {str((node / name).readlink()) for name in ("pid_for_children", "mnt", "net")}
+
+
+def processes_in(wanted: set[str]) -> list[str]:
+    """Command lines of all processes in any of these namespaces."""
+    return [text for process in Path("/proc").glob("[0-9]*") if (text := _if_in(process, wanted)) is not None]
+
+
+def _if_in(process: Path, wanted: set[str]) -> str | None:
+    try:
+        there = {str((process / "ns" / kind).readlink()) for kind in KINDS}
+        return (process / "cmdline").read_text() if there & wanted else None
+    except (FileNotFoundError, PermissionError, ProcessLookupError):
+        return None
+
+
+def groups(layout: Layout) -> list[Path]:
+    """The node's cgroups. While there is a process in one, it stays."""
+    all_of_them = (hierarchy / cgroups.name(layout) for hierarchy in cgroups.hierarchies())
+    return [group for group in all_of_them if group.exists()]

@@ -1,0 +1,27 @@
+"""A pod that does what a test tells it."""
+
+import json
+from typing import Any
+
+from lab.cluster import Cluster
+from lab.images import delivery
+
+
+def manifest(name: str, script: str, **spec: Any) -> dict[str, Any]:
+    """A pod that runs a shell script once; its image has busybox and kubectl."""
+    container = {"name": "main", "image": delivery.REFERENCE, "command": ["sh", "-ec", script]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, **spec},
+    }
+
+
+def create(cluster: Cluster, namespace: str, pod: dict[str, Any]) -> None:
+    cluster.kubectl("create", "--namespace", namespace, "-f", "-", stdin=json.dumps(pod))
+
+
+def await_phase(cluster: Cluster, namespace: str, name: str, phase: str) -> None:
+    condition = f"--for=jsonpath={{.status.phase}}={phase}"
+    cluster.kubectl("wait", f"pod/{name}", condition, "--namespace", namespace, "--timeout=120s")
