@@ -55,9 +55,9 @@ class Admission:
 
     def application(self) -> web.Application:
         """The paths the webhook configurations name."""
-        validating = handlers.validating(self._surroundings)
+        mutating, validating = handlers.mutating(self._surroundings), handlers.validating(self._surroundings)
         application = web.Application(client_max_size=self._limits.request_bytes)
-        for path, table in ((names.PATH_MUTATE, handlers.MUTATING), (names.PATH_VALIDATE, validating)):
+        for path, table in ((names.PATH_MUTATE, mutating), (names.PATH_VALIDATE, validating)):
             application.router.add_post(path, partial(self._respond, table))
         return application
 

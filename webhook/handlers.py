@@ -14,7 +14,7 @@ import msgspec
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook import autoscaler, autoscaling, mutate, review, scale, selector, sized, templates, validate
+from webhook import autoscaler, autoscaling, mutate, review, scale, selector, sized, starting, templates, validate
 from webhook.autoscaler import AUTOSCALERS
 from webhook.patching import Patch
 from webhook.review import Request, Verdict
@@ -71,6 +71,22 @@ def _changing(operation: str, shape: type[T], change: Callable[[T], Patch]) -> H
         if request.operation != operation:
             return review.UNCHANGED
         return Verdict(patch=change(decoder.decode(request.object)))
+
+    return handle
+
+
+def _config_map(surroundings: Surroundings) -> Handler:
+    decoder = msgspec.json.Decoder(mutate.ConfigMap)
+
+    def handle(request: Request) -> Verdict:
+        if request.operation != review.CREATE:
+            return review.UNCHANGED
+        config = decoder.decode(request.object)
+        patch, owner = mutate.config_map(config), config.metadata.controller
+        if not patch or owner is None:
+            return Verdict(patch=patch)
+        job = surroundings.job(request.namespace, owner.name)
+        return Verdict(patch=(*patch, *starting.shortened(config, job)))
 
     return handle
 
@@ -142,6 +158,15 @@ def _scale(surroundings: Surroundings) -> Handler:
     return handle
 
 
+def mutating(surroundings: Surroundings) -> Mapping[Kind, Handler]:
+    """The table for /mutate."""
+    return {
+        _kind(PODS): _changing(review.CREATE, mutate.Pod, mutate.launcher),
+        _kind(CONFIG_MAPS): _config_map(surroundings),
+        _kind(MPI_JOBS, "status"): _changing(review.UPDATE, MPIJob, selector.restore),
+    }
+
+
 def validating(surroundings: Surroundings) -> Mapping[Kind, Handler]:
     """The table for /validate."""
     return {
@@ -154,9 +179,5 @@ def validating(surroundings: Surroundings) -> Mapping[Kind, Handler]:
 _mpi_jobs = msgspec.json.Decoder(MPIJob)
 _templates = msgspec.json.Decoder(Templates)
 
-MUTATING: Mapping[Kind, Handler] = {
-    _kind(PODS): _changing(review.CREATE, mutate.Pod, mutate.launcher),
-    _kind(CONFIG_MAPS): _changing(review.CREATE, mutate.ConfigMap, mutate.config_map),
-    _kind(MPI_JOBS, "status"): _changing(review.UPDATE, MPIJob, selector.restore),
-}
+MUTATING = mutating(NOTHING)
 VALIDATING = validating(NOTHING)

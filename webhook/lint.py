@@ -18,7 +18,13 @@ from webhook.sized import Sized
 # More than a handful nobody reads.
 MOST = 5
 _LONGEST_NAME = 63
-_ASKING = (names.MIN_REPLICAS, names.MAX_REPLICAS, names.DRAIN_TIMEOUT, names.REPLACE_FAILED_WORKERS)
+_ASKING = (
+    names.MIN_REPLICAS,
+    names.MAX_REPLICAS,
+    names.DRAIN_TIMEOUT,
+    names.REPLACE_FAILED_WORKERS,
+    names.SCALE_TIMEOUT,
+)
 
 
 def created(job: MPIJob) -> tuple[str, ...]:
@@ -68,8 +74,14 @@ def _command(job: Sized) -> Iterator[str]:
 
 
 def _least(job: Sized, launch: Launch) -> Iterator[str]:
-    """Without --min-np training waits below -np (Horovod's launch.py), so the job cannot become smaller."""
+    """Without --min-np training waits below -np (Horovod's launch.py), so the job cannot become smaller.
+
+    It never starts below -np (the driver's wait_for_available_slots), so the job cannot start at its least size.
+    """
     least = (job.policy.min_replicas or 1) * job.slots
+    starts_small = job.policy.min_replicas is not None and job.policy.min_replicas < job.replicas
+    if starts_small and launch.np is not None and launch.np > least:
+        yield f"horovodrun starts with -np {launch.np} slots, more than min-replicas has, {least}: it waits for more"
     if launch.min_np is None and not launch.unread and launch.np is not None and least < launch.np:
         yield f"horovodrun has no --min-np: with fewer slots than -np {launch.np} training waits"
 

@@ -1,4 +1,4 @@
-"""JSON patches (RFC 6902), made by the jsonpatch library and let through only where they add what we may add.
+"""JSON patches (RFC 6902), made by the jsonpatch library and let through only where they change what we may change.
 
 They are written down, not found by comparing: a diff of two pods costs more than all the rest of a review, and more
 still where a hostile one is deep.
@@ -16,8 +16,10 @@ from mpijob_elastic import names
 Operation = dict[str, Any]
 Patch = tuple[Operation, ...]
 
-# All that this webhook ever adds to somebody's object: an item of a ConfigMap volume, that the volume's keys may be
-# missing, a key of a ConfigMap, how a job's workers are found.
+# All that this webhook ever replaces: the hosts that a launcher waits for.
+_REPLACEABLE = re.compile(rf"/data/{re.escape(names.KEY_HOSTFILE)}")
+# All that it ever adds to somebody's object: an item of a ConfigMap volume, that the volume's keys may be missing,
+# a key of a ConfigMap, how a job's workers are found.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/(?:items/(?:0|[1-9][0-9]*)|optional)"
     rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
@@ -34,6 +36,15 @@ def adding(*, at: str, value: object) -> Patch:
 
     Raises `ForeignField` where this is not one of our fields.
     """
-    if not _ALLOWED.fullmatch(at):
+    return _patch("add", _ALLOWED, at, value)
+
+
+def replacing(*, at: str, value: object) -> Patch:
+    """The patch that puts `value` in the place of another at a JSON pointer. Raises `ForeignField` as `adding` does."""
+    return _patch("replace", _REPLACEABLE, at, value)
+
+
+def _patch(kind: str, allowed: re.Pattern[str], at: str, value: object) -> Patch:
+    if not allowed.fullmatch(at):
         raise ForeignField(at)
-    return tuple(jsonpatch.JsonPatch([{"op": "add", "path": at, "value": value}]).patch)
+    return tuple(jsonpatch.JsonPatch([{"op": kind, "path": at, "value": value}]).patch)

@@ -37,13 +37,27 @@ def with_sidecar(main: str | None = None) -> Object:
         mpi_job(command=["horovodrun", "-np", "1", *SCRIPT, "x"]),
         mpi_job(command=["sh", "-c", f"horovodrun -np $N {' '.join(SCRIPT)} x"]),
         mpi_job(command=["/start.sh"], annotations=ELASTIC),
+        mpi_job(replicas=4, command=GOOD, annotations={names.MIN_REPLICAS: "2"}),
+        mpi_job(replicas=2, command=GOOD, annotations={names.MIN_REPLICAS: "2"}),
         mpi_job(command=["mpirun", "x"]),
         mpi_job(command=["mpirun", "x"], annotations={names.ENABLED: "false", names.MAX_REPLICAS: "3"}),
         mpi_job(command=["horovodrun", "-np", "9", "x"], replicas=2),
         mpi_job(name="n" * 54, command=GOOD, replicas=2),
         with_sidecar("worker"),
     ],
-    ids=["good", "-np 1", "unread", "own script", "plain", "switched off", "static horovodrun", "name fits", "main"],
+    ids=[
+        "good",
+        "-np 1",
+        "unread",
+        "own script",
+        "starts small",
+        "at its least",
+        "plain",
+        "switched off",
+        "static horovodrun",
+        "name fits",
+        "main",
+    ],
 )
 def test_nothing_is_said(job: Object) -> None:
     assert said(job) == ()
@@ -56,6 +70,10 @@ def test_nothing_is_said(job: Object) -> None:
         (mpi_job(command=["mpirun", "x"], annotations={names.MAX_REPLICAS: "3"}), "this job is not elastic: mpirun"),
         (mpi_job(command=["python", "x"], annotations={names.MAX_REPLICAS: "3"}), "this job is not elastic: run horo"),
         (mpi_job(command=["horovodrun", "-np", "1", "x"], annotations=ELASTIC), "has no --host-discovery-script"),
+        (
+            mpi_job(replicas=4, command=GOOD, annotations={names.MIN_REPLICAS: "1"}),
+            "starts with -np 2 slots, more than",
+        ),
         (mpi_job(command=["horovodrun", "--host-discovery-script", "/x.sh", "x"]), "is not /etc/mpi/discover_hosts.sh"),
         (
             mpi_job(command=["horovodrun", "-np", "2", *SCRIPT, "x"]),

@@ -1,4 +1,4 @@
-"""No patch but an addition to our fields leaves this program."""
+"""No patch but of our fields leaves this program."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ def test_an_addition_to_our_fields() -> None:
     assert script == ({"op": "add", "path": "/data/discover_hosts.sh", "value": "#!/bin/sh\n"},)
     item = patching.adding(at="/spec/volumes/10/configMap/items/2", value={"key": "x"})
     assert item == ({"op": "add", "path": "/spec/volumes/10/configMap/items/2", "value": {"key": "x"}},)
+
+
+def test_the_hosts_that_a_launcher_waits_for_are_replaced_and_nothing_else() -> None:
+    hosts = patching.replacing(at="/data/hostfile", value="a slots=1\n")
+    assert hosts == ({"op": "replace", "path": "/data/hostfile", "value": "a slots=1\n"},)
+    for at in ("", "/data", "/data/discover_hosts.sh", "/data/kubexec.sh", "/data/hostfile/x", "/binaryData/hostfile"):
+        with pytest.raises(ForeignField):
+            patching.replacing(at=at, value="x")
 
 
 @pytest.mark.parametrize(
