@@ -1,0 +1,105 @@
+"""An operator that is elastic itself takes over while we run: we notice, say so, and write nothing more."""
+
+import asyncio
+import json
+import subprocess
+import sys
+
+import pytest
+
+from bench.audit import Tail, Write
+from lab.cluster import Cluster
+from lab.operator.process import Operator
+from mpijob_elastic import names
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from tests.lab import elastic_operator
+from tests.lab.job import Job, State
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
+QUICK = {names.DRAIN_TIMEOUT: "1s"}
+CONTROLLER = f"system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
+
+
+@pytest.fixture
+async def job(client: Client, cluster: Cluster, namespace: str) -> Job:
+    """A job that mpi-operator v0.2.3 made and that we have scaled; the operator has ended."""
+    one = Job(client=client, namespace=namespace)
+    with Operator.start(cluster, namespace=namespace, qps=0):
+        await one.create(replicas=2, annotations=QUICK)
+        await one.settled(2)
+        await one.scale(3)
+        await one.settled(3)
+    return one
+
+
+def ours(tail: Tail, job: Job) -> list[Write]:
+    """What the controller wrote in the job's namespace, Events apart."""
+    return [
+        write
+        for write in tail.writes()
+        if write.namespace == job.namespace and write.user == CONTROLLER and write.resource != "events"
+    ]
+
+
+def shown(cluster: Cluster, job: Job) -> dict[str, object]:
+    """What `mpijob-elastic get` says."""
+    command = [sys.executable, "-m", "mpijob_elastic", "get", job.name, "-n", job.namespace, "-o", "json"]
+    output = subprocess.run([*command, f"--kubeconfig={cluster.kubeconfig}"], check=True, capture_output=True).stdout
+    found: dict[str, object] = json.loads(output)
+    return found
+
+
+def handed_over(state: State) -> bool:
+    return names.is_handed_over(state.notices)
+
+
+async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client: Client) -> None:
+    assert (await asyncio.to_thread(shown, cluster, job))["foreign"] == ""
+    tail = Tail(cluster.audit_log)
+    async with elastic_operator.running(cluster, client, job.namespace):
+        state = await job.until(handed_over, "we gave way")
+        assert state.memory == ""
+        await job.told(names.REASON_HANDED_OVER, "written by somebody else")
+        report = await asyncio.to_thread(shown, cluster, job)
+        assert (report["elastic"], report["foreign"]) == (False, "its discover_hosts.sh is written by somebody else")
+        before = len(ours(tail, job))
+        await job.scale(4)
+        hosts = [f"{name}:1" for name in job.workers(0, 1, 2, 3)]
+        state = await job.until(lambda state: state.hosts == hosts, "the operator made a worker and named it")
+        await job.scale(1)
+        await job.until(lambda state: state.exec_names == job.workers(0), "the operator narrowed the Role")
+        state = await job.state()
+    assert [write.resource for write in ours(tail, job)[before:]] == []
+    # It said so once, though it saw more signs since: a worker with that operator's label.
+    assert [reason for reason, _ in await job.events()].count(names.REASON_HANDED_OVER) == 1
+    assert set(state.workers) >= set(job.workers(0, 1, 2))
+
+
+async def test_two_writers_do_not_fight(job: Job, cluster: Cluster, client: Client) -> None:
+    """One that leaves our annotation: we mend the list once, then give way until the key is gone."""
+    tail = Tail(cluster.audit_log)
+    async with elastic_operator.running(cluster, client, job.namespace, keeps_annotations=True):
+        await job.until(handed_over, "we gave way")
+        await job.told(names.REASON_HANDED_OVER, "again")
+        writes = ours(tail, job)
+        assert [write.resource for write in writes].count("configmaps") == 1
+        await job.scale(4)
+        await job.until(lambda state: len(state.hosts) == 4, "the operator made a worker and named it")
+        await job.scale(3)
+        assert ours(tail, job) == writes
+    assert (await asyncio.to_thread(shown, cluster, job))["elastic"] is False
+
+
+async def test_it_is_ours_again_when_the_other_one_is_gone_with_its_list(
+    job: Job, cluster: Cluster, client: Client
+) -> None:
+    path = resources.CONFIG_MAPS.path(job.namespace, names.config_map(job.name))
+    async with elastic_operator.running(cluster, client, job.namespace, keeps_annotations=True):
+        await job.until(handed_over, "we gave way")
+    with Operator.start(cluster, namespace=job.namespace, qps=0):
+        await client.request("PATCH", path, body={"data": {names.KEY_DISCOVER_HOSTS: None}}, content_type=MERGE_PATCH)
+        await job.settled(3)
+        await job.until(lambda state: not handed_over(state), "nothing is said any more")
+        await job.scale(2)
+        await job.settled(2)
