@@ -1,13 +1,29 @@
 """Looks by exec into a launcher, for the `kubectl exec`s that it holds its ranks by.
 
-Of a command line nothing is printed but the pod's name: the rest carries what Horovod keeps secret.
+Of a command line nothing is printed but the pod's name: the rest carries what Horovod keeps secret. Beside the loop,
+seldom (decide/frozen) and a few at once; what was seen is kept in memory alone.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
+from collections.abc import Callable
+from dataclasses import replace
 
-from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.decide import frozen
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.model.execs import Exec, Held
+from mpijob_elastic.model.job import JobView, Launcher
+
+log = logging.getLogger(__name__)
+
+# Seconds for one look, and how many may be under way at once over all jobs.
+LOOK_TIMEOUT = 5.0
+MOST_AT_ONCE = 4
 
 # Only builtins of a POSIX shell. The words of a command line are separated by NULs, which `read` leaves out (dash, bash
 # and busybox alike), and [operator] kubexec.sh runs `/opt/kube/kubectl exec POD [--container NAME] -- /bin/sh -c RANK`.
@@ -33,6 +49,72 @@ COMMAND = ["/bin/sh", "-c", SCRIPT]
 _TICKS = 100.0
 _UPTIME = re.compile(r"uptime ([0-9]+\.[0-9]+)\n")
 _LINE = re.compile(r"(?P<pid>[0-9]+) (?P<ticks>[0-9]+) (?P<pod>[a-z0-9.-]+-worker-[0-9]+)(?:--container[a-z0-9-]+)?\n")
+
+
+class Execs:
+    """Asks and remembers. `wake` is called with a job's namespace and name when an answer is there."""
+
+    def __init__(self, client: Client, *, now: Callable[[], float], wake: Callable[[str, str], None]) -> None:
+        self._client = client
+        self._now = now
+        self._wake = wake
+        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self._held: dict[str, Held] = {}
+        self._launchers: dict[tuple[str, str], str] = {}
+        self._asking: dict[str, asyncio.Task[None]] = {}
+
+    def held(self, uid: str) -> Held:
+        """What was seen of the launcher with that uid."""
+        return self._held.get(uid, Held())
+
+    def watch(self, view: JobView, launcher: Launcher, about: frozenset[str]) -> None:
+        """Look into a launcher for these reasons, unless that is under way."""
+        uid = launcher.ref.uid
+        if uid not in self._asking:
+            self._asking[uid] = task = asyncio.create_task(self._ask(view, launcher, about))
+            task.add_done_callback(lambda _: self._asking.pop(uid, None))
+
+    def forget(self, namespace: str, name: str) -> None:
+        """A job is gone."""
+        self._held.pop(self._launchers.pop((namespace, name), ""), None)
+
+    async def close(self) -> None:
+        """Stop every look that is under way."""
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self, view: JobView, launcher: Launcher, about: frozenset[str]) -> None:
+        async with self._slots:
+            asked_at = self._now()
+            found = await self._look(view.namespace, launcher, now=asked_at)
+        before = self.held(launcher.ref.uid)
+        self.forget(view.namespace, view.name)  # what was seen of a launcher before this one
+        self._launchers[view.namespace, view.name] = launcher.ref.uid
+        if found is None:
+            after = replace(before, asked_at=asked_at, about=about)
+        else:
+            after = _after(before, frozen.cut_off(view, found), asked_at=asked_at, about=about)
+        self._held[launcher.ref.uid] = after
+        self._wake(view.namespace, view.name)
+
+    async def _look(self, namespace: str, launcher: Launcher, *, now: float) -> tuple[Exec, ...] | None:
+        pod, container = launcher.ref.name, launcher.container
+        try:
+            result = await exec_in_pod(
+                self._client, namespace, pod, container=container, command=COMMAND, timeout=LOOK_TIMEOUT
+            )
+        except errors.KubeError as error:
+            log.debug("no look into %s/%s: %s", namespace, pod, error)
+            return None
+        return parse(result.stdout, now=now)
+
+
+def _after(before: Held, suspects: tuple[Exec, ...], *, asked_at: float, about: frozenset[str]) -> Held:
+    known = {(one.pid, one.pod) for one in before.suspects}
+    twice = tuple(one for one in suspects if (one.pid, one.pod) in known)
+    return Held(asked_at=asked_at, about=about, suspects=suspects, frozen=twice)
 
 
 def parse(output: str, *, now: float) -> tuple[Exec, ...] | None:

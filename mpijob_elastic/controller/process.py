@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.execs import Execs
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.probing import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
@@ -76,6 +77,7 @@ class Controller:
             gate, metrics=self._metrics, instance=settings.identity, now=time.time, random=self._random
         )
         self._prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
+        self._execs = Execs(client, now=time.time, wake=self._wake)
         writer = Writer(
             gate,
             self._caches,
@@ -88,6 +90,7 @@ class Controller:
             self._caches,
             writer,
             prober=self._prober,
+            execs=self._execs,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),
             put_after=self._put_after,
             now=time.time,
@@ -134,6 +137,7 @@ class Controller:
             self._queue = None
             queue.close()
             await self._prober.close()
+            await self._execs.close()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._events.flush(), FLUSH_TIME)
             sending.cancel()

@@ -3,8 +3,8 @@
 - see it whole, as the caches have it;
 - decide what is due;
 - do that, one write after the other;
-- look again, until nothing is due; then have published workers looked into, and sleep until something changes or the
-  plan says so.
+- look again, until nothing is due; then have published workers and the launcher looked into where that is due, and
+  sleep until something changes or the plan says so.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from mpijob_elastic.act.execs import Execs
 from mpijob_elastic.act.probing import Prober
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.controller.scaling import ScaleTimes
-from mpijob_elastic.decide import decide, ranks
+from mpijob_elastic.decide import decide, frozen, ranks
 from mpijob_elastic.decide.actions import Plan, ProbeWorkers
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.caches import Caches, JobKey
@@ -37,6 +38,7 @@ class Reconciler:
         writer: Writer,
         *,
         prober: Prober,
+        execs: Execs,
         scales: ScaleTimes,
         put_after: Callable[[JobKey, float], None],
         now: Callable[[], float],
@@ -44,6 +46,7 @@ class Reconciler:
         self._caches = caches
         self._writer = writer
         self._prober = prober
+        self._execs = execs
         self._scales = scales
         self._put_after = put_after
         self._now = now
@@ -51,10 +54,11 @@ class Reconciler:
     async def reconcile(self, key: JobKey) -> None:
         """Bring one job as far as it can be now. Raises what Writer.perform raises."""
         for _ in range(MOST_STEPS):
-            view = self._caches.view(key, probes=self._prober.seen)
+            view = self._caches.view(key, probes=self._prober.seen, holds=self._execs.held)
             if view is None:
                 self._scales.forget(key)
                 self._prober.forget(key.namespace, key.name)
+                self._execs.forget(key.namespace, key.name)
                 return
             plan = decide(view, now=self._now())
             self._scales.watch(key, view, plan)
@@ -70,7 +74,10 @@ class Reconciler:
         self._prober.tidy(view)
         watch = ranks.watch(view, now=self._now())
         self._prober.watch(view, watch.workers)
-        wakes = [at for at in (plan.wake_at, watch.wake_at) if at is not None]
+        look = frozen.watch(view, now=self._now())
+        if look.due and view.launcher:
+            self._execs.watch(view, view.launcher, look.about)
+        wakes = [at for at in (plan.wake_at, watch.wake_at, look.wake_at) if at is not None]
         if wakes:
             self._put_after(key, max(0.0, min(wakes) - self._now()))
 

@@ -1,24 +1,107 @@
-"""Which `kubectl exec`s of a launcher are frozen: they still run, though nothing is at their other end any more.
+"""`kubectl exec`s of a launcher that are frozen: they still run, though nothing is at their other end any more.
 
 When a pod goes while a command runs in it, the client is often not told and waits for ever (kubernetes#129144, #89233).
 Horovod's driver then waits for the end of a rank that is long gone, and the others wait for the driver.
+
+That a pod is gone does not show it, for most execs end with their pods; so the launcher is looked into, where a pod
+that was in its list is gone or another by now: once, and again while something is found. An exec takes a moment to end,
+so one is frozen only where two looks find it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
+from mpijob_elastic import names
 from mpijob_elastic.decide import clock
+from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.memory import Left
+
+# Seconds after a pod left, or its successor came, until the first look; until the second one; and between later ones.
+FIRST_LOOK = 10.0
+SECOND_LOOK = 10.0
+LATER_LOOKS = 60.0
+# A pod that left so many seconds ago, before a controller started anew, is not asked about any more.
+PAST_AFTER = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """Whether to look into the launcher now, and what for; when to see again, where no look is due."""
+
+    due: bool = False
+    about: frozenset[str] = frozenset()
+    wake_at: float | None = None
+
+
+def watch(view: JobView, *, now: float) -> Watch:
+    """Whether to look. This is no part of a plan, for it changes nothing."""
+    launcher = view.launcher
+    if launcher is None or launcher.deleting or not view.driver_running or not _is_ours(view):
+        return Watch()
+    reasons = _reasons(view, now=now)
+    times = [at for reason, at in reasons.items() if reason not in launcher.held.about]
+    if launcher.held.suspects:
+        times.append(launcher.held.asked_at + (LATER_LOOKS if launcher.held.frozen else SECOND_LOOK))
+    first = min(times, default=None)
+    if first is None or first > now:
+        return Watch(wake_at=first)
+    return Watch(due=True, about=frozenset(reason for reason, at in reasons.items() if at <= now))
 
 
 def cut_off(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
-    """Those whose pod is gone, has ended, or is another of the same name by now.
-
-    One look proves nothing, for an exec takes a moment to end: those are frozen that are found so twice.
-    """
+    """Those whose pod is gone, has ended, or is another of the same name by now."""
     return tuple(one for one in execs if _is_cut_off(view.worker(one.pod), one))
+
+
+def notes(view: JobView) -> Iterator[Note]:
+    """What is said for as long as some are frozen."""
+    frozen = cut_off(view, view.launcher.held.frozen) if view.launcher and view.driver_running else ()
+    if frozen:
+        yield Note(
+            reason="FrozenExec", message=f"{words(view, frozen)}; end it: `{remedy(view, frozen)}`", warning=True
+        )
+
+
+def words(view: JobView, frozen: Iterable[Exec]) -> str:
+    """What these mean."""
+    pods = sorted({one.pod for one in frozen}, key=lambda pod: names.worker_index(pod, job=view.name) or 0)
+    shown = ", ".join(pods[:8]) + (f" and {len(pods) - 8} more" if len(pods) > 8 else "")
+    return (
+        f"{names.launcher(view.name)} still holds `kubectl exec` into {shown}, where nothing is at the other end any "
+        "more; the driver waits for a rank that is gone, and training may stand still"
+    )
+
+
+def remedy(view: JobView, frozen: Iterable[Exec]) -> str:
+    """The command that ends them, so that the driver goes on."""
+    pids = " ".join(str(one.pid) for one in frozen)
+    return f"kubectl -n {view.namespace} exec {names.launcher(view.name)} -- /bin/sh -c 'kill {pids}'"
+
+
+def _is_ours(view: JobView) -> bool:
+    return view.elastic and not (view.foreign or view.handed_over or view.finished or view.deleting)
+
+
+def _reasons(view: JobView, *, now: float) -> Mapping[str, float]:
+    """Why the launcher may hold a frozen exec, and from when on it is to be asked."""
+    left = {f"{pod} left at {left.at}": left.at for pod, left in view.memory.left.items() if _is_gone(view, pod, left)}
+    anew = {f"{one.name} is {one.ref.uid}": one.created_at for one in view.workers if _is_successor(view, one)}
+    return {reason: at + FIRST_LOOK for reason, at in {**left, **anew}.items() if now - PAST_AFTER < at <= now}
+
+
+def _is_gone(view: JobView, pod: str, left: Left) -> bool:
+    worker = view.worker(pod)
+    return worker is None or worker.terminated or worker.ref.uid != left.uid
+
+
+def _is_successor(view: JobView, worker: Worker) -> bool:
+    """Whether a pod before it may have had a rank: then it has a number in its host name."""
+    host = view.memory.hosts.get(worker.name)
+    return host is not None and host.incarnation > 0
 
 
 def _is_cut_off(worker: Worker | None, one: Exec) -> bool:

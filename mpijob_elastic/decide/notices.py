@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, launchers, showing
+from mpijob_elastic.decide import disruption, frozen, launchers, showing
 from mpijob_elastic.decide.actions import Note, TellUser
 from mpijob_elastic.model.job import JobView
 
@@ -39,6 +39,7 @@ def _notes(view: JobView, *, now: float) -> Iterable[Note]:
     for problem in view.problems:
         yield _warn("InvalidAnnotation", f"{problem}; the default holds")
     yield from _launcher(view)
+    yield from frozen.notes(view)
     yield from _size(view)
     yield from disruption.notes(view)
     late = [at for at in _pending_from(view) if at <= now]

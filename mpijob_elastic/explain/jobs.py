@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import ending, handover
+from mpijob_elastic.decide import ending, frozen, handover
 from mpijob_elastic.explain import launchers
 from mpijob_elastic.explain.facts import Facts
 from mpijob_elastic.explain.findings import Finding, Level, kubectl
@@ -84,20 +84,6 @@ def _too_few(view: JobView, facts: Facts) -> Iterator[Finding]:
 
 
 def _frozen(view: JobView, facts: Facts) -> Iterator[Finding]:
-    by_pod: dict[str, list[int]] = {}
-    for one in facts.frozen:
-        by_pod.setdefault(one.pod, []).append(one.pid)
-    if not by_pod:
-        return
-    launcher = names.launcher(view.name)
-    pids = " ".join(str(pid) for each in by_pod.values() for pid in each)
-    yield Finding(
-        cause="frozen-exec",
-        says=f"{launcher} still holds `kubectl exec` into {_list(by_pod)}, where nothing is at the other end any more; "
-        "the driver waits for that rank's end, and training may stand still. Ending it lets the driver go on",
-        next_step=kubectl(view, "exec", launcher, f"-- /bin/sh -c 'kill {pids}'"),
-    )
-
-
-def _list(pods_: Iterable[str]) -> str:
-    return ", ".join(sorted(pods_))
+    if facts.frozen:
+        said = f"{frozen.words(view, facts.frozen)}; ending it lets the driver go on"
+        yield Finding(cause="frozen-exec", says=said, next_step=frozen.remedy(view, facts.frozen))

@@ -16,11 +16,12 @@ class Exec:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """What looks into a launcher have shown. asked_at: when last asked, 0 if never.
+    """What looks into a launcher have shown. asked_at: when last asked, 0 if never; about: for which reasons.
 
-    suspects: at the other end of which nothing was at the last look; frozen: those of which that held twice.
+    suspects: execs at whose other end nothing was at the last look; frozen: those of which that held twice.
     """
 
     asked_at: float = 0.0
+    about: frozenset[str] = frozenset()
     suspects: tuple[Exec, ...] = ()
     frozen: tuple[Exec, ...] = ()

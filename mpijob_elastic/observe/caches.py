@@ -134,7 +134,7 @@ class Caches:
         """Every job there is."""
         return [JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.values()]
 
-    def view(self, key: JobKey, *, probes: views.Probes) -> JobView | None:
+    def view(self, key: JobKey, *, probes: views.Probes, holds: views.Holds = views.never_looked) -> JobView | None:
         """The job as last seen, None where it is gone."""
         job = self.jobs.get(key.namespace, key.name)
         if job is None:
@@ -145,6 +145,7 @@ class Caches:
             config=self.configs.get(key.namespace, names.config_map(key.name)),
             role=self.roles.get(key.namespace, names.launcher(key.name)),
             probes=probes,
+            holds=holds,
             gang=self._gangs.cache.get(key.namespace, key.name),
             keeps_selector=self._keeps_selector,
         )

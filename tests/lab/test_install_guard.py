@@ -13,6 +13,7 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import Installed
 from mpijob_elastic import names
+from mpijob_elastic.act import execs
 from mpijob_elastic.act.probing import SCRIPT
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client, connect
@@ -108,20 +109,25 @@ async def test_pods_only_of_jobs_are_deleted(controller: Account) -> None:
     await controller.deletes(WORKER)
 
 
-async def test_exec_only_the_probe_and_only_in_workers(cluster: Cluster, controller: Account) -> None:
+async def test_exec_only_the_two_looks_each_where_it_belongs(cluster: Cluster, controller: Account) -> None:
     for pod, command in (
         (WORKER, ["/bin/sh", "-c", "id"]),
         (WORKER, [*PROBE[:2], SCRIPT + "id\n"]),
         (WORKER, [*PROBE, "id"]),
         (LAUNCHER, PROBE),
+        (LAUNCHER, ["/bin/sh", "-c", "id"]),
+        (WORKER, execs.COMMAND),
         ("foreign", PROBE),
+        ("foreign", execs.COMMAND),
     ):
         # Who is refused a WebSocket is not told why; that it is not the rights, the last lines show.
         with pytest.raises(errors.Forbidden):
             await controller.executes(pod, command)
     if cluster.exec_offered:
-        cluster.kubectl("wait", "-n", controller.namespace, f"pod/{WORKER}", "--for=condition=Ready", "--timeout=60s")
+        pods = (f"pod/{WORKER}", f"pod/{LAUNCHER}")
+        cluster.kubectl("wait", "-n", controller.namespace, *pods, "--for=condition=Ready", "--timeout=60s")
         assert await controller.executes(WORKER, PROBE) == "idle\n"
+        assert (await controller.executes(LAUNCHER, execs.COMMAND)).startswith("uptime ")
 
 
 async def test_exec_no_input(cluster: Cluster, installed: Installed, controller: Account) -> None:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from mpijob_elastic.act import execs
-from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.act.execs import Execs
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.model.execs import Exec, Held
+from tests.builders import LONG_AGO, job, launcher, ref, worker
+from tests.unit.kube.test_exec import SUCCESS, says, server
 
 NOW = 1_000_000.0
 SHELLS = [["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"]]
@@ -70,3 +77,62 @@ def test_what_the_script_did_not_print_says_nothing(output: str) -> None:
 
 def test_an_uptime_of_the_container_alone_makes_no_process_older() -> None:
     assert execs.parse("uptime 3.00\n7 10025 j-worker-1\n", now=NOW) == (Exec(pid=7, pod="j-worker-1", started_at=NOW),)
+
+
+VIEW = replace(job(2, workers=(worker(0), worker(1))), namespace="n")
+LAUNCHER = replace(launcher(), ref=ref("p"), container="c")
+ALIVE, GONE = "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
+
+
+@asynccontextmanager
+async def looker(folder: Path, *answers: str) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
+    """Execs of a launcher that answers so, the last one again and again, and whom it has woken."""
+    rest = list(answers)
+
+    async def talk(socket: web.WebSocketResponse) -> None:
+        await says((1, rest.pop(0) if len(rest) > 1 else rest[0]), (3, SUCCESS))(socket)
+
+    async with server(talk, folder), await connect(user_agent="test", kubeconfig=folder / "kubeconfig") as client:
+        woken: list[tuple[str, str]] = []
+        found = Execs(client, now=lambda: LONG_AGO + 500.25, wake=lambda *job: woken.append(job))
+        try:
+            yield found, woken
+        finally:
+            await found.close()
+
+
+async def look(found: Execs, woken: list[tuple[str, str]]) -> Held:
+    """What is held after one look more."""
+    before = len(woken)
+    found.watch(VIEW, LAUNCHER, frozenset({"a reason"}))
+    while len(woken) == before:
+        await asyncio.sleep(0.01)
+    return found.held(LAUNCHER.ref.uid)
+
+
+async def test_what_two_looks_find_is_frozen_and_what_one_finds_is_not(tmp_path: Path) -> None:
+    up = "uptime 500.25\n"
+    async with looker(tmp_path, up + ALIVE + GONE, up + ALIVE + GONE, up + ALIVE) as (found, woken):
+        once = await look(found, woken)
+        assert ([one.pid for one in once.suspects], once.frozen) == ([8], ())
+        assert (once.asked_at, once.about) == (LONG_AGO + 500.25, frozenset({"a reason"}))
+        assert [one.pid for one in (await look(found, woken)).frozen] == [8]
+        over = await look(found, woken)
+        assert (over.suspects, over.frozen) == ((), ())
+        assert woken == [("n", "j")] * 3
+
+
+async def test_a_look_that_fails_proves_nothing(tmp_path: Path) -> None:
+    async with looker(tmp_path, "uptime 500.25\n" + GONE, "sh: not found\n") as (found, woken):
+        await look(found, woken)
+        after = await look(found, woken)
+        assert ([one.pid for one in after.suspects], after.frozen) == ([8], ())
+
+
+async def test_a_job_that_is_gone_is_forgotten(tmp_path: Path) -> None:
+    async with looker(tmp_path, "uptime 500.25\n" + GONE) as (found, woken):
+        await look(found, woken)
+        found.forget("n", "other")
+        assert found.held(LAUNCHER.ref.uid).suspects
+        found.forget("n", "j")
+        assert found.held(LAUNCHER.ref.uid) == Held()

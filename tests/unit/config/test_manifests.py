@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from typer.testing import CliRunner
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.act.probing import SCRIPT
+from mpijob_elastic.act import execs, probing
 from mpijob_elastic.cli import app
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
@@ -73,10 +73,12 @@ def test_with_cert_manager_the_webhook_holds_no_token() -> None:
     assert [volume["name"] for volume in pod_of(overlays.DEFAULT, names.WEBHOOK)["volumes"]] == ["token"]
 
 
-def test_the_probe_is_the_command_that_the_policy_lets_through() -> None:
+@pytest.mark.parametrize(("script", "into"), [(probing.SCRIPT, ""), (execs.SCRIPT, "!")])
+def test_the_looks_are_the_commands_that_the_policy_lets_through(script: str, into: str) -> None:
     policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
     expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
-    assert f"object.command == ['/bin/sh', '-c', r'''{SCRIPT}''']" in expressions
+    command = f"object.command == ['/bin/sh', '-c', r'''{script}''']"
+    assert f"{into}request.name.endsWith('-launcher')\n|| {command}" in expressions
 
 
 def test_kubexec_may_be_edited_as_the_policy_lets_through() -> None:

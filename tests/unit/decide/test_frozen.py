@@ -1,12 +1,21 @@
-"""Which execs have nothing at their other end."""
+"""Execs that outlive their pods: which they are, when the launcher is asked, what is said."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from mpijob_elastic.decide import clock, frozen
-from mpijob_elastic.model.execs import Exec
-from tests.builders import LONG_AGO, failed, job, worker
+from mpijob_elastic.decide import clock, decide, frozen
+from mpijob_elastic.decide.actions import TellUser
+from mpijob_elastic.model.execs import Exec, Held
+from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.memory import Host, Left, Memory
+from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pods, shown, worker
+
+LAST = "j-worker-2"
+DEAD = Exec(pid=41, pod=LAST, started_at=LONG_AGO)
 
 
 def running(index: int, *, after: float = 0.0) -> Exec:
@@ -29,3 +38,83 @@ def running(index: int, *, after: float = 0.0) -> Exec:
 def test_the_pod_is_gone_has_ended_or_is_another(one: Exec, cut_off: bool) -> None:
     view = job(workers=(worker(0), failed(1), worker(2, deleting=True)))
     assert frozen.cut_off(view, [one]) == ((one,) if cut_off else ())
+
+
+def lost(ago: float, *, held: Held | None = None, **facts: Any) -> JobView:
+    """A job of three whose last worker left the list so many seconds ago; its pod is gone."""
+    memory = Memory(left={LAST: Left(uid=f"uid-of-{LAST}", at=NOW - ago)}, removed_at=NOW - ago)
+    facts = {"workers": (worker(0), worker(1)), "config": config(pods(0, 1), memory=memory), **facts}
+    return with_held(job(2, **facts), held or Held())
+
+
+def with_held(view: JobView, held: Held) -> JobView:
+    assert view.launcher is not None
+    return replace(view, launcher=replace(view.launcher, held=held))
+
+
+def test_a_launcher_is_asked_once_about_a_pod_that_is_gone() -> None:
+    early = frozen.watch(lost(4.0), now=NOW)
+    assert (early.due, early.wake_at) == (False, NOW + 6.0)
+    look = frozen.watch(lost(11.0), now=NOW)
+    assert look.due
+    assert frozen.watch(lost(11.0, held=Held(asked_at=NOW, about=look.about)), now=NOW) == frozen.Watch()
+
+
+def test_another_pod_is_another_reason() -> None:
+    asked = Held(asked_at=NOW - 1.0, about=frozen.watch(lost(20.0), now=NOW).about)
+    assert not frozen.watch(lost(20.0, held=asked), now=NOW).due
+    assert frozen.watch(lost(19.0, held=asked), now=NOW).due
+
+
+def test_a_successor_under_another_host_name_is_a_reason() -> None:
+    def view(incarnation: int, age: float) -> JobView:
+        memory = Memory(hosts={LAST: Host(pod="x", incarnation=incarnation)})
+        workers = (worker(0), worker(1), worker(2, created_at=NOW - age))
+        return job(workers=workers, config=config(pods(0, 1, 2), memory=memory))
+
+    assert frozen.watch(view(1, 11.0), now=NOW).due
+    assert frozen.watch(view(1, 4.0), now=NOW).wake_at == NOW + 6.0
+    assert frozen.watch(view(0, 11.0), now=NOW) == frozen.Watch()
+    assert frozen.watch(view(1, 1000.0), now=NOW) == frozen.Watch()
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        job(),
+        lost(1000.0),
+        lost(11.0, elastic=False),
+        lost(11.0, launcher=launcher(LauncherPhase.DELIVERING)),
+        lost(11.0, launcher=launcher(deleting=True)),
+        lost(11.0, foreign="another's"),
+        lost(11.0, notices="HandedOver: told"),
+        lost(11.0, workers=(worker(0), worker(1), worker(2))),  # it drains
+    ],
+)
+def test_where_nothing_is_to_be_found_nobody_asks(view: JobView) -> None:
+    assert frozen.watch(view, now=NOW) == frozen.Watch()
+
+
+def test_what_was_found_is_looked_at_again_soon_and_then_seldom() -> None:
+    once = Held(asked_at=NOW, suspects=(DEAD,))
+    assert frozen.watch(with_held(job(), once), now=NOW).wake_at == NOW + frozen.SECOND_LOOK
+    assert frozen.watch(with_held(job(), once), now=NOW + frozen.SECOND_LOOK).due
+    twice = replace(once, frozen=(DEAD,))
+    assert frozen.watch(with_held(job(), twice), now=NOW).wake_at == NOW + frozen.LATER_LOOKS
+
+
+def told(held: Held) -> list[str]:
+    view = with_held(shown(job(2, workers=(worker(0), worker(1)))), held)
+    return [action.text for action in decide(view, now=NOW).actions if isinstance(action, TellUser)]
+
+
+def test_frozen_ones_are_told_with_the_command_that_ends_them() -> None:
+    [text] = told(Held(suspects=(DEAD,), frozen=(DEAD, replace(DEAD, pid=43, pod="j-worker-10"))))
+    assert text.startswith("FrozenExec: j-launcher still holds `kubectl exec` into j-worker-2, j-worker-10, where")
+    assert text.endswith("end it: `kubectl -n default exec j-launcher -- /bin/sh -c 'kill 41 43'`")
+
+
+def test_suspects_are_not_told_nor_what_is_at_rest_again() -> None:
+    assert told(Held(suspects=(DEAD,))) == []
+    alive = replace(DEAD, pod="j-worker-1")
+    assert told(Held(suspects=(alive,), frozen=(alive,))) == []
