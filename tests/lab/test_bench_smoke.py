@@ -18,6 +18,9 @@ from bench.changes import Writer
 from bench.fleet import Fleet
 from bench.jobs import AGENT
 from bench.sides import Ours, Peer
+from bench.spot import contenders, contest
+from bench.spot.costs import Costs
+from bench.spot.trace import Instance, Trace
 from lab import registration
 from lab.cluster import Cluster
 from lab.install import install_into, uninstall_from
@@ -110,6 +113,23 @@ async def test_the_webhook_is_asked_and_not_asked_by_turns(
         uninstall_from(bench_lab, installed)
     assert found.p50_without > 0
     assert rate.a_cpu_second > 0
+
+
+async def test_a_spot_trace_is_played_to_two_sides(bench_lab: Cluster, bench_client: Client) -> None:
+    """One of two machines is taken without a word and another comes; the minutes between are skipped."""
+    machines = (Instance(name="0", up=0), Instance(name="1", up=0, gone=1205), Instance(name="2", up=1505))
+    trace = Trace(source="test", size=2, horizon=3000, instances=machines)
+    sides = [contenders.rigid(), contenders.elastic(Ours(qps=0))]
+    found = await contest.run(bench_lab, bench_client, trace, sides, costs=Costs(), seed=1, say=lambda _: None)
+    rigid, ours = found.values()
+    assert [one.endswith(" was lost") for one in rigid.failures] == [True]
+    assert rigid.killed == 0
+    assert [point.world for point in rigid.points] == [0, 2, 0, 2, 2]
+    assert ours.failures == ()
+    assert ours.points[1].world == 2
+    assert 1 in {point.world for point in ours.points}
+    assert ours.useful > rigid.useful
+    assert rigid.real_seconds + ours.real_seconds < trace.horizon
 
 
 def test_a_peer_runs_alone(bench_lab: Cluster, tmp_path: Path) -> None:
