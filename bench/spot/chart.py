@@ -37,7 +37,7 @@ def draw(trace: Trace, sides: Mapping[str, tuple[Point, ...]], *, costs: Costs) 
 def _legend(titles: list[str]) -> list[str]:
     parts = []
     for number, (colour, title) in enumerate(zip(COLOURS, titles, strict=False)):
-        x = 70.0 + 230 * number
+        x = 70.0 + 290 * number
         parts.append(f'<rect x="{x:.1f}" y="14" width="14" height="14" fill="{colour}"/>')
         parts.append(svg.text(x + 20, 25, title, anchor="start"))
     return parts

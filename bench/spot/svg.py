@@ -45,10 +45,10 @@ class Plot:
         made = [self.line([(0, self.most_y), (0, 0), (self.most_x, 0)], colour="#333")]
         for value in ticks(self.most_x):
             x, y = self._pixels(value, 0)
-            made.append(text(x, y + 16, f"{value:,g}", anchor="middle"))
+            made.append(text(x, y + 16, f"{value:,.10g}", anchor="middle"))
         for value in ticks(self.most_y):
             x, y = self._pixels(0, value)
-            made.append(text(x - 6, y + 4, f"{value:,g}", anchor="end"))
+            made.append(text(x - 6, y + 4, f"{value:,.10g}", anchor="end"))
         made.append(text(self.left + self.width, self.top + self.height + 32, x_label, anchor="end"))
         made.append(text(self.left, self.top - 8, y_label, anchor="start"))
         return made

@@ -31,6 +31,11 @@ def test_ticks_are_round(most: float, expected: list[float]) -> None:
     assert svg.ticks(most) == pytest.approx(expected)
 
 
+def test_large_numbers_are_written_out() -> None:
+    plot = Plot(left=0, top=0, width=1, height=1, most_x=1, most_y=2_000_000)
+    assert any(">2,000,000<" in part for part in plot.axes(x_label="", y_label=""))
+
+
 def test_stairs_hold_each_value_until_the_next() -> None:
     assert svg.stairs([(0, 1), (4, 3)], until=9) == [(0, 1), (4, 1), (4, 3), (9, 3)]
     assert svg.stairs([], until=9) == []
