@@ -9,6 +9,7 @@ import typer
 
 from bench import running
 from bench.parts import events as events_part
+from bench.parts import real as real_part
 from bench.parts import scale as scale_part
 from bench.parts import starts as starts_part
 from bench.parts import throughput as throughput_part
@@ -139,6 +140,22 @@ def spot(  # noqa: PLR0913 - a command has as many parameters as options
         raise typer.BadParameter(str(error), param_hint="--trace") from error
 
 
+@app.command(
+    epilog=_examples("python -m bench real --repeat 1", "python -m bench real --peer-operator ./mpi-operator-v0.3.0")
+)
+def real(
+    *,
+    peer_operator: PeerOperator = None,
+    peer_flag: PeerFlag = None,
+    repeat: Repeat = 6,
+    json: Json = None,
+    check: Check = False,
+) -> None:
+    """A job that really trains, resized 2→3→1→3→4→2 on a real node (needs root); what touching a pod is worth."""
+    peer = _peer(peer_operator, peer_flag)
+    running.measure([real_part.run], Wanted(repeat=repeat, json=json, check=check, peer=peer))
+
+
 @app.command("all", epilog=_examples("python -m bench all --peer-operator ./mpi-operator-v0.3.0 --json figures.json"))
 def everything(
     *,
@@ -150,7 +167,7 @@ def everything(
     json: Json = None,
     check: Check = False,
 ) -> None:
-    """All of the above."""
+    """All of the above but `real`."""
     ours = Ours(qps=operator_qps, burst=operator_burst)
     peer = _peer(peer_operator, peer_flag)
     parts = [

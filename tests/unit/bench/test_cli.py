@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from bench.cli import app
 
-COMMANDS = ("scale", "throughput", "webhook", "events", "memory", "start", "spot", "all")
+COMMANDS = ("scale", "throughput", "webhook", "events", "memory", "start", "spot", "real", "all")
 
 
 def test_help_names_every_command_and_the_exit_codes() -> None:

@@ -1,0 +1,44 @@
+"""A job that really trains, resized on a real node: a peer and us; and what the touch of a pod is worth."""
+
+from __future__ import annotations
+
+import os
+
+from bench import namespaces
+from bench.parts.setting import Findings, Setting
+from bench.real import figures, touching, transcript
+from bench.real.transcript import Round
+from bench.sides import Ours, Peer
+from lab.cluster import Cluster
+from lab.images import build, delivery
+from lab.node import requirements
+from lab.options import Options
+from lab.training.job import load_image
+
+# Five changes a round.
+CHANGES_WITH_TOUCH = 30
+PODS_WITHOUT = 10
+
+
+async def run(setting: Setting) -> Findings:
+    """The transcript `repeat` times with us and once with the peer. Raises LabError, as where no real node is."""
+    requirements.check()
+    with Cluster.start(
+        name=f"bench-{os.getpid()}", options=Options(nodes=0, real_node=True), say=setting.say
+    ) as cluster:
+        load_image(cluster, setting.say)
+        cluster.load_image(build.ensure(delivery.NAME, setting.say))
+        with namespaces.passing(cluster, "touch") as where:
+            setting.say("changes of a ConfigMap, with and without a touch")
+            delays = touching.run(cluster, namespace=where, changes=CHANGES_WITH_TOUCH, pods=PODS_WITHOUT)
+            cluster.kubectl("delete", "pods", "--all", "--namespace", where)
+        peer = [_round(cluster, setting, setting.peer, "with the peer")] if setting.peer else []
+        turns = range(1, setting.repeat + 1)
+        ours = [_round(cluster, setting, setting.ours, f"with us, {turn} of {setting.repeat}") for turn in turns]
+    return Findings(figures=figures.figures(delays, ours=ours, peer=peer), notes=figures.notes(peer))
+
+
+def _round(cluster: Cluster, setting: Setting, side: Ours | Peer, told: str) -> Round:
+    setting.say(f"a job trains and is resized {told}")
+    with side.start(cluster), namespaces.passing(cluster, "train") as where:
+        return transcript.run(cluster, namespace=where)
