@@ -7,10 +7,13 @@ blacklisted by its name, for ever unless horovodrun got --blacklist-cooldown-ran
 
 from __future__ import annotations
 
-from mpijob_elastic.decide import showing
+from mpijob_elastic import names
+from mpijob_elastic.decide import naming, showing
+from mpijob_elastic.decide.ranks import BACKOFFS, GIVEN_UP_FOR, LOST_AFTER, given_up
 from mpijob_elastic.explain.cases import Case
 from mpijob_elastic.explain.findings import Finding, Level
 from mpijob_elastic.explain.listing import JOINING
+from mpijob_elastic.model import durations
 
 
 def frozen(case: Case) -> Finding | None:
@@ -53,19 +56,36 @@ def beyond_most(case: Case) -> Finding | None:
     return Finding(cause="beyond-max-np", says=said, next_step=case.kubectl("edit mpijob", case.view.name))
 
 
+def hopeless(case: Case) -> Finding | None:
+    """It was given new host names in vain."""
+    if case.worker is None or case.worker not in given_up(case.view, now=case.now):
+        return None
+    said = (
+        f"lost its rank {len(BACKOFFS) + 1} times, whatever its host name: something is wrong with the pod or its node "
+        f"{case.worker.node}. It is given up for {durations.render(GIVEN_UP_FOR)}, or until it is another pod"
+    )
+    return Finding(cause="given-up", says=said, next_step=case.kubectl("delete pod", case.name))
+
+
 def lost(case: Case) -> Finding | None:
     """Others train, and it does not."""
     others = _training(case)
     if not others:
         return None
-    cooldown = case.facts.launch.cooldown if case.facts.launch else None
-    until = f"for up to {cooldown[1]} s (--blacklist-cooldown-range)" if cooldown else "for as long as the job runs"
-    return Finding(
-        cause="lost-rank",
-        says=f"is published, but nothing except its main process runs in it while {len(others)} others train: most "
-        f"likely its rank died, and Horovod does not use a host of this name {until}",
-        next_step=case.kubectl("logs", case.view.name + "-launcher", "| grep -i blacklist"),
+    said = (
+        f"is published, but nothing except its main process runs in it while {len(others)} others train: most likely "
+        f"its rank died, and Horovod does not use a host of this name {_how_long(case)}"
     )
+    logs = case.kubectl("logs", names.launcher(case.view.name), "| grep -i blacklist")
+    if case.facts.controller or not naming.may_number(case.view):
+        return Finding(cause="lost-rank", says=f"{said}; the controller cannot give it another", next_step=logs)
+    said = f"{said}; the controller gives it another once it has seen this for {durations.render(LOST_AFTER)} or longer"
+    return Finding(cause="lost-rank", says=said, next_step=logs, level=Level.WAITING)
+
+
+def _how_long(case: Case) -> str:
+    cooldown = case.facts.launch.cooldown if case.facts.launch else None
+    return f"for up to {cooldown[1]} s (--blacklist-cooldown-range)" if cooldown else "for as long as the job runs"
 
 
 def nobody(case: Case) -> Finding | None:
@@ -74,7 +94,7 @@ def nobody(case: Case) -> Finding | None:
         cause="nobody-trains",
         says="is published, but no rank runs in any worker that was looked into: horovodrun is still starting, waits "
         "for more slots, or has trouble",
-        next_step=case.kubectl("logs", case.view.name + "-launcher", "--tail=50"),
+        next_step=case.kubectl("logs", names.launcher(case.view.name), "--tail=50"),
     )
 
 
@@ -82,4 +102,4 @@ def _training(case: Case) -> list[str]:
     return [name for name, look in case.facts.looks.items() if look.processes and name in case.view.host_of]
 
 
-ORDER = (frozen, trains, joining, beyond_most, lost, nobody)
+ORDER = (frozen, trains, joining, beyond_most, hopeless, lost, nobody)

@@ -80,6 +80,8 @@ async def frozen_execs(view: JobView, look: Callable[[], Awaitable[tuple[Exec, .
 
 
 async def _look(client: Client, namespace: str, worker: Worker) -> Look:
+    if worker.opaque:
+        return Look(error="its containers share their process numbers")
     command = ["/bin/sh", "-c", SCRIPT]
     try:
         result = await exec_in_pod(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from mpijob_elastic.decide.ranks import BACKOFFS
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.horovodrun import Launch
-from tests.builders import LONG_AGO, NOW, job, pods, shown
+from mpijob_elastic.model.memory import Memory, Tries
+from tests.builders import LONG_AGO, NOW, config, job, pods, shown
 from tests.unit.explain.said import BUSY, IDLE, of_worker
 
 LAST = "j-worker-2"
@@ -41,12 +45,29 @@ def test_what_cannot_be_seen_is_said_and_counts_as_training(looked: bool, look: 
 
 def test_a_worker_without_a_rank_while_others_train_has_lost_it() -> None:
     found = of_worker(job(), 2, looks=OTHERS_TRAIN)
-    assert (found.cause, found.level) == ("lost-rank", Level.WRONG)
+    assert (found.cause, found.level) == ("lost-rank", Level.WAITING)
     assert "while 2 others train" in found.says
-    assert "for as long as the job runs" in found.says
+    assert "for as long as the job runs; the controller gives it another once it has seen this for 30s" in found.says
     assert found.next_step == "kubectl -n default logs j-launcher | grep -i blacklist"
     cooled = of_worker(job(), 2, looks=OTHERS_TRAIN, launch=run(cooldown=(5, 60)))
     assert "for up to 60 s" in cooled.says
+
+
+def test_a_lost_rank_that_nobody_can_bring_back() -> None:
+    away = of_worker(job(), 2, looks=OTHERS_TRAIN, controller="no controller leads")
+    edited = job(config=replace(config(pods(0, 1, 2)), kubexec="#!/bin/sh\nssh $1\n"))
+    for found in (away, of_worker(edited, 2, looks=OTHERS_TRAIN)):
+        assert (found.cause, found.level) == ("lost-rank", Level.WRONG)
+        assert found.says.endswith("the controller cannot give it another")
+
+
+def test_a_worker_that_kept_losing_its_rank_is_given_up() -> None:
+    losses = Tries(count=len(BACKOFFS) + 1, at=NOW - 60.0, uid=f"uid-of-{LAST}")
+    view = job(config=config(pods(0, 1, 2), memory=Memory(renamed={LAST: losses})))
+    found = of_worker(view, 2, looks=OTHERS_TRAIN)
+    assert (found.cause, found.level) == ("given-up", Level.WRONG)
+    assert "lost its rank 6 times" in found.says
+    assert found.next_step == "kubectl -n default delete pod j-worker-2"
 
 
 def test_a_worker_that_was_named_a_moment_ago_is_given_time() -> None:

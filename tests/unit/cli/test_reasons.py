@@ -1,0 +1,61 @@
+"""An explanation as people and programs read it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mpijob_elastic.cli.jobs import reasons
+from mpijob_elastic.explain import explain
+from mpijob_elastic.explain.facts import Facts, Pod
+from tests.builders import NOW, config, job, pending, pods, worker
+
+PENDING = job(workers=(worker(0), worker(1), pending(2)), config=config(["j-worker-0", "j-worker-1.r2"]))
+FACTS = Facts(pods={"j-worker-2": Pod(unscheduled="0/3 nodes are available: " + "3 Insufficient nvidia.com/gpu, " * 4)})
+
+
+def report() -> reasons.Report:
+    return reasons.build(PENDING, explain(PENDING, FACTS, now=NOW), state="Running")
+
+
+def test_a_page_has_a_paragraph_for_each_worker_and_the_command_to_type() -> None:
+    lines = reasons.text(report())
+    assert lines[0] == "default/j: Running, 2 of 3 workers train"
+    assert "j-worker-1 (as j-worker-1.r2)" in lines
+    last = lines[lines.index("j-worker-2") + 1 :]
+    assert last[0].startswith("    not-scheduled: no node takes it: 0/3 nodes are available")
+    assert last[-1] == "    next: kubectl -n default describe pod j-worker-2"
+    assert max(map(len, lines)) <= reasons.WIDTH
+
+
+def test_what_holds_for_the_job_comes_first_and_what_the_controller_says_last() -> None:
+    view = job(2, notices="SlotsUnchanged: wait\nWorkersNotReady: one")
+    explanation = explain(view, Facts(controller="no controller leads"), now=NOW)
+    lines = reasons.text(reasons.build(view, explanation, state="Running"))
+    assert lines[2].startswith("no-controller: no controller leads")
+    assert lines[3] == "next: kubectl -n mpijob-elastic get pods,leases"
+    assert lines[-3:] == ["The controller says:", "    SlotsUnchanged: wait", "    WorkersNotReady: one"]
+
+
+def test_a_job_that_has_ended_has_no_count_of_workers() -> None:
+    view = job(finished=True)
+    lines = reasons.text(reasons.build(view, explain(view, Facts(state="Failed"), now=NOW), state="Failed"))
+    assert lines == [
+        "default/j: Failed",
+        "",
+        "ended: the job has ended: Failed",
+        "next: kubectl -n default logs j-launcher",
+    ]
+
+
+def test_programs_get_camel_case_and_can_read_it_back() -> None:
+    printed = msgspec.json.encode(report())
+    read = msgspec.json.decode(printed)
+    assert (read["desired"], read["training"], read["allTrain"]) == (3, 2, False)
+    assert [one["host"] for one in read["workers"]] == ["j-worker-0", "j-worker-1.r2", ""]
+    assert read["workers"][2]["cause"]["nextStep"] == "kubectl -n default describe pod j-worker-2"
+    assert msgspec.json.decode(printed, type=reasons.Report) == report()
+
+
+def test_of_one_worker_only_that_is_told() -> None:
+    one = explain(PENDING, FACTS, now=NOW).of(pods(1)[0])
+    assert [worker.name for worker in reasons.build(PENDING, one, state="Running").workers] == ["j-worker-1"]
