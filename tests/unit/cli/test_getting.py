@@ -35,7 +35,10 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
     async def answer(request: web.Request) -> web.StreamResponse:
         asked.append(request.path_qs)
         content = answers.get(request.path.rsplit("/", 1)[1], [])
-        return web.json_response(page(content, request)) if isinstance(content, list) else content
+        if isinstance(content, list):
+            return web.json_response(page(content, request))
+        # A response can be sent once only.
+        return web.Response(status=content.status, headers=content.headers, body=content.body)
 
     application = web.Application()
     application.router.add_get("/{path:.*}", answer)
