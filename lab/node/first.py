@@ -20,6 +20,9 @@ TUNABLES = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
+# Without one of its own a bridge has the lowest address of its ports: it changes when pods come and go, and those that
+# stay send into the void until they ask for it again.
+BRIDGE_ADDRESS = "02:00:00:00:00:01"
 
 
 def _run(*command: str) -> None:
@@ -55,7 +58,7 @@ def set_up_network() -> None:
     address = ("ip", "address", "add")
     _run(*ip, "set", "lo", "up")
     _run(*address, f"{SERVICE_ADDRESS}/32", "dev", "lo")
-    _run(*ip, "add", BRIDGE, "type", "bridge")
+    _run(*ip, "add", BRIDGE, "address", BRIDGE_ADDRESS, "type", "bridge")
     _run(*address, f"{NODE_ADDRESS}/{PREFIX_LENGTH}", "dev", BRIDGE)
     _run(*ip, "set", BRIDGE, "up")
 
