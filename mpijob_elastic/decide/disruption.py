@@ -36,7 +36,9 @@ def departing(view: JobView, *, now: float = math.inf) -> frozenset[str]:
     all_going = going(view)
     if not all_going:
         return all_going
-    hosts = [worker for worker in view.workers if worker.ready and view.is_published(worker)]
+    hosts = [
+        worker for worker in view.workers if worker.ready and view.is_published(worker) and _is_wanted(view, worker)
+    ]
     steady = [worker for worker in hosts if worker.name not in all_going]
     leaving = [worker.name for worker in hosts if worker.name in all_going]
     kept = max(0, fewest(view) - len(steady))
@@ -110,9 +112,13 @@ def notes(view: JobView) -> Iterable[Note]:
         yield _warn("LauncherDisrupted", message)
 
 
+def _is_wanted(view: JobView, worker: Worker) -> bool:
+    return worker.index < view.replicas
+
+
 def _is_threatened(view: JobView, worker: Worker) -> bool:
     alive = not worker.deleting and not worker.terminated
-    return view.elastic and bool(worker.disruption) and alive and worker.index < view.replicas
+    return view.elastic and bool(worker.disruption) and alive and _is_wanted(view, worker)
 
 
 def _gave_up(view: JobView, worker: Worker) -> bool:

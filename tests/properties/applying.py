@@ -12,8 +12,10 @@ from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    LowerPodGroup,
     ProbeWorkers,
     RefreshLauncher,
+    RollBack,
     TellUser,
     WriteConfig,
     WriteRole,
@@ -42,6 +44,8 @@ def apply(view: JobView, action: Action, *, now: float) -> JobView:
             view = replace(view, launcher=None)
         case TellUser():
             view = replace(view, notices=action.text)
+        case LowerPodGroup() | RollBack():
+            view = _set_size(view, action)
         case WriteSelector():
             view = replace(view, selector_due=False)
     return view
@@ -81,6 +85,13 @@ def _publish(view: JobView, action: WriteConfig) -> JobView:
         one if before.get(one.name) == after.get(one.name) else replace(one, probe=Probe()) for one in view.workers
     ]
     return replace(view, config=config, workers=tuple(workers))
+
+
+def _set_size(view: JobView, action: LowerPodGroup | RollBack) -> JobView:
+    if isinstance(action, RollBack):
+        return replace(view, replicas=action.replicas)
+    assert view.pod_group is not None
+    return replace(view, pod_group=replace(view.pod_group, min_member=action.min_member))
 
 
 def _look(view: JobView, looked_into: set[str], *, now: float) -> JobView:

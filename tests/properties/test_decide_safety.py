@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import pytest
 from hypothesis import given, settings
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, decide, history, pacing, showing
+from mpijob_elastic.decide import clock, decide, disruption, history, pacing, showing
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    LowerPodGroup,
     Plan,
-    ProbeWorkers,
-    RefreshLauncher,
     Removal,
+    RollBack,
     TellUser,
     WriteConfig,
     WriteRole,
-    WriteSelector,
 )
 from mpijob_elastic.model import memory
 from mpijob_elastic.model.hosts import Published, parse_script
@@ -111,8 +110,7 @@ def a_worker_goes_for_a_reason(view: JobView, plan: Plan) -> None:
             assert view.clean_pod_policy in ("Running", "All")
             assert worker.index >= view.replicas
         elif worker.index < view.replicas:
-            assert worker.terminated
-            assert not worker.succeeded
+            assert worker.disruption or (worker.terminated and not worker.succeeded)
             assert view.policy.replace_failed_workers is not False
 
 
@@ -135,6 +133,51 @@ def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
         return False
     quiet = worker.probe.idle_at is not None and worker.probe.idle_at >= known_at + 2.0
     return quiet or known_at + view.policy.drain_timeout <= NOW
+
+
+def nodes_that_go_take_no_more_than_may_leave(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        left = [one for one in view.workers if one.name in change.removed and is_moved(view, one)]
+        if left:
+            stays = [one for one in view.workers if one.name in view.hosts and one.name not in change.removed]
+            assert sum(one.ready and one.index < view.replicas for one in stays) >= disruption.fewest(view)
+            assert not any(one.name in change.added for one in view.workers if one.disruption)
+
+
+def is_moved(view: JobView, worker: Worker) -> bool:
+    return worker.ready and worker.index < view.replicas and bool(worker.disruption)
+
+
+def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        if view.elastic and not view.driver_running:
+            named = [line.split(" ")[0] for line in change.hostfile.splitlines()]
+            least = view.policy.min_replicas or view.replicas
+            assert len(named) >= min(least, view.replicas)
+            assert set(named) <= set(view.wanted_names())
+            ready = {one.name for one in view.workers if one.ready}
+            assert len(named) == min(least, view.replicas) or least < len(named) == len(ready & {*named})
+
+
+def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
+    for action in of(LowerPodGroup, plan):
+        assert view.pod_group is not None
+        assert action.before == view.pod_group.min_member > action.min_member
+        assert action.min_member - 1 in (view.policy.min_replicas, view.replicas)
+        assert view.elastic
+
+
+def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
+    for action in of(RollBack, plan):
+        assert view.elastic
+        assert view.driver_running
+        assert view.policy.scale_timeout is not None
+        assert max(1, view.policy.min_replicas or 1) <= action.replicas < action.before == view.replicas
+        growth = view.memory.growth
+        assert growth is not None
+        assert growth.at + view.policy.scale_timeout <= NOW
+        unready = [one.index for one in view.workers if one.index < action.replicas and not one.ready]
+        assert action.replicas == growth.worked or not unready or action.replicas == view.policy.min_replicas
 
 
 def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
@@ -170,6 +213,10 @@ RULES: list[Callable[[JobView, Plan], None]] = [
     whoever_leaves_is_remembered,
     a_worker_goes_for_a_reason,
     a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained,
+    nodes_that_go_take_no_more_than_may_leave,
+    a_launcher_that_waits_is_given_its_least_size,
+    a_gang_is_only_made_smaller,
+    a_size_is_taken_back_to_one_that_works,
     a_plain_job_notices_nothing,
     a_launcher_that_started_is_never_deleted,
     the_role_covers_every_worker_wanted_or_there,
@@ -187,7 +234,7 @@ def test_every_plan_keeps_the_rules(view: JobView) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [WriteRole, WriteConfig, RefreshLauncher, ProbeWorkers, DeleteWorkers, DeleteLauncher, TellUser, WriteSelector],
+    [*get_args(Action)],
 )
 def test_every_kind_of_action_is_among_the_plans(kind: type[Action]) -> None:
     assert some(lambda view: bool(of(kind, decide(view, now=NOW))))
@@ -197,5 +244,14 @@ def test_every_kind_of_action_is_among_the_plans(kind: type[Action]) -> None:
 def test_every_reason_to_delete_is_among_the_plans(outcome: str) -> None:
     def has(view: JobView) -> bool:
         return any(removal.outcome == outcome for removal in removals(decide(view, now=NOW)))
+
+    assert some(has)
+
+
+@pytest.mark.parametrize("outcome", ["unused", "drained", "timeout", "idle"])
+def test_every_reason_to_move_a_worker_is_among_the_plans(outcome: str) -> None:
+    def has(view: JobView) -> bool:
+        found = removals(decide(view, now=NOW))
+        return any(one.outcome == outcome and one.worker.index < view.replicas and not view.finished for one in found)
 
     assert some(has)

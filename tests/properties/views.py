@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from mpijob_elastic import names
 from mpijob_elastic.decide import decide, history, showing
 from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Probe, Role, Worker
-from mpijob_elastic.model.memory import Left, Memory, Tries
+from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
+from mpijob_elastic.model.memory import Growth, Left, Memory, Tries
 from mpijob_elastic.model.policy import Policy
 from tests.builders import JOB, LONG_AGO, NOW, launcher, pods, ref, worker
 from tests.properties.applying import apply
@@ -50,12 +50,17 @@ def _worker(index: int, random: Random) -> Worker:
         deleting=random.random() < 0.2,
         terminated=phase in ("failed", "succeeded"),
         succeeded=phase == "succeeded",
+        disruption=random.choice(["", "", "", "taint spot"]),
         probe=Probe(busy_seen=random.random() < 0.5, idle_at=idle_at, asked_at=_time(random)),
     )
 
 
 def _tries(random: Random) -> Tries:
     return Tries(count=random.randint(1, 9), at=_time(random), uid=random.choice(UIDS))
+
+
+def _growth(random: Random) -> Growth:
+    return Growth(worked=random.randint(0, MOST), asked=random.randint(0, MOST), at=_time(random))
 
 
 def _memory(random: Random) -> Memory:
@@ -65,6 +70,8 @@ def _memory(random: Random) -> Memory:
         removed_at=_time(random),
         dropped_at=_time(random),
         replaced={name: _tries(random) for name in _subset(NAMES, random)},
+        moved={name: _tries(random) for name in _subset(NAMES, random)},
+        growth=random.choice([None, _growth(random)]),
         launchers=random.choice([None, _tries(random)]),
         mended_at=random.choice([0.0, 0.0, _time(random)]),
     )
@@ -77,12 +84,15 @@ def _launcher(random: Random) -> Launcher:
         created_at=_time(random),
         delivering_since=random.choice([None, _time(random)]),
         refreshed=random.choice([None, "", "other@0"]),
+        disruption=random.choice(["", "", "taint spot"]),
         deleting=random.random() < 0.2,
     )
 
 
 def _policy(random: Random) -> Policy:
     return Policy(
+        min_replicas=random.choice([None, None, random.randint(1, MOST)]),
+        scale_timeout=random.choice([None, None, 1.0, 60.0]),
         drain_timeout=random.choice([0.0, 1.0, 60.0]),
         replace_failed_workers=random.choice([None, True, False]),
         delete_without_discovery=random.random() < 0.3,
@@ -112,6 +122,7 @@ def _job(random: Random) -> JobView:
         replicas=random.randint(0, MOST),
         slots=random.randint(1, 2),
         elastic=random.random() < 0.9,
+        fewest=random.choice([0, 0, random.randint(0, MOST)]),
         policy=_policy(random),
         clean_pod_policy=random.choice(["None", "Running", "All"]),
         deleting=random.random() < 0.05,
@@ -120,6 +131,7 @@ def _job(random: Random) -> JobView:
         workers=tuple(_worker(index, random) for index in _subset(range(MOST), random)),
         launcher=None if random.random() < 0.1 else _launcher(random),
         config=None if random.random() < 0.05 else _config(random),
+        pod_group=PodGroup(ref=ref(JOB), min_member=random.randint(0, MOST)) if random.random() < 0.2 else None,
         role=None if random.random() < 0.05 else Role(ref=ref("j-launcher"), exec_rule=1, exec_names=exec_names),
     )
     at = random.choice([LONG_AGO, LONG_AGO, None, _time(random)])
