@@ -98,7 +98,7 @@ def test_each_event_and_notice_is_explained() -> None:
     of_one_part = {"Draining", "Disruption"}
     assert "HostsPublished" in reasons
     table = {cells[0].strip("`") for cells in rows(DOCS / "troubleshooting.md", r"`[A-Z]\w+`")}
-    assert table == reasons | of_one_part
+    assert table == reasons | of_one_part | {names.REASON_HANDED_OVER}
 
 
 def test_each_command_is_in_the_table_of_the_readme() -> None:
