@@ -85,7 +85,7 @@ async def test_without_rights_to_look_around_the_job_is_explained_all_the_same(
 
 async def test_without_a_right_to_exec_the_looks_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert await explained(tmp_path, world(exec=forbidden("pods/exec")), look=True)
-    assert "cannot be seen: your rights do not include exec" in capsys.readouterr().out
+    assert "cannot be seen: your rights do not include exec" in " ".join(capsys.readouterr().out.split())
 
 
 async def test_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
