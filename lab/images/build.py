@@ -29,6 +29,12 @@ def built(name: str) -> Path | None:
     return path if path.exists() else None
 
 
+def lacking(name: str) -> list[str]:
+    """Return the Debian packages without which an image that is not there cannot be built."""
+    tools = [tool for one in _store().missing(_artifact(name)) for tool in one.tools]
+    return sorted({tool.package for tool in tools if tool.find() is None})
+
+
 def _artifact(name: str) -> Artifact:
     match name:
         case delivery.NAME:

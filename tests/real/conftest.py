@@ -7,9 +7,10 @@ import pytest
 
 from lab.building import Say, ensure_programs
 from lab.cluster import Cluster
-from lab.images import build, delivery
+from lab.images import build, delivery, horovod
 from lab.node import requirements
 from lab.options import Options
+from lab.training.job import load_image
 from lab.versions import DEFAULT_KUBERNETES
 from tests.lab.conftest import client, elastic, installed, namespace, operator, webhook
 
@@ -25,10 +26,13 @@ def _told(config: pytest.Config) -> Say:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what a real node needs before the first test: that may take longer than any test may."""
-    needed = any("real_node" in getattr(item, "fixturenames", ()) for item in session.items)
-    if needed and not session.config.option.collectonly and not requirements.missing():
-        ensure_programs(DEFAULT_KUBERNETES, _told(session.config), real_node=True)
-        build.ensure(delivery.NAME, _told(session.config))
+    needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+    if "real_node" not in needed or session.config.option.collectonly or requirements.missing():
+        return
+    ensure_programs(DEFAULT_KUBERNETES, _told(session.config), real_node=True)
+    build.ensure(delivery.NAME, _told(session.config))
+    if "training_image" in needed and not build.lacking(horovod.NAME):
+        build.ensure(horovod.NAME, _told(session.config))
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +48,11 @@ def cluster(real_node: None) -> Iterator[Cluster]:
     with Cluster.start(name=f"real-{os.getpid()}", options=OPTIONS) as running:
         running.load_image(build.ensure(delivery.NAME, lambda _: None))
         yield running
+
+
+@pytest.fixture(scope="session")
+def training_image(cluster: Cluster) -> None:
+    """The image of the example that trains is known on the node; skips the test where it cannot be built."""
+    if packages := build.lacking(horovod.NAME):
+        pytest.skip(f"no image to train with: apt-get install --no-install-recommends {' '.join(packages)}")
+    load_image(cluster, lambda _: None)

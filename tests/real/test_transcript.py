@@ -10,7 +10,7 @@ from lab.cluster import Cluster
 from lab.operator.process import Operator
 from lab.replicas import Controller
 from lab.training import log as training
-from lab.training.job import TrainingJob, load_image, workers
+from lab.training.job import TrainingJob, workers
 from tests.lab.scalable import make_scalable
 
 PATIENCE = 120.0  # seconds
@@ -43,12 +43,11 @@ def ended(job: TrainingJob) -> str | None:
     return phase if phase in ("Succeeded", "Failed") else None
 
 
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(1200)
 def test_training_goes_on_through_every_change_of_size(
-    cluster: Cluster, namespace: str, operator: Operator, elastic: Controller
+    cluster: Cluster, namespace: str, training_image: None, operator: Operator, elastic: Controller
 ) -> None:
     make_scalable(cluster)
-    load_image(cluster, lambda _: None)
     job = TrainingJob(cluster=cluster, namespace=namespace)
     job.create(ENVIRONMENT)
     await_training(job, 2, since=0)
