@@ -16,6 +16,8 @@ ISSUER = "https://kubernetes.default.svc"
 # The default limits (20 requests a second for the controllers, 50 for the scheduler) are made for busy clusters; here
 # they would only blur what the operator and the controller under test do.
 UNHURRIED = ("--kube-api-qps=500", "--kube-api-burst=1000")
+# How often HPAs look; 15 s by default. Everything else of theirs a HPA can say itself, in its `behavior`.
+AUTOSCALER_PERIOD = "1s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +104,8 @@ def api_server(programs: Programs, layout: Layout, credentials: Credentials, por
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         f"--proxy-client-cert-file={c.front_proxy.certificate}",
         f"--proxy-client-key-file={c.front_proxy.key}",
-        "--enable-aggregator-routing=true",
+        # The API server then goes where a Service of type ExternalName points, so to loopback too.
+        "--enable-aggregator-routing=false",
         f"--audit-policy-file={MANIFESTS / 'audit-policy.yaml'}",
         f"--audit-log-path={layout.audit_log}",
         "--audit-log-mode=blocking",  # a request that was answered is in the log
@@ -120,6 +123,7 @@ def controller_manager(programs: Programs, layout: Layout, credentials: Credenti
         f"--root-ca-file={credentials.authority}",
         f"--service-account-private-key-file={credentials.service_accounts.key}",
         "--use-service-account-credentials=true",
+        f"--horizontal-pod-autoscaler-sync-period={AUTOSCALER_PERIOD}",
         "--leader-elect=false",
         "--secure-port=0",
         "--profiling=false",

@@ -11,6 +11,7 @@ from lab.operator.process import Operator
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import Client
 from tests.lab.job import MPIRUN, Job, State
+from tests.lab.ranks import in_pod, start_rank
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
@@ -24,16 +25,6 @@ def edit(cluster: Cluster, job: Job, replicas: int) -> None:
     editor = f"sed -i '/Worker:/,/replicas:/s/replicas: .*/replicas: {replicas}/'"
     command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "edit", "mpijob", job.name]
     subprocess.run([*command, "-n", job.namespace], check=True, env={**os.environ, "KUBE_EDITOR": editor})
-
-
-def in_pod(cluster: Cluster, job: Job, pod: str, script: str) -> str:
-    """Run a shell script in a pod, as kubexec.sh does."""
-    return cluster.kubectl("exec", "-n", job.namespace, pod, "--", "/bin/sh", "-c", script)
-
-
-def start_rank(cluster: Cluster, job: Job, pod: str) -> str:
-    """Start a process in the pod's own process namespace, as Horovod starts a rank; its number there."""
-    return in_pod(cluster, job, pod, "sleep 300 >/dev/null 2>&1 & echo $!").strip()
 
 
 @pytest.fixture

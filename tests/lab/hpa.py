@@ -1,0 +1,85 @@
+"""A HorizontalPodAutoscaler on the lab, as a user applies it and looks at it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from lab.cluster import Cluster
+from mpijob_elastic.kube.client import Client
+from tests.lab.job import PATIENCE, POLL, Job
+
+Object = dict[str, Any]
+# Acts on what it sees at once. Kubernetes would wait for five minutes before it makes anything smaller.
+AT_ONCE: Object = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+# A worker for each that waits. Unless told otherwise a HPA adds up to four in 15 s, or doubles.
+QUEUE: Object = {
+    "type": "External",
+    "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "1"}},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """A HPA's status: conditions by type as (status, reason, message), how many workers it wants, what it measured."""
+
+    conditions: dict[str, tuple[str, str, str]]
+    desired: int
+    metrics: list[Object]
+
+    def says(self, kind: str, status: str, reason: str, text: str = "") -> bool:
+        """Whether the condition of that type says so."""
+        found = self.conditions.get(kind, ("", "", ""))
+        return found[:2] == (status, reason) and text in found[2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Autoscaler:
+    """A HPA for a job; it need not exist yet."""
+
+    cluster: Cluster
+    client: Client
+    job: Job
+    name: str = "train"
+
+    async def apply(self, least: int, most: int, *, metric: Object = QUEUE, behavior: Object = AT_ONCE) -> str:
+        """Create or change it with kubectl; returns the warnings."""
+        target = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": self.job.name}
+        spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most}
+        spec |= {"metrics": [metric], "behavior": behavior}
+        metadata = {"name": self.name, "namespace": self.job.namespace}
+        body = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec}
+        return await asyncio.to_thread(applied, self.cluster, json.dumps(body))
+
+    async def seen(self) -> Seen:
+        """Its status."""
+        path = f"/apis/autoscaling/v2/namespaces/{self.job.namespace}/horizontalpodautoscalers/{self.name}"
+        status = msgspec.json.decode(await self.client.request("GET", path)).get("status", {})
+        found = {one["type"]: (one["status"], one["reason"], one["message"]) for one in status.get("conditions") or ()}
+        metrics = status.get("currentMetrics") or []
+        return Seen(conditions=found, desired=status.get("desiredReplicas", 0), metrics=metrics)
+
+    async def until(self, holds: Callable[[Seen], bool]) -> Seen:
+        """Wait until its status is so."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            seen = await self.seen()
+            if holds(seen):
+                return seen
+            assert time.monotonic() < deadline, f"last: {seen}"
+            await asyncio.sleep(POLL)
+
+
+def applied(cluster: Cluster, text: str, *options: str) -> str:
+    """What `kubectl apply` says on stderr; fails where it fails."""
+    command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "apply", "-f", "-", *options]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
