@@ -33,7 +33,7 @@ DEFAULT = (
     # https://learn.microsoft.com/en-us/azure/aks/node-auto-drain; the second was its name before.
     "remediator.kubernetes.azure.com/unschedulable",
     "remediator.aks.microsoft.com/unschedulable",
-    # ack-node-problem-detector: a spot instance is released within 5 minutes
+    # ack-node-problem-detector: a spot instance is about to be released
     # (https://www.alibabacloud.com/help/en/container-service-for-kubernetes/latest/check-whether-a-preemptible-instance-is-about-to-expire).
     "condition:InstanceExpired",
 )
