@@ -157,7 +157,7 @@ def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Remo
         "unused": ("SurplusDeleted", "it was never in discover_hosts.sh", False),
         "drained": ("SurplusDeleted", f"drained after {waited}", False),
         "timeout": ("DrainTimeout", f"its drain-timeout of {limit} has passed; ranks in it were cut", True),
-        "failed": ("WorkerReplaced", "it failed; the operator creates it anew", True),
+        "failed": ("WorkerReplaced", _failure(worker), True),
     }[outcome]
     if worker.index < view.replicas and not worker.terminated:
         reason = reason if warning else "WorkerReplaced"
@@ -165,3 +165,12 @@ def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Remo
     state = f" (last state: {worker.last_state})" if worker.last_state else ""
     message = f"deleting {worker.name}: {why}{state}"
     return Removal(worker=worker, outcome=outcome, note=Note(reason=reason, message=message, warning=warning))
+
+
+def _failure(worker: Worker) -> str:
+    if not worker.out_of_memory:
+        return "it failed; the operator creates it anew"
+    return (
+        "it ran out of memory (OOMKilled); the operator creates it anew, with the same limit: raise "
+        "resources.limits.memory in the job's worker template, or let a rank use less, such as by a smaller batch"
+    )

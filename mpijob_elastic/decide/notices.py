@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, frozen, launchers, showing
+from mpijob_elastic.decide import disruption, frozen, giving_up, launchers, showing, terminating
 from mpijob_elastic.decide.actions import Note, TellUser
 from mpijob_elastic.model.job import JobView
 
@@ -27,7 +27,8 @@ def tell(view: JobView, *, now: float) -> tuple[TellUser | None, float | None]:
         return None, None
     notes = list(_notes(view, now=now))
     text = "\n".join(f"{note.reason}: {note.message}" for note in notes)
-    wake_at = min((at for at in _pending_from(view) if at > now), default=None)
+    times = (*_pending_from(view), *terminating.late_from(view))
+    wake_at = min((at for at in times if at > now), default=None)
     if text == view.notices:
         return None, wake_at
     said = view.notices.splitlines()
@@ -42,6 +43,8 @@ def _notes(view: JobView, *, now: float) -> Iterable[Note]:
     yield from frozen.notes(view)
     yield from _size(view)
     yield from disruption.notes(view)
+    yield from giving_up.notes(view, now=now)
+    yield from terminating.notes(view, now=now)
     late = [at for at in _pending_from(view) if at <= now]
     if late:
         yield _warn("WorkersNotReady", f"{_pending(view)}; see `kubectl describe pod` of the workers")

@@ -1,4 +1,4 @@
-"""Workers that failed: the operator never replaces one until somebody deletes it, so we do, with a back-off.
+"""Workers that failed: the operator never replaces one until it is deleted, so we do that, with a back-off and a limit.
 
 [operator] a Failed worker keeps its name, and is created anew once it is gone.
 """
@@ -15,6 +15,8 @@ from mpijob_elastic.model.memory import Tries
 BACKOFFS = (0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 # A worker that lived this long (seconds) failed for a new reason: counting starts again.
 FORGIVEN_AFTER = 1800.0
+# One that failed more often than there are back-offs is left as it is for so long (seconds), or until it is deleted.
+GIVEN_UP_FOR = 3600.0
 
 
 def is_wanted(view: JobView, worker: Worker) -> bool:
@@ -40,4 +42,16 @@ def due_at(view: JobView, worker: Worker, *, now: float) -> float | None:
     counted = view.memory.replaced.get(worker.name)
     if counted is None or counted.uid != worker.ref.uid:
         return None
-    return clock.honest(counted.at, now=now) + BACKOFFS[min(counted.count, len(BACKOFFS)) - 1]
+    wait = GIVEN_UP_FOR if counted.count > len(BACKOFFS) else BACKOFFS[counted.count - 1]
+    return clock.honest(counted.at, now=now) + wait
+
+
+def given_up(view: JobView) -> tuple[Worker, ...]:
+    """Failed workers that are not replaced for now, for they failed too often."""
+    failed = (worker for worker in view.workers if is_wanted(view, worker))
+    return tuple(worker for worker in failed if _failures(view, worker) > len(BACKOFFS))
+
+
+def _failures(view: JobView, worker: Worker) -> int:
+    counted = view.memory.replaced.get(worker.name)
+    return counted.count if counted is not None and counted.uid == worker.ref.uid else 0

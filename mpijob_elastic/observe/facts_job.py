@@ -15,7 +15,8 @@ from mpijob_elastic.observe.times import seconds
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One MPIJob.
 
-    fewest: workers below which horovodrun waits for more, 0 where its command does not say.
+    fewest, most: workers below which horovodrun waits for more, above which it starts no ranks; 0 where its command
+    does not say.
     reported: the operator has written its status. finished: Succeeded, or Failed for good. succeeded_at: when, None
     unless it did. notices: our annotation on it, "" where there is none. lacks_selector: its status counts the workers
     and does not say how to find them.
@@ -24,6 +25,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Owned
     replicas: int
     fewest: int
+    most: int
     slots: int
     elastic: bool
     policy: Policy
@@ -49,6 +51,7 @@ def read(raw: bytes) -> JobFacts:
         metadata=owned(job.metadata),
         replicas=job.replicas,
         fewest=_fewest(job),
+        most=_most(job),
         slots=job.slots,
         elastic=policy.is_elastic(asked, job.launcher_texts()),
         policy=asked,
@@ -73,3 +76,9 @@ def _fewest(job: MPIJob) -> int:
     launches = (horovodrun.parse(words) for words in job.launcher_commands())
     slots = max((launch.fewest or 0 for launch in launches if launch), default=0)
     return -(-slots // job.slots)
+
+
+def _most(job: MPIJob) -> int:
+    launches = (horovodrun.parse(words) for words in job.launcher_commands())
+    limits = [launch.max_np for launch in launches if launch and launch.max_np]
+    return -(-min(limits) // job.slots) if limits else 0

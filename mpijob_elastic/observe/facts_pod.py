@@ -17,6 +17,9 @@ from mpijob_elastic.observe.facts_node import Toleration
 from mpijob_elastic.observe.owners import Owned, owned
 from mpijob_elastic.observe.times import seconds
 
+# Which container kubectl exec means where none is named, if it is not the first.
+# https://kubernetes.io/docs/reference/labels-annotations-taints/#kubectl-kubernetes-io-default-container
+_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 # [v0.3.0] numbers its pods; [training-operator] has labels of its own. Such pods have an elastic operator already.
 _FOREIGN_LABEL = "replica-index"
 _FOREIGN_PREFIX = "training.kubeflow.org/"
@@ -82,6 +85,8 @@ class _Spec(Wire, frozen=True):
     node_name: str = ""
     containers: list[_Container] | None = None
     tolerations: list[Toleration] | None = None
+    share_process_namespace: bool | None = None
+    host_pid: bool | None = msgspec.field(default=None, name="hostPID")
     volumes: list[_Volume] | None = None
 
 
@@ -97,7 +102,9 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     phase: of the pod. ready_at: None while it is not Ready. launcher_phase, mounts_discovery, refreshed,
     delivering_since: only meaningful for a launcher. foreign: an operator that is elastic itself made it. node: ""
     while it is not scheduled; obstacle: why not. disrupted: the condition that says it is about to go, "" without one.
-    tolerations: those that let it stay for ever on a node with a taint NoExecute.
+    tolerations: those that let it stay for ever on a node with a taint NoExecute. ends_at: when its time to end is
+    over, None while nobody asked for its deletion. default_container: by annotation, "" without one. shares_processes:
+    with the other containers of the pod, or with its node. out_of_memory: a container was killed for that.
     """
 
     metadata: Owned
@@ -117,6 +124,10 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     obstacle: str = ""
     disrupted: str = ""
     tolerations: tuple[Toleration, ...] = ()
+    ends_at: float | None = None
+    default_container: str = ""
+    shares_processes: bool = False
+    out_of_memory: bool = False
 
 
 _decoder = msgspec.json.Decoder(_Pod)
@@ -149,6 +160,10 @@ def read(raw: bytes) -> PodFacts:
         obstacle=_obstacle(status),
         disrupted=_disrupted(status),
         tolerations=tuple(one for one in spec.tolerations or () if one.may_last),
+        ends_at=seconds(pod.metadata.deletion_timestamp),
+        default_container=pod.metadata.annotations.get(_DEFAULT_CONTAINER, ""),
+        shares_processes=bool(spec.share_process_namespace or spec.host_pid),
+        out_of_memory=_out_of_memory(status),
     )
 
 
@@ -181,6 +196,11 @@ def _last_state(spec: _Spec, status: _Status) -> str:
     ]
     reason = [status.reason] if status.reason else []
     return "; ".join([status.phase, *reason, *exits]) + f" on node {spec.node_name}"
+
+
+def _out_of_memory(status: _Status) -> bool:
+    ends = (_terminated(container)[1] for container in status.container_statuses or ())
+    return any(end is not None and end.reason == "OOMKilled" for end in ends)
 
 
 def _terminated(container: _ContainerStatus) -> tuple[str, _Terminated | None]:

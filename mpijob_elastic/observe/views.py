@@ -56,6 +56,7 @@ def view(
         slots=job.slots,
         elastic=job.elastic,
         fewest=job.fewest,
+        most=job.most,
         policy=job.policy,
         problems=job.problems,
         clean_pod_policy=job.clean_pod_policy,
@@ -119,6 +120,9 @@ def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | No
         terminated=pod.phase in ("Failed", "Succeeded"),
         succeeded=pod.phase == "Succeeded",
         last_state=pod.last_state,
+        out_of_memory=pod.out_of_memory,
+        ends_at=pod.ends_at,
+        opaque=pod.shares_processes,
         node=pod.node,
         obstacle=pod.obstacle,
         disruption=pod.disrupted,
@@ -127,10 +131,9 @@ def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | No
 
 
 def _container(pod: PodFacts, main_container: str | None) -> str:
-    """[operator] where ranks run: the job's mainContainer, or the first."""
-    if main_container in pod.containers:
-        return main_container
-    return pod.containers[0] if pod.containers else ""
+    """[operator] where ranks run: the job's mainContainer, or the one that kubectl exec takes without a name."""
+    named = (one for one in (main_container, pod.default_container) if one in pod.containers)
+    return next(named, None) or (pod.containers[0] if pod.containers else "")
 
 
 def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | None:

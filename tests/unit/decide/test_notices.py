@@ -14,6 +14,8 @@ from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending
 
 BLIND = launcher(mounts_discovery=False)
 GAVE_UP = config(pods(0, 1, 2), memory=Memory(launchers=Tries(count=4, at=NOW, uid="u")))
+FAILED_OFTEN = Tries(count=8, at=NOW - 1, uid="uid-of-j-worker-1")
+LOST_OFTEN = Tries(count=6, at=NOW - 1, uid="uid-of-j-worker-1")
 LATE = (worker(0), worker(1), pending(2, created_at=LONG_AGO))
 
 
@@ -84,3 +86,44 @@ def test_the_way_out_is_named_and_whether_workers_go() -> None:
     assert "delete j-launcher" in kept.text
     assert "not deleted on a scale-in" in kept.text
     assert "not deleted on a scale-in" not in asked.text
+
+
+def test_a_pod_that_never_goes_is_told_with_the_commands_that_help() -> None:
+    stuck = worker(1, created_at=NOW, deleting=True, ends_at=NOW - 60, node="gpu-7")
+    told, _ = notices.tell(job(workers=(worker(0), stuck, worker(2))), now=NOW)
+    assert told is not None
+    assert [note.reason for note in told.notes] == ["PodStuckTerminating"]
+    assert "kubectl -n default delete pod j-worker-1 --grace-period=0 --force" in told.text
+    assert "kubectl delete node gpu-7" in told.text
+
+
+def test_a_pod_that_has_time_left_to_end_is_waited_for() -> None:
+    going = worker(1, created_at=NOW, deleting=True, ends_at=NOW - 59)
+    assert notices.tell(job(workers=(worker(0), going, worker(2))), now=NOW) == (None, NOW + 1)
+    # Nobody waits for a worker that is too many.
+    surplus = worker(3, deleting=True, ends_at=NOW - 600)
+    assert notices.tell(job(workers=(*job().workers, surplus)), now=NOW) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("view", "word"),
+    [
+        (
+            job(
+                workers=(worker(0), failed(1, last_state="Failed; Evicted"), worker(2)),
+                config=config(pods(0, 2), memory=Memory(replaced={pods(1)[0]: FAILED_OFTEN})),
+            ),
+            "failed 8 times, the last time as Failed; Evicted",
+        ),
+        (
+            job(config=config(pods(0, 1, 2), memory=Memory(renamed={pods(1)[0]: LOST_OFTEN}))),
+            "lost its rank 6 times",
+        ),
+    ],
+)
+def test_a_worker_that_is_given_up_is_told(view: JobView, word: str) -> None:
+    told, _ = notices.tell(view, now=NOW)
+    assert told is not None
+    assert [note.reason for note in told.notes] == ["WorkerGivenUp"]
+    assert word in told.text
+    assert "kubectl -n default delete pod j-worker-1" in told.text

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import replacing
+from mpijob_elastic.decide import leaving, replacing
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy
@@ -65,9 +65,9 @@ def test_a_worker_that_recovered_is_forgotten_in_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "wait"), [(1, 0), (2, 10), (3, 20), (4, 40), (6, 160), (7, 300), (8, 300), (2000, 300), (10**9, 300)]
+    ("count", "wait"), [(1, 0), (2, 10), (3, 20), (4, 40), (6, 160), (7, 300), (8, 3600), (2000, 3600), (10**9, 3600)]
 )
-def test_the_wait_grows_up_to_five_minutes(count: int, wait: float) -> None:
+def test_the_wait_grows_up_to_five_minutes_and_then_it_is_given_up_for_an_hour(count: int, wait: float) -> None:
     counted = view(Tries(count=count, at=NOW, uid="now"))
     assert replacing.due_at(counted, counted.workers[1], now=NOW) == NOW + wait
 
@@ -80,3 +80,24 @@ def test_it_is_not_due_before_it_is_written_down() -> None:
 def test_a_failure_in_the_future_is_due_now() -> None:
     counted = view(Tries(count=1, at=NOW + 3600, uid="now"))
     assert replacing.due_at(counted, counted.workers[1], now=NOW) == 0.0
+
+
+def test_a_worker_that_is_given_up_is_told_and_left_as_it_is_for_an_hour() -> None:
+    counted = view(Tries(count=8, at=NOW, uid="now"))
+    assert [one.name for one in replacing.given_up(counted)] == [POD]
+    assert replacing.given_up(view(Tries(count=7, at=NOW, uid="now"))) == ()
+    assert replacing.given_up(view(Tries(count=8, at=NOW, uid="before"))) == ()
+    assert leaving.removals(counted, now=NOW + 3599).removals == ()
+    assert leaving.removals(counted, now=NOW).wake_at == NOW + 3600
+    [again] = leaving.removals(counted, now=NOW + 3600).removals
+    assert again.outcome == "failed"
+    # The next failure counts from one again.
+    assert replacing.tries(view(Tries(count=8, at=NOW - 3600, uid="before")), now=NOW)[POD].count == 1
+
+
+def test_running_out_of_memory_is_named_with_what_helps() -> None:
+    lost = failed(1, uid="now", out_of_memory=True, last_state="Failed; main exited with 137 (OOMKilled)")
+    [removal] = leaving.removals(view(Tries(count=1, at=NOW, uid="now"), lost=lost), now=NOW).removals
+    assert (removal.note.reason, removal.note.warning) == ("WorkerReplaced", True)
+    assert "ran out of memory (OOMKilled)" in removal.note.message
+    assert "resources.limits.memory" in removal.note.message

@@ -82,3 +82,18 @@ def test_below_how_many_workers_horovodrun_waits(command: list[str], slots: int,
     template = {"spec": {"containers": [{"command": command}]}}
     spec = {"slotsPerWorker": slots, "mpiReplicaSpecs": {"Launcher": {"template": template}}}
     assert job(spec=spec).fewest == fewest
+
+
+@pytest.mark.parametrize(
+    ("command", "slots", "most"),
+    [
+        (["horovodrun", "-np", "2", "--max-np", "5", "python"], 2, 3),
+        (["horovodrun", "-np", "2", "--max-np", "4", "python"], 1, 4),
+        (["horovodrun", "-np", "2", "python"], 1, 0),
+        ([], 1, 0),
+    ],
+)
+def test_above_how_many_workers_horovodrun_starts_no_ranks(command: list[str], slots: int, most: int) -> None:
+    template = {"spec": {"containers": [{"command": command}]}}
+    spec = {"slotsPerWorker": slots, "mpiReplicaSpecs": {"Launcher": {"template": template}}}
+    assert job(spec=spec).most == most

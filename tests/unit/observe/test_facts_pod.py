@@ -121,3 +121,27 @@ def test_where_it_is_and_what_it_tolerates_for_ever() -> None:
     facts = pod(status={}, spec=spec)
     assert (facts.node, facts.tolerations) == ("n-1", (Toleration(operator="Exists"),))
     assert (pod(status={}).node, pod(status={}).tolerations) == ("", ())
+
+
+def test_what_keeps_a_look_from_telling_processes_apart() -> None:
+    assert not pod(status={}).shares_processes
+    assert not pod(status={}, spec={"shareProcessNamespace": False}).shares_processes
+    assert pod(status={}, spec={"shareProcessNamespace": True}).shares_processes
+    assert pod(status={}, spec={"hostPID": True}).shares_processes
+
+
+def test_the_container_that_kubectl_exec_takes_without_a_name() -> None:
+    annotations = {"kubectl.kubernetes.io/default-container": "main"}
+    assert pod(status={}, annotations=annotations).default_container == "main"
+    assert pod(status={}).default_container == ""
+
+
+def test_when_a_pod_that_goes_has_no_more_time_to_end() -> None:
+    assert pod(status={}, deletionTimestamp="1970-01-01T00:01:40Z").ends_at == 100.0
+    assert pod(status={}).ends_at is None
+
+
+def test_whether_it_ran_out_of_memory() -> None:
+    assert pod(status={"phase": "Failed", "containerStatuses": [ENDED]}).out_of_memory
+    killed = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
+    assert not pod(status={"phase": "Failed", "containerStatuses": [killed]}).out_of_memory

@@ -1,0 +1,43 @@
+"""What is said of workers that are given up: nothing more is tried for a while, so somebody should look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpijob_elastic.decide import ranks, replacing
+from mpijob_elastic.decide.actions import Note
+from mpijob_elastic.model import durations
+from mpijob_elastic.model.job import JobView, Worker
+
+REASON = "WorkerGivenUp"
+
+
+def notes(view: JobView, *, now: float) -> Iterator[Note]:
+    """A note for each."""
+    for worker in replacing.given_up(view):
+        yield _note(f"{_failed(worker)} and the job goes on without it. {_at_once(view, worker)}")
+    for worker in ranks.given_up(view, now=now):
+        yield _note(f"{_lost(worker)} and the job goes on without it. {_at_once(view, worker)}")
+
+
+def _failed(worker: Worker) -> str:
+    times, wait = len(replacing.BACKOFFS) + 1, durations.render(replacing.GIVEN_UP_FOR)
+    advice = "; raise resources.limits.memory of the workers" if worker.out_of_memory else ""
+    state = worker.last_state or "Failed"
+    return f"{worker.name} failed {times} times, the last time as {state}{advice}; it is left as it is for {wait},"
+
+
+def _lost(worker: Worker) -> str:
+    times, wait = len(ranks.BACKOFFS) + 1, durations.render(ranks.GIVEN_UP_FOR)
+    return (
+        f"{worker.name} lost its rank {times} times while its pod ran on (the launcher's log says how it ended); it "
+        f"gets no further host name for {wait},"
+    )
+
+
+def _at_once(view: JobView, worker: Worker) -> str:
+    return f"To have it tried again at once: `kubectl -n {view.namespace} delete pod {worker.name}`"
+
+
+def _note(message: str) -> Note:
+    return Note(reason=REASON, message=" ".join(message.split()), warning=True)
