@@ -10,7 +10,10 @@ from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
     FINISHED,
+    FREE,
     LONGEST_DRAIN,
+    LONGEST_IDLE,
+    MOST,
     NEVER,
     READY,
     STARTED,
@@ -19,12 +22,16 @@ from tests.modelcheck.world import (
     Config,
     Launcher,
     Left,
+    Name,
     Node,
     Pod,
     Probe,
     Seen,
     Tries,
+    Watch,
     World,
+    mask,
+    members,
 )
 
 # The uid of a pod that may still come.
@@ -34,7 +41,7 @@ NOBODY = -1
 def canonical(world: World) -> World:
     """The form of this world."""
     late = world.late if world.late != Seen(world.job, world.pods, world.launcher) else None
-    world = _renumbered(world._replace(late=late))
+    world = _with_small_numbers(_renumbered(world._replace(late=late)))
     config, launcher = world.config, world.launcher
     stuck_age = _stuck_age(world)
     drains = any(config.left)
@@ -47,6 +54,7 @@ def canonical(world: World) -> World:
         node=_node(launcher, world.node),
         edits=0 if world.job.over else world.edits,
         faults=0 if world.job.over else world.faults,
+        watch=tuple(one and _watch(one) for one in world.watch),
         late=late,
     )
 
@@ -106,6 +114,7 @@ def _config(config: Config, pods: tuple[Pod | None, ...], stuck_age: int) -> Con
         dropped_age=stuck_age,
         left=tuple(one and _left(one) for one in config.left),
         replaced=tuple(one and _tries(one, pod) for one, pod in zip(config.replaced, pods, strict=True)),
+        renamed=tuple(one and one._replace(age=min(one.age, 1)) for one in config.renamed),
     )
 
 
@@ -116,6 +125,10 @@ def _left(left: Left) -> Left:
 def _tries(tries: Tries, pod: Pod | None) -> Tries:
     waits = pod is not None and pod.phase == FAILED and pod.uid == tries.uid
     return tries._replace(age=min(tries.age, TEN_SECONDS) if waits else TEN_SECONDS)
+
+
+def _watch(watch: Watch) -> Watch:
+    return watch._replace(idle_age=min(watch.idle_age, LONGEST_IDLE))
 
 
 def _probe(probe: Probe) -> Probe:
@@ -133,21 +146,37 @@ def _node(launcher: Launcher | None, node: Node) -> Node:
 def _renumbered(world: World) -> World:
     """Small uids, and no memory of a pod for which the driver cannot take any other."""
     pods, config, late = list(world.pods), world.config, world.late
-    if not (late or any(config.left) or any(config.replaced) or any(pod and pod.uid for pod in pods)):
+    known = any(config.names) or any(config.renamed)
+    if not (late or known or any(config.left) or any(config.replaced) or any(pod and pod.uid for pod in pods)):
         return world
     seen = list(late.pods if late else world.pods)
-    left, replaced = list(config.left), list(config.replaced)
+    left, names = list(config.left), list(config.names)
+    replaced, renamed = list(config.replaced), list(config.renamed)
+    drained = world.drained
     for index in range(len(pods)):
         here = [pod for pod in (pods[index], seen[index]) if pod]
-        small = {uid: number for number, uid in enumerate(dict.fromkeys(pod.uid for pod in here))}
-        gone, tried = left[index], replaced[index]
-        if gone and not any(_may_be_taken(pod, gone, world.launcher) for pod in here or [Pod(uid=NOBODY)]):
-            gone = None
+        gone, name = left[index], names[index]
+        if name and name == Name(FREE, 0):
+            names[index] = name = None
+        tells = gone is not None and name is not None and gone.uid == name.uid
+        if (
+            gone
+            and not tells
+            and not any(_may_be_taken(pod, gone, world.launcher) for pod in here or [Pod(uid=NOBODY)])
+        ):
+            left[index] = gone = None
+        if not tells:
+            drained &= ~(1 << index)
+        others = [one.uid for one in (gone, name) if one and one.uid != FREE]
+        small = {uid: number for number, uid in enumerate(dict.fromkeys([*(pod.uid for pod in here), *others]))}
         pods[index] = _with_uid(pods[index], small)
         seen[index] = _with_uid(seen[index], small) if late else None
-        left[index] = gone and gone._replace(uid=small.get(gone.uid, len(small)))
-        replaced[index] = tried and tried._replace(uid=small.get(tried.uid, len(small)))
-    config = config._replace(left=tuple(left), replaced=tuple(replaced))
+        left[index] = gone and gone._replace(uid=small[gone.uid])
+        names[index] = name and name._replace(uid=FREE if name.uid == FREE else small[name.uid])
+        for tries in (replaced, renamed):
+            tried = tries[index]
+            tries[index] = tried and tried._replace(uid=small.get(tried.uid, len(small)))
+    config = config._replace(left=tuple(left), replaced=tuple(replaced), names=tuple(names), renamed=tuple(renamed))
     launcher = world.launcher
     if late:
         anew = launcher is not None and late.launcher is not None and launcher.uid != late.launcher.uid
@@ -155,7 +184,39 @@ def _renumbered(world: World) -> World:
         launcher = launcher and launcher._replace(uid=int(anew))
     else:
         launcher = launcher and launcher._replace(uid=0)
-    return world._replace(pods=tuple(pods), config=config, launcher=launcher, late=late)
+    return world._replace(pods=tuple(pods), config=config, launcher=launcher, late=late, drained=drained)
+
+
+def _with_small_numbers(world: World) -> World:
+    """Of each worker's host names only how they follow one another; names that cannot come back are forgotten."""
+    if not (world.config.maps and world.node.maps):
+        return world
+    for index, name in enumerate(world.config.names):
+        node, config = world.node, world.config
+        in_use = config.hosts | node.mounted | node.known | world.ranks
+        if name:
+            past = [
+                host for host in members(node.black & ~in_use) if host % MOST == index and host // MOST < name.number
+            ]
+            world = world._replace(node=node._replace(black=node.black & ~mask(past)))
+        used = [host // MOST for host in members(in_use | world.node.black) if host % MOST == index]
+        least = min([*used, *([name.number] if name else [])], default=0)
+        world = _lowered(world, index, least) if least else world
+    return world
+
+
+def _lowered(world: World, index: int, by: int) -> World:
+    def lower(hosts: int) -> int:
+        return mask([host - by * MOST if host % MOST == index else host for host in members(hosts)])
+
+    config, node, names = world.config, world.node, list(world.config.names)
+    name = names[index]
+    names[index] = name and name._replace(number=name.number - by)
+    return world._replace(
+        config=config._replace(hosts=lower(config.hosts), names=tuple(names)),
+        node=node._replace(mounted=lower(node.mounted), known=lower(node.known), black=lower(node.black)),
+        ranks=lower(world.ranks),
+    )
 
 
 def _may_be_taken(pod: Pod, left: Left, launcher: Launcher | None) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, leaving
+from mpijob_elastic.decide import decide, leaving, naming
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -30,6 +30,8 @@ from tests.builders import JOB, NOW
 from tests.modelcheck import views
 from tests.modelcheck.world import (
     DELIVERING,
+    FREE,
+    MOST,
     NEVER,
     STARTED,
     SYNC,
@@ -37,12 +39,14 @@ from tests.modelcheck.world import (
     Config,
     Launcher,
     Left,
+    Name,
     Pod,
     Probe,
     Seen,
     Setup,
     Tries,
     World,
+    hosts_of,
     mask,
 )
 
@@ -71,10 +75,10 @@ class Controller:
     def plan(self, world: World) -> Plan:
         """What is due by what is seen. What is only told to the user is left out."""
         seen = world.seen
-        key = (seen, world.config, world.role, world.probes)
+        key = (seen, world.config, world.role, world.probes, world.drained, world.watch)
         plan = self._plans.get(key)
         if plan is None:
-            plan = self.decide(views.view(seen, world.config, world.role, world.probes, setup=self.setup))
+            plan = self.decide(views.view(seen, world, setup=self.setup))
             due = tuple(action for action in plan.actions if not isinstance(action, TellUser))
             plan = self._plans[key] = Plan(actions=due, wake_at=plan.wake_at)
         return plan
@@ -98,7 +102,7 @@ class Controller:
 
     def _delete(self, world: World, action: DeleteWorkers) -> World:
         live = Seen(world.job, world.pods, world.launcher)
-        view = views.view(live, world.config, world.role, world.probes, setup=self.setup)
+        view = views.view(live, world, setup=self.setup)
         asked = {(removal.worker.index, removal.worker.ref.uid) for removal in action.removals}
         for removal in self.removals(view).removals:
             if (removal.worker.index, removal.worker.ref.uid) in asked:
@@ -127,11 +131,14 @@ def _publish(world: World, action: WriteConfig) -> World:
     assert published is not None
     old, kept = world.config, action.memory
     new = Config(
-        hosts=_mask(published.hosts),
+        hosts=mask([_position(host) for host in published.hosts]),
         hostfile=_mask(tuple(line.split(" ")[0] for line in action.hostfile.splitlines())),
         left=_by_index(old, {pod: _left(one) for pod, one in kept.left.items()}),
         replaced=_by_index(old, {pod: _tries(one) for pod, one in kept.replaced.items()}),
+        names=_by_index(old, {pod: _name(pod, one) for pod, one in kept.hosts.items()}),
+        renamed=_by_index(old, {pod: _tries(one) for pod, one in kept.renamed.items()}),
         known=True,
+        maps=old.maps or action.kubexec is not None,
         changed_age=0 if action.added or action.removed else old.changed_age,
         dropped_age=_age(kept.dropped_at),
     )
@@ -142,8 +149,30 @@ def _publish(world: World, action: WriteConfig) -> World:
         shown_age = NEVER if shown_anew else launcher.shown_age
         return launcher._replace(shown_age=shown_age, older=launcher.older or dropped)
 
-    probes = tuple(probe if old.left[i] == new.left[i] else None for i, probe in enumerate(world.probes))
-    return _change_launcher(world._replace(config=new, probes=probes), later)
+    same = [index for index, left in enumerate(new.left) if left == old.left[index]]
+    probes = tuple(probe if index in same else None for index, probe in enumerate(world.probes))
+    watch = tuple(one if _is_listed(new, old, index) else None for index, one in enumerate(world.watch))
+    drained = world.drained & mask(same)
+    return _change_launcher(world._replace(config=new, probes=probes, watch=watch, drained=drained), later)
+
+
+def _is_listed(new: Config, old: Config, index: int) -> bool:
+    """Whether that worker is in the list under the name that it had there."""
+    here = hosts_of(1 << index, new.hosts)
+    return here != 0 and here == hosts_of(1 << index, old.hosts)
+
+
+def _position(host: str) -> int:
+    index = names.worker_index(names.pod_of(host), job=JOB) or 0
+    return names.incarnation_of(host) * MOST + index
+
+
+def _name(pod: str, host: memory.Host) -> Name:
+    if host.pod == "":
+        return Name(FREE, host.incarnation)
+    index = names.worker_index(pod, job=JOB) or 0
+    uids = {naming.fingerprint(views.uid(index, number)): number for number in range(views.NOBODY)}
+    return Name(uids.get(host.pod, views.NOBODY), host.incarnation)
 
 
 def _by_index(old: Config, found: dict[str, T]) -> tuple[T | None, ...]:
@@ -193,7 +222,7 @@ def _look(world: World, action: ProbeWorkers) -> World:
         before = probes[worker.index] or Probe()
         if pod is None or pod.uid != views.number(worker.ref.uid):
             probes[worker.index] = before._replace(asked_age=0)
-        elif world.ranks >> worker.index & 1:
+        elif hosts_of(1 << worker.index, world.ranks):
             probes[worker.index] = Probe(busy_seen=True, asked_age=0)
         else:
             probes[worker.index] = before._replace(idle_age=0, asked_age=0)

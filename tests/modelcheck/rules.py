@@ -16,13 +16,16 @@ from mpijob_elastic.decide.actions import (
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
+    MOST,
     READY,
     STARTED,
     TICK,
     Setup,
     World,
+    hosts_of,
     mask,
     members,
+    pods_of,
 )
 
 
@@ -39,7 +42,7 @@ def after_our_move(before: World, action: Action, after: World, *, setup: Setup)
             wrong = next(filter(None, (_deleted(before, index, setup=setup) for index in gone)), "")
         case DeleteLauncher() if before.launcher and after != before and before.launcher.phase >= STARTED:
             wrong = "a launcher that has started is deleted"
-        case WriteRole() if before.config.hosts & _existing(before) & ~after.role:
+        case WriteRole() if pods_of(before.config.hosts) & _existing(before) & ~after.role:
             wrong = "the Role loses a worker that is published"
     plain = not before.seen.job.elastic and isinstance(action, WriteRole | RefreshLauncher | DeleteLauncher)
     return "a job that is not elastic is touched" if plain else wrong
@@ -47,8 +50,13 @@ def after_our_move(before: World, action: Action, after: World, *, setup: Setup)
 
 def in_every_world(world: World) -> str:
     """What is wrong with this world."""
-    if world.config.hosts & _existing(world) & ~world.role:
+    hosts = world.config.hosts
+    if pods_of(hosts) & _existing(world) & ~world.role:
         return "a worker is published that the launcher may not exec into"
+    if pods_of(hosts).bit_count() < hosts.bit_count():
+        return "two hosts stand for one pod"
+    if hosts >> MOST and not world.config.maps:
+        return "a numbered host is published that the launcher cannot reach"
     return ""
 
 
@@ -61,7 +69,9 @@ def at_others_move(before: World, after: World, *, setup: Setup) -> str:
         return ""
     if not reads:
         return "the driver reads an empty list"
-    removed = known & ~reads & _ready(before) & ~_created_anew(before)
+    if reads >> MOST and not after.node.maps:
+        return "the driver reads a numbered host that it cannot reach"
+    removed = hosts_of(_ready(before) & ~_created_anew(before), known & ~reads & ~before.node.black)
     return "the driver reads a removal and an addition at once" if removed and reads & ~known else ""
 
 
@@ -74,7 +84,9 @@ def _published(before: World, after: World) -> str:
         return "a removal and an addition in one write"
     if old and not new:
         return "the list becomes empty"
-    if added & ~(ready & wanted):
+    if seen.job.elastic and added & before.node.black:
+        return "a host name under which a rank died is published again"
+    if pods_of(added) & ~(ready & wanted):
         return "a worker is published that is not Ready, or beyond the size"
     if not seen.job.elastic and after.config.hostfile != before.config.hostfile:
         return "the hostfile of a job that is not elastic is written"
@@ -90,11 +102,11 @@ def _deleted(world: World, index: int, *, setup: Setup) -> str:
     if not world.job.elastic:
         return "a worker of a job that is not elastic is deleted"
     if pod.phase == FAILED:
-        others = world.config.hosts & ~bit
-        return "a failed worker is deleted that is published" if others and world.config.hosts & bit else ""
+        published = pods_of(world.config.hosts)
+        return "a failed worker is deleted that is published" if published & ~bit and published & bit else ""
     if index < world.job.replicas:
         return "a worker that the size asks for is deleted"
-    if world.config.hosts & bit:
+    if pods_of(world.config.hosts) & bit:
         return "a worker that is published is deleted"
     return "" if _timed_out(world, index, setup=setup) else _could_be_killed(world, bit)
 
@@ -103,9 +115,9 @@ def _could_be_killed(world: World, bit: int) -> str:
     launcher = world.launcher
     if launcher is None or launcher.going:
         return ""  # ranks end with their launcher
-    if world.ranks & bit:
+    if pods_of(world.ranks) & bit:
         return "a rank is killed before its drain-timeout"
-    if launcher.phase in (DELIVERING, STARTED) and (world.node.mounted | world.node.known) & bit:
+    if launcher.phase in (DELIVERING, STARTED) and pods_of(world.node.mounted | world.node.known) & bit:
         return "a worker is deleted in which the driver may start a rank"
     return ""
 
@@ -143,6 +155,7 @@ def is_goal(world: World, *, setup: Setup) -> bool:
         return trains  # on what it was started with
     return (
         trains
-        and _ready(world) == size == world.ranks == world.node.known == world.config.hosts == world.role
+        and _ready(world) == size == pods_of(world.config.hosts) == world.role
+        and world.ranks == world.node.known == world.config.hosts
         and there == set(members(size))
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tests.modelcheck import views
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
@@ -28,9 +29,12 @@ from tests.modelcheck.world import (
     Probe,
     Setup,
     Tries,
+    Watch,
     World,
+    hosts_of,
     mask,
     members,
+    numbers,
 )
 
 
@@ -45,17 +49,18 @@ class Move(NamedTuple):
 def moves(world: World, setup: Setup) -> Iterator[Move]:
     """All that may happen next."""
     yield from _operator(world, setup)
-    yield from _kubelets(world)
+    yield from _kubelets(world, setup)
     yield from _launchers_kubelet(world)
     yield from _driver(world)
     yield from _user(world, setup)
     yield from _faults(world, setup)
     if world.late:
         yield Move("caches catch up", world._replace(late=None))
-    if any(world.probes):
-        yield Move("controller restarts", world._replace(probes=(None,) * setup.size), fair=False)
+    if any(world.probes) or any(world.watch) or world.drained:
+        nothing = (None,) * setup.size
+        yield Move("controller restarts", world._replace(probes=nothing, watch=nothing, drained=0), fair=False)
     if _may_tick(world):
-        yield Move("time passes", _tick(world))
+        yield Move("time passes", _tick(world, setup))
 
 
 def set_pod(world: World, index: int, pod: Pod | None) -> World:
@@ -65,7 +70,8 @@ def set_pod(world: World, index: int, pod: Pod | None) -> World:
 
 def _next_uid(world: World, index: int) -> int:
     taken = [pods[index] for pods in (world.pods, world.seen.pods)]
-    memory = (world.config.left[index], world.config.replaced[index])
+    config = world.config
+    memory = (config.left[index], config.replaced[index], config.names[index], config.renamed[index])
     return 1 + max((one.uid for one in (*taken, *memory) if one), default=0)
 
 
@@ -85,12 +91,38 @@ def _operator(world: World, setup: Setup) -> Iterator[Move]:
         yield Move("operator creates the launcher", world._replace(launcher=launcher, node=Node()))
 
 
-def _kubelets(world: World) -> Iterator[Move]:
+def _killed(world: World, hosts: int) -> World:
+    """The world after the ranks in these hosts died: the driver never uses a host again in which one did."""
+    lost = world.ranks & hosts
+    return _ended(world._replace(node=world.node._replace(black=world.node.black | lost)), lost) if lost else world
+
+
+def _ended(world: World, hosts: int) -> World:
+    """The world without these ranks.
+
+    [horovod] Where none is left training ends; if the launcher's container starts again, it begins with no blacklist.
+    """
+    rest = world.ranks & ~hosts
+    return world._replace(ranks=rest, node=world.node if rest else world.node._replace(black=0))
+
+
+def _kubelets(world: World, setup: Setup) -> Iterator[Move]:
     for index, pod in enumerate(world.pods):
         if pod and pod.going:
-            yield Move(f"{index} is gone", set_pod(world._replace(ranks=world.ranks & ~(1 << index)), index, None))
+            yield Move(f"{index} is gone", _gone(world, index, setup))
         elif pod and pod.phase == PENDING:
             yield Move(f"{index} becomes Ready", set_pod(world, index, pod._replace(phase=READY, ready_age=0)))
+
+
+def _gone(world: World, index: int, setup: Setup) -> World:
+    left, pod = world.config.left[index], world.pods[index]
+    drained = world.drained
+    if left and pod and left.uid == pod.uid:
+        drained = drained & ~(1 << index) | views.has_drained(world, index, setup=setup) << index
+    lost = _killed(world, hosts_of(1 << index, world.ranks))
+    probes = (*world.probes[:index], None, *world.probes[index + 1 :])
+    watch = (*world.watch[:index], None, *world.watch[index + 1 :])
+    return set_pod(lost._replace(drained=drained, probes=probes, watch=watch), index, None)
 
 
 def _launchers_kubelet(world: World) -> Iterator[Move]:
@@ -100,14 +132,14 @@ def _launchers_kubelet(world: World) -> Iterator[Move]:
     if launcher.going:
         yield Move("launcher is gone", world._replace(launcher=None, node=Node(), ranks=0))
     elif launcher.phase == WAITING:
-        reads = node._replace(unseen=world.config.hostfile, mounted=world.config.hosts)
+        reads = node._replace(unseen=world.config.hostfile, mounted=world.config.hosts, maps=world.config.maps)
         begun = launcher._replace(phase=DELIVERING, delivering_age=0)
         yield Move("launcher waits for its hostfile", world._replace(launcher=begun, node=reads))
     elif launcher.phase == DELIVERING:
         yield from _delivery(world, launcher)
     if launcher.phase in (DELIVERING, STARTED) and (node.owes == SYNC or node.mounted != world.config.hosts):
         owes = NOTHING if launcher.phase == DELIVERING or node.owes == NOTHING else READING
-        synced = node._replace(mounted=world.config.hosts, owes=owes)
+        synced = node._replace(mounted=world.config.hosts, owes=owes, maps=world.config.maps)
         yield Move("launcher's file is synced", world._replace(node=synced))
 
 
@@ -127,12 +159,13 @@ def _driver(world: World) -> Iterator[Move]:
     if node.owes == READING or node.known != node.mounted:
         read = node._replace(known=node.mounted, owes=NOTHING if node.owes == READING else node.owes)
         yield Move("driver reads its list", world._replace(node=read))
-    for index in members(node.known & ~world.ranks):
+    for host in members(node.known & ~world.ranks & ~node.black):
+        index, number = numbers(host)
         pod = world.pods[index]
-        if pod and pod.phase == READY and not pod.going:
-            yield Move(f"rank starts in {index}", world._replace(ranks=world.ranks | 1 << index))
-    for index in members(world.ranks & ~node.known):
-        yield Move(f"rank ends in {index}", world._replace(ranks=world.ranks & ~(1 << index)))
+        if pod and pod.phase == READY and not pod.going and (number == 0 or node.maps):
+            yield Move(f"rank starts in {index}.r{number}", world._replace(ranks=world.ranks | 1 << host))
+    for host in members(world.ranks & ~node.known):
+        yield Move("rank ends in {}.r{}".format(*numbers(host)), _ended(world, 1 << host))
 
 
 def _user(world: World, setup: Setup) -> Iterator[Move]:
@@ -153,8 +186,10 @@ def _faults(world: World, setup: Setup) -> Iterator[Move]:
 
 
 def _broken(world: World) -> Iterator[tuple[str, World]]:
+    for host in members(world.ranks):
+        yield "rank-dies {}.r{}".format(*numbers(host)), _killed(world, 1 << host)
     for index, pod in enumerate(world.pods):
-        lost = world._replace(ranks=world.ranks & ~(1 << index))
+        lost = _killed(world, hosts_of(1 << index, world.ranks))
         if pod and pod.phase == READY and not pod.going:
             yield f"fails {index}", set_pod(lost, index, pod._replace(phase=FAILED))
         if pod and not pod.going:
@@ -171,9 +206,12 @@ def _broken(world: World) -> Iterator[tuple[str, World]]:
 def _without_config(world: World) -> World:
     # The operator creates it anew, for the size of now; the webhook adds an empty script.
     nothing = (None,) * len(world.pods)
-    config = Config(hosts=0, hostfile=(1 << world.job.replicas) - 1, left=nothing, replaced=nothing)
+    hostfile = (1 << world.job.replicas) - 1
+    config = Config(hosts=0, hostfile=hostfile, left=nothing, replaced=nothing, names=nothing, renamed=nothing)
     launcher = world.launcher._replace(shown_age=NEVER, older=False) if world.launcher else None
-    return world._replace(config=config, launcher=launcher, probes=nothing)
+    # Nobody knows any more which names are blacklisted; ranks finds out, after longer than is walked here.
+    node = world.node._replace(black=0)
+    return world._replace(config=config, launcher=launcher, probes=nothing, watch=nothing, drained=0, node=node)
 
 
 def _may_tick(world: World) -> bool:
@@ -182,13 +220,14 @@ def _may_tick(world: World) -> bool:
     return world.late is None and (dying or world.node.owes == NOTHING)
 
 
-def _tick(world: World) -> World:
+def _tick(world: World, setup: Setup) -> World:
     launcher, config = world.launcher, world.config
     older = config._replace(
         changed_age=_older(config.changed_age),
         dropped_age=_older(config.dropped_age),
         left=tuple(one and Left(one.age + 1, one.uid, _older(one.known_age)) for one in config.left),
         replaced=tuple(one and Tries(one.times, one.age + 1, one.uid) for one in config.replaced),
+        renamed=tuple(one and Tries(one.times, one.age + 1, one.uid) for one in config.renamed),
     )
     if launcher:
         shown_age = _older(launcher.shown_age)
@@ -199,7 +238,18 @@ def _tick(world: World) -> World:
         pods=tuple(pod and _older_pod(pod) for pod in world.pods),
         probes=tuple(probe and _older_probe(probe) for probe in world.probes),
         node=world.node._replace(young=False),
+        watch=tuple(_looked(world, index) if setup.watched else None for index in range(setup.size)),
     )
+
+
+def _looked(world: World, index: int) -> Watch | None:
+    """Published workers are looked into seldom; here it is at each tick, for what counts is how they are for long."""
+    pod, before = world.pods[index], world.watch[index] or Watch()
+    if pod is None or pod.phase != READY or pod.going or not hosts_of(1 << index, world.config.hosts):
+        return None
+    if hosts_of(1 << index, world.ranks):
+        return Watch(busy_seen=True)
+    return Watch(busy_seen=before.busy_seen, idle_age=before.idle_age + 1)
 
 
 def _older(age: int) -> int:

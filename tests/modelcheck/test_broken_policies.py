@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history, hosts, leaving
+from mpijob_elastic.decide import history, hosts, leaving, naming
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Note, Plan, Removal, WriteConfig, WriteRole
+from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView, Worker
+from tests.builders import NOW
 from tests.modelcheck import explore
 from tests.modelcheck.controller import Controller, Removals, really_decide, really_remove
 from tests.modelcheck.world import Setup
@@ -59,7 +61,8 @@ def at_once(view: JobView) -> Plan:
     wanted = hosts.wanted(view)
     for action in plan.actions:
         if isinstance(action, WriteConfig) and wanted:
-            script = names.discover_hosts(list(wanted), slots=1)
+            known = (worker for worker in view.workers if worker.name in wanted)
+            script = names.discover_hosts([naming.host(view, worker, now=NOW) for worker in known], slots=1)
             memory = history.signed(action.memory, script=script)
             return Plan(actions=(replace(action, script=script, memory=memory),))
     return plan
@@ -96,3 +99,33 @@ def test_writes_that_never_end_are_caught() -> None:
     controller = Controller(setup=CALM, decide=restless)
     with pytest.raises(explore.Mistake, match="comes again and again"):
         explore.check_rest(explore.explore(CALM, controller))
+
+
+def forgetful(view: JobView) -> Plan:
+    """Gives every pod the name that its predecessor had."""
+    plan = really_decide(view)
+    for action in plan.actions:
+        if isinstance(action, WriteConfig):
+            published = parse_script(action.script)
+            plain = [names.pod_of(host) for host in published.hosts] if published else []
+            script = names.discover_hosts(plain, slots=1)
+            memory = history.signed(action.memory, script=script)
+            return Plan(actions=(replace(action, script=script, memory=memory, kubexec=None),))
+    return plan
+
+
+def test_a_blacklisted_name_that_comes_back_is_caught() -> None:
+    with pytest.raises(explore.Mistake, match="under which a rank died"):
+        explore.explore(LOSSES, Controller(setup=LOSSES, decide=forgetful))
+
+
+def tongue_tied(view: JobView) -> Plan:
+    """Never says in kubexec.sh how the pod of a numbered host is found."""
+    plan = really_decide(view)
+    mute = (replace(action, kubexec=None) if isinstance(action, WriteConfig) else action for action in plan.actions)
+    return replace(plan, actions=tuple(mute))
+
+
+def test_a_host_that_the_launcher_cannot_reach_is_caught() -> None:
+    with pytest.raises(explore.Mistake, match="cannot reach"):
+        explore.explore(LOSSES, Controller(setup=LOSSES, decide=tongue_tied))

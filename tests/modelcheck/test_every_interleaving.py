@@ -23,6 +23,10 @@ SETUPS = {
         30_000,
     ),
     "any one fault, one edit": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=FAULTS), 40_000),
+    "a rank dies in a pod that runs on": (
+        Setup(size=3, edits=0, start=3, fault_budget=1, faults=frozenset({"rank-dies"}), watched=True),
+        100,
+    ),
     "the end, workers are kept": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS), 300),
     "the end, workers are cleaned up": (
         Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS, clean_pod_policy="Running"),

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history, showing
+from mpijob_elastic.decide import history, leaving, naming, ranks, showing
 from mpijob_elastic.model import job as model
-from mpijob_elastic.model import memory
+from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model.hosts import parse_script
-from tests.builders import JOB, NOW, pods, ref, role
+from tests.builders import JOB, KUBEXEC, NOW, pods, ref, role
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
+    FREE,
+    LONGEST_IDLE,
     NEVER,
     READY,
     TICK,
     Config,
     Launcher,
     Left,
+    Name,
     Pod,
     Probe,
     Seen,
     Setup,
     Tries,
+    Watch,
+    World,
     members,
+    numbers,
 )
 
 NOBODY = 9
 PHASES = tuple(model.LauncherPhase)
+# What is kept of a look that showed it, long enough after the launcher knew.
+DRAINED = model.Probe(busy_seen=True, idle_at=NOW)
 
 
 def at(age: int) -> float:
@@ -44,12 +52,12 @@ def number(uid_: str) -> int:
     return int(uid_.partition(".")[2] or NOBODY)
 
 
-def view(
-    seen: Seen, config: Config, exec_names: int, probes: tuple[Probe | None, ...], *, setup: Setup
-) -> model.JobView:
-    """The whole view."""
+def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
+    """The whole view of what is seen of it."""
+    config = world.config
     shown = _config(config)
-    found = zip(seen.pods, probes, strict=True)
+    looks = [_probe(probe, watch) for probe, watch in zip(world.probes, world.watch, strict=True)]
+    found = zip(seen.pods, looks, strict=True)
     return model.JobView(
         namespace="default",
         ref=ref(JOB),
@@ -60,13 +68,25 @@ def view(
         clean_pod_policy=setup.clean_pod_policy,
         finished=seen.job.over,
         workers=tuple(_worker(index, pod, probe) for index, (pod, probe) in enumerate(found) if pod),
+        former={names.worker(JOB, index): DRAINED for index in members(world.drained)},
         launcher=_launcher(seen.launcher, shown, config.dropped_age) if seen.launcher else None,
         config=shown,
-        role=role(*members(exec_names)),
+        role=role(*members(world.role)),
     )
 
 
-def _worker(index: int, pod: Pod, probe: Probe | None) -> model.Worker:
+def has_drained(world: World, index: int, *, setup: Setup) -> bool:
+    """Whether exec has shown that the worker which left the list had drained."""
+    seen = view(Seen(world.job, world.pods, world.launcher), world, setup=setup)
+    worker = seen.worker(names.worker(JOB, index))
+    left = seen.memory.left.get(names.worker(JOB, index))
+    if worker is None or left is None or left.uid != worker.ref.uid:
+        return False
+    began = leaving.drain_began(seen, left, now=NOW)
+    return began is not None and leaving.is_drained(worker.probe, began)
+
+
+def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
     return model.Worker(
         ref=ref(names.worker(JOB, index), uid=uid(index, pod.uid)),
         index=index,
@@ -76,16 +96,28 @@ def _worker(index: int, pod: Pod, probe: Probe | None) -> model.Worker:
         ready_at=at(pod.ready_age) if pod.phase == READY else None,
         deleting=pod.going,
         terminated=pod.phase == FAILED,
-        probe=_probe(probe) if probe else model.Probe(),
+        probe=probe,
     )
 
 
-def _probe(probe: Probe) -> model.Probe:
+def _probe(probe: Probe | None, watch: Watch | None) -> model.Probe:
+    if watch is not None:
+        return _watched(watch)
+    if probe is None:
+        return model.Probe()
     return model.Probe(
         busy_seen=probe.busy_seen,
         idle_at=None if probe.idle_age == NEVER else at(probe.idle_age),
         asked_at=at(probe.asked_age),
     )
+
+
+def _watched(watch: Watch) -> model.Probe:
+    if watch.idle_age == NEVER:
+        return model.Probe(busy_seen=True, busy_at=NOW, asked_at=NOW)
+    # The longest age stands for all that are longer.
+    since = NOW - ranks.NEVER_TRAINED_AFTER if watch.idle_age >= LONGEST_IDLE else at(watch.idle_age)
+    return model.Probe(busy_seen=watch.busy_seen, idle_since=since, idle_at=NOW, asked_at=NOW)
 
 
 def _launcher(launcher: Launcher, config: model.Config, dropped_age: int) -> model.Launcher:
@@ -101,30 +133,41 @@ def _launcher(launcher: Launcher, config: model.Config, dropped_age: int) -> mod
 
 
 def _config(config: Config) -> model.Config:
-    script = names.discover_hosts(list(pods(*members(config.hosts))), slots=1)
+    hosts = sorted(map(numbers, members(config.hosts)))
+    script = names.discover_hosts([names.host(names.worker(JOB, index), number) for index, number in hosts], slots=1)
     return model.Config(
         ref=ref(names.config_map(JOB)),
         published=parse_script(script),
         script=script,
         hostfile=names.hostfile(list(pods(*members(config.hostfile))), slots=1),
         memory=history.signed(_memory(config), script=script) if config.known else None,
+        kubexec=kubexec.mapped(KUBEXEC) if config.maps else KUBEXEC,
     )
 
 
 def _memory(config: Config) -> memory.Memory:
     left = {index: one for index, one in enumerate(config.left) if one}
     tries = {index: one for index, one in enumerate(config.replaced) if one}
+    renamed = {index: one for index, one in enumerate(config.renamed) if one}
+    known = {index: one for index, one in enumerate(config.names) if one}
     return memory.Memory(
         left={names.worker(JOB, i): _left(i, one) for i, one in left.items()},
         added_at=at(config.changed_age),
         removed_at=at(config.changed_age),
         dropped_at=at(config.dropped_age),
         replaced={names.worker(JOB, i): _tries(i, one) for i, one in tries.items()},
+        hosts={names.worker(JOB, i): _name(i, one) for i, one in known.items()},
+        renamed={names.worker(JOB, i): _tries(i, one) for i, one in renamed.items()},
     )
 
 
 def _left(index: int, left: Left) -> memory.Left:
     return memory.Left(uid=uid(index, left.uid), at=at(left.age), known_at=at(left.known_age))
+
+
+def _name(index: int, name: Name) -> memory.Host:
+    pod = "" if name.uid == FREE else naming.fingerprint(uid(index, name.uid))
+    return memory.Host(pod=pod, incarnation=name.number)
 
 
 def _tries(index: int, tries: Tries) -> memory.Tries:

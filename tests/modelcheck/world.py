@@ -1,8 +1,9 @@
 """The state of one job's whole world, small enough that all of them can be visited.
 
-Workers are numbers, sets of them are bit masks, and times are ages in ticks of TICK seconds, cut off where more makes
-no difference. A tick is as long as a change takes to settle, and longer than a touched launcher and its driver need to
-read a new list; whatever happens within one, happens in every order.
+Workers are numbers, sets of them are bit masks, and so are sets of hosts: bit `number * MOST + index` is the host name
+of that number of a worker. Times are ages in ticks of TICK seconds, cut off where more makes no difference. A tick is
+as long as a change takes to settle, and longer than a touched launcher and its driver need to read a new list;
+whatever happens within one, happens in every order.
 """
 
 from __future__ import annotations
@@ -13,10 +14,15 @@ from typing import NamedTuple
 from mpijob_elastic.model.policy import Policy
 
 TICK = 3.0
+# Workers at most.
+MOST = 4
 # Ages that make no further difference, in ticks: of a drain, of anything that waits for ten seconds.
 LONGEST_DRAIN = 3
 TEN_SECONDS = 4
+LONGEST_IDLE = 10
 NEVER = -1
+# Stands for any pod, where a host name is free.
+FREE = -2
 
 PENDING, READY, FAILED = range(3)
 WAITING, DELIVERING, STARTED, FINISHED = range(4)
@@ -59,7 +65,8 @@ class Node(NamedTuple):
     """What only the launcher's node knows. known: hosts that the driver has read; mounted: those that it would read.
 
     young: the launcher was created within this tick. unseen: what kubectl-delivery still waits for. owes: what a touch
-    has yet to bring about, the sync of the file or its reading.
+    has yet to bring about, the sync of the file or its reading. black: hosts that the driver never uses again, for a
+    rank died there. maps: whether kubexec.sh as it is mounted finds the pod of a numbered host.
     """
 
     young: bool = True
@@ -67,6 +74,8 @@ class Node(NamedTuple):
     unseen: int = 0
     mounted: int = 0
     known: int = 0
+    black: int = 0
+    maps: bool = False
 
 
 class Left(NamedTuple):
@@ -85,14 +94,27 @@ class Tries(NamedTuple):
     uid: int
 
 
+class Name(NamedTuple):
+    """The number in the host name that a worker was last given, and which pod that was, or FREE."""
+
+    uid: int
+    number: int
+
+
 class Config(NamedTuple):
-    """The ConfigMap. known: it has a memory; changed_age: since hosts last came or went; dropped_age: see Memory."""
+    """The ConfigMap. known: it has a memory; changed_age: since hosts last came or went; dropped_age: see Memory.
+
+    hosts: of discover_hosts.sh. maps: whether kubexec.sh finds the pod of a numbered one.
+    """
 
     hosts: int
     hostfile: int
     left: tuple[Left | None, ...]
     replaced: tuple[Tries | None, ...]
+    names: tuple[Name | None, ...]
+    renamed: tuple[Tries | None, ...]
     known: bool = False
+    maps: bool = False
     changed_age: int = NEVER
     dropped_age: int = NEVER
 
@@ -105,6 +127,13 @@ class Probe(NamedTuple):
     asked_age: int = NEVER
 
 
+class Watch(NamedTuple):
+    """What exec has shown of a published worker. idle_age: how long nothing has run there, NEVER while a rank does."""
+
+    busy_seen: bool = False
+    idle_age: int = NEVER
+
+
 class Seen(NamedTuple):
     """What the watches have brought of that which others change."""
 
@@ -114,8 +143,10 @@ class Seen(NamedTuple):
 
 
 class World(NamedTuple):
-    """Everything. ranks: workers in which one lives; edits, faults: how many may still happen.
+    """Everything. ranks: hosts in which one lives; edits, faults: how many may still happen.
 
+    probes: what exec has shown of workers that left the list; drained: workers that did so and are gone, and of which
+    that has shown that they had drained; watch: what it has shown of published ones.
     late: what the caches still show, None where they are up to date.
     """
 
@@ -129,6 +160,8 @@ class World(NamedTuple):
     ranks: int
     edits: int
     faults: int
+    watch: tuple[Watch | None, ...]
+    drained: int = 0
     late: Seen | None = None
 
     @property
@@ -139,7 +172,10 @@ class World(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """One bounded world. size: most workers. faults: which may happen. late_caches: whether they may lag."""
+    """One bounded world. size: most workers. faults: which may happen. late_caches: whether they may lag.
+
+    watched: whether published workers are looked into.
+    """
 
     size: int
     edits: int
@@ -148,13 +184,14 @@ class Setup:
     fault_budget: int = 0
     faults: frozenset[str] = field(default_factory=frozenset)
     late_caches: bool = False
+    watched: bool = False
     clean_pod_policy: str = "None"
     policy: Policy = field(default_factory=lambda: Policy(drain_timeout=LONGEST_DRAIN * TICK))
 
 
 def mask(indices: list[int]) -> int:
     """These workers as a set."""
-    return sum(1 << index for index in indices)
+    return sum(1 << index for index in set(indices))
 
 
 def members(workers: int) -> list[int]:
@@ -162,11 +199,33 @@ def members(workers: int) -> list[int]:
     return [index for index in range(workers.bit_length()) if workers >> index & 1]
 
 
+def numbers(host: int) -> tuple[int, int]:
+    """The worker's index and the number in its name, of a host's bit position."""
+    return host % MOST, host // MOST
+
+
+def pods_of(hosts: int) -> int:
+    """The workers that these hosts stand for, as a set."""
+    return mask([host % MOST for host in members(hosts)])
+
+
+def hosts_of(workers: int, hosts: int) -> int:
+    """Those of the hosts that stand for one of the workers."""
+    return mask([host for host in members(hosts) if workers >> host % MOST & 1])
+
+
 def first(setup: Setup) -> World:
     """A job that trains at rest on its first size, or one that was only just created."""
     start, nothing = (1 << setup.start) - 1, (None,) * setup.size
     pods = tuple(Pod(phase=READY, ready_age=1) if index < setup.start else None for index in range(setup.size))
-    config = Config(hosts=start if setup.running else 0, hostfile=start, left=nothing, replaced=nothing)
+    config = Config(
+        hosts=start if setup.running else 0,
+        hostfile=start,
+        left=nothing,
+        replaced=nothing,
+        names=tuple(Name(0, 0) if setup.running and index < setup.start else None for index in range(setup.size)),
+        renamed=nothing,
+    )
     return World(
         job=Job(setup.start),
         pods=pods if setup.running else nothing,
@@ -178,4 +237,5 @@ def first(setup: Setup) -> World:
         ranks=start if setup.running else 0,
         edits=setup.edits,
         faults=setup.fault_budget,
+        watch=nothing,
     )
