@@ -23,7 +23,7 @@ NAME = "train"
 
 
 def workers(size: int) -> tuple[str, ...]:
-    """The names of that many workers, which are the hosts that train, by rank."""
+    """The names of that many workers, which are the hosts that train."""
     return tuple(names.worker(NAME, index) for index in range(size))
 
 
