@@ -104,22 +104,22 @@ def _mpi_job(surroundings: Surroundings) -> Handler:
 
 def _created(request: Request, surroundings: Surroundings) -> Verdict:
     job = _mpi_jobs.decode(request.object)
-    scaling = surroundings.autoscalers(request.namespace, request.name)
-    return _with(validate.created(job), autoscaling.of_job(sized.of(job), scaling, now=surroundings.now()))
+    verdict, scaling = validate.created(job), surroundings.autoscalers(request.namespace, request.name)
+    return _with(verdict, autoscaling.of_job(sized.of(job), scaling, now=surroundings.now())) if scaling else verdict
 
 
 def _updated(request: Request, surroundings: Surroundings) -> Verdict:
     job, before = _mpi_jobs.decode(request.object), _mpi_jobs.decode(request.old_object)
-    now, about, former = surroundings.now(), sized.of(job), sized.of(before)
-    verdict = validate.updated(job, before, now=now, dry_run=request.dry_run)
-    if former.finished or about.deleting:
+    verdict = validate.updated(job, before, now=surroundings.now(), dry_run=request.dry_run)
+    if before.finished or job.metadata.deleting:
         return verdict
     scaling = surroundings.autoscalers(request.namespace, request.name)
-    found, known = (autoscaling.of_job(one, scaling, now=now) for one in (about, former))
-    verdict = _with(verdict, autoscaling.new(found, known))
-    if not former.started or not about.elastic:
-        return verdict
-    return _with(verdict, templates.changed(_templates.decode(request.object), _templates.decode(request.old_object)))
+    if scaling:
+        found = (autoscaling.of_job(sized.of(one), scaling, now=surroundings.now()) for one in (job, before))
+        verdict = _with(verdict, autoscaling.new(*found))
+    changes = tuple(templates.changed(_templates.decode(request.object), _templates.decode(request.old_object)))
+    said = changes and sized.of(before).started and sized.of(job).elastic
+    return _with(verdict, changes) if said else verdict
 
 
 def _with(verdict: Verdict, warnings: Iterable[str]) -> Verdict:

@@ -50,10 +50,18 @@ def updated(job: MPIJob, before: MPIJob, *, now: datetime, dry_run: bool = False
     verdict = _verdict(_asked(job), _asked(before))
     started = before.status is not None and bool(before.status.conditions)
     changes = _change_warnings(_asked(job), _asked(before), started=started)
-    shown = preview.change(sized.of(job), before=before.replicas, after=job.replicas) if dry_run else None
-    late = ending.growth(sized.of(job), before=before.replicas, after=job.replicas, now=now)
-    said = (*verdict.warnings, *changes, *lint.updated(job, before), *late, *filter(None, [shown]))
+    said = (*verdict.warnings, *changes, *lint.updated(job, before), *_resized(job, before, now=now, dry_run=dry_run))
     return replace(verdict, warnings=said)
+
+
+def _resized(job: MPIJob, before: MPIJob, *, now: datetime, dry_run: bool) -> Iterator[str]:
+    if job.replicas == before.replicas:
+        return
+    about, sizes = sized.of(job), {"before": before.replicas, "after": job.replicas}
+    yield from ending.growth(about, **sizes, now=now)
+    shown = preview.change(about, **sizes) if dry_run else None
+    if shown:
+        yield shown
 
 
 def _verdict(asked: _Asked, before: _Asked | None) -> Verdict:

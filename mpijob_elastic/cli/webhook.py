@@ -26,7 +26,7 @@ def webhook(
     ] = None,
     scale: Annotated[  # noqa: FBT002 - typer reads an option from it
         bool,
-        typer.Option("--scale/--no-scale", help="Watch MPIJobs, to hold scales to min-replicas and max-replicas."),
+        typer.Option("--scale/--no-scale", help="Watch MPIJobs and HPAs, to hold scales to bounds."),
     ] = True,
     drain_seconds: Annotated[float, typer.Option(min=0, help="How long to go on serving after SIGTERM.")] = 15.0,
     log_format: Format = "json",
