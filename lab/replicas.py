@@ -104,7 +104,7 @@ class Controller(Replica):
     @contextmanager
     def start(cls, cluster: Cluster, installed: Installed, *options: str) -> Iterator[Self]:
         """Run one for as long as the block lasts; it is ready. `options` are further ones of its command."""
-        only = [f"--namespace={installed.namespace}"] if installed.namespace else []
+        only = [f"--namespace={installed.namespace}", "--no-node-watch"] if installed.namespace else []
         options = (*only, "--health-host=127.0.0.1", *options)
         with cls._run(cluster, "controller", installed.controller_kubeconfig, options) as running:
             yield running

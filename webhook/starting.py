@@ -1,7 +1,7 @@
 """The hostfile of a new job that is to start at its least size; pure.
 
 [operator] writes a line for each worker, and its launcher waits for every one of them. Shortened before the launcher is
-created, it waits for as many as min-replicas from the start; where the job is not known (yet) the controller does the
+created, it waits for as many as it begins with; where the job is not known (yet) the controller does the
 same a moment later.
 """
 
@@ -20,8 +20,16 @@ def shortened(config: ConfigMap, job: Sized | None) -> Patch:
     if job is None or owner is None or owner.uid != job.metadata.uid or not job.elastic:
         return ()
     lines = (config.data or {}).get(names.KEY_HOSTFILE, "").splitlines(keepends=True)
-    least = job.policy.min_replicas
+    least = _least(job)
     operators = all(line.startswith(f"{names.worker(owner.name, index)} slots=") for index, line in enumerate(lines))
     if least is None or least >= len(lines) or not operators:
         return ()
     return patching.replacing(at=f"/data/{names.KEY_HOSTFILE}", value="".join(lines[:least]))
+
+
+def _least(job: Sized) -> int | None:
+    """As mpijob_elastic.decide.starting has it."""
+    if job.policy.min_replicas is None:
+        return None
+    needed = (job.launch.np if job.launch else None) or 0
+    return max(job.policy.min_replicas, -(-needed // job.slots))

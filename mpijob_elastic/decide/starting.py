@@ -1,7 +1,9 @@
-"""Which workers a launcher that has not started waits for: as many as min-replicas, those that run first.
+"""Which workers a launcher that has not started waits for: as many as the job begins with, those that run first.
 
 [operator] kubectl-delivery waits until every pod of the hostfile that it read at its start has been seen Running, so
 the hostfile is what decides when the launcher starts. It read a longer one? Then it is created anew (see launchers).
+That many are min-replicas, or what horovodrun needs for its -np: it gives up after HOROVOD_ELASTIC_TIMEOUT without
+them, while kubectl-delivery waits without a limit.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ def awaited(view: JobView, config: Config) -> tuple[str, ...]:
     Whoever is named already and runs stays named, so that workers which come up one after the other change nothing.
     """
     wanted = view.wanted_names()
-    least = view.policy.min_replicas
-    if least is None or least >= len(wanted):
+    if view.policy.min_replicas is None:
+        return wanted
+    least = max(view.policy.min_replicas, view.first)
+    if least >= len(wanted):
         return wanted
     named = {line.split(" ")[0] for line in config.hostfile.splitlines()}
     going = disruption.going(view)

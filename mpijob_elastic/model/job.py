@@ -167,8 +167,8 @@ class JobView:
     workers: in numeric order. foreign: why it is not ours to manage, "" where it is. reported: the operator has
     written the job's status. finished: Succeeded, or Failed for good. succeeded_at: when, by the operator's clock, None
     unless it did. notices: what our annotation on it says now.
-    fewest, most: workers below which horovodrun's own options make training wait, above which they let none train; 0
-    where they do not say.
+    first: workers that horovodrun waits for at its start. fewest, most: those below which its own options make training
+    wait, above which they let none train. 0 where they do not say.
     former: what exec had shown of pods that left the host list and are gone, by name.
     selector_due: the MPIJob definition keeps a selector of the workers, and the status that it belongs to has none.
     """
@@ -178,6 +178,7 @@ class JobView:
     replicas: int
     slots: int
     elastic: bool
+    first: int = 0
     fewest: int = 0
     most: int = 0
     policy: Policy = field(default_factory=Policy)

@@ -6,6 +6,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.model import horovodrun, policy
+from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.observe.owners import Owned, owned
@@ -15,8 +16,8 @@ from mpijob_elastic.observe.times import seconds
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One MPIJob.
 
-    fewest, most: workers below which horovodrun waits for more, above which it starts no ranks; 0 where its command
-    does not say.
+    first: workers that horovodrun waits for at its start. fewest, most: those below which it waits for more, above
+    which it starts no ranks. 0 where its command does not say.
     reported: the operator has written its status. finished: Succeeded, or Failed for good. succeeded_at: when, None
     unless it did. notices: our annotation on it, "" where there is none. lacks_selector: its status counts the workers
     and does not say how to find them.
@@ -24,6 +25,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     metadata: Owned
     replicas: int
+    first: int
     fewest: int
     most: int
     slots: int
@@ -40,6 +42,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     lacks_selector: bool
 
 
+_UNREAD = Launch(program="", unread=True)
 _decoder = msgspec.json.Decoder(MPIJob)
 
 
@@ -47,11 +50,14 @@ def read(raw: bytes) -> JobFacts:
     """The facts in a MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
     job = _decoder.decode(raw)
     asked, problems = policy.parse(job.metadata.annotations)
+    found = [launch for words in job.launcher_commands() if (launch := horovodrun.parse(words))]
+    launches = found or [_UNREAD]
     return JobFacts(
         metadata=owned(job.metadata),
         replicas=job.replicas,
-        fewest=_fewest(job),
-        most=_most(job),
+        first=_workers(job, max(launch.np or 0 for launch in launches)),
+        fewest=_workers(job, max(launch.fewest or 0 for launch in launches)),
+        most=_workers(job, min((launch.max_np for launch in launches if launch.max_np), default=0)),
         slots=job.slots,
         elastic=policy.is_elastic(asked, job.launcher_texts()),
         policy=asked,
@@ -72,13 +78,5 @@ def _succeeded_at(job: MPIJob) -> float | None:
     return seconds(completed) if job.condition(names.CONDITION_SUCCEEDED) else None
 
 
-def _fewest(job: MPIJob) -> int:
-    launches = (horovodrun.parse(words) for words in job.launcher_commands())
-    slots = max((launch.fewest or 0 for launch in launches if launch), default=0)
+def _workers(job: MPIJob, slots: int) -> int:
     return -(-slots // job.slots)
-
-
-def _most(job: MPIJob) -> int:
-    launches = (horovodrun.parse(words) for words in job.launcher_commands())
-    limits = [launch.max_np for launch in launches if launch and launch.max_np]
-    return -(-min(limits) // job.slots) if limits else 0

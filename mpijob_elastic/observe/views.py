@@ -55,6 +55,7 @@ def view(
         replicas=job.replicas,
         slots=job.slots,
         elastic=job.elastic,
+        first=job.first,
         fewest=job.fewest,
         most=job.most,
         policy=job.policy,

@@ -71,6 +71,7 @@ class Job:
         slots: int = 1,
         launcher_annotations: dict[str, str] | None = None,
         worker_annotations: dict[str, str] | None = None,
+        worker_spec: Object | None = None,
     ) -> None:
         """Create it as a user would."""
         spec = {
@@ -78,7 +79,7 @@ class Job:
             "cleanPodPolicy": clean_pod_policy,
             "mpiReplicaSpecs": {
                 "Launcher": {"replicas": 1, "template": _pod("launcher", command, launcher_annotations)},
-                "Worker": {"replicas": replicas, "template": _pod("worker", None, worker_annotations)},
+                "Worker": {"replicas": replicas, "template": _pod("worker", None, worker_annotations, worker_spec)},
             },
         }
         metadata = {"name": self.name, "namespace": self.namespace, "annotations": annotations or {}}
@@ -202,11 +203,13 @@ class Job:
         return items
 
 
-def _pod(name: str, command: list[str] | None, annotations: dict[str, str] | None) -> Object:
+def _pod(
+    name: str, command: list[str] | None, annotations: dict[str, str] | None, spec: Object | None = None
+) -> Object:
     container: Object = {"name": name, "image": "horovod:test"}
     if command:
         container["command"] = command
-    return {"metadata": {"annotations": annotations or {}}, "spec": {"containers": [container]}}
+    return {"metadata": {"annotations": annotations or {}}, "spec": {"containers": [container], **(spec or {})}}
 
 
 def _name(pod: Object) -> str:

@@ -69,19 +69,20 @@ def test_what_cannot_be_read_is_refused_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "slots", "fewest"),
+    ("command", "slots", "first", "fewest"),
     [
-        (["horovodrun", "-np", "4", "--min-np", "3", "python"], 2, 2),
-        (["horovodrun", "-np", "4", "python"], 1, 4),
-        (["horovodrun", "--host-discovery-script", "x", "python"], 1, 0),
-        (["mpirun", "-np", "4", "python"], 1, 0),
-        ([], 1, 0),
+        (["horovodrun", "-np", "4", "--min-np", "3", "python"], 2, 2, 2),
+        (["horovodrun", "-np", "5", "--min-np", "1", "python"], 2, 3, 1),
+        (["horovodrun", "-np", "4", "python"], 1, 4, 4),
+        (["horovodrun", "--host-discovery-script", "x", "python"], 1, 0, 0),
+        (["mpirun", "-np", "4", "python"], 1, 0, 0),
+        ([], 1, 0, 0),
     ],
 )
-def test_below_how_many_workers_horovodrun_waits(command: list[str], slots: int, fewest: int) -> None:
+def test_how_many_workers_horovodrun_needs(command: list[str], slots: int, first: int, fewest: int) -> None:
     template = {"spec": {"containers": [{"command": command}]}}
     spec = {"slotsPerWorker": slots, "mpiReplicaSpecs": {"Launcher": {"template": template}}}
-    assert job(spec=spec).fewest == fewest
+    assert (job(spec=spec).first, job(spec=spec).fewest) == (first, fewest)
 
 
 @pytest.mark.parametrize(

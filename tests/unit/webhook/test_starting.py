@@ -55,8 +55,9 @@ def hosts(count: int, *, slots: int = 1) -> list[str]:
         (mpi_job(replicas=1, command=ELASTIC, annotations=LEAST), hosts(1)),
         (mpi_job(replicas=4, command=ELASTIC), hosts(4)),
         (mpi_job(replicas=4, annotations=LEAST), hosts(4)),
+        (mpi_job(replicas=4, command=[*ELASTIC[:1], "-np", "3", *ELASTIC[1:]], annotations=LEAST), hosts(3)),
     ],
-    ids=["elastic", "at its least", "below its least", "no least", "not elastic"],
+    ids=["elastic", "at its least", "below its least", "no least", "not elastic", "what horovodrun needs"],
 )
 def test_a_known_elastic_job_waits_for_its_least(job: Object, expected: list[str]) -> None:
     assert patched(job, known=job) == expected

@@ -1,0 +1,165 @@
+"""Too few workers: at the start, while nodes go, and when a size cannot be reached."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from lab.cluster import Cluster
+from lab.nodes import node
+from lab.operator.process import Operator
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from tests.lab.job import HOLD, Job, Object, State
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
+
+POOL = "pool"
+HELD = {HOLD: "yes"}
+# So that some workers stay and it does not take half a minute; where they cannot be spread, all leave, one later.
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "ScheduleAnyway",
+    "labelSelector": {"matchLabels": {"mpi-job-role": "worker"}},
+}
+
+
+@pytest.fixture
+def job(client: Client, namespace: str) -> Job:
+    return Job(client=client, namespace=namespace)
+
+
+@pytest.fixture
+async def pool(cluster: Cluster, client: Client) -> AsyncIterator[str]:
+    """Two nodes of their own, by the value of their label."""
+    name = f"pool-{secrets.token_hex(4)}"
+    made = [_in_pool(await _a_node(client), f"{name}-{index}", name) for index in range(2)]
+    for one in made:
+        await client.request("POST", resources.NODES.path(), body=one)
+    yield name
+    for one in made:
+        await client.request("DELETE", resources.NODES.path(None, one["metadata"]["name"]))
+
+
+async def _a_node(client: Client) -> Object:
+    nodes = msgspec.json.decode(await client.request("GET", resources.NODES.path()))["items"]
+    pretended: Object = next(one for one in nodes if "kubeletEndpoint" in one["status"].get("daemonEndpoints", {}))
+    return pretended
+
+
+def _in_pool(like: Object, name: str, pool: str) -> Object:
+    version = like["status"]["nodeInfo"]["kubeletVersion"]
+    port = like["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+    made = node(0, kubernetes_version=version, kubelet_port=port)
+    labels = {**made["metadata"]["labels"], "kubernetes.io/hostname": name, POOL: pool}
+    return {**made, "metadata": {"name": name, "labels": labels}}
+
+
+async def taint(client: Client, name: str, *taints: Object) -> None:
+    """Give a node these taints and no others."""
+    path = resources.NODES.path(None, name)
+    await client.request("PATCH", path, body={"spec": {"taints": list(taints)}}, content_type=MERGE_PATCH)
+
+
+def places(state: State) -> dict[str, str]:
+    """On which node each worker is."""
+    return {name: pod["spec"].get("nodeName", "") for name, pod in state.workers.items()}
+
+
+def uid(state: State) -> str | None:
+    value: str | None = state.launcher["metadata"]["uid"] if state.launcher else None
+    return value
+
+
+def delivering() -> Object:
+    running = {"running": {"startedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}}
+    facts = {"ready": False, "restartCount": 0, "image": "i", "imageID": ""}
+    return {"initContainerStatuses": [{"name": "kubectl-delivery", "state": running, **facts}]}
+
+
+@pytest.mark.usefixtures("operator")
+async def test_a_job_starts_with_its_least_size_whichever_workers_come_first(job: Job) -> None:
+    await job.create(
+        replicas=4,
+        annotations={"mpijob-elastic/min-replicas": "2"},
+        launcher_annotations=HELD,
+        worker_annotations=HELD,
+    )
+    first = [f"{name} slots=1" for name in job.workers(0, 1)]
+    state = await job.until(lambda state: state.hostfile == first and state.launcher is not None, "two are awaited")
+    before = uid(state)
+    await job.set_status(f"{job.name}-launcher", delivering())  # its init container waits for workers 0 and 1
+    for pod in job.workers(1, 3):
+        await job.annotate_pod(pod, {HOLD: None})
+    now = [f"{name} slots=1" for name in job.workers(1, 3)]
+    await job.until(lambda state: state.hostfile == now, "those that run are awaited")
+    await job.until(lambda state: uid(state) not in (None, before), "a launcher that reads the true hostfile")
+    await job.told("LauncherRecreated")
+    await job.annotate_pod(f"{job.name}-launcher", {HOLD: None})
+    await job.until(lambda state: state.hosts == [f"{name}:1" for name in job.workers(1, 3)], "it trains on two")
+    for pod in job.workers(0, 2):
+        await job.annotate_pod(pod, {HOLD: None})
+    await job.settled(4)
+
+
+@pytest.mark.usefixtures("operator")
+async def test_workers_leave_a_node_that_is_about_to_go(job: Job, client: Client, pool: str) -> None:
+    await job.create(
+        replicas=3,
+        annotations={"mpijob-elastic/min-replicas": "1"},
+        worker_spec={"nodeSelector": {POOL: pool}, "topologySpreadConstraints": [SPREAD]},
+    )
+    before = await job.settled(3)
+    going = places(before)[job.workers(1)[0]]
+    await taint(client, going, {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"})
+    await job.told("Disruption", f"taint karpenter.sh/disrupted on node {going}")
+    await job.until(
+        lambda state: set(places(state)) == set(places(before)) and going not in places(state).values(),
+        "all workers are elsewhere",
+    )
+    after = await job.until(lambda state: len(state.hosts) == 3, "all of them train")
+    stayed = [name for name, where in places(before).items() if where != going]
+    for name in stayed:
+        assert after.workers[name]["metadata"]["uid"] == before.workers[name]["metadata"]["uid"]
+    await job.told("WorkerReplaced", "drained after")
+
+
+async def test_a_gang_scheduler_waits_for_the_least_size(job: Job, client: Client, cluster: Cluster) -> None:
+    async def least() -> int:
+        group = msgspec.json.decode(await client.request("GET", resources.POD_GROUPS.path(job.namespace, job.name)))
+        value: int = group["spec"]["minMember"]
+        return value
+
+    with Operator.start(cluster, namespace=job.namespace, gang_scheduling="volcano", qps=0):
+        await job.create(replicas=4, annotations={"mpijob-elastic/min-replicas": "2"})
+        await job.told("PodGroupLowered", "minMember 5 → 3")
+        assert await least() == 3
+        await job.scale(6)
+        await job.until(lambda state: len(state.workers) == 6, "six workers")
+        await asyncio.sleep(2)
+        assert await least() == 3
+
+
+@pytest.mark.usefixtures("operator")
+async def test_a_size_that_cannot_be_reached_is_taken_back(job: Job) -> None:
+    await job.create(
+        replicas=2,
+        annotations={"mpijob-elastic/scale-timeout": "5s"},
+        worker_annotations=HELD,
+    )
+    await job.until(lambda state: len(state.workers) == 2, "two workers")
+    for pod in job.workers(0, 1):
+        await job.annotate_pod(pod, {HOLD: None})
+    await job.settled(2)
+    await job.scale(5)
+    await job.until(lambda state: len(state.workers) == 5, "three that stay Pending")
+    await job.annotate_pod(job.workers(2)[0], {HOLD: None})
+    await job.settled(3)
+    await job.told("ScaleTimeout", "Worker.replicas is set back to 3")
+    assert (await job.state()).replicas == 3
