@@ -107,7 +107,7 @@ async def _cluster(settings: Settings, stack: AsyncExitStack) -> Client | None:
 def _watched(settings: Settings, cluster: Client | None) -> Watched | None:
     if cluster is None or not settings.watch_jobs:
         return None
-    return Watched(cluster, random=random.Random())  # noqa: S311 - jitter
+    return Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
 
 
 def _surroundings(watched: Watched | None, clocks: Clocks) -> Surroundings:

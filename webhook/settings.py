@@ -38,7 +38,8 @@ class Settings:
     /metrics without; 0 takes a free port. namespace, service: where the webhook's Service is, for the certificate's
     name. extra_sans: more DNS names and addresses for the certificate. certificate_directory: serve tls.crt and
     tls.key found there and leave Secret and caBundle to whoever put them there; None: make and rotate certificates.
-    watch_jobs: keep MPIJobs and their HPAs in memory, to hold a scale to its job's bounds and to warn of HPAs.
+    watch_jobs: keep MPIJobs and their HPAs in memory, to hold a scale to its job's bounds and to warn of HPAs;
+    jobs_namespace: those of this namespace, None for all.
     kubeconfig, context: the cluster, as `kube.client.connect` takes them. drain_seconds: how long to go on serving
     after SIGTERM, so that every node learns that this replica leaves; finish_seconds: for what is in flight after that.
     """
@@ -51,6 +52,7 @@ class Settings:
     extra_sans: frozenset[str] = frozenset()
     certificate_directory: Path | None = None
     watch_jobs: bool = True
+    jobs_namespace: str | None = None
     kubeconfig: Path | None = None
     context: str | None = None
     drain_seconds: float = 15.0

@@ -18,15 +18,20 @@ from webhook.sized import Sized
 
 
 class Watched:
-    """All MPIJobs, and all HPAs of MPIJobs; until the first list is complete none is known."""
+    """All MPIJobs, and all HPAs of MPIJobs, of one namespace or all; until the first list is complete none is known."""
 
-    def __init__(self, client: Client, *, random: Random) -> None:
+    def __init__(self, client: Client, *, namespace: str | None, random: Random) -> None:
         self._by_job: defaultdict[tuple[str, str], dict[str, Autoscaler]] = defaultdict(dict)
         self._jobs: WatchCache[Sized] = WatchCache(
-            client, MPI_JOBS, decode=sized.read, on_change=lambda _old, _new: None, random=random
+            client,
+            MPI_JOBS,
+            decode=sized.read,
+            on_change=lambda _old, _new: None,
+            random=random,
+            namespace=namespace,
         )
         self._autoscalers: WatchCache[Autoscaler] = WatchCache(
-            client, AUTOSCALERS, decode=autoscaler.read, on_change=self._changed, random=random
+            client, AUTOSCALERS, decode=autoscaler.read, on_change=self._changed, random=random, namespace=namespace
         )
 
     def job(self, namespace: str, name: str) -> Sized | None:

@@ -28,6 +28,9 @@ def webhook(
         bool,
         typer.Option("--scale/--no-scale", help="Watch MPIJobs and HPAs, to hold scales to bounds."),
     ] = True,
+    jobs_namespace: Annotated[
+        str | None, typer.Option(envvar="MPIJOB_ELASTIC_JOBS_NAMESPACE", help="Watch this namespace only.")
+    ] = None,
     drain_seconds: Annotated[float, typer.Option(min=0, help="How long to go on serving after SIGTERM.")] = 15.0,
     log_format: Format = "json",
     log_level: Level = "info",
@@ -52,6 +55,7 @@ def webhook(
         extra_sans=frozenset(extra_san or ()),
         certificate_directory=certificate_directory,
         watch_jobs=scale,
+        jobs_namespace=jobs_namespace,
         kubeconfig=kubeconfig,
         context=context,
         drain_seconds=drain_seconds,

@@ -1,8 +1,13 @@
-"""JSON merge patches (RFC 7386), made and applied: how overlays are put together."""
+"""JSON merge patches (RFC 7386), made and applied: how overlays are put together.
+
+Beyond the RFC, a list whose objects have the same names before and after (containers) is patched object by object, for
+two overlays may change different fields of one container.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -19,13 +24,31 @@ def patched(before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, An
     return {**kept, **{key: _applied(before.get(key), value) for key, value in patch.items() if value is not None}}
 
 
+@dataclass(frozen=True)
+class _Each:
+    """A patch for each object of a list."""
+
+    patches: tuple[dict[str, Any], ...]
+
+
 def _value(before: object, after: object) -> object:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         return difference(before, after)
+    if isinstance(before, list) and isinstance(after, list) and _names(before) == _names(after) != []:
+        return _Each(tuple(difference(old, new) for old, new in zip(before, after, strict=True)))
     return after
 
 
+def _names(objects: list[object]) -> list[object]:
+    """The objects' names; none where one has no name."""
+    names = [one.get("name") for one in objects if isinstance(one, Mapping)]
+    return names if len(names) == len(objects) and None not in names else []
+
+
 def _applied(before: object, value: object) -> object:
+    if isinstance(value, _Each):
+        assert isinstance(before, list)  # no overlay adds or removes a container
+        return [patched(one, patch) for one, patch in zip(before, value.patches, strict=True)]
     if isinstance(value, Mapping):
         return patched(before if isinstance(before, Mapping) else {}, value)
     return value

@@ -50,5 +50,5 @@ def _add(
     for key, manifest in overlay.items():
         if key not in default:
             result[key] = manifest
-        elif manifest != default[key]:
+        elif key in result and manifest != default[key]:  # another overlay may have taken it away
             result[key] = merging.patched(result[key], merging.difference(default[key], manifest))

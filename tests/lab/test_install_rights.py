@@ -75,6 +75,11 @@ def test_rights_for_a_single_namespace(own_cluster: Cluster, everybodys: Rights)
     assert rights(own_cluster, names.CONTROLLER, "default") == everywhere
     at_home = everywhere | IN_OUR_NAMESPACE[names.CONTROLLER]
     assert rights(own_cluster, names.CONTROLLER, names.NAMESPACE) == at_home
+    registrations = {
+        right: verbs for right, verbs in ANYWHERE[names.WEBHOOK].items() if names.WEBHOOK_CONFIGURATION in right
+    }
+    assert rights(own_cluster, names.WEBHOOK, "jobs") == everybodys | ANYWHERE[names.WEBHOOK]
+    assert rights(own_cluster, names.WEBHOOK, "default") == everybodys | registrations
 
 
 def rights(cluster: Cluster, account: str, namespace: str) -> Rights:

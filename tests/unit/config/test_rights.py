@@ -36,6 +36,20 @@ def test_one_namespace_gets_the_rules_of_the_cluster() -> None:
     assert not [role for role in roles(Overlay.SINGLE_NAMESPACE) if is_controllers(role, "ClusterRole")]
 
 
+def test_in_one_namespace_the_webhook_knows_jobs_and_autoscalers_of_that_one() -> None:
+    [narrow] = [role for role in roles(Overlay.SINGLE_NAMESPACE) if is_webhooks(role, "Role", "your-namespace")]
+    for overlay, more in ((overlays.DEFAULT, narrow["rules"]), (Overlay.SINGLE_NAMESPACE, [])):
+        [anywhere] = [role for role in roles(overlay) if is_webhooks(role, "ClusterRole", None)]
+        own, *rest = anywhere["rules"]
+        assert own["apiGroups"] == ["admissionregistration.k8s.io"]
+        assert rest == more
+
+
+def is_webhooks(role: dict[str, Any], kind: str, namespace: str | None) -> bool:
+    metadata = role["metadata"]
+    return (role["kind"], metadata["name"], metadata.get("namespace")) == (kind, "mpijob-elastic-webhook", namespace)
+
+
 def is_controllers(role: dict[str, Any], kind: str) -> bool:
     return bool(role["kind"] == kind and role["metadata"]["name"] == "mpijob-elastic-controller")
 

@@ -24,3 +24,17 @@ def test_the_difference_names_only_what_differs() -> None:
 
 def test_what_a_patch_does_not_name_stays() -> None:
     assert patched({"a": {"b": 1}, "c": 2}, {"a": {"d": {"e": 3, "f": None}}}) == {"a": {"b": 1, "d": {"e": 3}}, "c": 2}
+
+
+def test_two_patches_of_one_container_do_not_undo_one_another() -> None:
+    before = {"containers": [{"name": "one", "args": ["a"]}, {"name": "two"}]}
+    with_env = {"containers": [{"name": "one", "args": ["a"], "env": [{"name": "x"}]}, {"name": "two"}]}
+    with_args = {"containers": [{"name": "one", "args": ["a", "b"]}, {"name": "two"}]}
+    both = {"containers": [{"name": "one", "args": ["a", "b"], "env": [{"name": "x"}]}, {"name": "two"}]}
+    first, second = difference(before, with_env), difference(before, with_args)
+    assert patched(patched(before, first), second) == patched(patched(before, second), first) == both
+
+
+def test_a_list_with_other_names_is_replaced_whole() -> None:
+    before, after = {"a": [{"name": "x", "b": 1}]}, {"a": [{"name": "x"}, {"name": "y"}]}
+    assert patched({"a": [1]}, difference(before, after)) == after

@@ -22,7 +22,7 @@ def scaling(watched: Watched, job: str = "train") -> list[str]:
 
 
 async def test_hpas_come_change_their_job_and_go(client: Client) -> None:
-    watched = Watched(client, random=Random(1))
+    watched = Watched(client, namespace=None, random=Random(1))
     assert scaling(watched) == []
     watched._changed(None, hpa("a"))
     watched._changed(None, hpa("b"))
