@@ -1,4 +1,7 @@
-"""The webhook configurations in a lab, where no Service leads anywhere: the API server calls a port on loopback."""
+"""The webhook configurations in a lab, where no Service leads to a pod: the API server calls a port on loopback.
+
+Either they name the port themselves, or they stay as they are and the Service is one of another name for this machine.
+"""
 
 import copy
 import json
@@ -39,4 +42,17 @@ def at_loopback(manifest: Mapping[str, Any], port: int) -> Manifest:
     for hook in changed["webhooks"]:
         path = hook["clientConfig"].pop("service")["path"]
         hook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+    return changed
+
+
+def by_service(manifest: Mapping[str, Any], port: int) -> Manifest:
+    """A manifest of an installation whose Service leads to this port on loopback; most stay as they are.
+
+    The API server follows a Service of type ExternalName itself (aggregator, ResolveCluster).
+    """
+    changed = copy.deepcopy(dict(manifest))
+    if changed["kind"] == "Service":
+        changed["spec"] = {"type": "ExternalName", "externalName": "localhost"}
+    for hook in changed["webhooks"] if changed["kind"] in HOOKS else ():
+        hook["clientConfig"]["service"]["port"] = port
     return changed

@@ -1,6 +1,5 @@
 """`mpijob-elastic upgrade apply` and `rollback` on a lab of their own, for they change what belongs to the cluster."""
 
-import asyncio
 import base64
 import json
 import os
@@ -17,11 +16,8 @@ from lab.errors import LabError
 from mpijob_elastic import names
 from mpijob_elastic.install import installer
 from mpijob_elastic.install.installer import Plan
-from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client, connect
-from tests.faults.faults import Call, Request
-from tests.faults.proxy import FaultProxy
-from tests.lab.upgrades import CRD, define, deploy_operator, whole
+from tests.lab.upgrades import CRD, define, deploy_operator, interrupted, whole
 from tests.unit.upgrade.definitions import v1
 from upgrade import applying, rolling_back, standing, store
 from upgrade.applying import Options
@@ -187,6 +183,9 @@ async def test_a_second_time_nothing_changes(legacy: Lab, client: Client) -> Non
     kept = await store.read(client)
     before = whole(legacy.cluster)
     await legacy.apply(client)
+    # An uninstallation would take the record with it.
+    code, output = legacy.run("uninstall", "--yes", group=())
+    assert (code, "`mpijob-elastic upgrade rollback`" in output) == (1, True), output
     assert whole(legacy.cluster) == before
     assert await store.read(client) == kept
 
@@ -231,6 +230,7 @@ async def test_a_damaged_record_is_refused(legacy: Lab, client: Client) -> None:
     with pytest.raises(Refused, match="changed or damaged"):
         await legacy.rollback(client)
     assert "changed or damaged" in (await standing.look(client)).damaged
+    assert legacy.run("uninstall", "--dry-run", group=())[0] == 0
     secret["data"] = whole_data
     replace(legacy, secret)
     await legacy.rollback(client)
@@ -243,48 +243,13 @@ def replace(lab: Lab, secret: dict[str, Any]) -> None:
     lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(secret))
 
 
-def is_change(request: Request) -> bool:
-    """Whether something is written for good."""
-    reviews = request.path.endswith("accessreviews")
-    return request.write_number is not None and "dryRun" not in request.query and not reviews
-
-
-async def interrupted(lab: Lab, what: str, *, at: int) -> bool:
-    """Run a command whose connection breaks for good when its n-th change is made; whether it ended before that.
-
-    To be killed before a change is for the cluster what it is to be killed after the one before it.
-    """
-    seen = 0
-    broken = False
-
-    def chosen(request: Request) -> bool:
-        nonlocal seen, broken
-        seen += 0 if broken or not is_change(request) else 1
-        broken = broken or seen == at
-        return broken
-
-    async def nothing(_: Request) -> None:
-        await asyncio.sleep(0)
-
-    async with (
-        FaultProxy(lab.cluster.kubeconfig) as proxy,
-        await connect(user_agent="mpijob-elastic-test", kubeconfig=proxy.kubeconfig) as client,
-    ):
-        with proxy.inject(Call(callback=nothing, after=True), on=chosen):
-            try:
-                await (lab.apply(client) if what == "apply" else lab.rollback(client))
-            except errors.Unreachable:
-                return False
-    return not broken
-
-
 @pytest.mark.timeout(600)
 async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client: Client) -> None:
     create_job(legacy)
     before = whole(legacy.cluster)
     record = None
     for at in range(1, 200):
-        ended = await interrupted(legacy, "apply", at=at)
+        ended = await interrupted(legacy.cluster, legacy.apply, at=at)
         kept = await store.read(client)
         record = record or (kept.record if kept else None)
         assert (kept.record if kept else None) == record
@@ -292,7 +257,7 @@ async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client
             break
     assert (await standing.look(client)).phase == "applied"
     for at in range(1, 200):
-        if await interrupted(legacy, "rollback", at=at):
+        if await interrupted(legacy.cluster, legacy.rollback, at=at):
             break
     assert whole(legacy.cluster) == before
 

@@ -8,6 +8,8 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 import pytest
@@ -16,16 +18,19 @@ from lab.cluster import Cluster
 from lab.install import Installed
 from lab.operator.process import Operator
 from lab.ports import free_ports
-from lab.registration import register
+from lab.registration import by_service, register
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.install import installer
 from mpijob_elastic.install.changes import Change
 from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import Client, connect
+from tests.lab import elastic_operator
 from tests.lab.job import HOROVODRUN, MPIRUN, Job
-from upgrade import adopting, applying, canary, preflight, rolling_back, store, sweeping
+from tests.lab.upgrades import deploy_operator, interrupted
+from upgrade import adopting, applying, canary, preflight, rolling_back, standing, store, sweeping, traces
 from upgrade.applying import Ask, Options
 from upgrade.canary import Canary
 from upgrade.findings import Verdict
@@ -43,6 +48,16 @@ def yes() -> bool:
 
 def no() -> bool:
     return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reachable(Plan):
+    """An installation whose Service leads to a port of this machine."""
+
+    port: int
+
+    def manifests(self) -> list[Manifest]:
+        return [by_service(manifest, self.port) for manifest in super().manifests()]
 
 
 class Lab:
@@ -64,6 +79,26 @@ class Lab:
         self.cluster.kubectl("delete", HOOKS, "-l", f"app.kubernetes.io/name={names.PROGRAM}")
         [port] = free_ports(1)
         register(self.cluster, port=port)
+        self._run(port)
+
+    async def upgrade_as_a_user(self, client: Client) -> None:
+        """Apply, wait and fly the canary, with the webhook behind its Service."""
+        [port] = free_ports(1)
+        applied = False
+
+        def say(news: Change | str) -> None:
+            nonlocal applied
+            self.say(news)
+            applied = applied or news == "what changes"
+            # A Deployment comes after the rights, and before what is waited for.
+            deployed = isinstance(news, Change) and news.identity.kind == "Deployment"
+            if applied and deployed and self.controller is None:
+                self._run(port)
+
+        options = Options(install=installer.Options(), canary=CANARY)
+        assert await applying.apply(client, Reachable(port=port), options, ask=yes, say=say)
+
+    def _run(self, port: int) -> None:
         one = Installed(
             controller_kubeconfig=self.cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
             webhook_kubeconfig=self.cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK),
@@ -119,10 +154,27 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
-async def test_the_canary_flies_where_all_works(lab: Lab, client: Client) -> None:
-    await lab.upgrade(client)
-    await canary.run(client, CANARY, say=lab.say)
+async def test_apply_as_a_user_runs_it(lab: Lab, client: Client) -> None:
+    await lab.upgrade_as_a_user(client)
     assert "as they should be" in lab.said[-1]
+    found = await standing.look(client)
+    assert found.complete, found.lines()
+    await gone(client)
+
+
+async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, client: Client, namespace: str) -> None:
+    await lab.upgrade(client)
+
+    async def fly(broken: Client, where: Canary) -> None:
+        await canary.run(broken, where, say=lab.say)
+
+    assert not await interrupted(lab.cluster, partial(fly, where=CANARY), at=2)  # it has made a namespace
+    there = Canary(image="none", namespace=namespace, timeout=30.0)
+    for at in range(1, 30):
+        if await interrupted(lab.cluster, partial(fly, where=there), at=at):
+            break
+    assert "as they should be" in lab.said[-1]
+    await canary.remove_all(client)
     await gone(client)
 
 
@@ -210,6 +262,29 @@ async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
     config = await read(client, resources.CONFIG_MAPS, namespace, "train-config")
     assert names.KEY_DISCOVER_HOSTS not in config["data"]
     assert names.MEMORY not in config["metadata"].get("annotations", {})
+
+
+async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client: Client, namespace: str) -> None:
+    await lab.upgrade(client)
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2)
+    await job.settled(2)
+    operator = deploy_operator(lab.cluster, "mpioperator/mpi-operator:v0.3.0")
+    try:
+        async with elastic_operator.running(lab.cluster, client, namespace, keeps_annotations=True):
+            before = await job.until(lambda state: names.is_handed_over(state.notices), "we gave way")
+            assert before.memory
+            found = await standing.look(client)
+            assert ([one.version for one in found.elastic], found.complete) == (["0.3.0"], False)
+            assert found.handed_over == [f"{namespace}/train"]
+            assert any("`mpijob-elastic upgrade rollback` leaves them to it" in line for line in found.lines())
+            await lab.rollback(client)
+            after = await job.state()
+            assert (after.hosts, after.exec_names) == ([f"{name}:1" for name in job.workers(0, 1)], job.workers(0, 1))
+            assert (after.notices, after.memory, after.refreshed) == ("", "", None)
+            assert (await sweeping.look(client)).traces == traces.Traces()
+    finally:
+        lab.cluster.kubectl("delete", "namespace", operator)
 
 
 async def test_twenty_live_jobs_are_edited_while_the_cluster_is_upgraded(

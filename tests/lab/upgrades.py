@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from lab.cluster import Cluster
 from lab.errors import LabError
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client, connect
+from tests.faults.faults import Call, Request
+from tests.faults.proxy import FaultProxy
 from tests.lab import etcd
 from tests.unit.upgrade.definitions import definition
 
@@ -75,6 +80,35 @@ def whole(cluster: Cluster) -> dict[str, Object]:
     return {_key(one): _normalised(one) for one in items if not _passes(one)}
 
 
+async def interrupted(cluster: Cluster, run: Callable[[Client], Awaitable[object]], *, at: int) -> bool:
+    """Run something whose connection breaks for good when its n-th change is made; whether it ended before that.
+
+    To be killed before a change is for the cluster what it is to be killed after the one before it.
+    """
+    seen = 0
+    broken = False
+
+    def chosen(request: Request) -> bool:
+        nonlocal seen, broken
+        seen += 0 if broken or not _is_change(request) else 1
+        broken = broken or seen == at
+        return broken
+
+    async def nothing(_: Request) -> None:
+        await asyncio.sleep(0)
+
+    async with (
+        FaultProxy(cluster.kubeconfig) as proxy,
+        await connect(user_agent="mpijob-elastic-test", kubeconfig=proxy.kubeconfig) as client,
+    ):
+        with proxy.inject(Call(callback=nothing, after=True), on=chosen):
+            try:
+                await run(client)
+            except errors.Unreachable:
+                return False
+    return not broken
+
+
 def until(holds: Callable[[], bool]) -> None:
     """Wait until something holds."""
     for _ in range(300):
@@ -85,6 +119,12 @@ def until(holds: Callable[[], bool]) -> None:
             pass
         time.sleep(0.1)
     raise AssertionError("it never came true")
+
+
+def _is_change(request: Request) -> bool:
+    """Whether something is written for good."""
+    reviews = request.path.endswith("accessreviews")
+    return request.write_number is not None and "dryRun" not in request.query and not reviews
 
 
 def _define_legacy(cluster: Cluster) -> None:
