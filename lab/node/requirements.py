@@ -4,7 +4,6 @@ Being root says little: in a container, mounting, bridges or cgroups may be forb
 done once, in namespaces that end with the trial.
 """
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -29,9 +28,8 @@ PACKAGES = {
     "nsenter": "util-linux",
 }
 NETWORK_PLUGINS = "containernetworking-plugins"
-# On v1 each is a hierarchy of its own, on v2 one holds all. runc needs them to limit containers.
+# What a kubelet limits containers by. On v1 each is a hierarchy of its own, on v2 one holds all.
 CONTROLLERS = ("cpu", "memory", "pids")
-GROUP = "mpijob-lab-trial"
 _PRIVILEGED = "run it outside of a container, or in a privileged one."
 
 
@@ -104,23 +102,25 @@ def _missing_cgroups() -> list[str]:
     hierarchies = cgroups.hierarchies()
     if not hierarchies:
         return ["no cgroups are mounted: `mount -t cgroup2 none /sys/fs/cgroup`, or run it outside of a container."]
-    found = {controller for hierarchy in hierarchies for controller in _controllers(hierarchy)}
-    reasons = [f"no cgroup hierarchy has the controller {one}." for one in CONTROLLERS if one not in found]
+    group = f"mpijob-lab-trial-{os.getpid()}"
     try:
-        cgroups.create(GROUP)
+        cgroups.create(group)
+        found = {controller for hierarchy in hierarchies for controller in _controllers(hierarchy, group)}
     except OSError as error:
-        reasons.append(f"cgroups cannot be made here ({error}): {_PRIVILEGED}")
+        return [f"cgroups cannot be made here ({error}): {_PRIVILEGED}"]
     finally:
-        with contextlib.suppress(OSError):
-            cgroups.remove(GROUP)
-    return reasons
+        cgroups.remove(group)
+    absent = " ".join(f"+{controller}" for controller in CONTROLLERS if controller not in found)
+    if not absent:
+        return []
+    # On v2 that fails where processes are in the topmost group, as in a container.
+    return [f"new cgroups lack controllers: `echo {absent} > /sys/fs/cgroup/cgroup.subtree_control`, or {_PRIVILEGED}"]
 
 
-def _controllers(hierarchy: Path) -> list[str]:
-    listed = hierarchy / "cgroup.controllers"  # only v2 has it
-    if listed.exists():
-        return listed.read_text().split()
-    return hierarchy.name.split(",")
+def _controllers(hierarchy: Path, group: str) -> list[str]:
+    """Return what can be limited in a group; only v2 has a file that says so."""
+    listed = hierarchy / group / "cgroup.controllers"
+    return listed.read_text().split() if listed.exists() else hierarchy.name.split(",")
 
 
 def _missing_devices() -> list[str]:
