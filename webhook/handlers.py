@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -109,13 +110,13 @@ def _created(request: Request, surroundings: Surroundings) -> Verdict:
 
 
 def _updated(request: Request, surroundings: Surroundings) -> Verdict:
-    job, before = _mpi_jobs.decode(request.object), _mpi_jobs.decode(request.old_object)
-    verdict = validate.updated(job, before, now=surroundings.now(), dry_run=request.dry_run)
+    job, before, now = _mpi_jobs.decode(request.object), _mpi_jobs.decode(request.old_object), surroundings.now()
+    verdict = validate.updated(job, before, now=now, dry_run=request.dry_run)
     if before.finished or job.metadata.deleting:
         return verdict
     scaling = surroundings.autoscalers(request.namespace, request.name)
     if scaling:
-        found = (autoscaling.of_job(sized.of(one), scaling, now=surroundings.now()) for one in (job, before))
+        found = (autoscaling.of_job(sized.of(one), scaling, now=now) for one in (job, before))
         verdict = _with(verdict, autoscaling.new(*found))
     changes = tuple(templates.changed(_templates.decode(request.object), _templates.decode(request.old_object)))
     said = changes and sized.of(before).started and sized.of(job).elastic
@@ -127,19 +128,21 @@ def _with(verdict: Verdict, warnings: Iterable[str]) -> Verdict:
 
 
 def _autoscaler(surroundings: Surroundings) -> Handler:
-    def said(request: Request, raw: msgspec.Raw) -> Iterable[str]:
+    def said(request: Request, raw: msgspec.Raw, now: datetime) -> Iterable[str]:
         one = autoscaler.read(raw)
         if not one.scales_mpi_job:
             return ()
         where = request.namespace, one.spec.scale_target_ref.name
         there, job = surroundings.autoscalers(*where), surroundings.job(*where)
-        return autoscaling.of_autoscaler(one, there=there, job=job, now=surroundings.now())
+        return autoscaling.of_autoscaler(one, there=there, job=job, now=now)
 
     def handle(request: Request) -> Verdict:
+        now = surroundings.now()
         if request.operation == review.CREATE:
-            return Verdict(warnings=tuple(said(request, request.object)))
+            return Verdict(warnings=tuple(said(request, request.object, now)))
         if request.operation == review.UPDATE:
-            return Verdict(warnings=autoscaling.new(said(request, request.object), said(request, request.old_object)))
+            before, after = (said(request, raw, now) for raw in (request.old_object, request.object))
+            return Verdict(warnings=autoscaling.new(after, before))
         return review.UNCHANGED
 
     return handle
