@@ -73,8 +73,10 @@ def _back_at(view: JobView, pod: str, *, now: float) -> float:
 
 
 def _remove(view: JobView, staying: list[str], dead: Collection[str], *, now: float) -> Next:
-    if any(pod in dead for pod in view.hosts if pod not in staying):
-        return _step(view, staying)
+    gone = {pod for pod in view.hosts if pod in dead and pod not in staying}
+    if gone:
+        # At once, and alone: who else is to leave is better judged without them, and in his own time.
+        return _step(view, [pod for pod in view.hosts if pod not in gone])
     return _paced(view, staying, at=pacing.settled_at(view, now=now), now=now)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, frozen, giving_up, launchers, showing, terminating
+from mpijob_elastic.decide import disruption, frozen, giving_up, launchers, ranks, showing, terminating
 from mpijob_elastic.decide.actions import Note, TellUser
 from mpijob_elastic.model.job import JobView
 
@@ -27,7 +27,7 @@ def tell(view: JobView, *, now: float) -> tuple[TellUser | None, float | None]:
         return None, None
     notes = list(_notes(view, now=now))
     text = "\n".join(f"{note.reason}: {note.message}" for note in notes)
-    times = (*_pending_from(view), *terminating.late_from(view))
+    times = (*_pending_from(view), *terminating.late_from(view), *ranks.forgiven_at(view, now=now))
     wake_at = min((at for at in times if at > now), default=None)
     if text == view.notices:
         return None, wake_at

@@ -11,7 +11,7 @@ training ends or begins, and nothing can be said.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic.decide import clock, naming
@@ -79,12 +79,20 @@ def tries(view: JobView, removed: Collection[str], *, now: float) -> Mapping[str
 def due_at(view: JobView, worker: Worker, *, now: float) -> float:
     """From when on the worker may be published again; 0 where nothing speaks against it."""
     last = _last(view, worker, now=now)
-    return last.at + BACKOFFS[min(last.count, len(BACKOFFS)) - 1] if last else 0.0
+    return clock.honest(last.at, now=now) + BACKOFFS[min(last.count, len(BACKOFFS)) - 1] if last else 0.0
 
 
 def given_up(view: JobView, *, now: float) -> tuple[Worker, ...]:
     """Workers that lost their rank too often."""
     return tuple(worker for worker in view.workers if _losses(view, worker, now=now) > len(BACKOFFS))
+
+
+def forgiven_at(view: JobView, *, now: float) -> Iterator[float]:
+    """When those are tried again."""
+    for worker in given_up(view, now=now):
+        last = _last(view, worker, now=now)
+        if last is not None:
+            yield min(last.at, now) + GIVEN_UP_FOR
 
 
 def _last(view: JobView, worker: Worker, *, now: float) -> Tries | None:
@@ -93,7 +101,7 @@ def _last(view: JobView, worker: Worker, *, now: float) -> Tries | None:
     if last is None or last.uid != worker.ref.uid:
         return None
     kept = GIVEN_UP_FOR if last.count > len(BACKOFFS) else FORGIVEN_AFTER
-    return last if now < clock.honest(last.at, now=now) + kept else None
+    return last if now < last.at + kept else None
 
 
 def _losses(view: JobView, worker: Worker, *, now: float) -> int:

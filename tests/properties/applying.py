@@ -76,14 +76,12 @@ def _publish(view: JobView, action: WriteConfig) -> JobView:
         script=action.script,
         hostfile=action.hostfile,
         memory=memory.parse(memory.render(action.memory)),
+        kubexec=view.config.kubexec if action.kubexec is None else action.kubexec,
     )
     assert config.memory == action.memory
-    # What was seen of a worker counts since it left; another time of leaving starts anew.
-    before = view.memory.left
-    after = action.memory.left
-    workers = [
-        one if before.get(one.name) == after.get(one.name) else replace(one, probe=Probe()) for one in view.workers
-    ]
+    # What was seen of a worker counts since it left, or came under its name; another occasion starts anew.
+    same = {one.name for one in view.workers if view.config.occasion(one.name) == config.occasion(one.name)}
+    workers = [one if one.name in same else replace(one, probe=Probe()) for one in view.workers]
     return replace(view, config=config, workers=tuple(workers))
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, get_args
 
 import pytest
 from hypothesis import given, settings
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, decide, disruption, history, pacing, showing
+from mpijob_elastic.decide import clock, decide, disruption, history, naming, pacing, ranks, showing
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -23,14 +23,15 @@ from mpijob_elastic.decide.actions import (
     WriteConfig,
     WriteRole,
 )
-from mpijob_elastic.model import memory
+from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model.hosts import Published, parse_script
 from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
 from mpijob_elastic.model.memory import Left
-from tests.builders import NOW
+from tests.builders import KUBEXEC, NOW
 from tests.properties.views import jobs, some
 
 A = TypeVar("A", bound=Action)
+OURS = (KUBEXEC, kubexec.mapped(KUBEXEC))
 LINE = re.compile(r"echo [a-z0-9.-]+:[1-9][0-9]*")
 
 
@@ -74,13 +75,59 @@ def the_script_is_valid_and_says_what_the_change_says(view: JobView, plan: Plan)
         assert all(LINE.fullmatch(line) for line in lines)
         published = parse_script(change.script)
         assert published is not None
-        assert set(published.hosts) == {*view.hosts, *change.added} - {*change.removed}
+        assert set(map(names.pod_of, published.hosts)) == {*view.hosts, *change.added} - {*change.removed}
+
+
+def a_host_that_stays_keeps_its_name(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        for pod, host in published_by(change).items():
+            if pod not in change.added:
+                assert host == view.host_of[pod]
+            elif view.elastic and pod in change.memory.hosts:
+                assert host == names.host(pod, change.memory.hosts[pod].incarnation)
+
+
+def no_name_is_given_to_another_pod_in_doubt(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        for worker in (one for one in view.workers if one.name in change.added):
+            last = view.memory.hosts.get(worker.name)
+            number = names.incarnation_of(published_by(change)[worker.name])
+            if last is None or not is_known_to_a_driver(view):
+                continue
+            is_same = last.pod in ("", naming.fingerprint(worker.ref.uid))
+            may_have_drained = worker.name in view.memory.left
+            assert number == last.incarnation + (not is_same) or (may_have_drained and number == last.incarnation)
+
+
+def is_known_to_a_driver(view: JobView) -> bool:
+    """Whether a driver runs that may have blacklisted a name, and whose launcher can be told of others."""
+    return view.elastic and view.driver_running and view.config is not None and view.config.kubexec in OURS
+
+
+def only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        numbered = any(names.incarnation_of(host) for host in published_by(change).values())
+        if change.kubexec is not None:
+            assert view.elastic
+            assert numbered
+            assert view.config is not None
+            assert (view.config.kubexec, change.kubexec) == (KUBEXEC, kubexec.mapped(KUBEXEC))
+        elif view.elastic and any(names.incarnation_of(published_by(change)[pod]) for pod in change.added):
+            assert view.config is not None
+            assert view.config.kubexec == kubexec.mapped(KUBEXEC)
+
+
+def published_by(change: WriteConfig) -> Mapping[str, str]:
+    """The host names by pod."""
+    published = parse_script(change.script)
+    assert published is not None
+    return {names.pod_of(host): host for host in published.hosts}
 
 
 def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan):
         readable = view.config is not None and view.config.published is not None
-        gone = [host for host in change.removed if is_gone(view.worker(host))]
+        gone = [host for host in change.removed if is_gone(view.worker(host)) or host in dead_names(view)]
         if view.driver_may_run and readable and (change.added or change.removed) and not gone:
             changes = (view.memory.added_at, view.memory.removed_at)
             assert not showing.is_due(view, now=NOW)
@@ -145,14 +192,20 @@ def nodes_that_go_take_no_more_than_may_leave(view: JobView, plan: Plan) -> None
 
 
 def is_moved(view: JobView, worker: Worker) -> bool:
-    return worker.ready and worker.index < view.replicas and bool(worker.disruption)
+    renamed = worker.name in dead_names(view)  # it comes back, and is judged then
+    return worker.ready and worker.index < view.replicas and bool(worker.disruption) and not renamed
+
+
+def dead_names(view: JobView) -> frozenset[str]:
+    """Published pods that leave because of the host name they have."""
+    return naming.stale(view, now=NOW) | ranks.lost(view, now=NOW)
 
 
 def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan):
         if view.elastic and not view.driver_running:
             named = [line.split(" ")[0] for line in change.hostfile.splitlines()]
-            least = view.policy.min_replicas or view.replicas
+            least = max(view.policy.min_replicas or view.replicas, view.first)
             assert len(named) >= min(least, view.replicas)
             assert set(named) <= set(view.wanted_names())
             ready = {one.name for one in view.workers if one.ready}
@@ -209,6 +262,9 @@ RULES: list[Callable[[JobView, Plan], None]] = [
     a_host_is_added_when_it_is_ready_ours_reachable_and_wanted,
     a_change_adds_or_removes,
     the_script_is_valid_and_says_what_the_change_says,
+    a_host_that_stays_keeps_its_name,
+    no_name_is_given_to_another_pod_in_doubt,
+    only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name,
     a_driver_gets_time_to_follow,
     whoever_leaves_is_remembered,
     a_worker_goes_for_a_reason,
@@ -255,3 +311,12 @@ def test_every_reason_to_move_a_worker_is_among_the_plans(outcome: str) -> None:
         return any(one.outcome == outcome and one.worker.index < view.replicas and not view.finished for one in found)
 
     assert some(has)
+
+
+@pytest.mark.parametrize("reason", ["HostRenamed", "RankLost", "HostNameKept"])
+def test_every_word_on_host_names_is_among_the_plans(reason: str) -> None:
+    def says(view: JobView) -> bool:
+        changes = of(WriteConfig, decide(view, now=NOW))
+        return any(note.reason == reason for change in changes for note in change.notes)
+
+    assert some(says)

@@ -14,18 +14,20 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, history, showing
+from mpijob_elastic.decide import decide, history, naming, showing
+from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
-from mpijob_elastic.model.memory import Growth, Left, Memory, Tries
+from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Tries
 from mpijob_elastic.model.policy import Policy
-from tests.builders import JOB, LONG_AGO, NOW, launcher, pods, ref, worker
+from tests.builders import JOB, KUBEXEC, LONG_AGO, NOW, launcher, pods, ref, worker
 from tests.properties.applying import apply
 
 T = TypeVar("T")
 MOST = 6
 NAMES = pods(*range(MOST))
 UIDS = ("a", "b")
+TRAINING = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 1)
 SCRIPTS = (None, "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho stranger:1\n")
 
 
@@ -40,7 +42,6 @@ def _subset(items: Sequence[T], random: Random) -> list[T]:
 
 def _worker(index: int, random: Random) -> Worker:
     phase = random.choice(["ready", "ready", "running", "pending", "failed", "succeeded"])
-    idle_at = random.choice([None, _time(random)])
     return worker(
         index,
         uid=random.choice(UIDS),
@@ -51,7 +52,8 @@ def _worker(index: int, random: Random) -> Worker:
         terminated=phase in ("failed", "succeeded"),
         succeeded=phase == "succeeded",
         disruption=random.choice(["", "", "", "taint spot"]),
-        probe=Probe(busy_seen=random.random() < 0.5, idle_at=idle_at, asked_at=_time(random)),
+        opaque=random.random() < 0.1,
+        probe=_probe(random),
     )
 
 
@@ -74,6 +76,28 @@ def _memory(random: Random) -> Memory:
         growth=random.choice([None, _growth(random)]),
         launchers=random.choice([None, _tries(random)]),
         mended_at=random.choice([0.0, 0.0, _time(random)]),
+        hosts={name: _host(name, random) for name in _subset(NAMES, random)},
+        renamed={name: _tries(random) for name in _subset(NAMES, random)},
+    )
+
+
+def _host(pod: str, random: Random) -> Host:
+    return Host(pod=random.choice(["", *map(naming.fingerprint, UIDS)]), incarnation=_number(random))
+
+
+def _number(random: Random) -> int:
+    return random.choice([0, 0, 0, 1, 2, 19])
+
+
+def _probe(random: Random) -> Probe:
+    idle_at = random.choice([None, _time(random)])
+    since = None if idle_at is None else idle_at - random.choice([0.0, 20.0, 40.0, 700.0])
+    return Probe(
+        busy_seen=random.random() < 0.5,
+        idle_at=idle_at,
+        asked_at=_time(random),
+        busy_at=_time(random),
+        idle_since=since,
     )
 
 
@@ -100,7 +124,7 @@ def _policy(random: Random) -> Policy:
 
 
 def _config(random: Random) -> Config:
-    hosts, slots = _subset(NAMES, random), random.randint(1, 2)
+    hosts, slots = [names.host(pod, _number(random)) for pod in _subset(NAMES, random)], random.randint(1, 2)
     ours = names.discover_hosts(hosts, slots=slots)
     script = ours if random.random() < 0.8 else random.choice(SCRIPTS)
     memory = None if random.random() < 0.1 else _memory(random)
@@ -111,6 +135,7 @@ def _config(random: Random) -> Config:
         script=script,
         hostfile=names.hostfile(_subset(NAMES, random), slots=slots),
         memory=history.signed(memory, script=script or "") if memory and signed else memory,
+        kubexec=random.choice([KUBEXEC, KUBEXEC, kubexec.mapped(KUBEXEC), "mine", None]),
     )
 
 
@@ -122,6 +147,7 @@ def _job(random: Random) -> JobView:
         replicas=random.randint(0, MOST),
         slots=random.randint(1, 2),
         elastic=random.random() < 0.9,
+        first=random.choice([0, 0, random.randint(0, MOST)]),
         fewest=random.choice([0, 0, random.randint(0, MOST)]),
         policy=_policy(random),
         clean_pod_policy=random.choice(["None", "Running", "All"]),
@@ -131,6 +157,8 @@ def _job(random: Random) -> JobView:
         workers=tuple(_worker(index, random) for index in _subset(range(MOST), random)),
         launcher=None if random.random() < 0.1 else _launcher(random),
         config=None if random.random() < 0.05 else _config(random),
+        former={pod: _probe(random) for pod in _subset(NAMES, random)},
+        most=random.choice([0, 0, random.randint(1, MOST)]),
         pod_group=PodGroup(ref=ref(JOB), min_member=random.randint(0, MOST)) if random.random() < 0.2 else None,
         role=None if random.random() < 0.05 else Role(ref=ref("j-launcher"), exec_rule=1, exec_names=exec_names),
     )
@@ -140,6 +168,18 @@ def _job(random: Random) -> JobView:
     return replace(view, launcher=replace(view.launcher, refreshed=showing.mark(view.config, at=at)))
 
 
+def _training(view: JobView, random: Random) -> JobView:
+    """The view where published workers are well, and most were seen to train a moment ago."""
+    return replace(view, workers=tuple(_well(view, one, random) for one in view.workers))
+
+
+def _well(view: JobView, one: Worker, random: Random) -> Worker:
+    if not view.is_published(one):
+        return one
+    probe = _probe(random) if random.random() < 0.3 else TRAINING
+    return replace(one, running=True, ready_at=LONG_AGO, terminated=False, deleting=False, probe=probe)
+
+
 def _lived(random: Random) -> JobView:
     """A view that we have worked on for a while, before something else happened."""
     view = _job(random)
@@ -147,6 +187,8 @@ def _lived(random: Random) -> JobView:
         then = _time(random)
         for action in decide(view, now=then).actions[: random.randint(1, 3)]:
             view = apply(view, action, now=then)
+    if random.random() < 0.2:
+        view = _training(view, random)
     replicas = random.choice([view.replicas, view.replicas, random.randint(0, MOST)])
     return replace(view, replicas=replicas, selector_due=random.random() < 0.2)
 
