@@ -2,7 +2,8 @@
 
 A key that a live launcher mounts must stay: without it its kubelet cannot refresh the volume any more, and a container
 that is to be started again in that pod never is. Our memory stays with it, for by that a later upgrade tells that the
-key is ours. The key of a job that was handed over is the other operator's.
+key is ours. So does the line in kubexec.sh that finds the pods of numbered host names, for the key may hold such. The
+key of a job that was handed over is the other operator's.
 https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
+from mpijob_elastic.model import kubexec
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
 from upgrade import patching
@@ -130,6 +132,8 @@ def _without_key(config: Object) -> Removal | None:
     metadata = config["metadata"]
     annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != names.MEMORY}
     data = {key: value for key, value in config.get("data", {}).items() if key != names.KEY_DISCOVER_HOSTS}
+    if names.KEY_KUBEXEC in data:
+        data[names.KEY_KUBEXEC] = kubexec.unmapped(data[names.KEY_KUBEXEC])
     kept = {**metadata, "annotations": annotations} if "annotations" in metadata else metadata
     return _removal(CONFIG_MAPS, config, {**config, "metadata": kept, "data": data})
 

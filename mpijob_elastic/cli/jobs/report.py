@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import planned
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.decide import decide, handover, history, leaving, showing
@@ -42,13 +43,19 @@ class Draining(_Part, frozen=True):
 
 
 class WorkerReport(_Part, frozen=True):
-    """One worker, there or wanted (then its phase is Missing). last_state: how it ended, "" while it has not."""
+    """One worker, there or wanted (then its phase is Missing). last_state: how it ended, "" while it has not.
+
+    host: its name in discover_hosts.sh, "" while it is not published; incarnation: the number in it, or the one that it
+    had last.
+    """
 
     index: int
     name: str
     phase: str
     ready: bool
     published: bool
+    host: str
+    incarnation: int
     draining: Draining | None
     node: str
     last_state: str
@@ -118,7 +125,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         drain_timeout=view.policy.drain_timeout,
         created=_time(snapshot.created_at),
         last_scale=_last_scale(view),
-        hosts=[f"{host}:{_published_slots(view)}" for host in view.hosts],
+        hosts=[f"{host}:{_published_slots(view)}" for host in view.host_of.values()],
         exec_names=_exec_names(snapshot),
         launcher=_launcher(snapshot, view.launcher) if view.launcher else None,
         workers=workers,
@@ -144,7 +151,9 @@ def _worker(snapshot: Snapshot, worker: Worker, *, now: float) -> WorkerReport:
         name=worker.name,
         phase="Terminating" if worker.deleting else pod.facts.phase or "Pending",
         ready=worker.ready,
-        published=worker.name in snapshot.view.hosts,
+        published=snapshot.view.is_published(worker),
+        host=snapshot.view.host_of.get(worker.name, ""),
+        incarnation=_incarnation(snapshot.view, worker.name),
         draining=_draining(snapshot.view, worker, now=now),
         node=pod.node,
         last_state=worker.last_state if worker.terminated else "",
@@ -157,11 +166,20 @@ def _missing(snapshot: Snapshot, name: str) -> WorkerReport:
         name=name,
         phase=MISSING,
         ready=False,
-        published=name in snapshot.view.hosts,
+        published=name in snapshot.view.host_of,
+        host=snapshot.view.host_of.get(name, ""),
+        incarnation=_incarnation(snapshot.view, name),
         draining=None,
         node="",
         last_state="",
     )
+
+
+def _incarnation(view: JobView, pod: str) -> int:
+    last = view.memory.hosts.get(pod)
+    if pod in view.host_of or last is None:
+        return names.incarnation_of(view.host_of.get(pod, ""))
+    return last.incarnation
 
 
 def _draining(view: JobView, worker: Worker, *, now: float) -> Draining | None:

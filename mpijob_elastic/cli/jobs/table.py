@@ -112,12 +112,16 @@ def _worker(report: JobReport, worker: WorkerReport, now: datetime) -> list[str]
         worker.name,
         worker.phase,
         _yes(worker.ready),
-        _yes(worker.published),
+        _published(worker),
         "?" if report.exec_names is None else _yes(worker.name in report.exec_names),
         _draining(worker.draining, now) if worker.draining else NONE,
         worker.node or NONE,
         worker.last_state or NONE,
     ]
+
+
+def _published(worker: WorkerReport) -> str:
+    return f"as {worker.host}" if worker.host and worker.incarnation else _yes(worker.published)
 
 
 def _draining(draining: Draining, now: datetime) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.report import Draining, JobReport, Scale
-from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import Host, Left, Memory
 from mpijob_elastic.model.memory import Scale as Scaled
 from tests.unit.cli import worlds
 
@@ -134,3 +134,19 @@ def test_what_is_printed_can_be_read_back() -> None:
     report = leaving()
     assert msgspec.json.decode(msgspec.json.encode(report), type=JobReport) == report
     assert report.created + timedelta(seconds=100) == time(worlds.NOW)
+
+
+def test_a_worker_is_shown_with_the_host_name_that_it_has() -> None:
+    report = worlds.at_rest(config=worlds.config_map(["train-worker-0", "train-worker-1.r2"]))
+    assert report.hosts == ["train-worker-0:1", "train-worker-1.r2:1"]
+    assert [(one.published, one.host, one.incarnation) for one in report.workers] == [
+        (True, "train-worker-0", 0),
+        (True, "train-worker-1.r2", 2),
+    ]
+    assert report.next == ["nothing: all is as it should be"]
+
+
+def test_a_worker_that_is_not_published_keeps_the_number_it_had_last() -> None:
+    config = worlds.config_map(["train-worker-0"], memory=Memory(hosts={"train-worker-1": Host(pod="", incarnation=3)}))
+    [_, out] = worlds.at_rest(config=config).workers
+    assert (out.published, out.host, out.incarnation) == (False, "", 3)

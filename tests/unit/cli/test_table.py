@@ -95,6 +95,13 @@ def test_what_is_not_there_or_not_known_is_shown_as_such() -> None:
     assert page[13] == "  -"
 
 
+def test_a_host_name_that_is_not_the_pods_is_shown() -> None:
+    report = worlds.at_rest(config=worlds.config_map(["train-worker-0", "train-worker-1.r2"]))
+    [first, second] = [line for line in table.details(report, now=NOW) if line.startswith("train-worker")]
+    assert first.split()[:4] == ["train-worker-0", "Running", "yes", "yes"]
+    assert second.split()[:5] == ["train-worker-1", "Running", "yes", "as", "train-worker-1.r2"]
+
+
 @pytest.mark.parametrize(
     ("seconds", "words"),
     [(-3, "0s"), (0.9, "0s"), (119, "119s"), (120, "2m"), (7199, "119m"), (7200, "2h"), (172_800, "2d")],

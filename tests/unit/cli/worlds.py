@@ -16,6 +16,7 @@ from mpijob_elastic.cli.jobs import reading
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Objects
 from mpijob_elastic.decide import history, naming, showing
+from mpijob_elastic.model import kubexec
 from mpijob_elastic.model import memory as memories
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, Ref
@@ -80,12 +81,15 @@ def config_map(
     metadata = _owned(names.config_map(job), job, namespace)
     # Each host is the pod that `worker` gives.
     known = {names.pod_of(host): _named(host, namespace) for host in hosts}
-    signed = history.signed(msgspec.structs.replace(memory or Memory(), hosts=known), script=script)
+    memory = memory or Memory()
+    signed = history.signed(msgspec.structs.replace(memory, hosts={**known, **memory.hosts}), script=script)
     metadata["annotations"] = {names.MEMORY: memories.render(signed)}
     hostfile = names.hostfile([names.pod_of(host) for host in hosts], slots=1)
+    numbered = any(names.incarnation_of(host) for host in hosts)
+    reaching = kubexec.mapped(KUBEXEC) if numbered else KUBEXEC
     return {
         "metadata": metadata,
-        "data": {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: hostfile, names.KEY_KUBEXEC: KUBEXEC},
+        "data": {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: hostfile, names.KEY_KUBEXEC: reaching},
     }
 
 
@@ -110,6 +114,7 @@ def shown(config: Object, *, at: float) -> str:
             script=script,
             hostfile=facts.hostfile or "",
             memory=memories.parse(facts.memory),
+            kubexec=facts.kubexec,
         ),
         at=at,
     )

@@ -4,6 +4,8 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.model import kubexec
+from tests.builders import KUBEXEC
 from tests.unit.upgrade.definitions import applied
 from tests.unit.upgrade.objects import SCRIPT, config_map, job, launcher, worker
 from upgrade import traces
@@ -19,6 +21,12 @@ def test_key_and_memory_go_from_a_job_without_a_launcher() -> None:
     after = without(config_map())
     assert after["data"] == {"hostfile": "train-worker-0 slots=1\n", "kubexec.sh": "x"}
     assert after["metadata"]["annotations"] == {"theirs": "1"}
+
+
+def test_kubexec_becomes_the_operators_again() -> None:
+    config = config_map()
+    config["data"][names.KEY_KUBEXEC] = kubexec.mapped(KUBEXEC)
+    assert without(config)["data"][names.KEY_KUBEXEC] == KUBEXEC
 
 
 def test_what_a_live_launcher_mounts_stays_with_its_memory() -> None:
