@@ -12,6 +12,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.images import build, delivery
 from lab.layout import Layout
+from lab.node import places
 from lab.state import State, read_state
 from tests.real.machine import Machine, groups, namespaces, processes_in
 from tests.real.pods import await_phase, create, manifest
@@ -39,12 +40,13 @@ def before(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def bring_up() -> State:
-    """Start the other lab, with a pod that does not end when it is asked to."""
-    lab("up", "--real-node")
+    """Start the other lab, with a pod that does not end when it is asked to, on the real one of two nodes."""
+    lab("up", "--real-node", "--nodes=1")
     other = Cluster.attach(name=NAME)
     other.load_image(build.ensure(delivery.NAME, lambda _: None))
     create(other, "default", manifest("stubborn", "trap '' TERM; while true; do sleep 1; done"))
     await_phase(other, "default", "stubborn", "Running")
+    assert other.kubectl("get", "pod", "stubborn", "-o", "jsonpath={.spec.nodeName}") == places.NODE
     state = read_state(Layout.of(NAME))
     assert state is not None
     return state
