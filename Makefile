@@ -36,7 +36,7 @@ lab: lab-binaries  ## The tests on a real control plane
 
 real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why
 	@scripts/real-node-setup
-	$(PYTEST) -rs tests/real $(PYTEST_ARGS)
+	$(PYTEST) tests/real $(PYTEST_ARGS)
 
 bench: lab-binaries  ## Measure; see docs/performance.md
 	$(PYTHON_BIN) -m bench all $(BENCH_ARGS)
