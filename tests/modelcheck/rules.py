@@ -145,8 +145,9 @@ def _created_anew(world: World) -> int:
 
 
 def is_goal(world: World, *, setup: Setup) -> bool:
-    """Whether the job is as its size asks: all that is wanted trains, nothing else is left, the Role is exact."""
+    """Whether the job is as its size asks: all that can be had trains, nothing else is left, the Role is exact."""
     size = (1 << world.job.replicas) - 1
+    placed = size & ~setup.unplaced
     there = {index for index, pod in enumerate(world.pods) if pod}
     if world.job.over:
         return setup.clean_pod_policy == "None" or not there
@@ -155,7 +156,8 @@ def is_goal(world: World, *, setup: Setup) -> bool:
         return trains  # on what it was started with
     return (
         trains
-        and _ready(world) == size == pods_of(world.config.hosts) == world.role
+        and _ready(world) == placed == pods_of(world.config.hosts)
+        and world.role == size
         and world.ranks == world.node.known == world.config.hosts
         and there == set(members(size))
     )

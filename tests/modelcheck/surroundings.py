@@ -110,7 +110,7 @@ def _kubelets(world: World, setup: Setup) -> Iterator[Move]:
     for index, pod in enumerate(world.pods):
         if pod and pod.going:
             yield Move(f"{index} is gone", _gone(world, index, setup))
-        elif pod and pod.phase == PENDING:
+        elif pod and pod.phase == PENDING and not setup.unplaced >> index & 1:
             yield Move(f"{index} becomes Ready", set_pod(world, index, pod._replace(phase=READY, ready_age=0)))
 
 

@@ -129,3 +129,10 @@ def tongue_tied(view: JobView) -> Plan:
 def test_a_host_that_the_launcher_cannot_reach_is_caught() -> None:
     with pytest.raises(explore.Mistake, match="cannot reach"):
         explore.explore(LOSSES, Controller(setup=LOSSES, decide=tongue_tied))
+
+
+def test_a_start_that_waits_for_a_worker_which_never_comes_is_caught() -> None:
+    setup = Setup(size=2, edits=0, start=2, running=False, unplaced=0b01)  # without a least size
+    controller = Controller(setup=setup)
+    with pytest.raises(explore.Mistake, match="goal cannot be reached"):
+        explore.check_goal(explore.explore(setup, controller), controller)

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import pytest
 
+from mpijob_elastic.model.policy import Policy
 from tests.modelcheck import explore
 from tests.modelcheck.controller import Controller
-from tests.modelcheck.world import Setup
+from tests.modelcheck.world import LONGEST_DRAIN, TICK, Setup
 
 FAULTS = frozenset({"fails", "evicted", "launcher-deleted", "config-deleted", "elastic-flips"})
 LOST = frozenset({"fails", "evicted"})
 ENDS = frozenset({"succeeds"})
+SMALL = Policy(min_replicas=1, drain_timeout=LONGEST_DRAIN * TICK)
 
 # What may happen, and how many worlds that must give at least: a check that visits few has lost its moves.
 SETUPS = {
     "three workers, two edits": (Setup(size=3, edits=2, start=2), 5_000),
     "four workers, one edit": (Setup(size=4, edits=1, start=4), 4_000),
     "from the creation on, one edit": (Setup(size=2, edits=1, start=2, running=False), 40_000),
+    "one of two workers finds no node": (
+        Setup(size=2, edits=0, start=2, running=False, unplaced=0b01, policy=SMALL),
+        3_000,
+    ),
     "caches that lag, two edits": (Setup(size=3, edits=2, start=2, late_caches=True), 15_000),
     "caches that lag, one loss": (
         Setup(size=2, edits=1, start=2, late_caches=True, fault_budget=1, faults=LOST),

@@ -174,7 +174,7 @@ class World(NamedTuple):
 class Setup:
     """One bounded world. size: most workers. faults: which may happen. late_caches: whether they may lag.
 
-    watched: whether published workers are looked into.
+    watched: whether published workers are looked into. unplaced: workers that no node ever takes.
     """
 
     size: int
@@ -185,6 +185,7 @@ class Setup:
     faults: frozenset[str] = field(default_factory=frozenset)
     late_caches: bool = False
     watched: bool = False
+    unplaced: int = 0
     clean_pod_policy: str = "None"
     policy: Policy = field(default_factory=lambda: Policy(drain_timeout=LONGEST_DRAIN * TICK))
 
