@@ -158,8 +158,10 @@ def test_another_overlay_takes_its_rights_along(there: Lab) -> None:
     before = there.world().keys()
     there.install("--overlay=single-namespace", "--namespace=jobs")
     narrow = there.world().keys()
-    assert before - narrow == {f"ClusterRole /{names.CONTROLLER}", f"ClusterRoleBinding /{names.CONTROLLER}"}
-    assert narrow - before == {f"Role jobs/{names.CONTROLLER}", f"RoleBinding jobs/{names.CONTROLLER}"}
+    gone = (names.CONTROLLER, "mpijob-elastic-nodes")
+    assert before - narrow == {f"{kind} /{name}" for kind in ("ClusterRole", "ClusterRoleBinding") for name in gone}
+    new = (names.CONTROLLER, names.WEBHOOK)
+    assert narrow - before == {f"{kind} jobs/{name}" for kind in ("Role", "RoleBinding") for name in new}
     there.install()
     assert there.world().keys() == before
 
