@@ -23,7 +23,7 @@ _HOST = re.compile(r"^echo (\S+):\d+$", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A job's objects: names in its Role, hosts in discover_hosts.sh, its worker pods by name with their phases."""
+    """A job's objects: names in its Role, the pods in discover_hosts.sh, its worker pods by name with their phases."""
 
     role: frozenset[str]
     hosts: frozenset[str]
@@ -91,6 +91,6 @@ def found(role: dict[str, Any], config: dict[str, Any], pods: dict[str, Any]) ->
     script = (config.get("data") or {}).get(names.KEY_DISCOVER_HOSTS, "")
     return Found(
         role=frozenset(name for rule in executed for name in rule.get("resourceNames") or ()),
-        hosts=frozenset(_HOST.findall(script)),
+        hosts=frozenset(map(names.pod_of, _HOST.findall(script))),
         workers={pod["metadata"]["name"]: pod["status"].get("phase", "") for pod in pods["items"]},
     )

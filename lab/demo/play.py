@@ -12,6 +12,7 @@ from lab.demo import job
 from lab.demo.job import Terminal
 from lab.demo.scenes import Scene, Scenes
 from lab.demo.screen import Screen
+from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.table import columns
 
 WIDTH = 100  # columns of what is said
@@ -77,7 +78,8 @@ def _role(scene: Scene, wanted: list[str]) -> bool:
 
 
 def _published(scene: Scene, wanted: list[str]) -> bool:
-    return scene.report.hosts == [f"{name}:{scene.report.slots}" for name in wanted]
+    published = [host.rpartition(":")[0] for host in scene.report.hosts]
+    return [names.pod_of(host) for host in published] == wanted
 
 
 def _told(scene: Scene, wanted: list[str]) -> bool:
@@ -86,7 +88,7 @@ def _told(scene: Scene, wanted: list[str]) -> bool:
 
 
 def _ranks(scene: Scene, wanted: list[str]) -> bool:
-    alive = [host for host, state in scene.ranks.items() if state in ("running", "leaving")]
+    alive = [names.pod_of(host) for host, state in scene.ranks.items() if state in ("running", "leaving")]
     return sorted(alive) == sorted(wanted)
 
 

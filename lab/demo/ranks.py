@@ -104,7 +104,18 @@ class Ranks:
 
     def _start(self, host: str) -> Rank:
         # kubexec.sh: kubectl exec POD --container CONTAINER -- /bin/sh -c "$*"
-        command = [*self._kubectl, "exec", "-i", host, "--container", job.CONTAINER, "--", "/bin/sh", "-c", RANK]
+        command = [
+            *self._kubectl,
+            "exec",
+            "-i",
+            names.pod_of(host),
+            "--container",
+            job.CONTAINER,
+            "--",
+            "/bin/sh",
+            "-c",
+            RANK,
+        ]
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

@@ -87,10 +87,13 @@ class Prober:
                 self._watching.add(worker.ref.uid)
 
     def tidy(self, view: JobView) -> None:
-        """Forget pods of a job that are gone and that nothing is remembered of."""
+        """Forget pods of a job that are gone and that nothing is remembered of, and what was seen on past occasions."""
         job = view.namespace, view.name
-        kept = {worker.ref.uid for worker in view.workers} | {left.uid for left in view.memory.left.values()}
-        self._forget(job, self._pods.get(job, set()) - kept)
+        occasions = {one.ref.uid: view.config.occasion(one.name) for one in view.workers} if view.config else {}
+        left = {left.uid for left in view.memory.left.values()}
+        known = self._pods.get(job, set())
+        past = {uid for uid in known & occasions.keys() if self._seen[uid][0] != occasions[uid]}
+        self._forget(job, (known - occasions.keys() - left) | past)
 
     def forget(self, namespace: str, name: str) -> None:
         """A job is gone."""
@@ -141,7 +144,10 @@ class Prober:
         after = _with(before, outcome, asked_at=asked_at)
         self._seen[look.uid] = look.occasion, after
         self._pods.setdefault((look.namespace, look.job), set()).add(look.uid)
-        self._metrics.probed(outcome)
+        if rate is self._leaving:
+            self._metrics.probed(outcome)
+        else:
+            self._metrics.watched(outcome)
         if rate is self._leaving or _tells(before, after):
             self._wake(look.namespace, look.job)
 

@@ -110,8 +110,11 @@ def _losses(view: JobView, worker: Worker, *, now: float) -> int:
 
 
 def _watched(view: JobView) -> tuple[Worker, ...]:
-    if not view.driver_running or len(view.hosts) < 2 or not naming.may_number(view):
+    anothers = view.foreign or view.handed_over
+    if anothers or view.finished or view.deleting or not view.driver_running or not naming.may_number(view):
         return ()
+    if len(view.hosts) < 2:
+        return ()  # there is nobody to compare it with
     return tuple(worker for worker in view.workers if worker.ready and view.is_published(worker) and not worker.opaque)
 
 

@@ -42,6 +42,12 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        self._watches = Counter(
+            "mpijob_elastic_rank_probes_total",
+            "Looks into published workers by exec, by what they showed: idle, busy, error.",
+            ["outcome"],
+            registry=registry,
+        )
         self._writes = Counter(
             "mpijob_elastic_api_writes_total",
             "Writes to the API server, by verb, resource and outcome (ok or the error's reason).",
@@ -94,6 +100,10 @@ class Metrics:
     def probed(self, outcome: str) -> None:
         """A draining worker was looked into."""
         self._probes.labels(outcome).inc()
+
+    def watched(self, outcome: str) -> None:
+        """A published worker was looked into."""
+        self._watches.labels(outcome).inc()
 
     def wrote(self, verb: str, resource: str, outcome: str) -> None:
         """A write was answered."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import MERGE_PATCH, Client
 
@@ -148,15 +149,17 @@ class Job:
             await asyncio.sleep(POLL)
 
     async def settled(self, replicas: int, *, slots: int = 1) -> State:
-        """Wait until the job is whole at that size: workers, Role, host list, hostfile, touched launcher."""
-        names = self.workers(*range(replicas))
-        hosts = [f"{name}:{slots}" for name in names]
+        """Wait until the job is whole at that size: workers, Role, host list, hostfile, touched launcher.
+
+        Whose rank may have been cut has a number in its host name.
+        """
+        pods = self.workers(*range(replicas))
         return await self.until(
             lambda state: (
-                sorted(state.workers) == sorted(names)
-                and state.exec_names == names
-                and state.hosts == hosts
-                and state.hostfile == [f"{name} slots={slots}" for name in names]
+                sorted(state.workers) == sorted(pods)
+                and state.exec_names == pods
+                and [_pod_and_slots(host) for host in state.hosts] == [(pod, str(slots)) for pod in pods]
+                and state.hostfile == [f"{pod} slots={slots}" for pod in pods]
                 and state.refreshed is not None
             ),
             f"{replicas} workers, all true",
@@ -210,6 +213,11 @@ def _pod(
     if command:
         container["command"] = command
     return {"metadata": {"annotations": annotations or {}}, "spec": {"containers": [container], **(spec or {})}}
+
+
+def _pod_and_slots(host: str) -> tuple[str, str]:
+    name, _, slots = host.partition(":")
+    return names.pod_of(name), slots
 
 
 def _name(pod: Object) -> str:

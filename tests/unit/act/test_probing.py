@@ -1,0 +1,213 @@
+"""Looks into workers, against a server that speaks exec: what is asked, how much, and what is kept of the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from mpijob_elastic.act import probing
+from mpijob_elastic.act.probing import Prober
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.model.job import JobView, Probe
+from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.telemetry.metrics import Metrics
+from tests.builders import NOW, config, job, pods, worker
+from tests.faults.kubeconfig import write_plain
+
+FIRST, SECOND = pods(0, 1)
+
+
+@dataclass(kw_only=True)
+class Pods:
+    """Answers execs. says: by pod; None where it never does. Nobody else listens."""
+
+    says: dict[str, str | None] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    containers: list[str] = field(default_factory=list)
+    at_once: int = 0
+    most_at_once: int = 0
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        pod = request.match_info["pod"]
+        self.asked.append(pod)
+        self.containers.append(request.query["container"])
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await self.go.wait()
+            return await self._answer(request, self.says.get(pod, "busy"))
+        finally:
+            self.at_once -= 1
+
+    async def _answer(self, request: web.Request, word: str | None) -> web.StreamResponse:
+        if word is None:
+            return web.json_response({"kind": "Status", "reason": "Forbidden", "message": "no"}, status=403)
+        socket = web.WebSocketResponse(protocols=["v5.channel.k8s.io"])
+        await socket.prepare(request)
+        await socket.send_bytes(b"\x01" + f"{word}\n".encode())
+        await socket.send_bytes(b"\x03" + json.dumps({"status": "Success"}).encode())
+        await socket.close()
+        return socket
+
+
+@dataclass(kw_only=True)
+class World:
+    """A prober, the pods it looks into, and the jobs that were woken."""
+
+    prober: Prober
+    pods: Pods
+    woken: list[tuple[str, str]]
+    now: list[float]
+
+    async def done(self) -> None:
+        """Wait until no look is under way."""
+        self.pods.go.set()
+        async with asyncio.timeout(60):
+            while self.prober._asking:
+                await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with _world(tmp_path) as one:
+        yield one
+
+
+@asynccontextmanager
+async def _world(folder: Path) -> AsyncIterator[World]:
+    served, woken, now = Pods(), list[tuple[str, str]](), [NOW]
+    application = web.Application()
+    application.router.add_get("/api/v1/namespaces/default/pods/{pod}/exec", served.serve)
+    runner = web.AppRunner(application, shutdown_timeout=0.01, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    write_plain(folder / "kubeconfig", f"http://127.0.0.1:{runner.addresses[0][1]}")
+    async with await connect(user_agent="test", kubeconfig=folder / "kubeconfig") as client:
+        prober = Prober(
+            client,
+            metrics=Metrics(CollectorRegistry()),
+            now=lambda: now[0],
+            wake=lambda namespace, name: woken.append((namespace, name)),
+        )
+        try:
+            yield World(prober=prober, pods=served, woken=woken, now=now)
+        finally:
+            await prober.close()
+            await runner.cleanup()
+
+
+def leaving() -> JobView:
+    """2→1, where j-worker-1 is out of the list."""
+    left = Memory(left={SECOND: Left(uid=f"uid-of-{SECOND}", at=NOW - 1)})
+    return job(1, workers=(worker(0), worker(1, container="main-1")), config=config(pods(0), memory=left))
+
+
+def seen(world: World, view: JobView, pod: str) -> Probe:
+    assert view.config is not None
+    return world.prober.seen(f"uid-of-{pod}", view.config.occasion(pod))
+
+
+async def test_a_look_is_remembered_for_its_occasion_and_wakes_the_job(world: World) -> None:
+    view = leaving()
+    world.pods.says = {SECOND: "idle"}
+    world.prober.ask(view, view.workers[1])
+    await world.done()
+    assert seen(world, view, SECOND) == Probe(idle_at=NOW, asked_at=NOW, idle_since=NOW)
+    assert world.prober.seen(f"uid-of-{SECOND}", "left at 1.0") == Probe()
+    assert world.woken == [("default", "j")]
+    assert world.pods.containers == ["main-1"]
+
+
+async def test_since_when_a_worker_is_idle_stays_until_something_runs(world: World) -> None:
+    view = leaving()
+    for at, word in ((NOW, "busy"), (NOW + 1, "idle"), (NOW + 9, "idle")):
+        world.now[0], world.pods.says = at, {SECOND: word}
+        world.prober.ask(view, view.workers[1])
+        await world.done()
+    assert seen(world, view, SECOND) == Probe(
+        busy_seen=True, busy_at=NOW, idle_at=NOW + 9, idle_since=NOW + 1, asked_at=NOW + 9
+    )
+
+
+@pytest.mark.parametrize("word", [None, "", "rubbish"])
+async def test_what_goes_wrong_tells_nothing(world: World, word: str | None) -> None:
+    view = leaving()
+    world.pods.says = {SECOND: word}
+    world.prober.ask(view, view.workers[1])
+    await world.done()
+    assert seen(world, view, SECOND) == Probe(asked_at=NOW)
+
+
+async def test_a_worker_is_asked_once_at_a_time(world: World) -> None:
+    view = leaving()
+    for _ in range(3):
+        world.prober.ask(view, view.workers[1])
+    await world.done()
+    assert world.pods.asked == [SECOND]
+
+
+async def test_so_many_at_once_and_no_more(world: World) -> None:
+    size = probing.MOST_AT_ONCE + 8
+    left = {pod: Left(uid=f"uid-of-{pod}", at=NOW - 1) for pod in pods(*range(1, size))}
+    everybody = tuple(worker(index) for index in range(size))
+    view = job(1, workers=everybody, config=config(pods(0), memory=Memory(left=left)))
+    for one in everybody[1:]:
+        world.prober.ask(view, one)
+    async with asyncio.timeout(60):
+        while world.pods.at_once < probing.MOST_AT_ONCE:
+            await asyncio.sleep(0.01)
+    await world.done()
+    assert world.pods.most_at_once == probing.MOST_AT_ONCE
+    assert sorted(world.pods.asked) == sorted(pods(*range(1, size)))
+
+
+async def test_of_too_many_published_workers_some_are_turned_away(world: World) -> None:
+    view = job(probing.MOST_WAITING + 5)
+    world.prober.watch(view, view.workers)
+    assert len(world.prober._asking) == probing.MOST_WAITING
+
+
+async def test_a_worker_that_still_trains_wakes_nobody(world: World) -> None:
+    view = job(2)
+    for _ in range(2):
+        world.prober.watch(view, view.workers)
+        await world.done()
+    # Once each, when it was first seen to train.
+    assert world.woken == [("default", "j")] * 2
+    world.pods.says = {FIRST: "idle"}
+    world.prober.watch(view, view.workers[:1])
+    await world.done()
+    assert len(world.woken) == 3
+
+
+async def test_what_was_seen_goes_with_the_pod_its_occasion_or_the_job(world: World) -> None:
+    view = leaving()
+    world.prober.ask(view, view.workers[1])
+    await world.done()
+    # Its pod is gone, but it left the list a moment ago: whether it had drained is still asked for.
+    gone = replace(view, workers=view.workers[:1])
+    world.prober.tidy(gone)
+    assert seen(world, view, SECOND).busy_seen
+    world.prober.tidy(replace(gone, config=config(pods(0))))
+    assert not seen(world, view, SECOND).busy_seen
+
+
+async def test_what_was_seen_under_a_name_does_not_outlive_it(world: World) -> None:
+    view = job(2)
+    world.prober.watch(view, view.workers)
+    await world.done()
+    world.prober.tidy(view)
+    assert seen(world, view, SECOND).busy_seen
+    world.prober.tidy(leaving())
+    assert not seen(world, view, SECOND).busy_seen
+    world.prober.forget("default", "j")
+    assert not seen(world, view, FIRST).busy_seen
