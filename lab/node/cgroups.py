@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lab.errors import LabError
 from lab.layout import Layout
 from lab.node import entering
 
@@ -41,12 +42,12 @@ def create(group: str) -> None:
 
 
 def remove(group: str) -> None:
-    """Remove the group and those below it, once their processes have ended; raise TimeoutError if they do not."""
+    """Remove the group and those below it, once their processes have ended; raise LabError if they do not."""
     deadline = time.monotonic() + PATIENCE
     for hierarchy in hierarchies():
         while not _removed(hierarchy / group):
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{hierarchy / group} cannot be removed: a process in it does not end.")
+                raise LabError(f"{hierarchy / group} cannot be removed: a process in it does not end.")
             time.sleep(POLL)
 
 
