@@ -17,6 +17,8 @@ from bench.parts import webhook as webhook_part
 from bench.running import Wanted
 from bench.sides import Ours, Peer
 from bench.spot import command as spot_command
+from bench.spot.contenders import SideName
+from bench.spot.costs import Costs
 from bench.spot.economics import Prices
 from bench.spot.trace import TraceError
 
@@ -116,6 +118,11 @@ def spot(  # noqa: PLR0913 - a command has as many parameters as options
     hours: Annotated[float, typer.Option(min=0.1, max=1000, help="How much of the trace is played.")] = 24,
     price_spot: Annotated[float, typer.Option(min=0, help="Of a GPU-hour.")] = 0.30,
     price_on_demand: Annotated[float, typer.Option(min=0.0001, help="Of a GPU-hour.")] = 1.00,
+    cooldown: Annotated[
+        tuple[float, float] | None,
+        typer.Option("--blacklist-cooldown-range", help="As horovodrun's: seconds, least and most, of every side."),
+    ] = None,
+    side: Annotated[list[SideName] | None, typer.Option(help="Only this one; may be repeated.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two machines for one eventful hour.")] = False,
     peer_operator: PeerOperator = None,
     peer_flag: PeerFlag = None,
@@ -133,6 +140,8 @@ def spot(  # noqa: PLR0913 - a command has as many parameters as options
         json=json,
         chart=chart,
         peer=_peer(peer_operator, peer_flag),
+        costs=Costs(cooldown=cooldown),
+        sides=side or (),
     )
     try:
         spot_command.run(wanted)

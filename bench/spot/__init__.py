@@ -1,8 +1,8 @@
 """How much of the saving that spot machines promise survives their interruptions, by how interruptions are handled.
 
     trace, synthetic, published       which machines there are when: pure
-    costs, tally, driver, kubelet,
-      training                        what training makes of it: the model, pure
+    costs, tally, blacklist, driver,
+      kubelet, training               what training makes of it: the model, pure
     clock, pool, world, ranks,
       contenders, replay, contest     a trace played to real control planes
     economics, svg, chart, report     bills, table, picture

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from bench import report as circumstances_of
 from bench.jobs import AGENT
 from bench.sides import Ours, Peer
 from bench.spot import chart, contenders, contest, published, report, synthetic
-from bench.spot.contenders import Contender
+from bench.spot.contenders import Contender, SideName
 from bench.spot.costs import Costs
 from bench.spot.economics import Prices
 from bench.spot.report import Report
@@ -35,7 +35,7 @@ QUICK_RULES = Rules(mean_life=1800.0, shortage_share=0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the command line asks for; `trace` is a file, None for a synthetic one."""
+    """What the command line asks for; `trace` is a file, None for a synthetic one; `sides` by name, none for all."""
 
     trace: Path | None
     seed: int
@@ -48,6 +48,7 @@ class Wanted:
     peer: Peer | None
     ours: Ours = field(default_factory=Ours)
     costs: Costs = field(default_factory=Costs)
+    sides: Collection[SideName] = ()
 
 
 def run(wanted: Wanted) -> None:
@@ -86,7 +87,7 @@ async def _play(wanted: Wanted, trace: Trace, say: Callable[[str], None]) -> Rep
     with Cluster.start(name=f"bench-{os.getpid()}", say=say) as cluster:
         async with await connect(user_agent=AGENT, kubeconfig=cluster.kubeconfig) as client:
             outcomes = await contest.run(
-                cluster, client, trace, _contenders(wanted), costs=wanted.costs, seed=wanted.seed, say=say
+                cluster, client, trace, contenders_of(wanted), costs=wanted.costs, seed=wanted.seed, say=say
             )
         notes = _notes(wanted, exec_offered=cluster.exec_offered)
     return Report(
@@ -99,14 +100,19 @@ async def _play(wanted: Wanted, trace: Trace, say: Callable[[str], None]) -> Rep
     )
 
 
-def _contenders(wanted: Wanted) -> list[Contender]:
+def contenders_of(wanted: Wanted) -> list[Contender]:
+    """The sides that are asked for and can be had, in the order in which they play."""
     others = [contenders.peer(wanted.peer)] if wanted.peer else []
-    return [contenders.rigid(), *others, contenders.elastic(wanted.ours)]
+    found = [contenders.rigid(), *others, contenders.elastic(wanted.ours)]
+    return [one for one in found if not wanted.sides or one.name in wanted.sides]
 
 
 def _notes(wanted: Wanted, *, exec_offered: bool) -> list[str]:
     beside = f"the real operator ({BINARY_VARIABLE})" if os.environ.get(BINARY_VARIABLE) else "the stand-in operator"
     notes = [f"The static job and mpijob-elastic run beside {beside}."]
+    if wanted.costs.cooldown:
+        least, most = wanted.costs.cooldown
+        notes.append(f"horovodrun has --blacklist-cooldown-range {least:g} {most:g} on both elastic sides.")
     if not wanted.peer:
         notes.append("No operator that is elastic itself was run: give its binary with --peer-operator.")
     if not exec_offered:

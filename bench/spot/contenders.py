@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from bench import jobs
 from bench.sides import Ours, Peer, Side
@@ -19,6 +19,7 @@ from mpijob_elastic.model.policy import DEFAULT_DRAIN_TIMEOUT
 HOLD = "lab.mpijob-elastic/hold"
 DRAIN_TIMEOUT = "60s"
 
+SideName = Literal["static", "peer", "ours"]
 Start = Callable[[Cluster], AbstractContextManager[Side]]
 
 
@@ -31,7 +32,7 @@ class Contender:
     remembers: it keeps times on objects, which must be as much older after a jump of the clock.
     """
 
-    name: str
+    name: SideName
     title: str
     elastic: bool
     quiet: float
@@ -65,7 +66,7 @@ def _alone(cluster: Cluster) -> Iterator[Side]:
 
 def rigid() -> Contender:
     """A job of a fixed size beside mpi-operator v0.2.3 and nothing else, created anew whenever it fails."""
-    return _forgetful(name="rigid", title="static job", elastic=False, start=_alone)
+    return _forgetful(name="static", title="static job", elastic=False, start=_alone)
 
 
 def elastic(ours: Ours) -> Contender:
@@ -83,5 +84,5 @@ def peer(other: Peer) -> Contender:
     return _forgetful(name="peer", title=title, elastic=True, start=other.start)
 
 
-def _forgetful(*, name: str, title: str, elastic: bool, start: Start) -> Contender:
+def _forgetful(*, name: SideName, title: str, elastic: bool, start: Start) -> Contender:
     return Contender(name=name, title=title, elastic=elastic, quiet=2.0, patience=2.0, remembers=False, start=start)

@@ -20,6 +20,7 @@ class Costs:
     reset: from a killed rank, or a commit without leavers, to training with the rest; measured.
     start: what ranks that are new add to that: process, imports, broadcast; measured 4.9 s less what is above.
     elastic_timeout: without any host for so long the driver ends (HOROVOD_ELASTIC_TIMEOUT).
+    cooldown: horovodrun's --blacklist-cooldown-range, None where it is not given: a lost host is lost for ever.
     """
 
     step: float = 0.25
@@ -29,3 +30,4 @@ class Costs:
     reset: float = 1.2
     start: float = 2.5
     elastic_timeout: float = 600.0
+    cooldown: tuple[float, float] | None = None

@@ -3,8 +3,7 @@
 From horovod/runner/elastic/driver.py and what was measured with Horovod 0.28.1:
 - it runs discover_hosts.sh once a second; a change reaches the ranks at their next commit, and the ring forms anew;
 - a rank whose host left the list ends by itself there, and its exit does not count;
-- a rank that dies breaks the ring at once, and its host is blacklisted by name for as long as the job lives
-  (without --blacklist-cooldown-range);
+- a rank that dies breaks the ring at once, and its host is blacklisted by name (see blacklist);
 - at least one host of the last ring must be in the next, or nobody knows the training's state: the job ends;
 - a host that is listed and cannot be reached fails like a rank that dies.
 A job that is not elastic is the same without looking at lists: any rank that dies ends it.
@@ -14,7 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from random import Random
 
+from bench.spot.blacklist import Blacklist
 from bench.spot.costs import Costs
 from bench.spot.tally import Tally
 from mpijob_elastic.names import pod_of
@@ -23,7 +24,7 @@ from mpijob_elastic.names import pod_of
 class Driver:
     """One run of horovodrun. `failed` says why it ended, "" while it runs; times are seconds and never go back."""
 
-    def __init__(self, *, now: float, costs: Costs, tally: Tally, elastic: bool) -> None:
+    def __init__(self, *, now: float, costs: Costs, tally: Tally, elastic: bool, chance: Random) -> None:
         self._costs = costs
         self._tally = tally
         self._elastic = elastic
@@ -33,7 +34,7 @@ class Driver:
         self._change_at = math.inf
         self._poll_at = now
         self._give_up_at = now + costs.elastic_timeout
-        self.blacklist: set[str] = set()
+        self._blacklist = Blacklist(cooldown=costs.cooldown, chance=chance)
         self.failed = ""
 
     @property
@@ -45,6 +46,11 @@ class Driver:
     def world(self) -> int:
         """How many ranks train."""
         return len(self._ring) if self._trains else 0
+
+    @property
+    def killed(self) -> int:
+        """How many ranks have died while others went on."""
+        return self._blacklist.losses
 
     def tick(self, now: float, *, listed: Iterable[str], running: Mapping[str, str]) -> None:
         """Do what is due. `listed`: what the script prints; `running`: uids of the pods in which a rank can live."""
@@ -59,14 +65,16 @@ class Driver:
         if self._trains:
             self._change(now, running)
 
-    def next_change(self, listed: Iterable[str]) -> float:
+    def next_change(self, now: float, *, listed: Iterable[str]) -> float:
         """When something happens next if nothing else does."""
         if self.failed:
             return math.inf
-        news = self._elastic and {*listed} - self.blacklist != {*self._known}
+        listed = tuple(listed)
+        news = self._elastic and {*self._blacklist.usable(listed, now)} != {*self._known}
+        cooled = self._blacklist.next_usable(listed, now)
         waits = math.inf if self._ring else self._give_up_at
         forms = math.inf if self._forms_at is None else self._forms_at
-        return min(forms, self._change_at, waits, self._poll_at if news else math.inf)
+        return min(forms, self._change_at, waits, cooled, self._poll_at if news else math.inf)
 
     @property
     def _trains(self) -> bool:
@@ -79,14 +87,15 @@ class Driver:
         if not self._elastic:
             self._fail(now, f"{min(lost)} was lost")
             return
-        self.blacklist |= lost
-        self._known = tuple(host for host in self._known if host not in self.blacklist)
+        for host in sorted(lost):
+            self._blacklist.add(host, now)
+        self._known = self._blacklist.usable(self._known, now)
         self._tally.cut(now)
         self._form(now, running)
 
     def _learn(self, now: float, listed: Iterable[str], running: Mapping[str, str]) -> None:
         if self._elastic or not self._ring:
-            self._known = tuple(host for host in listed if host not in self.blacklist)
+            self._known = self._blacklist.usable(listed, now)
         if self._ring:
             return
         if self._known:

@@ -148,8 +148,9 @@ class Replay:
     async def _jump(self, clock: Clock, seen: World) -> None:
         """Skip to what comes next, unless that is so soon that it can be waited for."""
         move = self._moves[0].at if self._moves else self._trace.horizon
-        coming = min(move, self._trace.horizon, self._training.next_change(seen))
-        skipped = coming - clock.now()
+        now = clock.now()
+        coming = min(move, self._trace.horizon, self._training.next_change(now, seen))
+        skipped = coming - now
         if skipped < SHORTEST_SKIP:
             return
         if not self._contender.remembers or await age(self._client, self._namespace, seconds=skipped):

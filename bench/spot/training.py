@@ -63,13 +63,15 @@ class Training:
         if self.failed or not world.started:
             return
         if self._driver is None:
-            self._driver = Driver(now=now, costs=self._costs, tally=self.tally, elastic=self._elastic)
+            self._driver = Driver(
+                now=now, costs=self._costs, tally=self.tally, elastic=self._elastic, chance=self._chance
+            )
             self._mount = Mount(now=now, content=world.script, touch=world.touch, chance=self._chance)
         assert self._mount is not None
         self._mount.tick(now, content=world.script, touch=world.touch)
-        before = len(self._driver.blacklist)
+        before = self._driver.killed
         self._driver.tick(now, listed=self._listed(world), running=_reachable(world, lost))
-        self.killed += len(self._driver.blacklist) - before
+        self.killed += self._driver.killed - before
         if self._driver.failed:
             self.failures.append(self._driver.failed)
         self._note(now)
@@ -78,11 +80,12 @@ class Training:
         """The job was created anew."""
         self._driver = self._mount = None
 
-    def next_change(self, world: World) -> float:
+    def next_change(self, now: float, world: World) -> float:
         """When something happens next if nothing in the world changes."""
         if self._driver is None or self._mount is None or self.failed:
             return math.inf
-        return min(self._driver.next_change(self._listed(world)), self._mount.next_change(world.script))
+        listed = self._driver.next_change(now, listed=self._listed(world))
+        return min(listed, self._mount.next_change(world.script))
 
     def settled(self, world: World) -> bool:
         """Whether every worker that runs trains, and nobody else: then nothing is waited for."""

@@ -66,7 +66,7 @@ def test_steps_are_counted_once(
                 assert {names.pod_of(host) for host in training.ring} <= world.running.keys()
             assert training.tally.lost >= lost_before
             assert training.tally.useful(now) <= useful_before + TICK / COSTS.step
-            assert training.next_change(world) >= now - TICK
+            assert training.next_change(now, world) >= now - TICK
             now += TICK
     done = training.tally.gpu_seconds(now) / SIZE / COSTS.step
     assert training.tally.useful(now) + training.tally.lost == pytest.approx(done, abs=1e-6)
@@ -87,7 +87,7 @@ def test_skipping_to_what_comes_next_is_the_same_as_waiting_for_it(workers: list
     while now <= end:
         world = before if now < 50 else after
         skipped.tick(now, world)
-        coming = min(skipped.next_change(world), 50.0 if now < 50 else end)
+        coming = min(skipped.next_change(now, world), 50.0 if now < 50 else end)
         now = max(coming, now + TICK)
     assert list(waited.ring) == list(skipped.ring)
     assert waited.failures == skipped.failures

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.cli import app
+from bench.sides import Peer
 from bench.spot import command
 from bench.spot.command import Wanted
 from bench.spot.economics import Prices
@@ -38,3 +39,10 @@ def test_a_file_that_is_no_trace_is_told_before_a_lab_starts(tmp_path: Path, tex
     shown = CliRunner().invoke(app, ["spot", f"--trace={wrong}"])
     assert shown.exit_code == 2
     assert "no spot trace" in shown.output
+
+
+def test_all_sides_that_can_be_had_play_unless_some_are_asked_for() -> None:
+    with_peer = replace(WANTED, peer=Peer(binary=Path("v0.3.0")))
+    assert [side.name for side in command.contenders_of(WANTED)] == ["static", "ours"]
+    assert [side.name for side in command.contenders_of(with_peer)] == ["static", "peer", "ours"]
+    assert [side.name for side in command.contenders_of(replace(with_peer, sides=["peer"]))] == ["peer"]

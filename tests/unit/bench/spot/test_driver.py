@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -17,9 +19,9 @@ UIDS = {"a": "1", "b": "2", "c": "3"}
 class Run:
     """A driver whose time goes by a tenth of a second."""
 
-    def __init__(self, *, elastic: bool = True) -> None:
-        self.tally = Tally(costs=COSTS, size=2)
-        self.driver = Driver(now=0, costs=COSTS, tally=self.tally, elastic=elastic)
+    def __init__(self, *, elastic: bool = True, costs: Costs = COSTS) -> None:
+        self.tally = Tally(costs=costs, size=2)
+        self.driver = Driver(now=0, costs=costs, tally=self.tally, elastic=elastic, chance=Random(1))
         self.now = 0.0
 
     def until(self, at: float, *listed: str, running: dict[str, str] | None = None) -> None:
@@ -49,7 +51,7 @@ def test_a_host_that_leaves_goes_at_the_next_commit_and_nothing_is_lost() -> Non
     assert run.trains() == ({"a"}, 0)
     run.until(27.2, "a")
     assert run.trains() == ({"a"}, 1)
-    assert (run.tally.lost, run.driver.blacklist) == (0, set())
+    assert (run.tally.lost, run.driver.killed) == (0, 0)
     assert run.tally.useful(37) == 20 + 5
 
 
@@ -91,7 +93,7 @@ def test_a_rank_that_dies_breaks_the_ring_and_its_name_is_never_used_again() -> 
     assert run.tally.lost == pytest.approx(4, abs=0.2)
     run.until(60, "a", "b", running={"a": "1", "b": "another"})
     assert run.trains() == ({"a"}, 1)
-    assert run.driver.blacklist == {"b"}
+    assert run.driver.killed == 1
 
 
 def test_it_comes_back_under_another_name() -> None:
@@ -103,11 +105,23 @@ def test_it_comes_back_under_another_name() -> None:
     assert run.trains() == ({"j-worker-0", "j-worker-1.r1"}, 2)
 
 
+def test_or_once_its_name_has_cooled_down() -> None:
+    run = Run(costs=replace(COSTS, cooldown=(10, 100)))
+    run.until(19, "a", "b")
+    run.until(20, "a", "b", running={"a": "1"})
+    run.until(35, "a", "b")
+    assert run.trains() == ({"a"}, 1)
+    assert 39 < run.driver.next_change(run.now, listed=("a", "b")) < 50
+    run.until(70, "a", "b")
+    assert run.trains() == ({"a", "b"}, 2)
+    assert run.driver.killed == 1
+
+
 def test_a_pod_made_anew_under_its_name_is_a_loss_too() -> None:
     run = Run()
     run.until(19, "a", "b")
     run.until(30, "a", "b", running={"a": "1", "b": "another"})
-    assert run.driver.blacklist == {"b"}
+    assert run.driver.killed == 1
 
 
 def test_a_host_that_is_listed_too_early_is_lost() -> None:
@@ -115,7 +129,7 @@ def test_a_host_that_is_listed_too_early_is_lost() -> None:
     run.until(16, "a")
     run.until(40, "a", "b", running={"a": "1"})
     assert run.trains() == ({"a"}, 1)
-    assert run.driver.blacklist == {"b"}
+    assert run.driver.killed == 1
 
 
 @pytest.mark.parametrize("listed", [("a", "b"), ("a", "b", "c")])
@@ -139,10 +153,10 @@ def test_a_list_that_stays_empty_ends_the_job() -> None:
     run = Run()
     run.until(59)
     assert run.driver.failed == ""
-    assert run.driver.next_change(()) == 60
+    assert run.driver.next_change(run.now, listed=()) == 60
     run.until(61)
     assert run.driver.failed == "no host was listed in time"
-    assert run.driver.next_change(("a",)) == math.inf
+    assert run.driver.next_change(run.now, listed=("a",)) == math.inf
 
 
 def test_a_job_that_is_not_elastic_ends_with_its_first_rank() -> None:
@@ -157,9 +171,9 @@ def test_a_job_that_is_not_elastic_ends_with_its_first_rank() -> None:
 def test_the_next_change_is_what_happens_next() -> None:
     run = Run()
     run.until(0, "a", "b")
-    assert run.driver.next_change(("a", "b")) == 5
+    assert run.driver.next_change(run.now, listed=("a", "b")) == 5
     run.until(6, "a", "b")
-    assert run.driver.next_change(("a", "b")) == math.inf
-    assert run.driver.next_change(("a",)) == 7
+    assert run.driver.next_change(run.now, listed=("a", "b")) == math.inf
+    assert run.driver.next_change(run.now, listed=("a",)) == 7
     run.until(7.2, "a")
-    assert run.driver.next_change(("a",)) == 15
+    assert run.driver.next_change(run.now, listed=("a",)) == 15

@@ -73,7 +73,7 @@ def test_an_untouched_launcher_sees_it_late() -> None:
     untouched = replace(FIRST, touch="")
     run.until(30, untouched)
     assert list(run.training.ring) == WORKERS
-    assert 60 <= run.training.next_change(untouched) <= 90
+    assert 60 <= run.training.next_change(run.now, untouched) <= 90
     run.until(101, untouched)
     assert list(run.training.ring) == WORKERS[:1]
 
@@ -99,7 +99,7 @@ def test_all_is_settled_when_every_worker_trains_and_nothing_is_coming() -> None
     assert not run.training.settled(BOTH)
     run.until(30, BOTH)
     assert run.training.settled(BOTH)
-    assert run.training.next_change(BOTH) == math.inf
+    assert run.training.next_change(run.now, BOTH) == math.inf
     assert not run.training.settled(a_world(*WORKERS, running=WORKERS[:1]))
 
 
