@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
 from bench import jobs
 from bench.sides import Ours, Peer, Side
@@ -19,8 +20,15 @@ from mpijob_elastic.model.policy import DEFAULT_DRAIN_TIMEOUT
 HOLD = "lab.mpijob-elastic/hold"
 DRAIN_TIMEOUT = "60s"
 
-SideName = Literal["static", "peer", "ours"]
 Start = Callable[[Cluster], AbstractContextManager[Side]]
+
+
+class SideName(StrEnum):
+    """The ways, as the command line names them."""
+
+    STATIC = "static"
+    PEER = "peer"
+    OURS = "ours"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +74,7 @@ def _alone(cluster: Cluster) -> Iterator[Side]:
 
 def rigid() -> Contender:
     """A job of a fixed size beside mpi-operator v0.2.3 and nothing else, created anew whenever it fails."""
-    return _forgetful(name="static", title="static job", elastic=False, start=_alone)
+    return _forgetful(name=SideName.STATIC, title="static job", elastic=False, start=_alone)
 
 
 def elastic(ours: Ours) -> Contender:
@@ -74,14 +82,14 @@ def elastic(ours: Ours) -> Contender:
     patience = DEFAULT_DRAIN_TIMEOUT + 15.0
     title = "elastic, mpijob-elastic"
     return Contender(
-        name="ours", title=title, elastic=True, quiet=4.0, patience=patience, remembers=True, start=ours.start
+        name=SideName.OURS, title=title, elastic=True, quiet=4.0, patience=patience, remembers=True, start=ours.start
     )
 
 
 def peer(other: Peer) -> Contender:
     """The same job with an operator that is elastic itself, alone. v0.3.0 waits for nothing between two writes."""
     title = f"elastic, {other.binary.name} alone"
-    return _forgetful(name="peer", title=title, elastic=True, start=other.start)
+    return _forgetful(name=SideName.PEER, title=title, elastic=True, start=other.start)
 
 
 def _forgetful(*, name: SideName, title: str, elastic: bool, start: Start) -> Contender:

@@ -12,6 +12,7 @@ from bench.cli import app
 from bench.sides import Peer
 from bench.spot import command
 from bench.spot.command import Wanted
+from bench.spot.contenders import SideName
 from bench.spot.economics import Prices
 
 SAMPLE = Path(__file__).with_name("small.json")
@@ -45,4 +46,4 @@ def test_all_sides_that_can_be_had_play_unless_some_are_asked_for() -> None:
     with_peer = replace(WANTED, peer=Peer(binary=Path("v0.3.0")))
     assert [side.name for side in command.contenders_of(WANTED)] == ["static", "ours"]
     assert [side.name for side in command.contenders_of(with_peer)] == ["static", "peer", "ours"]
-    assert [side.name for side in command.contenders_of(replace(with_peer, sides=["peer"]))] == ["peer"]
+    assert [side.name for side in command.contenders_of(replace(with_peer, sides=[SideName.PEER]))] == ["peer"]
