@@ -95,7 +95,7 @@ class Execs:
         if found is None:
             after = replace(before, asked_at=asked_at, about=about)
         else:
-            after = _after(before, frozen.cut_off(view, found), asked_at=asked_at, about=about)
+            after = _after(before, frozen.cut_off(view, found, now=asked_at), asked_at=asked_at, about=about)
         self._held[launcher.ref.uid] = after
         self._wake(view.namespace, view.name)
 

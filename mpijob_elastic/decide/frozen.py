@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock
+from mpijob_elastic.decide import clock, terminating
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Worker
@@ -52,14 +52,14 @@ def watch(view: JobView, *, now: float) -> Watch:
     return Watch(due=True, about=frozenset(reason for reason, at in reasons.items() if at <= now))
 
 
-def cut_off(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
-    """Those whose pod is gone, has ended, or is another of the same name by now."""
-    return tuple(one for one in execs if _is_cut_off(view.worker(one.pod), one))
+def cut_off(view: JobView, execs: Iterable[Exec], *, now: float) -> tuple[Exec, ...]:
+    """Those whose pod is gone or was to be gone long ago, has ended, or is another of the same name by now."""
+    return tuple(one for one in execs if _is_cut_off(view.worker(one.pod), one, now=now))
 
 
-def notes(view: JobView) -> Iterator[Note]:
+def notes(view: JobView, *, now: float) -> Iterator[Note]:
     """What is said for as long as some are frozen."""
-    frozen = cut_off(view, view.launcher.held.frozen) if view.launcher and view.driver_running else ()
+    frozen = cut_off(view, view.launcher.held.frozen, now=now) if view.launcher and view.driver_running else ()
     if frozen:
         yield Note(
             reason="FrozenExec", message=f"{words(view, frozen)}; end it: `{remedy(view, frozen)}`", warning=True
@@ -88,14 +88,18 @@ def _is_ours(view: JobView) -> bool:
 
 def _reasons(view: JobView, *, now: float) -> Mapping[str, float]:
     """Why the launcher may hold a frozen exec, and from when on it is to be asked."""
-    left = {f"{pod} left at {left.at}": left.at for pod, left in view.memory.left.items() if _is_gone(view, pod, left)}
+    left = {
+        f"{pod} left at {left.at}": left.at
+        for pod, left in view.memory.left.items()
+        if _is_gone(view, pod, left, now=now)
+    }
     anew = {f"{one.name} is {one.ref.uid}": one.created_at for one in view.workers if _is_successor(view, one)}
     return {reason: at + FIRST_LOOK for reason, at in {**left, **anew}.items() if now - PAST_AFTER < at <= now}
 
 
-def _is_gone(view: JobView, pod: str, left: Left) -> bool:
+def _is_gone(view: JobView, pod: str, left: Left, *, now: float) -> bool:
     worker = view.worker(pod)
-    return worker is None or worker.terminated or worker.ref.uid != left.uid
+    return worker is None or worker.ref.uid != left.uid or _is_dead(worker, now=now)
 
 
 def _is_successor(view: JobView, worker: Worker) -> bool:
@@ -104,7 +108,11 @@ def _is_successor(view: JobView, worker: Worker) -> bool:
     return host is not None and host.incarnation > 0
 
 
-def _is_cut_off(worker: Worker | None, one: Exec) -> bool:
-    if worker is None or worker.terminated:
-        return True
-    return one.started_at + clock.SKEW < worker.created_at
+def _is_cut_off(worker: Worker | None, one: Exec, *, now: float) -> bool:
+    return worker is None or _is_dead(worker, now=now) or one.started_at + clock.SKEW < worker.created_at
+
+
+def _is_dead(worker: Worker, *, now: float) -> bool:
+    """Whether nothing can answer from it: it has ended, or its node has not said for long that it has."""
+    is_lost = worker.deleting and worker.ends_at is not None and now >= worker.ends_at + terminating.LATE_AFTER
+    return worker.terminated or is_lost

@@ -40,7 +40,7 @@ def _notes(view: JobView, *, now: float) -> Iterable[Note]:
     for problem in view.problems:
         yield _warn("InvalidAnnotation", f"{problem}; the default holds")
     yield from _launcher(view)
-    yield from frozen.notes(view)
+    yield from frozen.notes(view, now=now)
     yield from _size(view)
     yield from disruption.notes(view)
     yield from giving_up.notes(view, now=now)

@@ -26,8 +26,7 @@ class Pod:
     """How a pod is.
 
     unscheduled: why no node takes it, in the scheduler's words, "" where one has. unready: why it is not Ready.
-    ended: `CONTAINER: REASON` of containers that ended, also before a restart. deadline: until when it has time to
-    end, None while nobody asked for its deletion. disrupted: who takes it away, and why.
+    ended: `CONTAINER: REASON` of containers that ended, also before a restart. disrupted: who takes it away, and why.
     """
 
     node: str = ""
@@ -36,7 +35,6 @@ class Pod:
     unready: str = ""
     ended: tuple[str, ...] = ()
     message: str = ""
-    deadline: float | None = None
     disrupted: str = ""
 
 

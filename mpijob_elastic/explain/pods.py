@@ -6,6 +6,7 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 from __future__ import annotations
 
 from mpijob_elastic.decide import replacing
+from mpijob_elastic.decide.terminating import LATE_AFTER
 from mpijob_elastic.explain.cases import Case
 from mpijob_elastic.explain.facts import Stuck
 from mpijob_elastic.explain.findings import Finding, Level
@@ -17,8 +18,6 @@ _IMAGE = frozenset(
     | {"RegistryUnavailable", "SignatureValidationFailed"}
 )
 _CRASH = "CrashLoopBackOff"
-# A pod that is given time to end may be late by so many seconds before its node counts as lost.
-LATE = 30.0
 
 
 def missing(case: Case) -> Finding | None:
@@ -38,20 +37,20 @@ def missing(case: Case) -> Finding | None:
 
 def terminating(case: Case) -> Finding | None:
     """Somebody deleted it, and it is still there."""
-    if case.worker is None or not case.worker.deleting:
+    worker = case.worker
+    if worker is None or not worker.deleting:
         return None
     why = f" ({case.pod.disrupted})" if case.pod.disrupted else ""
-    deadline = case.pod.deadline
-    if deadline is None or case.now < deadline + LATE:
+    if worker.ends_at is None or case.now < worker.ends_at + LATE_AFTER:
         said = f"is being deleted{why}; the operator creates it anew once it is gone"
         return Finding(cause="terminating", says=said, level=Level.WAITING)
-    late = durations.render(case.now - deadline)
+    late = durations.render(round(case.now - worker.ends_at))
     return Finding(
         cause="lost-node",
-        says=f"was to be gone {late} ago{why}, but its node {case.pod.node} does not say so: the node is lost, or a "
+        says=f"was to be gone {late} ago{why}, but its node {worker.node} does not say so: the node is lost, or a "
         "finalizer holds the pod; until it is gone the operator cannot create it anew. If the machine is really off, "
-        f"`{case.kubectl('delete pod', case.name, '--force --grace-period=0')}` frees the name",
-        next_step=f"kubectl describe node {case.pod.node}",
+        f"`{case.kubectl('delete pod', case.name, '--grace-period=0 --force')}` frees the name",
+        next_step=f"kubectl describe node {worker.node}",
     )
 
 
@@ -62,21 +61,22 @@ def failed(case: Case) -> Finding | None:
         return None
     message = f": {case.pod.message}" if case.pod.message else ""
     how = f"{worker.last_state or 'it has ended'}{message}"
-    cause = "out-of-memory" if _out_of_memory(case) else "failed"
     describe = case.kubectl("describe pod", worker.name)
+    if worker in replacing.given_up(case.view):
+        again = case.kubectl("delete pod", worker.name)
+        said = f"failed {len(replacing.BACKOFFS) + 1} times ({how}) and is given up for {_wait(case)}"
+        return Finding(cause="given-up", says=said, next_step=again)
+    cause = "out-of-memory" if worker.out_of_memory else "failed"
     if not replacing.is_wanted(case.view, worker):
-        return Finding(
-            cause=cause, says=f"has ended ({how}), and is not replaced{_why_not_replaced(case)}", next_step=describe
-        )
-    due = replacing.due_at(case.view, worker, now=case.now)
-    wait = f" in {durations.render(due - case.now)}" if due is not None and due > case.now else ""
-    return Finding(
-        cause=cause, says=f"has failed ({how}); it is replaced{wait}", next_step=describe, level=Level.WAITING
-    )
+        said = f"has ended ({how}), and is not replaced{_why_not_replaced(case)}"
+        return Finding(cause=cause, says=said, next_step=describe)
+    said = f"has failed ({how}); it is replaced in {_wait(case)}"
+    return Finding(cause=cause, says=said, next_step=describe, level=Level.WAITING)
 
 
-def _out_of_memory(case: Case) -> bool:
-    return any("OOMKilled" in ended for ended in case.pod.ended)
+def _wait(case: Case) -> str:
+    due = replacing.due_at(case.view, case.worker, now=case.now) if case.worker else None
+    return durations.render(round(max(0.0, (due or case.now) - case.now)))
 
 
 def _why_not_replaced(case: Case) -> str:
@@ -111,7 +111,7 @@ def stuck(case: Case) -> Finding | None:
     if found.reason == _CRASH:
         logs = case.kubectl("logs", case.name, "-c", found.container, "--previous")
         ended = f" (last time: {'; '.join(case.pod.ended)})" if case.pod.ended else ""
-        cause = "out-of-memory" if _out_of_memory(case) else "crashing"
+        cause = "out-of-memory" if case.worker and case.worker.out_of_memory else "crashing"
         return Finding(cause=cause, says=f"its container {found.container} ends again and again{ended}", next_step=logs)
     return Finding(cause="cannot-start", says=f"it cannot start: {_words(found)}", next_step=describe)
 

@@ -71,7 +71,7 @@ async def into_launcher(client: Client, view: JobView) -> tuple[Exec, ...]:
 
 async def frozen_execs(view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]) -> tuple[Exec, ...]:
     """The execs at whose other end nothing is, now and again some seconds later; `look` gives those that there are."""
-    first = frozen.cut_off(view, await look())
+    first = frozen.cut_off(view, await look(), now=time.time())
     if not first:
         return ()
     await asyncio.sleep(AGAIN_AFTER)

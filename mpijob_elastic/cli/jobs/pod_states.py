@@ -12,7 +12,6 @@ import msgspec
 from mpijob_elastic.explain.facts import Pod, Stuck
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.mpijob import Wire
-from mpijob_elastic.observe.times import seconds
 
 # Every pod passes through these (kubelet, pkg/kubelet/kubelet_pods.go).
 _PASSING = frozenset({"ContainerCreating", "PodInitializing", ""})
@@ -73,7 +72,6 @@ def read(raw: bytes) -> Pod:
         unready=_words(status, "Ready", "False"),
         ended=tuple(_ended(containers)),
         message=_line(status.message),
-        deadline=seconds(pod.metadata.deletion_timestamp),
         disrupted=_words(status, "DisruptionTarget", "True"),
     )
 

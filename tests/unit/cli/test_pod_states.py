@@ -63,7 +63,3 @@ def test_how_containers_ended_now_or_before_a_restart() -> None:
         ]
     }
     assert read(status).ended == ("main: OOMKilled",)
-
-
-def test_until_when_a_pod_has_time_to_end() -> None:
-    assert read(deletionTimestamp="2026-01-01T00:00:00Z").deadline == 1_767_225_600.0

@@ -33,11 +33,13 @@ def running(index: int, *, after: float = 0.0) -> Exec:
         (running(1, after=100.0), True),
         (running(2, after=100.0), False),
         (running(3, after=100.0), True),
+        (running(4, after=100.0), True),
     ],
 )
 def test_the_pod_is_gone_has_ended_or_is_another(one: Exec, cut_off: bool) -> None:
-    view = job(workers=(worker(0), failed(1), worker(2, deleting=True)))
-    assert frozen.cut_off(view, [one]) == ((one,) if cut_off else ())
+    going, lost_node = (worker(2, deleting=True, ends_at=NOW - 30.0), worker(4, deleting=True, ends_at=NOW - 90.0))
+    view = job(workers=(worker(0), failed(1), going, lost_node))
+    assert frozen.cut_off(view, [one], now=NOW) == ((one,) if cut_off else ())
 
 
 def lost(ago: float, *, held: Held | None = None, **facts: Any) -> JobView:

@@ -8,7 +8,7 @@ import pytest
 
 from mpijob_elastic.explain.facts import Pod, Stuck
 from mpijob_elastic.explain.findings import Level
-from mpijob_elastic.model.job import Worker
+from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, config, failed, job, pending, pods, worker
@@ -42,7 +42,7 @@ def last(one: Worker | None, **facts: Any) -> Any:
             "main ends again and again (last time: main: Error)",
         ),
         (
-            worker(2, ready_at=None),
+            worker(2, ready_at=None, out_of_memory=True),
             Pod(node="n", stuck=Stuck(container="main", reason="CrashLoopBackOff"), ended=("main: OOMKilled",)),
             "out-of-memory",
             "OOMKilled",
@@ -83,32 +83,43 @@ def test_an_event_on_a_pod_that_starts_is_told() -> None:
     assert "FailedMount: no such volume" in found.says
 
 
-@pytest.mark.parametrize("late", [None, -20.0, 0.0, 29.0])
+@pytest.mark.parametrize("late", [None, -20.0, 0.0, 59.0])
 def test_a_pod_that_is_given_time_to_end(late: float | None) -> None:
-    pod = Pod(node="n", deadline=None if late is None else NOW - late, disrupted="preempted")
-    found = of_worker(last(worker(2, deleting=True)), 2, pods={LAST: pod})
+    going = worker(2, deleting=True, ends_at=None if late is None else NOW - late)
+    found = of_worker(last(going), 2, pods={LAST: Pod(node="n", disrupted="preempted")})
     assert (found.cause, found.level) == ("terminating", Level.WAITING)
     assert "preempted" in found.says
 
 
 def test_a_pod_that_should_be_gone_tells_of_its_node() -> None:
-    found = of_worker(last(worker(2, deleting=True)), 2, pods={LAST: Pod(node="n", deadline=NOW - 40.0)})
+    found = of_worker(last(worker(2, deleting=True, ends_at=NOW - 70.0, node="n")), 2)
     assert (found.cause, found.level) == ("lost-node", Level.WRONG)
-    assert "40s ago" in found.says
-    assert "delete pod j-worker-2 --force" in found.says
+    assert "1m10s ago" in found.says
+    assert "delete pod j-worker-2 --grace-period=0 --force" in found.says
     assert found.next_step == "kubectl describe node n"
 
 
 FAILED = failed(2, last_state="Failed; Evicted on node n")
 
 
+def failures(count: int) -> JobView:
+    """The last worker failed so often, the last time 4 s ago."""
+    memory = Memory(replaced={LAST: Tries(count=count, at=NOW - 4.0, uid=FAILED.ref.uid)})
+    return job(workers=(worker(0), worker(1), FAILED), config=config(pods(0, 1), memory=memory))
+
+
 def test_a_failed_worker_that_is_replaced() -> None:
-    memory = Memory(replaced={LAST: Tries(count=2, at=NOW - 4.0, uid=FAILED.ref.uid)})
-    view = job(workers=(worker(0), worker(1), FAILED), config=config(pods(0, 1), memory=memory))
-    found = of_worker(view, 2, pods={LAST: Pod(node="n", message="The node was low on memory")})
+    found = of_worker(failures(2), 2, pods={LAST: Pod(node="n", message="The node was low on memory")})
     assert (found.cause, found.level) == ("failed", Level.WAITING)
     assert "Failed; Evicted on node n: The node was low on memory" in found.says
     assert "replaced in 6s" in found.says
+
+
+def test_a_worker_that_failed_too_often_is_given_up() -> None:
+    found = of_worker(failures(8), 2)
+    assert (found.cause, found.level) == ("given-up", Level.WRONG)
+    assert "failed 8 times (Failed; Evicted on node n) and is given up for 59m56s" in found.says
+    assert found.next_step == "kubectl -n default delete pod j-worker-2"
 
 
 @pytest.mark.parametrize(
@@ -126,5 +137,4 @@ def test_a_failed_worker_that_is_not_replaced(one: Worker, facts: dict[str, Any]
 
 
 def test_one_that_was_killed_for_its_memory_is_named_so() -> None:
-    found = of_worker(last(FAILED), 2, pods={LAST: Pod(node="n", ended=("main: OOMKilled",))})
-    assert found.cause == "out-of-memory"
+    assert of_worker(last(failed(2, out_of_memory=True)), 2).cause == "out-of-memory"
