@@ -156,7 +156,7 @@ def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Remo
         "idle": ("SurplusDeleted", "no rank runs in it", False),
         "unused": ("SurplusDeleted", "it was never in discover_hosts.sh", False),
         "drained": ("SurplusDeleted", f"drained after {waited}", False),
-        "timeout": ("DrainTimeout", f"its drain-timeout of {limit} has passed; ranks in it were cut", True),
+        "timeout": ("DrainTimeout", f"its drain-timeout of {limit} has passed; {_cut(worker.probe)}", True),
         "failed": ("WorkerReplaced", _failure(worker), True),
     }[outcome]
     if worker.index < view.replicas and not worker.terminated:
@@ -174,3 +174,11 @@ def _failure(worker: Worker) -> str:
         "it ran out of memory (OOMKilled); the operator creates it anew, with the same limit: raise "
         "resources.limits.memory in the job's worker template, or let a rank use less, such as by a smaller batch"
     )
+
+
+def _cut(probe: Probe) -> str:
+    if probe.idle_at is not None:
+        return "no rank was seen in it of late"
+    if probe.busy_seen:
+        return "ranks in it were cut"
+    return "no look into it by exec told whether ranks ran in it; if so, they were cut"

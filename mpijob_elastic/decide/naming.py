@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import leaving
-from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Host
 
@@ -47,7 +46,7 @@ def remembered(view: JobView, published: Collection[str], *, lost: Collection[st
     """
     if not view.elastic:
         return view.memory.hosts
-    known = {pod for pod in (*view.memory.hosts, *view.hosts, *published) if _is_remembered(view, pod)}
+    known = {pod for pod in {*view.memory.hosts, *view.hosts, *published} if _is_remembered(view, pod)}
     found = {pod: _published(view, pod, now=now) if pod in published else _past(view, pod, now=now) for pod in known}
     kept = {pod: one for pod, one in found.items() if one is not None}
     return {
@@ -58,7 +57,7 @@ def remembered(view: JobView, published: Collection[str], *, lost: Collection[st
 
 def may_number(view: JobView) -> bool:
     """Whether the launcher finds the pod of a numbered host name, or will once we say how."""
-    return view.elastic and view.config is not None and kubexec.mapped(view.config.kubexec) is not None
+    return view.elastic and view.config is not None and view.config.finds_numbered
 
 
 def is_kept_back(view: JobView, worker: Worker, *, now: float) -> bool:

@@ -41,20 +41,19 @@ def write(view: JobView, config: Config, *, now: float) -> tuple[WriteConfig | N
 def _change(view: JobView, config: Config, published: tuple[str, ...], *, now: float) -> Change:
     slots = _slots(view, config)
     host_names = [_host(view, pod, now=now) for pod in published]
+    staying = set(published)
     return Change(
         script=names.discover_hosts(host_names, slots=slots),
         kubexec=_kubexec(view, config, host_names),
         hostfile=_hostfile(view, config, published, slots),
-        added=tuple(host for host in published if host not in view.hosts),
-        removed=tuple(host for host in view.hosts if host not in published),
+        added=tuple(pod for pod in published if pod not in view.host_of),
+        removed=tuple(pod for pod in view.hosts if pod not in staying),
     )
 
 
 def _host(view: JobView, pod: str, *, now: float) -> str:
-    worker = view.worker(pod)
-    if pod in view.host_of or worker is None:
-        return view.host_of.get(pod, pod)
-    return naming.host(view, worker, now=now)
+    listed, worker = view.host_of.get(pod), view.worker(pod)
+    return listed or (naming.host(view, worker, now=now) if worker else pod)
 
 
 def _kubexec(view: JobView, config: Config, host_names: list[str]) -> str | None:

@@ -48,9 +48,10 @@ class Watch:
 def watch(view: JobView, *, now: float) -> Watch:
     """Whom to look at. This is no part of a plan: it goes on for as long as a job trains, and changes nothing."""
     watched = _watched(view)
-    due = {worker.name: _look_at(view, worker, watched, now=now) for worker in watched}
-    if not due:
+    if not watched:
         return Watch()
+    often = _suspicious(view, watched, now=now)
+    due = {worker.name: _look_at(worker, often, now=now) for worker in watched}
     first = min(due.values())
     if first > now:
         return Watch(wake_at=first)
@@ -147,14 +148,18 @@ def _is_lost(view: JobView, worker: Worker, others_busy_at: float, *, now: float
     return probe.idle_at - probe.idle_since >= patience and (probe.busy_seen or not _losses(view, worker, now=now))
 
 
-def _look_at(view: JobView, worker: Worker, watched: tuple[Worker, ...], *, now: float) -> float:
-    probe = worker.probe
-    if not 0.0 < probe.asked_at <= now:
+def _suspicious(view: JobView, watched: tuple[Worker, ...], *, now: float) -> frozenset[str]:
+    """Pods to be looked into often: new and idle ones, and one that trains, to know that training goes on."""
+    is_new = now - max(view.memory.added_at, view.memory.removed_at) < NEW_FOR
+    new = [one.name for one in watched if is_new and not one.probe.busy_seen]
+    idle = [one for one in watched if one.probe.busy_seen and one.probe.idle_at is not None]
+    doubtful = [one.name for one in idle if _losses(view, one, now=now) <= len(BACKOFFS)]
+    witness = [one.name for one in watched if doubtful and _trains(one)][:1]
+    return frozenset([*new, *doubtful, *witness])
+
+
+def _look_at(worker: Worker, often: Collection[str], *, now: float) -> float:
+    asked_at = worker.probe.asked_at
+    if not 0.0 < asked_at <= now:
         return now
-    idle = [one for one in watched if one.probe.idle_at is not None and one.probe.busy_seen]
-    witness = next((one for one in watched if _trains(one)), None)
-    changed_at = max(view.memory.added_at, view.memory.removed_at)
-    is_new = not probe.busy_seen and now - changed_at < NEW_FOR
-    often = is_new or worker in idle or (idle and worker is witness)
-    hopeless = _losses(view, worker, now=now) > len(BACKOFFS)
-    return probe.asked_at + (LOOK_SOON if often and not hopeless else LOOK_SELDOM)
+    return asked_at + (LOOK_SOON if worker.name in often else LOOK_SELDOM)

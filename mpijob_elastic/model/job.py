@@ -13,6 +13,7 @@ from functools import cached_property
 from mpijob_elastic import names
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.hosts import Published
+from mpijob_elastic.model.kubexec import mapped
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.policy import Policy, Problem
 
@@ -134,6 +135,11 @@ class Config:
         """The host names in discover_hosts.sh, by the pod that each stands for, in its order."""
         return {names.pod_of(host): host for host in self.published.hosts} if self.published else {}
 
+    @cached_property
+    def finds_numbered(self) -> bool:
+        """Whether the launcher finds the pod of a numbered host name, or will once kubexec.sh says how."""
+        return mapped(self.kubexec) is not None
+
     def occasion(self, pod: str) -> str:
         """What looks into a worker pod count from: its host name in the list, or when it left that; "" for neither.
 
@@ -218,7 +224,7 @@ class JobView:
         """Whether horovodrun runs, or may start at any moment: a pod's status is behind what happens on its node."""
         return self.launcher is not None and self.launcher.phase is not LauncherPhase.FINISHED
 
-    @property
+    @cached_property
     def hosts(self) -> tuple[str, ...]:
         """The pods that discover_hosts.sh names now, in its order; under which host names see `host_of`."""
         return tuple(self.host_of)
@@ -240,7 +246,11 @@ class JobView:
 
     def worker(self, name: str) -> Worker | None:
         """The worker pod of that name."""
-        return next((worker for worker in self.workers if worker.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Worker]:
+        return {worker.name: worker for worker in self.workers}
 
     def wanted_names(self) -> tuple[str, ...]:
         """The names of the workers that the size asks for."""

@@ -213,3 +213,25 @@ def test_the_user_reads_why(view: JobView, reason: str, words: str) -> None:
     assert removal.note.reason == reason
     assert words in removal.note.message
     assert removal.note.warning is (reason != "SurplusDeleted")
+
+
+@pytest.mark.parametrize(
+    ("probe", "words"),
+    [
+        (Probe(busy_seen=True, asked_at=NOW, busy_at=NOW), "ranks in it were cut"),
+        (Probe(asked_at=NOW), "no look into it by exec told whether ranks ran in it"),
+        (idle(1.0), "no rank was seen in it of late"),
+    ],
+)
+def test_at_the_drain_timeout_the_user_reads_whether_ranks_were_cut(probe: Probe, words: str) -> None:
+    view = shrunk(worker(2, probe=probe), policy=Policy(drain_timeout=20.0))
+    (removal,) = leaving.removals(view, now=NOW).removals
+    assert (removal.outcome, removal.note.warning) == ("timeout", True)
+    assert words in removal.note.message
+
+
+def test_where_processes_cannot_be_told_apart_the_drain_timeout_decides() -> None:
+    opaque = worker(2, opaque=True)
+    found = leaving.removals(shrunk(opaque), now=NOW)
+    assert (found.removals, found.probes, found.wake_at) == ((), (), LEFT_AT + 60)
+    assert outcomes(shrunk(opaque), now=LEFT_AT + 60) == {POD: "timeout"}

@@ -177,3 +177,30 @@ def test_only_the_jobs_own_pod_group_is_seen() -> None:
     assert mine is not None
     assert (mine.min_member, mine.ref.name, mine.ref.resource_version) == (3, "scale", "9")
     assert others is None
+
+
+@pytest.mark.parametrize(
+    ("main_container", "annotation", "container"),
+    [
+        (None, None, "worker"),
+        ("side-car", None, "side-car"),
+        (None, "side-car", "side-car"),
+        ("worker", "side-car", "worker"),
+        # kubexec.sh would name it and fail, so no rank can run there.
+        ("stranger", None, "worker"),
+        (None, "stranger", "worker"),
+    ],
+)
+def test_a_look_goes_where_kubexec_goes(main_container: str | None, annotation: str | None, container: str) -> None:
+    world = created("scale-2-3-1")
+    pod = world["Pod/scale-worker-0"]
+    pod["spec"]["containers"] = [{"name": "worker"}, {"name": "side-car"}]
+    pod["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": annotation} if annotation else {}
+    world["MPIJob/scale"]["spec"]["mainContainer"] = main_container
+    assert look(world).workers[0].container == container
+
+
+def test_a_pod_with_one_process_namespace_cannot_be_looked_into() -> None:
+    world = created("scale-2-3-1")
+    world["Pod/scale-worker-0"]["spec"]["shareProcessNamespace"] = True
+    assert [worker.opaque for worker in look(world).workers] == [True, False]
