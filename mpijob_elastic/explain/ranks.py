@@ -35,7 +35,7 @@ def trains(case: Case) -> Finding | None:
         said = f"is published, and the launcher knows; whether a rank runs cannot be seen: {look.error}"
         return Finding(cause="trains", says=said, level=Level.FINE)
     if look.processes:
-        return Finding(cause="trains", says=f"trains: {', '.join(look.processes)} runs in it", level=Level.FINE)
+        return Finding(cause="trains", says=f"{', '.join(look.processes)} runs in it", level=Level.FINE)
     return None
 
 

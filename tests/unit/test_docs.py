@@ -12,7 +12,7 @@ from typer.main import get_group
 
 from mpijob_elastic import names
 from mpijob_elastic.cli import app
-from mpijob_elastic.decide import launchers, leaving, pacing, replacing
+from mpijob_elastic.decide import ending, frozen, launchers, leaving, pacing, replacing
 from mpijob_elastic.model import durations, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -101,6 +101,14 @@ def test_each_event_and_notice_is_explained() -> None:
     assert table == reasons | of_one_part | {names.REASON_HANDED_OVER}
 
 
+def test_each_cause_of_explain_is_named() -> None:
+    source = "\n".join(path.read_text() for path in (ROOT / "mpijob_elastic" / "explain").glob("*.py"))
+    causes = re.findall(r'(?:cause ?= ?|_due\(case, |else )"([a-z]+(?:-[a-z]+)*)"', source)
+    page = (DOCS / "troubleshooting.md").read_text()
+    assert {"out-of-memory", "no-right", "ended-after-resize"} <= set(causes)
+    assert [cause for cause in causes if f"`{cause}`" not in page and cause != "unknown"] == []
+
+
 def test_each_command_is_in_the_table_of_the_readme() -> None:
     commands = set(get_group(app).commands)
     cells = [cells[0] for cells in rows(ROOT / "README.md", r"`[a-z]+.*`")]
@@ -126,6 +134,8 @@ def test_the_job_of_the_readme_is_elastic_and_without_mistakes() -> None:
         ("up to {} times", launchers.MOST_TRIES),
         ("{} s after every host of the hostfile runs", launchers.STUCK_AFTER),
         ("then after {} s", replacing.BACKOFFS[1]),
+        ("looked into by `exec` {} s after a pod of its list is gone", frozen.FIRST_LOOK),
+        ("succeeds within {} s of a change of its list", ending.SUSPICIOUS_WITHIN),
     ],
 )
 def test_numbers_of_the_architecture_are_those_of_the_code(words: str, value: float) -> None:
