@@ -44,3 +44,9 @@ def test_a_job_has_one_namespace() -> None:
 
 def test_watch_needs_a_job() -> None:
     assert run("watch")[0] == 2
+
+
+def test_a_sign_of_a_disruption_that_cannot_be_read_is_refused_with_what_is_allowed() -> None:
+    code, text = run("controller", "--disruption-sign=a b")
+    assert code == 2
+    assert "KEY[=VALUE][:EFFECT] of a taint, or condition:TYPE" in " ".join(text.replace("│", " ").split())

@@ -53,6 +53,8 @@ NEW: dict[str, Any] = {"ready_at": NOW - 29}
         (job(4, workers=workers(1, 3), config=config(pods(0, 2))), (1, 3)),
         # A replacement counts once it is published.
         (job(4, workers=workers(1), config=config(pods(0, 1, 2)), policy=at_least(3)), ()),
+        # Surplus workers are about to leave themselves.
+        (job(4, replicas=3, workers=workers(1, 2), policy=at_least(2)), (2,)),
         # Those that are not Ready support nobody.
         (job(4, workers=(worker(0), doomed(1), doomed(2), pending(3)), policy=at_least(2)), (2,)),
         (job(4, workers=(worker(0), worker(1), doomed(2, ready_at=None), doomed(3)), policy=at_least(2)), (2, 3)),
