@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mpijob_elastic.decide.hosts import Next
 from mpijob_elastic.explain.facts import Facts, Look, Pod
 from mpijob_elastic.explain.findings import Finding, kubectl
 from mpijob_elastic.model.job import JobView, Worker
@@ -12,11 +13,12 @@ from mpijob_elastic.model.job import JobView, Worker
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A worker by name; worker: its pod, None where there is none."""
+    """A worker by name; worker: its pod, None where there is none. following: the next step of the host list."""
 
     view: JobView
     facts: Facts
     now: float
+    following: Next
     name: str
     worker: Worker | None
 

@@ -50,15 +50,17 @@ class Look:
 class Facts:
     """All of it.
 
-    state: the job's, in one word. pods: by name. events: the newest warning on an object, by its name. controller,
-    webhook: what keeps them from working, "" where nothing does. launch: how horovodrun was started. looks: by worker;
-    looked: whether anybody looked at all. frozen: `kubectl exec`s of the launcher at whose other end nothing is.
+    state: the job's, in one word. pods: by name. events: the newest warning on an object, by its name. threats: why a
+    node is about to go, by the pod on it. controller, webhook: what keeps them from working, "" where nothing does.
+    launch: how horovodrun was started. looks: by worker; looked: whether anybody looked at all. frozen: `kubectl exec`s
+    of the launcher at whose other end nothing is.
     """
 
     state: str = ""
     created_at: float = 0.0
     pods: Mapping[str, Pod] = field(default_factory=dict)
     events: Mapping[str, str] = field(default_factory=dict)
+    threats: Mapping[str, str] = field(default_factory=dict)
     controller: str = ""
     webhook: str = ""
     launch: Launch | None = None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mpijob_elastic import names
-from mpijob_elastic.decide import history, hosts, leaving
+from mpijob_elastic.decide import history, leaving
 from mpijob_elastic.explain.cases import Case
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.explain.findings import Finding, Level
@@ -32,8 +31,8 @@ def listed(case: Case) -> Finding | None:
     """It is too many, but still in the list."""
     if not case.published:
         return None
-    step = hosts.following(case.view, now=case.now)
-    if step.wake_at is not None and case.name in map(names.pod_of, step.hosts):
+    step = case.following
+    if step.wake_at is not None and case.name in step.hosts:
         when = f"in {durations.render(max(0.0, step.wake_at - case.now))}, for an earlier change must settle"
     else:
         when = "next"

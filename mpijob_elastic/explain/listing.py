@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import hosts, showing
+from mpijob_elastic.decide import showing
 from mpijob_elastic.explain.cases import Case
 from mpijob_elastic.explain.findings import Finding, Level
 from mpijob_elastic.model import durations
@@ -32,7 +32,7 @@ def no_right(case: Case) -> Finding | None:
 
 def disrupted(case: Case) -> Finding | None:
     """Its node or pod is about to go, so it leaves first."""
-    why = case.worker.disruption if case.worker else ""
+    why = (case.worker.disruption if case.worker else "") or case.facts.threats.get(case.name, "")
     if not why or case.published:
         return None
     said = f"leaves before it is taken away ({why}); the operator creates it anew elsewhere"
@@ -46,9 +46,8 @@ def unlisted(case: Case) -> Finding | None:
     if not case.facts.role_readable:
         said = "discover_hosts.sh does not name it yet; when it will cannot be told without the right to read Roles"
         return Finding(cause="not-published", says=said, next_step=CONTROLLER_LOG, level=Level.WAITING)
-    step = hosts.following(case.view, now=case.now)
-    if case.name not in map(names.pod_of, step.hosts) and step.wake_at is not None:
-        wait = durations.render(max(0.0, step.wake_at - case.now))
+    if case.name not in case.following.hosts and case.following.wake_at is not None:
+        wait = durations.render(max(0.0, case.following.wake_at - case.now))
         said = f"discover_hosts.sh names it in {wait}: an earlier change settles, or others of its kind are gathered"
         return Finding(cause="settling", says=said, level=Level.WAITING)
     return _due(case, "not-published", "discover_hosts.sh does not name it yet; the controller writes it next")

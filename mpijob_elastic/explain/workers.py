@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.decide import hosts
 from mpijob_elastic.explain import leavers, listing, pods, ranks
 from mpijob_elastic.explain.cases import Case, first
 from mpijob_elastic.explain.facts import Facts
@@ -17,9 +18,10 @@ WANTED = (*pods.ORDER, *listing.ORDER, *ranks.ORDER)
 def findings(view: JobView, facts: Facts, *, now: float) -> Iterator[WorkerFinding]:
     """One for each worker, in numeric order."""
     there = {worker.name: worker for worker in view.workers}
-    wanted = view.wanted_names()
+    wanted = frozenset(view.wanted_names())
+    following = hosts.following(view, now=now)
     for name in sorted({*wanted, *there}, key=lambda name: names.worker_index(name, job=view.name) or 0):
-        case = Case(view=view, facts=facts, now=now, name=name, worker=there.get(name))
+        case = Case(view=view, facts=facts, now=now, following=following, name=name, worker=there.get(name))
         finding = first(WANTED if name in wanted else leavers.ORDER, case)
         yield WorkerFinding(worker=name, wanted=name in wanted, finding=finding or _unknown(case))
 

@@ -16,6 +16,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.observe.facts_pod import PodFacts
 
 
 class NoSuchWorker(errors.KubeError):
@@ -50,10 +51,11 @@ def worker_name(view: JobView, worker: str) -> str:
 async def _facts(client: Client, snapshot: Snapshot, *, pod: str | None, look: bool) -> Facts:
     view, now = snapshot.view, time.time()
     look = look and not (view.finished or view.deleting or view.foreign)
-    controller, webhook, events, looks, frozen = await asyncio.gather(
+    controller, webhook, events, threats, looks, frozen = await asyncio.gather(
         surroundings.controller_trouble(lambda: surroundings.lease(client), now=now),
         _webhook(client, view),
         surroundings.warnings(client, view.namespace, dict(_troubled(view, pod))),
+        surroundings.threats(client, _unpublished(snapshot)),
         _looks(client, view, pod=pod, look=look),
         _frozen(client, view, look=look),
     )
@@ -62,6 +64,7 @@ async def _facts(client: Client, snapshot: Snapshot, *, pod: str | None, look: b
         created_at=snapshot.created_at,
         pods={name: seen.state for name, seen in snapshot.pods.items()},
         events=events,
+        threats=threats,
         controller=controller,
         webhook=webhook,
         launch=snapshot.launch,
@@ -85,6 +88,13 @@ def _troubled(view: JobView, pod: str | None) -> Iterable[tuple[str, str]]:
     for worker in view.workers:
         if not worker.running and pod in (None, worker.name):
             yield worker.name, worker.ref.uid
+
+
+def _unpublished(snapshot: Snapshot) -> Iterable[PodFacts]:
+    """Pods that could be in the list and are not: maybe for their nodes' sake."""
+    view = snapshot.view
+    waiting = (one for one in view.workers if one.ready and one.index < view.replicas and not view.is_published(one))
+    return [snapshot.pods[worker.name].facts for worker in waiting]
 
 
 async def _looks(client: Client, view: JobView, *, pod: str | None, look: bool) -> dict[str, Look]:

@@ -6,7 +6,7 @@ What this user may not read counts as well.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,8 +16,11 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.lease_record import LeaseObject
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTATING_WEBHOOKS
+from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTATING_WEBHOOKS, NODES
 from mpijob_elastic.model import durations
+from mpijob_elastic.model.signs import signs
+from mpijob_elastic.observe import facts_node
+from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.times import seconds
 
 T = TypeVar("T")
@@ -110,9 +113,21 @@ async def warnings(client: Client, namespace: str, uids: Mapping[str, str]) -> d
     return {name: words for (name, _), words in zip(chosen, found, strict=True) if words}
 
 
+async def threats(client: Client, pods: Iterable[PodFacts]) -> dict[str, str]:
+    """Why the nodes of these pods are about to go, by pod, of the first MOST of them."""
+    chosen = [pod for pod in pods if pod.node][:MOST]
+    nodes = {pod.node for pod in chosen}
+    read = facts_node.reading(signs())
+    found = dict(
+        zip(nodes, await asyncio.gather(*(_read(client, NODES.path(name=one), read) for one in nodes)), strict=True)
+    )
+    said = {pod.metadata.name: node.threat(pod.tolerations) for pod in chosen if (node := found[pod.node])}
+    return {name: threat for name, threat in said.items() if threat}
+
+
 async def _warning(client: Client, namespace: str, uid: str) -> str:
     query = {"fieldSelector": f"involvedObject.uid={uid},type=Warning"}
-    events = await _read(client, EVENTS.path(namespace), msgspec.json.Decoder(_Events).decode, query)
+    events = await _read(client, EVENTS.path(namespace), msgspec.json.Decoder(_Events).decode, query=query)
     theirs = [one for one in (events.items if events else ()) if one.source.component != names.PROGRAM]
     newest = max(theirs, key=lambda one: one.at, default=None)
     return f"{newest.reason}: {' '.join(newest.message.split())}" if newest else ""
@@ -121,14 +136,16 @@ async def _warning(client: Client, namespace: str, uid: str) -> str:
 async def _endpoints(client: Client, namespace: str, service: str) -> int | None:
     """How many endpoints of a Service are ready, None where that cannot be read."""
     query = {"labelSelector": f"kubernetes.io/service-name={service}"}
-    found = await _read(client, ENDPOINT_SLICES.path(namespace), msgspec.json.decode, query)
+    found = await _read(client, ENDPOINT_SLICES.path(namespace), msgspec.json.decode, query=query)
     if found is None:
         return None
     ends = [end for one in found["items"] for end in one.get("endpoints") or ()]
     return sum(end.get("conditions", {}).get("ready") is not False for end in ends)
 
 
-async def _read(client: Client, path: str, decode: Callable[[bytes], T], query: Mapping[str, str]) -> T | None:
+async def _read(
+    client: Client, path: str, decode: Callable[[bytes], T], *, query: Mapping[str, str] | None = None
+) -> T | None:
     try:
         return decode(await client.request("GET", path, query=query))
     except errors.KubeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mpijob_elastic.cli.jobs import surroundings
+from mpijob_elastic.cli.jobs import reading, surroundings
 from mpijob_elastic.kube.client import Client, connect
 from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, micro_time
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.observe.facts_pod import PodFacts
+from tests.unit.cli import worlds
 from tests.unit.cli.test_getting import Answers, forbidden, serving, status
 from tests.unit.kube.virtual_time import run
 
@@ -127,3 +130,17 @@ async def test_the_newest_warning_that_is_not_ours(tmp_path: Path) -> None:
 async def test_events_that_may_not_be_read_say_nothing(tmp_path: Path) -> None:
     async with reaching(tmp_path, {"events": forbidden("events")}) as (client, _):
         assert await surroundings.warnings(client, "default", {"train": "uid-1"}) == {}
+
+
+async def test_nodes_that_are_about_to_go(tmp_path: Path) -> None:
+    def pod(index: int) -> PodFacts:
+        return reading.read_pod(json.dumps(worlds.worker(index)).encode()).facts
+
+    def node(*taints: dict[str, str]) -> web.Response:
+        return web.json_response({"metadata": {"name": "n"}, "spec": {"taints": list(taints)}})
+
+    going = node({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"})
+    served: Answers = {"node-0": going, "node-1": node(), "node-2": forbidden("nodes")}
+    async with reaching(tmp_path, served) as (client, _):
+        found = await surroundings.threats(client, [pod(0), pod(1), pod(2)])
+    assert found == {"train-worker-0": "taint karpenter.sh/disrupted"}

@@ -48,10 +48,12 @@ def test_a_change_that_settles_says_for_how_long() -> None:
 
 
 def test_a_worker_that_leaves_a_node_that_goes() -> None:
-    workers = (worker(0), worker(1), worker(2, disruption="node n: karpenter.sh/disrupted"))
-    found = of_worker(job(workers=workers, config=TWO), 2)
-    assert (found.cause, found.level) == ("disrupted", Level.WAITING)
-    assert "karpenter.sh/disrupted" in found.says
+    workers = (worker(0), worker(1), worker(2, disruption="taint karpenter.sh/disrupted"))
+    told = of_worker(job(workers=workers, config=TWO), 2)
+    read = of_worker(job(config=TWO), 2, threats={"j-worker-2": "taint karpenter.sh/disrupted"})
+    for found in (told, read):
+        assert (found.cause, found.level) == ("disrupted", Level.WAITING)
+        assert "karpenter.sh/disrupted" in found.says
 
 
 @pytest.mark.parametrize("phase", [None, LauncherPhase.WAITING, LauncherPhase.DELIVERING, LauncherPhase.FINISHED])
