@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.nodes import node, usable
+from lab.nodes import PRETENDED, node, usable
 
 READY = [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}]
 
@@ -27,3 +27,12 @@ def test_only_a_kubelet_that_is_there_is_announced() -> None:
     without, with_one = (node(0, kubernetes_version="v1.34.4", kubelet_port=port) for port in (None, 1234))
     assert "daemonEndpoints" not in without["status"]
     assert with_one["status"]["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 1234}}
+
+
+def test_beside_a_real_node_pods_do_not_go_to_a_pretended_one() -> None:
+    one = node(0, kubernetes_version="v1.34.4", kubelet_port=None, beside_real=True)
+    one["status"]["conditions"] = READY
+    (taint,) = one["spec"]["taints"]
+    assert (taint["effect"], {taint["key"]: taint["value"]}) == ("NoSchedule", PRETENDED)
+    assert PRETENDED.items() <= one["metadata"]["labels"].items()
+    assert usable(one)

@@ -1,6 +1,7 @@
 """Certificates of the lab verify against its CA, and against no other; keys are private files."""
 
 import datetime as dt
+import ipaddress
 import stat
 from pathlib import Path
 
@@ -28,6 +29,14 @@ def test_a_server_certificate_verifies_for_its_hosts(tmp_path: Path) -> None:
     policy.build_server_verifier(x509.DNSName("localhost")).verify(load(pair.certificate), [])
     with pytest.raises(VerificationError):
         policy.build_server_verifier(x509.DNSName("elsewhere")).verify(load(pair.certificate), [])
+
+
+def test_a_server_certificate_verifies_for_its_addresses(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "ca", now=NOW)
+    pair = authority.issue("server", user="u", hosts=("10.96.0.1",))
+    policy = PolicyBuilder().store(Store([load(authority.certificate)])).time(NOW)
+    for address in ("10.96.0.1", "127.0.0.1"):
+        policy.build_server_verifier(x509.IPAddress(ipaddress.ip_address(address))).verify(load(pair.certificate), [])
 
 
 def test_a_certificate_of_another_authority_does_not_verify(tmp_path: Path) -> None:
