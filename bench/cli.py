@@ -122,6 +122,8 @@ def spot(  # noqa: PLR0913 - a command has as many parameters as options
         tuple[float, float] | None,
         typer.Option("--blacklist-cooldown-range", help="As horovodrun's: seconds, least and most, of every side."),
     ] = None,
+    commit: Annotated[float, typer.Option(min=0.1, help="Seconds between two commits of elastic jobs.")] = Costs.commit,
+    checkpoint: Annotated[float, typer.Option(min=1, help="Seconds between two checkpoints.")] = Costs.checkpoint,
     side: Annotated[list[SideName] | None, typer.Option(help="Only this one; may be repeated.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two machines for one eventful hour.")] = False,
     peer_operator: PeerOperator = None,
@@ -140,7 +142,7 @@ def spot(  # noqa: PLR0913 - a command has as many parameters as options
         json=json,
         chart=chart,
         peer=_peer(peer_operator, peer_flag),
-        costs=Costs(cooldown=cooldown),
+        costs=Costs(cooldown=cooldown, commit=commit, checkpoint=checkpoint),
         sides=side or (),
     )
     try:
