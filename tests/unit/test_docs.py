@@ -12,8 +12,8 @@ from typer.main import get_group
 
 from mpijob_elastic import names
 from mpijob_elastic.cli import app
-from mpijob_elastic.decide import ending, frozen, launchers, leaving, pacing, replacing
-from mpijob_elastic.model import durations, policy
+from mpijob_elastic.decide import disruption, ending, frozen, launchers, leaving, pacing, replacing
+from mpijob_elastic.model import durations, policy, signs
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
 from webhook.metrics import Metrics as WebhookMetrics
@@ -141,3 +141,12 @@ def test_the_job_of_the_readme_is_elastic_and_without_mistakes() -> None:
 def test_numbers_of_the_architecture_are_those_of_the_code(words: str, value: float) -> None:
     page = " ".join((DOCS / "architecture.md").read_text().split())
     assert words.format(f"{value:g}") in page
+
+
+def test_signs_and_numbers_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:
+    page = " ".join((DOCS / "spot.md").read_text().split())
+    _, second, third = disruption.BACKOFFS
+    assert f"until a newcomer has been Ready for {disruption.SEASONED:g} s" in page
+    assert f"is moved again after {second:g} s, and after {third / 60:g} minutes" in page
+    keys = [signs.parse(text).key for text in signs.DEFAULT]
+    assert [key for key in keys if f"`{key}`" not in page and f"`/{key.partition('/')[2]}`" not in page] == []
