@@ -47,12 +47,10 @@ def remembered(view: JobView, published: Collection[str], *, lost: Collection[st
     if not view.elastic:
         return view.memory.hosts
     known = {pod for pod in {*view.memory.hosts, *view.hosts, *published} if _is_remembered(view, pod)}
-    found = {pod: _published(view, pod, now=now) if pod in published else _past(view, pod, now=now) for pod in known}
-    kept = {pod: one for pod, one in found.items() if one is not None}
-    return {
-        **kept,
-        **{pod: Host(pod=one.pod, incarnation=one.incarnation + 1) for pod, one in kept.items() if pod in lost},
-    }
+    staying = {pod: _published(view, pod, now=now) for pod in known & set(published)}
+    going = {pod: _next(view, pod) for pod in known & set(lost)}
+    past = {pod: _past(view, pod, now=now) for pod in known - staying.keys() - going.keys()}
+    return {pod: one for pod, one in {**staying, **going, **past}.items() if one is not None}
 
 
 def may_number(view: JobView) -> bool:
@@ -107,6 +105,11 @@ def _published(view: JobView, pod: str, *, now: float) -> Host | None:
     if listed is not None and names.incarnation_of(listed) != incarnation:
         return last  # the last host of all, which stays listed as it is
     return Host(pod=fingerprint(worker.ref.uid), incarnation=incarnation)
+
+
+def _next(view: JobView, pod: str) -> Host | None:
+    last = _last(view, pod)
+    return last and Host(pod=last.pod, incarnation=last.incarnation + 1)
 
 
 def _past(view: JobView, pod: str, *, now: float) -> Host | None:

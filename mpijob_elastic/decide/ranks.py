@@ -29,7 +29,7 @@ FORGIVEN_AFTER = 1800.0
 GIVEN_UP_FOR = 3600.0
 
 # Seconds between two looks into one worker: while all is well, and while it is new or idle.
-LOOK_SELDOM = 60.0
+LOOK_SELDOM = 30.0
 LOOK_SOON = 10.0
 # For how long (seconds) a new host is looked at often, if nothing runs in it.
 NEW_FOR = 120.0

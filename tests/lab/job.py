@@ -138,9 +138,9 @@ class Job:
             replicas=specs.get("Worker", {}).get("replicas", 0),
         )
 
-    async def until(self, holds: Callable[[State], bool], what: str) -> State:
-        """Wait until something holds; fails with the state that was last seen."""
-        deadline = time.monotonic() + PATIENCE
+    async def until(self, holds: Callable[[State], bool], what: str, *, patience: float = PATIENCE) -> State:
+        """Wait until something holds, for so many seconds; fails with the state that was last seen."""
+        deadline = time.monotonic() + patience
         while True:
             state = await self.state()
             if holds(state):

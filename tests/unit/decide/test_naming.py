@@ -178,6 +178,8 @@ def test_a_pod_that_lost_its_rank_is_remembered_under_the_next_number() -> None:
     view = at_rest(host=f"{POD}.r1")
     kept = naming.remembered(view, pods(0, 2), lost=pods(1), now=NOW)
     assert kept[POD] == named(POD, incarnation=2)
+    older = naming.remembered(nameless(at_rest()), pods(0, 2), lost=pods(1), now=NOW)
+    assert older[POD] == Host(pod="", incarnation=1)
 
 
 def test_of_a_published_pod_that_is_gone_nobody_inherits_the_name() -> None:
