@@ -91,9 +91,9 @@ def cause(pod: Worker | Launcher) -> str:
     return f"{pod.disruption} on node {pod.node}" if pod.node else pod.disruption
 
 
-def each(workers: Iterable[Worker | None]) -> str:
+def each(workers: Iterable[Worker]) -> str:
     """Every worker with its cause."""
-    return ", ".join(f"{worker.name} ({cause(worker)})" for worker in workers if worker)
+    return ", ".join(f"{worker.name} ({cause(worker)})" for worker in workers)
 
 
 def notes(view: JobView) -> Iterable[Note]:

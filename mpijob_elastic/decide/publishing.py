@@ -92,11 +92,11 @@ def _notes(view: JobView, change: Change, *, now: float) -> Iterable[Note]:
             message=f"{_list(surplus)} left discover_hosts.sh and {'drain' if len(surplus) > 1 else 'drains'} "
             f"for at most {limit}; {_sizes(view, change)}",
         )
-    moving = [host for host in change.removed if host not in surplus and names.pod_of(host) in disruption.going(view)]
-    if moving:
-        where = disruption.each(view.worker(names.pod_of(host)) for host in moving)
-        yield Note(reason="Disruption", message=f"{where} left discover_hosts.sh; {_sizes(view, change)}", warning=True)
-    told = {*surplus, *moving, *ranks.lost(view, now=now)}
+    left = [one for one in view.workers if one.name in change.removed and one.name not in surplus and one.disruption]
+    if left:
+        message = f"{disruption.each(left)} left discover_hosts.sh; {_sizes(view, change)}"
+        yield Note(reason="Disruption", message=message, warning=True)
+    told = {*surplus, *(one.name for one in left), *ranks.lost(view, now=now)}
     lost = [host for host in change.removed if host not in told]
     if lost:
         yield Note(

@@ -185,3 +185,12 @@ def reasons(view: JobView) -> list[str]:
 )
 def test_what_the_user_is_told(view: JobView, expected: list[str]) -> None:
     assert reasons(view) == expected
+
+
+@pytest.mark.parametrize("gone", [{"deleting": True}, {"running": False, "ready_at": None, "terminated": True}])
+def test_of_a_pod_that_is_evicted_the_cause_is_told_too(gone: dict[str, Any]) -> None:
+    evicted = doomed(3, disruption="condition DisruptionTarget (DeletionByTaintManager)", **gone)
+    plan = decide(job(4, workers=(*workers(count=3), evicted)), now=NOW)
+    [change] = [one for one in plan.actions if isinstance(one, WriteConfig)]
+    assert [note.reason for note in change.notes] == ["Disruption"]
+    assert "DisruptionTarget (DeletionByTaintManager) on node n) left" in change.notes[0].message
