@@ -10,13 +10,15 @@ from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Worker
 
 REASON = "WorkerGivenUp"
+# Of each kind.
+MOST = 8
 
 
 def notes(view: JobView, *, now: float) -> Iterator[Note]:
-    """A note for each."""
-    for worker in replacing.given_up(view):
+    """A note for each, as far as an annotation has room."""
+    for worker in replacing.given_up(view)[:MOST]:
         yield _note(f"{_failed(worker)} and the job goes on without it. {_at_once(view, worker)}")
-    for worker in ranks.given_up(view, now=now):
+    for worker in ranks.given_up(view, now=now)[:MOST]:
         yield _note(f"{_lost(worker)} and the job goes on without it. {_at_once(view, worker)}")
 
 

@@ -1,7 +1,7 @@
 """Pods that were to be gone long ago: their node does not answer, or a finalizer holds them.
 
-The operator creates no worker under a name that is still taken, so such a pod costs the job a worker until somebody
-says that its node is gone. That is for people to know: on a node that only lost its network its processes run on.
+The operator creates no pod under a name that is still taken, so each costs the job a worker, or the launcher, until
+somebody says that its node is gone. That is for people to know: on a node that only lost its network processes run on.
 https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/
 """
 
@@ -10,37 +10,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic.decide.actions import Note
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.job import JobView, Launcher, Worker
 
 # Seconds beyond the end of its grace period: a kubelet that is only slow is done by then.
 LATE_AFTER = 60.0
 
 
 def notes(view: JobView, *, now: float) -> Iterator[Note]:
-    """A note for each of them."""
-    for worker in view.workers:
-        at = _late_at(view, worker)
-        if at is None or now < at:
-            continue
-        where = f"node {worker.node} does not answer, or" if worker.node else ""
-        node = f"; if the node is gone for good, `kubectl delete node {worker.node}` frees all its pods" * bool(
-            worker.node
-        )
-        message = (
-            f"{worker.name} should be gone by now: {where} a finalizer holds it, and no new one can be created. "
-            f"`kubectl -n {view.namespace} delete pod {worker.name} --grace-period=0 --force` frees its name{node}"
-        )
-        yield Note(reason="PodStuckTerminating", message=" ".join(message.split()), warning=True)
+    """One note for all of them."""
+    late = [pod for pod in _going(view) if _late_at(pod) <= now]
+    if not late:
+        return
+    pods, more = " ".join(pod.ref.name for pod in late[:8]), f" and {len(late) - 8} more" if len(late) > 8 else ""
+    nodes = " ".join(sorted({pod.node for pod in late if pod.node}))
+    away = f"; where the node is gone for good, `kubectl delete node {nodes}` frees all its pods" if nodes else ""
+    message = (
+        f"{pods}{more} should be gone by now, and nothing can be created under a name that is taken: a node does not "
+        f"answer, or a finalizer holds the pod. `kubectl -n {view.namespace} delete pod {pods} --grace-period=0 --force` "
+        f"frees the name{away}"
+    )
+    yield Note(reason="PodStuckTerminating", message=message, warning=True)
 
 
 def late_from(view: JobView) -> Iterator[float]:
     """When pods that are going now would count as stuck."""
-    times = (_late_at(view, worker) for worker in view.workers)
-    yield from (at for at in times if at is not None)
+    yield from map(_late_at, _going(view))
 
 
-def _late_at(view: JobView, worker: Worker) -> float | None:
-    wanted = view.elastic and worker.index < view.replicas
-    if not wanted or not worker.deleting or worker.ends_at is None:
-        return None
-    return worker.ends_at + LATE_AFTER
+def _going(view: JobView) -> Iterator[Worker | Launcher]:
+    """Pods on their way out that the job needs anew."""
+    pods: list[Worker | Launcher] = [worker for worker in view.workers if worker.index < view.replicas]
+    if view.launcher:
+        pods.insert(0, view.launcher)
+    yield from (pod for pod in pods if view.elastic and pod.deleting and pod.ends_at is not None)
+
+
+def _late_at(pod: Worker | Launcher) -> float:
+    return (pod.ends_at or 0.0) + LATE_AFTER

@@ -98,7 +98,7 @@ class LauncherPhase(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """The launcher pod; `delivering_since` is when kubectl-delivery started; node, disruption: as of a worker.
+    """The launcher pod; `delivering_since` is when kubectl-delivery started; node, disruption, ends_at: as of a worker.
 
     held: what exec has shown of the execs by which it holds its ranks.
     """
@@ -113,6 +113,7 @@ class Launcher:
     deleting: bool = False
     node: str = ""
     disruption: str = ""
+    ends_at: float | None = None
     held: Held = field(default_factory=Held)
 
 

@@ -153,6 +153,7 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
         deleting=pod.deleting,
         node=pod.node,
         disruption=pod.disrupted,
+        ends_at=pod.ends_at,
         held=holds(pod.metadata.uid),
     )
 

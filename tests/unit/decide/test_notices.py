@@ -105,6 +105,17 @@ def test_a_pod_that_has_time_left_to_end_is_waited_for() -> None:
     assert notices.tell(job(workers=(*job().workers, surplus)), now=NOW) == (None, None)
 
 
+def test_all_pods_of_a_lost_node_are_one_word() -> None:
+    lost = [worker(index, created_at=NOW, deleting=True, ends_at=NOW - 70, node="gpu-7") for index in range(2, 20)]
+    gone = launcher(deleting=True, ends_at=NOW - 70, node="gpu-7")
+    told, _ = notices.tell(job(20, workers=(worker(0), worker(1), *lost), launcher=gone), now=NOW)
+    assert told is not None
+    [note] = told.notes
+    assert note.message.startswith("j-launcher j-worker-2 j-worker-3")
+    assert "j-worker-8 and 11 more should be gone" in note.message
+    assert note.message.endswith("`kubectl delete node gpu-7` frees all its pods")
+
+
 @pytest.mark.parametrize(
     ("view", "word"),
     [
