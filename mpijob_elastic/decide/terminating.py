@@ -26,7 +26,7 @@ def notes(view: JobView, *, now: float) -> Iterator[Note]:
     away = f"; where the node is gone for good, `kubectl delete node {nodes}` frees all its pods" if nodes else ""
     message = (
         f"{pods}{more} should be gone by now, and nothing can be created under a name that is taken: a node does not "
-        f"answer, or a finalizer holds the pod. `kubectl -n {view.namespace} delete pod {pods} --grace-period=0 --force` "
+        f"answer, or a finalizer holds it. `kubectl -n {view.namespace} delete pod {pods} --grace-period=0 --force` "
         f"frees the name{away}"
     )
     yield Note(reason="PodStuckTerminating", message=message, warning=True)
