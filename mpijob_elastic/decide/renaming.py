@@ -7,19 +7,15 @@ from collections.abc import Collection, Iterable
 from mpijob_elastic import names
 from mpijob_elastic.decide import naming, ranks
 from mpijob_elastic.decide.actions import Note
+from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Worker
 
 
 def notes(view: JobView, *, added: Collection[str], removed: Collection[str], now: float) -> Iterable[Note]:
     """Of a change of the list by these pods."""
-    lost = [pod for pod in removed if pod in ranks.lost(view, now=now)]
-    if lost:
-        yield Note(
-            reason="RankLost",
-            message=f"{', '.join(lost)}: nothing but the main process runs there any more while others train; the rank "
-            f"was killed or crashed, and Horovod never again uses the host's name, so it gets a new one",
-            warning=True,
-        )
+    lost = [worker for worker in view.workers if worker.name in ranks.lost(view, now=now) & set(removed)]
+    yield from _lost([worker.name for worker in lost if worker.probe.busy_seen])
+    yield from _unused([worker.name for worker in lost if not worker.probe.busy_seen])
     newcomers = [worker for worker in view.workers if worker.name in added]
     renamed = [_as(view, worker, now=now) for worker in newcomers if _is_numbered(view, worker, now=now)]
     if renamed:
@@ -37,6 +33,24 @@ def notes(view: JobView, *, added: Collection[str], removed: Collection[str], no
             "the worker, give horovodrun --blacklist-cooldown-range MIN MAX, or take the edit back",
             warning=True,
         )
+
+
+def _lost(pods: Collection[str]) -> Iterable[Note]:
+    if pods:
+        message = (
+            f"{', '.join(pods)}: nothing but the main process runs there any more while others train; the rank was killed "
+            "or crashed, and Horovod never again uses the host's name, so it gets a new one"
+        )
+        yield Note(reason="RankLost", message=message, warning=True)
+
+
+def _unused(pods: Collection[str]) -> Iterable[Note]:
+    if pods:
+        wait = durations.render(ranks.NEVER_TRAINED_AFTER)
+        message = (
+            f"{', '.join(pods)}: no rank was seen there for {wait} while others train; should Horovod never use the "
+        )
+        yield Note(reason="HostUnused", message=f"{message}host's name again, it gets a new one, once")
 
 
 def _is_numbered(view: JobView, worker: Worker, *, now: float) -> bool:

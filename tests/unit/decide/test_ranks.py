@@ -173,3 +173,13 @@ def test_looking_is_no_part_of_a_plan() -> None:
     view = seen({0: Probe(), 1: Probe(), 2: Probe()})
     assert decide(view, now=NOW).actions == ()
     assert [one.name for one in ranks.watch(view, now=NOW).workers] == [names.worker("j", i) for i in range(3)]
+
+
+def test_a_worker_in_which_no_rank_was_seen_is_not_said_to_have_lost_one() -> None:
+    view = seen({1: NEVER})
+    assert view.config is not None
+    action, _ = publishing.write(view, view.config, now=NOW)
+    assert action is not None
+    [note] = action.notes
+    assert (note.reason, note.warning) == ("HostUnused", False)
+    assert "no rank was seen there for 10m" in note.message
