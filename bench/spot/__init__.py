@@ -3,7 +3,7 @@
     trace, synthetic, published       which machines there are when: pure
     costs, tally, blacklist, driver,
       kubelet, training               what training makes of it: the model, pure
-    clock, pool, world, ranks,
+    clock, ageing, pool, world, ranks,
       contenders, replay, contest     a trace played to real control planes
     economics, svg, chart, report     bills, table, picture
 
