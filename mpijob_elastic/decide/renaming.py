@@ -38,8 +38,8 @@ def notes(view: JobView, *, added: Collection[str], removed: Collection[str], no
 def _lost(pods: Collection[str]) -> Iterable[Note]:
     if pods:
         message = (
-            f"{', '.join(pods)}: nothing but the main process runs there any more while others train; the rank was killed "
-            "or crashed, and Horovod never again uses the host's name, so it gets a new one"
+            f"{', '.join(pods)}: nothing but the main process runs there any more while others train; the rank was "
+            "killed or crashed, and Horovod never again uses the host's name, so it gets a new one"
         )
         yield Note(reason="RankLost", message=message, warning=True)
 
