@@ -24,13 +24,16 @@ log = logging.getLogger(__name__)
 # Seconds for one look, and how many may be under way at once over all jobs.
 LOOK_TIMEOUT = 5.0
 MOST_AT_ONCE = 4
+# Bytes; a line for each rank of a large job.
+LONGEST_ANSWER = 2**20
 
 # Only builtins of a POSIX shell. The words of a command line are separated by NULs, which `read` leaves out (dash, bash
 # and busybox alike), and [operator] kubexec.sh runs `/opt/kube/kubectl exec POD [--container NAME] -- /bin/sh -c RANK`.
 # Field 22 of /proc/PID/stat is when the process started, in hundredths of a second since the boot (proc_pid_stat(5)).
 SCRIPT = """\
-read -r uptime rest < /proc/uptime
-echo "uptime $uptime"
+read -r stat < /proc/1/stat
+set -- ${stat##*) }
+echo "main ${20}"
 for process in /proc/[0-9]*; do
   line=
   read -r line 2>/dev/null < "$process/cmdline"
@@ -47,7 +50,7 @@ done
 COMMAND = ["/bin/sh", "-c", SCRIPT]
 
 _TICKS = 100.0
-_UPTIME = re.compile(r"uptime ([0-9]+\.[0-9]+)\n")
+_MAIN = re.compile(r"main ([0-9]+)\n")
 _LINE = re.compile(r"(?P<pid>[0-9]+) (?P<ticks>[0-9]+) (?P<pod>[a-z0-9.-]+-worker-[0-9]+)(?:--container[a-z0-9-]+)?\n")
 
 
@@ -88,7 +91,7 @@ class Execs:
     async def _ask(self, view: JobView, launcher: Launcher, about: frozenset[str]) -> None:
         async with self._slots:
             asked_at = self._now()
-            found = await self._look(view.namespace, launcher, now=asked_at)
+            found = await look(self._client, view.namespace, launcher, timeout=LOOK_TIMEOUT)
         before = self.held(launcher.ref.uid)
         self.forget(view.namespace, view.name)  # what was seen of a launcher before this one
         self._launchers[view.namespace, view.name] = launcher.ref.uid
@@ -99,16 +102,26 @@ class Execs:
         self._held[launcher.ref.uid] = after
         self._wake(view.namespace, view.name)
 
-    async def _look(self, namespace: str, launcher: Launcher, *, now: float) -> tuple[Exec, ...] | None:
-        pod, container = launcher.ref.name, launcher.container
-        try:
-            result = await exec_in_pod(
-                self._client, namespace, pod, container=container, command=COMMAND, timeout=LOOK_TIMEOUT
-            )
-        except errors.KubeError as error:
-            log.debug("no look into %s/%s: %s", namespace, pod, error)
-            return None
-        return parse(result.stdout, now=now)
+
+async def look(
+    client: Client,
+    namespace: str,
+    launcher: Launcher,
+    *,
+    timeout: float,  # noqa: ASYNC109 - of exec_in_pod
+) -> tuple[Exec, ...] | None:
+    """The execs that a launcher holds now, None where nobody can tell."""
+    if launcher.started_at is None:
+        return None
+    pod, container = launcher.ref.name, launcher.container
+    try:
+        result = await exec_in_pod(
+            client, namespace, pod, container=container, command=COMMAND, timeout=timeout, limit=LONGEST_ANSWER
+        )
+    except errors.KubeError as error:
+        log.debug("no look into %s/%s: %s", namespace, pod, error)
+        return None
+    return parse(result.stdout, started_at=launcher.started_at)
 
 
 def _after(before: Held, suspects: tuple[Exec, ...], *, asked_at: float, about: frozenset[str]) -> Held:
@@ -117,18 +130,17 @@ def _after(before: Held, suspects: tuple[Exec, ...], *, asked_at: float, about: 
     return Held(asked_at=asked_at, about=about, suspects=suspects, frozen=twice)
 
 
-def parse(output: str, *, now: float) -> tuple[Exec, ...] | None:
-    """What the script printed, asked at `now`; None where that is not its output.
+def parse(output: str, *, started_at: float) -> tuple[Exec, ...] | None:
+    """What the script printed in a launcher whose main process started then; None where that is not its output.
 
-    Where the uptime is not the machine's (LXCFS), processes look younger than they are, never older.
+    Ages count from that process, so no clock of whoever asks takes part.
     """
-    uptime = _UPTIME.match(output)
-    if uptime is None:
+    main = _MAIN.match(output)
+    if main is None:
         return None
-    booted = now - float(uptime[1])
     found = (_LINE.fullmatch(line) for line in output.splitlines(keepends=True))
     return tuple(
-        Exec(pid=int(one["pid"]), pod=one["pod"], started_at=min(now, booted + int(one["ticks"]) / _TICKS))
+        Exec(pid=int(one["pid"]), pod=one["pod"], started_at=started_at + (int(one["ticks"]) - int(main[1])) / _TICKS)
         for one in found
         if one
     )

@@ -100,7 +100,8 @@ class LauncherPhase(Enum):
 class Launcher:
     """The launcher pod; `delivering_since` is when kubectl-delivery started; node, disruption, ends_at: as of a worker.
 
-    held: what exec has shown of the execs by which it holds its ranks.
+    started_at: when its last container started, None while none runs. held: what exec has shown of the execs by which
+    it holds its ranks.
     """
 
     ref: Ref
@@ -109,6 +110,7 @@ class Launcher:
     created_at: float
     container: str = ""
     delivering_since: float | None = None
+    started_at: float | None = None
     refreshed: str | None = None
     deleting: bool = False
     node: str = ""

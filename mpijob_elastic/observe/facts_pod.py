@@ -100,11 +100,12 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One pod with the operator's labels; times are seconds since the epoch.
 
     phase: of the pod. ready_at: None while it is not Ready. launcher_phase, mounts_discovery, refreshed,
-    delivering_since: only meaningful for a launcher. foreign: an operator that is elastic itself made it. node: ""
-    while it is not scheduled; obstacle: why not. disrupted: the condition that says it is about to go, "" without one.
-    tolerations: those that let it stay for ever on a node with a taint NoExecute. ends_at: when its time to end is
-    over, None while nobody asked for its deletion. default_container: by annotation, "" without one. shares_processes:
-    with the other containers of the pod, or with its node. out_of_memory: a container was killed for that.
+    delivering_since, started_at: only meaningful for a launcher. foreign: an operator that is elastic itself made it.
+    node: "" while it is not scheduled; obstacle: why not. disrupted: the condition that says it is about to go, ""
+    without one. tolerations: those that let it stay for ever on a node with a taint NoExecute. ends_at: when its time
+    to end is over, None while nobody asked for its deletion. default_container: by annotation, "" without one.
+    shares_processes: with the other containers of the pod, or with its node. out_of_memory: a container was killed for
+    that.
     """
 
     metadata: Owned
@@ -120,6 +121,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     mounts_discovery: bool = False
     refreshed: str | None = None
     delivering_since: float | None = None
+    started_at: float | None = None
     node: str = ""
     obstacle: str = ""
     disrupted: str = ""
@@ -155,6 +157,7 @@ def read(raw: bytes) -> PodFacts:
         mounts_discovery=launcher and _mounts_discovery(spec),
         refreshed=pod.metadata.annotations.get(names.REFRESHED) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
+        started_at=_started_at(status) if launcher else None,
         # Many pods share a node: one text for all of them.
         node=sys.intern(spec.node_name),
         obstacle=_obstacle(status),
@@ -225,6 +228,13 @@ def _delivering_since(status: _Status) -> float | None:
         if container.name == names.KUBECTL_DELIVERY and container.state and container.state.running:
             return seconds(container.state.running.started_at) or 0.0
     return None
+
+
+def _started_at(status: _Status) -> float | None:
+    """When the last of the containers started, so that none is held to be older than it is."""
+    states = (container.state for container in status.container_statuses or ())
+    times = [seconds(state.running.started_at) for state in states if state and state.running]
+    return max((at for at in times if at is not None), default=None)
 
 
 def _mounts_discovery(spec: _Spec) -> bool:

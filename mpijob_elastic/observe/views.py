@@ -149,6 +149,7 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
         created_at=pod.created_at,
         container=_container(pod, job.main_container),
         delivering_since=pod.delivering_since,
+        started_at=pod.started_at,
         refreshed=pod.refreshed,
         deleting=pod.deleting,
         node=pod.node,

@@ -127,7 +127,7 @@ async def test_exec_only_the_two_looks_each_where_it_belongs(cluster: Cluster, c
         pods = (f"pod/{WORKER}", f"pod/{LAUNCHER}")
         cluster.kubectl("wait", "-n", controller.namespace, *pods, "--for=condition=Ready", "--timeout=60s")
         assert await controller.executes(WORKER, PROBE) == "idle\n"
-        assert (await controller.executes(LAUNCHER, execs.COMMAND)).startswith("uptime ")
+        assert (await controller.executes(LAUNCHER, execs.COMMAND)).startswith("main ")
 
 
 async def test_exec_no_input(cluster: Cluster, installed: Installed, controller: Account) -> None:

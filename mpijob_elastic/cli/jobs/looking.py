@@ -56,17 +56,9 @@ async def into_workers(client: Client, view: JobView, workers: Sequence[Worker])
 
 async def into_launcher(client: Client, view: JobView) -> tuple[Exec, ...]:
     """The execs that the launcher holds, none where nobody can look."""
-    launcher = view.launcher
-    if launcher is None or not view.driver_running:
+    if view.launcher is None or not view.driver_running:
         return ()
-    pod, container, asked_at = launcher.ref.name, launcher.container, time.time()
-    try:
-        result = await exec_in_pod(
-            client, view.namespace, pod, container=container, command=execs.COMMAND, timeout=PATIENCE
-        )
-    except errors.KubeError:
-        return ()
-    return execs.parse(result.stdout, now=asked_at) or ()
+    return await execs.look(client, view.namespace, view.launcher, timeout=PATIENCE) or ()
 
 
 async def frozen_execs(view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]) -> tuple[Exec, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
@@ -51,36 +50,32 @@ def test_the_script_finds_execs_and_prints_nothing_of_their_secrets(
         while f"\n{pid} " not in output:  # until the process is what it was started to be
             output = subprocess.run([*shell, *execs.COMMAND[1:]], capture_output=True, text=True, check=True).stdout
     assert "SECRET" not in output
-    [found] = [one for one in execs.parse(output, now=time.time()) or () if one.pid == pid]
+    [found] = [one for one in execs.parse(output, started_at=NOW) or () if one.pid == pid]
     assert found.pod == "my--job-worker-10"
-    assert abs(found.started_at - time.time()) < 60.0
+    assert found.started_at >= NOW  # no process is older than the first
 
 
 def test_what_is_printed_is_read() -> None:
-    output = "uptime 500.25\n7 10025 j-worker-1\n8 20025 j-worker-2--containermain\n"
-    assert execs.parse(output, now=NOW) == (
-        Exec(pid=7, pod="j-worker-1", started_at=NOW - 400.0),
-        Exec(pid=8, pod="j-worker-2", started_at=NOW - 300.0),
+    output = "main 5000\n7 5025 j-worker-1\n8 15025 j-worker-2--containermain\n"
+    assert execs.parse(output, started_at=NOW) == (
+        Exec(pid=7, pod="j-worker-1", started_at=NOW + 0.25),
+        Exec(pid=8, pod="j-worker-2", started_at=NOW + 100.25),
     )
-    assert execs.parse("uptime 500.25\n", now=NOW) == ()
+    assert execs.parse("main 5000\n", started_at=NOW) == ()
 
 
 def test_what_is_no_exec_into_a_worker_is_left_out() -> None:
     lines = ["7 1 database-0", "8 1 j-worker-1--tty", "x 1 j-worker-1", "9 j-worker-1", "10 1 j-worker-"]
-    assert execs.parse("uptime 500.25\n" + "".join(f"{line}\n" for line in lines), now=NOW) == ()
+    assert execs.parse("main 1\n" + "".join(f"{line}\n" for line in lines), started_at=NOW) == ()
 
 
-@pytest.mark.parametrize("output", ["", "uptime \n", "sh: not found\n", "7 1 j-worker-1\n"])
+@pytest.mark.parametrize("output", ["", "main \n", "sh: not found\n", "7 1 j-worker-1\n"])
 def test_what_the_script_did_not_print_says_nothing(output: str) -> None:
-    assert execs.parse(output, now=NOW) is None
-
-
-def test_an_uptime_of_the_container_alone_makes_no_process_older() -> None:
-    assert execs.parse("uptime 3.00\n7 10025 j-worker-1\n", now=NOW) == (Exec(pid=7, pod="j-worker-1", started_at=NOW),)
+    assert execs.parse(output, started_at=NOW) is None
 
 
 VIEW = replace(job(2, workers=(worker(0), worker(1))), namespace="n")
-LAUNCHER = replace(launcher(), ref=ref("p"), container="c")
+LAUNCHER = replace(launcher(), ref=ref("p"), container="c", started_at=LONG_AGO)
 ALIVE, GONE = "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
 
 
@@ -111,7 +106,7 @@ async def look(found: Execs, woken: list[tuple[str, str]]) -> Held:
 
 
 async def test_what_two_looks_find_is_frozen_and_what_one_finds_is_not(tmp_path: Path) -> None:
-    up = "uptime 500.25\n"
+    up = "main 25\n"
     async with looker(tmp_path, up + ALIVE + GONE, up + ALIVE + GONE, up + ALIVE) as (found, woken):
         once = await look(found, woken)
         assert ([one.pid for one in once.suspects], once.frozen) == ([8], ())
@@ -123,14 +118,22 @@ async def test_what_two_looks_find_is_frozen_and_what_one_finds_is_not(tmp_path:
 
 
 async def test_a_look_that_fails_proves_nothing(tmp_path: Path) -> None:
-    async with looker(tmp_path, "uptime 500.25\n" + GONE, "sh: not found\n") as (found, woken):
+    async with looker(tmp_path, "main 25\n" + GONE, "sh: not found\n") as (found, woken):
         await look(found, woken)
         after = await look(found, woken)
         assert ([one.pid for one in after.suspects], after.frozen) == ([8], ())
 
 
+async def test_where_nobody_knows_since_when_the_launcher_runs_nothing_is_found(tmp_path: Path) -> None:
+    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
+        found.watch(VIEW, replace(LAUNCHER, started_at=None), frozenset({"a reason"}))
+        while not woken:
+            await asyncio.sleep(0.01)
+        assert found.held(LAUNCHER.ref.uid) == Held(asked_at=LONG_AGO + 500.25, about=frozenset({"a reason"}))
+
+
 async def test_a_job_that_is_gone_is_forgotten(tmp_path: Path) -> None:
-    async with looker(tmp_path, "uptime 500.25\n" + GONE) as (found, woken):
+    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
         await look(found, woken)
         found.forget("n", "other")
         assert found.held(LAUNCHER.ref.uid).suspects

@@ -49,6 +49,14 @@ def test_when_kubectl_delivery_started() -> None:
     assert pod(status={"initContainerStatuses": [DELIVERING]}).delivering_since == 100.0
 
 
+def test_when_the_last_container_of_a_launcher_started() -> None:
+    later = {"name": "main", "state": {"running": {"startedAt": "1970-01-01T00:03:20Z"}}}
+    status = {"containerStatuses": [DELIVERING, later, ENDED]}
+    assert pod(status=status).started_at == 200.0
+    assert pod(status=status, labels={**LAUNCHER, "mpi-job-role": "worker"}).started_at is None
+    assert pod(status={"containerStatuses": [ENDED, WAITING]}).started_at is None
+
+
 @pytest.mark.parametrize(
     ("volumes", "mounts"),
     [
