@@ -163,6 +163,10 @@ def test_a_new_host_is_looked_at_often_until_a_rank_is_seen() -> None:
         seen({}, launcher=None),
         seen({}, launcher=launcher(LauncherPhase.DELIVERING)),
         seen({}, config=replace(config(pods(0, 1, 2)), kubexec="mine")),
+        seen({}, finished=True),
+        seen({}, deleting=True),
+        seen({}, foreign="another operator's"),
+        seen({}, notices="HandedOver: to another operator"),
     ],
 )
 def test_where_nothing_could_be_done_nobody_is_looked_at(view: JobView) -> None:
