@@ -16,6 +16,8 @@ from tests.modelcheck.world import (
     MOST,
     NEVER,
     READY,
+    SEASONED,
+    SECOND_MOVE,
     STARTED,
     TEN_SECONDS,
     WAITING,
@@ -32,6 +34,7 @@ from tests.modelcheck.world import (
     World,
     mask,
     members,
+    pods_of,
 )
 
 # The uid of a pod that may still come.
@@ -45,11 +48,12 @@ def canonical(world: World) -> World:
     config, launcher = world.config, world.launcher
     stuck_age = _stuck_age(world)
     drains = any(config.left)
-    late = late and _late(world.late, config, stuck_age, drains=drains)
+    longest = _longest_ready(world, stuck_age)
+    late = late and _late(world.late, config, longest, stuck_age, drains=drains)
     return world._replace(
-        pods=_pods(world.pods, config, stuck_age),
+        pods=_pods(world.pods, config, longest),
         launcher=launcher and _launcher(launcher, stuck_age, drains=drains),
-        config=_config(config, world.pods, stuck_age),
+        config=_config(config, world, stuck_age),
         probes=tuple(left and probe and _probe(probe) for left, probe in zip(config.left, world.probes, strict=True)),
         node=_node(launcher, world.node),
         edits=0 if world.job.over else world.edits,
@@ -79,23 +83,33 @@ def _stuck_age(world: World) -> int:
     return min(world.config.dropped_age, TEN_SECONDS, *ready, *delivering)
 
 
-def _late(late: Seen | None, config: Config, stuck_age: int, *, drains: bool) -> Seen | None:
+def _longest_ready(world: World, stuck_age: int) -> int:
+    """Up to which age it matters how long a listed worker has been Ready, NEVER where it does not."""
+    return SEASONED if _any_doomed(world) else stuck_age
+
+
+def _any_doomed(world: World) -> bool:
+    return any(pod and pod.doomed for pod in (*world.pods, *world.seen.pods))
+
+
+def _late(late: Seen | None, config: Config, longest: int, stuck_age: int, *, drains: bool) -> Seen | None:
     if late is None:
         return None
     launcher = late.launcher and _launcher(late.launcher, stuck_age, drains=drains)
-    return Seen(late.job, _pods(late.pods, config, stuck_age), launcher)
+    return Seen(late.job, _pods(late.pods, config, longest), launcher)
 
 
-def _pods(pods: tuple[Pod | None, ...], config: Config, stuck_age: int) -> tuple[Pod | None, ...]:
-    return tuple(pod and _pod(index, pod, config, stuck_age) for index, pod in enumerate(pods))
+def _pods(pods: tuple[Pod | None, ...], config: Config, longest: int) -> tuple[Pod | None, ...]:
+    return tuple(pod and _pod(index, pod, config, longest) for index, pod in enumerate(pods))
 
 
-def _pod(index: int, pod: Pod, config: Config, stuck_age: int) -> Pod:
-    left, listed = config.left[index], config.hosts >> index & 1
-    ready_age = 1 if listed and stuck_age == NEVER else min(pod.ready_age, max(stuck_age, 1))
+def _pod(index: int, pod: Pod, config: Config, longest: int) -> Pod:
+    left, listed = config.left[index], pods_of(config.hosts) >> index & 1
+    ready_age = 1 if listed and longest == NEVER else min(pod.ready_age, max(longest, 1))
     return pod._replace(
         created_age=0 if left is None or left.uid == pod.uid else min(pod.created_age, LONGEST_DRAIN),
         ready_age=ready_age if pod.phase == READY else 0,
+        doomed=pod.doomed and pod.phase == READY and not pod.going,
     )
 
 
@@ -108,12 +122,16 @@ def _launcher(launcher: Launcher, stuck_age: int, *, drains: bool) -> Launcher:
     )
 
 
-def _config(config: Config, pods: tuple[Pod | None, ...], stuck_age: int) -> Config:
+def _config(config: Config, world: World, stuck_age: int) -> Config:
+    may_move = world.faults or _any_doomed(world)
     return config._replace(
         changed_age=min(config.changed_age, 1),
         dropped_age=stuck_age,
         left=tuple(one and _left(one) for one in config.left),
-        replaced=tuple(one and _tries(one, pod) for one, pod in zip(config.replaced, pods, strict=True)),
+        replaced=tuple(one and _tries(one, pod) for one, pod in zip(config.replaced, world.pods, strict=True)),
+        moved=tuple(
+            one and _move(one, pod) if may_move else None for one, pod in zip(config.moved, world.pods, strict=True)
+        ),
         renamed=tuple(one and one._replace(age=min(one.age, 1)) for one in config.renamed),
     )
 
@@ -125,6 +143,11 @@ def _left(left: Left) -> Left:
 def _tries(tries: Tries, pod: Pod | None) -> Tries:
     waits = pod is not None and pod.phase == FAILED and pod.uid == tries.uid
     return tries._replace(age=min(tries.age, TEN_SECONDS) if waits else TEN_SECONDS)
+
+
+def _move(tries: Tries, pod: Pod | None) -> Tries:
+    waits = pod is not None and pod.doomed and pod.uid == tries.uid and tries.times > 1
+    return tries._replace(age=min(tries.age, SECOND_MOVE) if waits else SECOND_MOVE)
 
 
 def _watch(watch: Watch) -> Watch:
@@ -146,12 +169,12 @@ def _node(launcher: Launcher | None, node: Node) -> Node:
 def _renumbered(world: World) -> World:
     """Small uids, and no memory of a pod for which the driver cannot take any other."""
     pods, config, late = list(world.pods), world.config, world.late
-    known = any(config.names) or any(config.renamed)
+    known = any(config.names) or any(config.renamed) or any(config.moved)
     if not (late or known or any(config.left) or any(config.replaced) or any(pod and pod.uid for pod in pods)):
         return world
     seen = list(late.pods if late else world.pods)
     left, names = list(config.left), list(config.names)
-    replaced, renamed = list(config.replaced), list(config.renamed)
+    replaced, moved, renamed = list(config.replaced), list(config.moved), list(config.renamed)
     drained = world.drained
     for index in range(len(pods)):
         here = [pod for pod in (pods[index], seen[index]) if pod]
@@ -173,10 +196,11 @@ def _renumbered(world: World) -> World:
         seen[index] = _with_uid(seen[index], small) if late else None
         left[index] = gone and gone._replace(uid=small[gone.uid])
         names[index] = name and name._replace(uid=FREE if name.uid == FREE else small[name.uid])
-        for tries in (replaced, renamed):
+        for tries in (replaced, moved, renamed):
             tried = tries[index]
             tries[index] = tried and tried._replace(uid=small.get(tried.uid, len(small)))
-    config = config._replace(left=tuple(left), replaced=tuple(replaced), names=tuple(names), renamed=tuple(renamed))
+    config = config._replace(left=tuple(left), names=tuple(names))
+    config = config._replace(replaced=tuple(replaced), moved=tuple(moved), renamed=tuple(renamed))
     launcher = world.launcher
     if late:
         anew = launcher is not None and late.launcher is not None and launcher.uid != late.launcher.uid

@@ -135,6 +135,7 @@ def _publish(world: World, action: WriteConfig) -> World:
         hostfile=_mask(tuple(line.split(" ")[0] for line in action.hostfile.splitlines())),
         left=_by_index(old, {pod: _left(one) for pod, one in kept.left.items()}),
         replaced=_by_index(old, {pod: _tries(one) for pod, one in kept.replaced.items()}),
+        moved=_by_index(old, {pod: _tries(one) for pod, one in kept.moved.items()}),
         names=_by_index(old, {pod: _name(pod, one) for pod, one in kept.hosts.items()}),
         renamed=_by_index(old, {pod: _tries(one) for pod, one in kept.renamed.items()}),
         known=True,

@@ -34,7 +34,7 @@ def after_our_move(before: World, action: Action, after: World, *, setup: Setup)
     wrong = ""
     match action:
         case WriteConfig():
-            wrong = _published(before, after)
+            wrong = _published(before, after) or _moved(before, after, setup=setup)
         case RefreshLauncher() if not before.config.hosts:
             wrong = "an empty list is shown to the launcher"
         case DeleteWorkers():
@@ -71,6 +71,8 @@ def at_others_move(before: World, after: World, *, setup: Setup) -> str:
         return "the driver reads an empty list"
     if reads >> MOST and not after.node.maps:
         return "the driver reads a numbered host that it cannot reach"
+    if not known & reads and hosts_of(_ready(before), known & ~before.node.black):
+        return "nobody stays who knows the training's state"
     removed = hosts_of(_ready(before) & ~_created_anew(before), known & ~reads & ~before.node.black)
     return "the driver reads a removal and an addition at once" if removed and reads & ~known else ""
 
@@ -93,6 +95,16 @@ def _published(before: World, after: World) -> str:
     return ""
 
 
+def _moved(before: World, after: World, *, setup: Setup) -> str:
+    pods, size = before.seen.pods, (1 << before.seen.job.replicas) - 1
+    ready = mask([i for i, pod in enumerate(pods) if pod and pod.phase == READY and not pod.going]) & size
+    doomed = mask([i for i, pod in enumerate(pods) if pod and pod.doomed])
+    left = pods_of(before.config.hosts & ~after.config.hosts) & ready & doomed
+    stay = pods_of(after.config.hosts) & ready
+    least = setup.policy.min_replicas or 1
+    return "a node that goes takes more workers than may leave" if left and stay.bit_count() < least else ""
+
+
 def _deleted(world: World, index: int, *, setup: Setup) -> str:
     pod, bit = world.pods[index], 1 << index
     assert pod is not None
@@ -104,7 +116,7 @@ def _deleted(world: World, index: int, *, setup: Setup) -> str:
     if pod.phase == FAILED:
         published = pods_of(world.config.hosts)
         return "a failed worker is deleted that is published" if published & ~bit and published & bit else ""
-    if index < world.job.replicas:
+    if index < world.job.replicas and not pod.doomed:
         return "a worker that the size asks for is deleted"
     if pods_of(world.config.hosts) & bit:
         return "a worker that is published is deleted"
@@ -144,6 +156,10 @@ def _created_anew(world: World) -> int:
     return mask([index for index, (pod, left) in enumerate(found) if pod and left and pod.uid != left.uid])
 
 
+def _doomed(world: World) -> bool:
+    return any(pod and pod.doomed for pod in world.pods)
+
+
 def is_goal(world: World, *, setup: Setup) -> bool:
     """Whether the job is as its size asks: all that can be had trains, nothing else is left, the Role is exact."""
     size = (1 << world.job.replicas) - 1
@@ -160,4 +176,5 @@ def is_goal(world: World, *, setup: Setup) -> bool:
         and world.role == size
         and world.ranks == world.node.known == world.config.hosts
         and there == set(members(size))
+        and (size.bit_count() <= (setup.policy.min_replicas or 1) or not _doomed(world))
     )

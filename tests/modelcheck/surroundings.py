@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tests.modelcheck import views
+from tests.modelcheck import ticking, views
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
@@ -23,13 +23,9 @@ from tests.modelcheck.world import (
     WAITING,
     Config,
     Launcher,
-    Left,
     Node,
     Pod,
-    Probe,
     Setup,
-    Tries,
-    Watch,
     World,
     hosts_of,
     mask,
@@ -59,8 +55,8 @@ def moves(world: World, setup: Setup) -> Iterator[Move]:
     if any(world.probes) or any(world.watch) or world.drained:
         nothing = (None,) * setup.size
         yield Move("controller restarts", world._replace(probes=nothing, watch=nothing, drained=0), fair=False)
-    if _may_tick(world):
-        yield Move("time passes", _tick(world, setup))
+    if ticking.may_pass(world):
+        yield Move("time passes", ticking.passed(world, setup))
 
 
 def set_pod(world: World, index: int, pod: Pod | None) -> World:
@@ -71,7 +67,8 @@ def set_pod(world: World, index: int, pod: Pod | None) -> World:
 def _next_uid(world: World, index: int) -> int:
     taken = [pods[index] for pods in (world.pods, world.seen.pods)]
     config = world.config
-    memory = (config.left[index], config.replaced[index], config.names[index], config.renamed[index])
+    tries = (config.replaced[index], config.moved[index], config.renamed[index])
+    memory = (config.left[index], config.names[index], *tries)
     return 1 + max((one.uid for one in (*taken, *memory) if one), default=0)
 
 
@@ -192,6 +189,7 @@ def _broken(world: World) -> Iterator[tuple[str, World]]:
         lost = _killed(world, hosts_of(1 << index, world.ranks))
         if pod and pod.phase == READY and not pod.going:
             yield f"fails {index}", set_pod(lost, index, pod._replace(phase=FAILED))
+            yield f"node-goes {index}", set_pod(world, index, pod._replace(doomed=True))
         if pod and not pod.going:
             yield f"evicted {index}", set_pod(lost, index, pod._replace(going=True))
     if world.launcher and not world.launcher.going:
@@ -207,58 +205,10 @@ def _without_config(world: World) -> World:
     # The operator creates it anew, for the size of now; the webhook adds an empty script.
     nothing = (None,) * len(world.pods)
     hostfile = (1 << world.job.replicas) - 1
-    config = Config(hosts=0, hostfile=hostfile, left=nothing, replaced=nothing, names=nothing, renamed=nothing)
+    config = Config(
+        hosts=0, hostfile=hostfile, left=nothing, replaced=nothing, moved=nothing, names=nothing, renamed=nothing
+    )
     launcher = world.launcher._replace(shown_age=NEVER, older=False) if world.launcher else None
     # Nobody knows any more which names are blacklisted; ranks finds out, after longer than is walked here.
     node = world.node._replace(black=0)
     return world._replace(config=config, launcher=launcher, probes=nothing, watch=nothing, drained=0, node=node)
-
-
-def _may_tick(world: World) -> bool:
-    """Watches, a touched kubelet and the driver are faster than a tick."""
-    dying = world.launcher is None or world.launcher.going
-    return world.late is None and (dying or world.node.owes == NOTHING)
-
-
-def _tick(world: World, setup: Setup) -> World:
-    launcher, config = world.launcher, world.config
-    older = config._replace(
-        changed_age=_older(config.changed_age),
-        dropped_age=_older(config.dropped_age),
-        left=tuple(one and Left(one.age + 1, one.uid, _older(one.known_age)) for one in config.left),
-        replaced=tuple(one and Tries(one.times, one.age + 1, one.uid) for one in config.replaced),
-        renamed=tuple(one and Tries(one.times, one.age + 1, one.uid) for one in config.renamed),
-    )
-    if launcher:
-        shown_age = _older(launcher.shown_age)
-        launcher = launcher._replace(delivering_age=launcher.delivering_age + 1, shown_age=shown_age)
-    return world._replace(
-        config=older,
-        launcher=launcher,
-        pods=tuple(pod and _older_pod(pod) for pod in world.pods),
-        probes=tuple(probe and _older_probe(probe) for probe in world.probes),
-        node=world.node._replace(young=False),
-        watch=tuple(_looked(world, index) if setup.watched else None for index in range(setup.size)),
-    )
-
-
-def _looked(world: World, index: int) -> Watch | None:
-    """Published workers are looked into seldom; here it is at each tick, for what counts is how they are for long."""
-    pod, before = world.pods[index], world.watch[index] or Watch()
-    if pod is None or pod.phase != READY or pod.going or not hosts_of(1 << index, world.config.hosts):
-        return None
-    if hosts_of(1 << index, world.ranks):
-        return Watch(busy_seen=True)
-    return Watch(busy_seen=before.busy_seen, idle_age=before.idle_age + 1)
-
-
-def _older(age: int) -> int:
-    return age if age == NEVER else age + 1
-
-
-def _older_pod(pod: Pod) -> Pod:
-    return pod._replace(created_age=pod.created_age + 1, ready_age=pod.ready_age + 1)
-
-
-def _older_probe(probe: Probe) -> Probe:
-    return Probe(probe.busy_seen, _older(probe.idle_age), _older(probe.asked_age))

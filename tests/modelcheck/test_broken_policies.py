@@ -136,3 +136,15 @@ def test_a_start_that_waits_for_a_worker_which_never_comes_is_caught() -> None:
     controller = Controller(setup=setup)
     with pytest.raises(explore.Mistake, match="goal cannot be reached"):
         explore.check_goal(explore.explore(setup, controller), controller)
+
+
+def careless(view: JobView) -> Plan:
+    """Takes workers off a node that goes, however few stay."""
+    return really_decide(replace(view, policy=replace(view.policy, min_replicas=None)))
+
+
+def test_a_node_that_goes_and_takes_too_many_is_caught() -> None:
+    policy = replace(CALM.policy, min_replicas=2)
+    setup = Setup(size=2, edits=0, start=2, fault_budget=1, faults=frozenset({"node-goes"}), policy=policy)
+    with pytest.raises(explore.Mistake, match="takes more workers than may leave"):
+        explore.explore(setup, Controller(setup=setup, decide=careless))

@@ -12,6 +12,7 @@ from tests.modelcheck.world import LONGEST_DRAIN, TICK, Setup
 FAULTS = frozenset({"fails", "evicted", "launcher-deleted", "config-deleted", "elastic-flips"})
 LOST = frozenset({"fails", "evicted"})
 ENDS = frozenset({"succeeds"})
+GOES = frozenset({"node-goes"})
 SMALL = Policy(min_replicas=1, drain_timeout=LONGEST_DRAIN * TICK)
 
 # What may happen, and how many worlds that must give at least: a check that visits few has lost its moves.
@@ -33,6 +34,8 @@ SETUPS = {
         Setup(size=3, edits=0, start=3, fault_budget=1, faults=frozenset({"rank-dies"}), watched=True),
         100,
     ),
+    "a node goes, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=GOES, policy=SMALL), 5_000),
+    "two nodes go": (Setup(size=2, edits=0, start=2, fault_budget=2, faults=GOES, policy=SMALL), 15_000),
     "the end, workers are kept": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS), 300),
     "the end, workers are cleaned up": (
         Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS, clean_pod_policy="Running"),

@@ -96,6 +96,7 @@ def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
         ready_at=at(pod.ready_age) if pod.phase == READY else None,
         deleting=pod.going,
         terminated=pod.phase == FAILED,
+        disruption="taint" if pod.doomed else "",
         probe=probe,
     )
 
@@ -156,6 +157,7 @@ def _memory(config: Config) -> memory.Memory:
         removed_at=at(config.changed_age),
         dropped_at=at(config.dropped_age),
         replaced={names.worker(JOB, i): _tries(i, one) for i, one in tries.items()},
+        moved={names.worker(JOB, i): _tries(i, one) for i, one in enumerate(config.moved) if one},
         hosts={names.worker(JOB, i): _name(i, one) for i, one in known.items()},
         renamed={names.worker(JOB, i): _tries(i, one) for i, one in renamed.items()},
     )

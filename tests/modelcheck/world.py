@@ -19,6 +19,10 @@ MOST = 4
 # Ages that make no further difference, in ticks: of a drain, of anything that waits for ten seconds.
 LONGEST_DRAIN = 3
 TEN_SECONDS = 4
+# As long as a newcomer needs to have the training's state (decide.disruption).
+SEASONED = 10
+# As long as a worker that came to such a node for the second time stays there.
+SECOND_MOVE = 10
 LONGEST_IDLE = 10
 NEVER = -1
 # Stands for any pod, where a host name is free.
@@ -38,13 +42,14 @@ class Job(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """A worker pod; uid tells incarnations of one name apart."""
+    """A worker pod; uid tells incarnations of one name apart. doomed: its node is about to go."""
 
     phase: int = PENDING
     going: bool = False
     created_age: int = 0
     ready_age: int = 0
     uid: int = 0
+    doomed: bool = False
 
 
 class Launcher(NamedTuple):
@@ -111,6 +116,7 @@ class Config(NamedTuple):
     hostfile: int
     left: tuple[Left | None, ...]
     replaced: tuple[Tries | None, ...]
+    moved: tuple[Tries | None, ...]
     names: tuple[Name | None, ...]
     renamed: tuple[Tries | None, ...]
     known: bool = False
@@ -224,6 +230,7 @@ def first(setup: Setup) -> World:
         hostfile=start,
         left=nothing,
         replaced=nothing,
+        moved=nothing,
         names=tuple(Name(0, 0) if setup.running and index < setup.start else None for index in range(setup.size)),
         renamed=nothing,
     )
