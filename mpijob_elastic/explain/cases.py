@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mpijob_elastic.decide import hosts, showing
 from mpijob_elastic.decide.hosts import Next
 from mpijob_elastic.explain.facts import Facts, Look, Pod
 from mpijob_elastic.explain.findings import Finding, kubectl
@@ -12,15 +13,55 @@ from mpijob_elastic.model.job import JobView, Worker
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    """A worker by name; worker: its pod, None where there is none. following: the next step of the host list."""
+class Known:
+    """What is the same for all workers of a job, found out once.
+
+    following: the next step of the host list. untold, shown_at: whether the launcher has yet to be touched for what is
+    published now, and when it was.
+    """
 
     view: JobView
     facts: Facts
     now: float
     following: Next
+    untold: bool
+    shown_at: float | None
+
+
+def known(view: JobView, facts: Facts, *, now: float) -> Known:
+    """All of that."""
+    return Known(
+        view=view,
+        facts=facts,
+        now=now,
+        following=hosts.following(view, now=now),
+        untold=showing.is_due(view, now=now),
+        shown_at=showing.shown_at(view, now=now),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A worker by name; worker: its pod, None where there is none."""
+
+    known: Known
     name: str
     worker: Worker | None
+
+    @property
+    def view(self) -> JobView:
+        """The job."""
+        return self.known.view
+
+    @property
+    def facts(self) -> Facts:
+        """What only people ask for."""
+        return self.known.facts
+
+    @property
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self.known.now
 
     @property
     def pod(self) -> Pod:

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import showing
-from mpijob_elastic.decide.hosts import Next
 from mpijob_elastic.explain import pods
-from mpijob_elastic.explain.cases import Case, first
+from mpijob_elastic.explain.cases import Case, first, known
 from mpijob_elastic.explain.facts import Facts
 from mpijob_elastic.explain.findings import Finding, Level, kubectl
 from mpijob_elastic.model import durations
@@ -51,7 +50,7 @@ def _delivering(view: JobView, launcher: Launcher, *, now: float) -> Finding:
 
 
 def _not_started(view: JobView, facts: Facts, launcher: Launcher, *, now: float) -> Finding:
-    case = Case(view=view, facts=facts, now=now, following=Next(hosts=()), name=launcher.ref.name, worker=None)
+    case = Case(known=known(view, facts, now=now), name=launcher.ref.name, worker=None)
     found = first((pods.unscheduled, pods.stuck), case)
     step = kubectl(view, "describe pod", launcher.ref.name)
     if found is None:

@@ -31,7 +31,7 @@ def listed(case: Case) -> Finding | None:
     """It is too many, but still in the list."""
     if not case.published:
         return None
-    step = case.following
+    step = case.known.following
     if step.wake_at is not None and case.name in step.hosts:
         when = f"in {durations.render(max(0.0, step.wake_at - case.now))}, for an earlier change must settle"
     else:

@@ -46,8 +46,8 @@ def unlisted(case: Case) -> Finding | None:
     if not case.facts.role_readable:
         said = "discover_hosts.sh does not name it yet; when it will cannot be told without the right to read Roles"
         return Finding(cause="not-published", says=said, next_step=CONTROLLER_LOG, level=Level.WAITING)
-    if case.name not in case.following.hosts and case.following.wake_at is not None:
-        wait = durations.render(max(0.0, case.following.wake_at - case.now))
+    if case.name not in case.known.following.hosts and case.known.following.wake_at is not None:
+        wait = durations.render(max(0.0, case.known.following.wake_at - case.now))
         said = f"discover_hosts.sh names it in {wait}: an earlier change settles, or others of its kind are gathered"
         return Finding(cause="settling", says=said, level=Level.WAITING)
     return _due(case, "not-published", "discover_hosts.sh does not name it yet; the controller writes it next")
@@ -75,7 +75,7 @@ def blind(case: Case) -> Finding | None:
 
 def untold(case: Case) -> Finding | None:
     """The launcher was not touched for the newest list."""
-    if not showing.is_due(case.view, now=case.now):
+    if not case.known.untold:
         return None
     return _due(case, "launcher-untold", "is published; the launcher is told next")
 

@@ -8,7 +8,7 @@ blacklisted by its name, for ever unless horovodrun got --blacklist-cooldown-ran
 from __future__ import annotations
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import naming, showing
+from mpijob_elastic.decide import naming
 from mpijob_elastic.decide.ranks import BACKOFFS, GIVEN_UP_FOR, LOST_AFTER, given_up
 from mpijob_elastic.explain.cases import Case
 from mpijob_elastic.explain.findings import Finding, Level
@@ -41,7 +41,7 @@ def trains(case: Case) -> Finding | None:
 
 def joining(case: Case) -> Finding | None:
     """The launcher was told a moment ago."""
-    shown = showing.shown_at(case.view, now=case.now)
+    shown = case.known.shown_at
     if shown is None or case.now >= shown + JOINING:
         return None
     return Finding(cause="joining", says="is published; the launcher learned of it a moment ago", level=Level.WAITING)

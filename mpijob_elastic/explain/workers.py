@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import hosts
 from mpijob_elastic.explain import leavers, listing, pods, ranks
-from mpijob_elastic.explain.cases import Case, first
+from mpijob_elastic.explain.cases import Case, first, known
 from mpijob_elastic.explain.facts import Facts
 from mpijob_elastic.explain.findings import Finding, WorkerFinding
 from mpijob_elastic.model.job import JobView
@@ -19,9 +18,9 @@ def findings(view: JobView, facts: Facts, *, now: float) -> Iterator[WorkerFindi
     """One for each worker, in numeric order."""
     there = {worker.name: worker for worker in view.workers}
     wanted = frozenset(view.wanted_names())
-    following = hosts.following(view, now=now)
+    same = known(view, facts, now=now)
     for name in sorted({*wanted, *there}, key=lambda name: names.worker_index(name, job=view.name) or 0):
-        case = Case(view=view, facts=facts, now=now, following=following, name=name, worker=there.get(name))
+        case = Case(known=same, name=name, worker=there.get(name))
         finding = first(WANTED if name in wanted else leavers.ORDER, case)
         yield WorkerFinding(worker=name, wanted=name in wanted, finding=finding or _unknown(case))
 
