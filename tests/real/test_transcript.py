@@ -1,8 +1,6 @@
 """2→3→1→3→4→2 by `kubectl edit` and `kubectl scale`, with real Elastic Horovod; asserted from the job's own log."""
 
 import time
-from collections.abc import Callable
-from typing import TypeVar
 
 import pytest
 
@@ -12,24 +10,13 @@ from lab.replicas import Controller
 from lab.training import log as training
 from lab.training.job import TrainingJob, workers
 from tests.lab.scalable import make_scalable
+from tests.real.waiting import until
 
-PATIENCE = 180.0  # seconds
-POLL = 0.5
 # Seconds between two steps. A resize takes 2 to 5 on an idle machine; Horovod itself gives up a lost rank after 30.
 LONGEST_PAUSE = 60.0
 # So many that all changes fit in: they take about 250 steps.
 STEPS = 400
 ENVIRONMENT = {"TARGET_STEPS": str(STEPS), "STEP_SECONDS": "0.25", "COMMIT_STEPS": "4"}
-
-T = TypeVar("T")
-
-
-def until(what: str, look: Callable[[], T | None]) -> T:
-    deadline = time.monotonic() + PATIENCE
-    while (found := look()) is None:
-        assert time.monotonic() < deadline, f"not within {PATIENCE:.0f} s: {what}"
-        time.sleep(POLL)
-    return found
 
 
 def await_training(job: TrainingJob, size: int, *, since: float) -> None:
