@@ -33,8 +33,9 @@ LOOK_SELDOM = 30.0
 LOOK_SOON = 10.0
 # For how long (seconds) a new host is looked at often, if nothing runs in it.
 NEW_FOR = 120.0
-# Workers that are due within so many seconds are looked at together, so that a large job is not woken for each.
-TOGETHER = 10.0
+# Workers that are due within so many seconds are looked at together, so that a large job is not woken for each; much
+# less than the pause between two looks, or each answer would bring about the next question.
+TOGETHER = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +59,7 @@ def watch(view: JobView, *, now: float) -> Watch:
     chosen = tuple(worker for worker in watched if due[worker.name] <= now + TOGETHER)
     # Whoever is asked now answers in time or not; the others are due later.
     rest = [at for at in due.values() if at > now + TOGETHER]
-    return Watch(workers=chosen, wake_at=min([now + LOOK_SOON + TOGETHER, *rest]))
+    return Watch(workers=chosen, wake_at=min([now + LOOK_SOON, *rest]))
 
 
 def lost(view: JobView, *, now: float) -> frozenset[str]:

@@ -187,3 +187,10 @@ def test_a_worker_in_which_no_rank_was_seen_is_not_said_to_have_lost_one() -> No
     [note] = action.notes
     assert (note.reason, note.warning) == ("HostUnused", False)
     assert "no rank was seen there for 10m" in note.message
+
+
+def test_an_answer_brings_about_no_question_while_others_are_waited_for() -> None:
+    """One worker's exec hangs, so it stays due; the others, looked into a moment ago, are not asked again for that."""
+    hangs, idle = Probe(), Probe(busy_seen=True, busy_at=NOW - 40, idle_since=NOW - 5, idle_at=NOW, asked_at=NOW)
+    view = seen({0: hangs, 1: idle})
+    assert [one.name for one in ranks.watch(view, now=NOW + 1).workers] == [names.worker("j", 0)]
