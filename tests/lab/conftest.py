@@ -13,6 +13,7 @@ from lab.operator.process import Operator
 from lab.replicas import Controller, Webhook
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.kube.client import Client, connect
+from tests.lab.accounts import has_account
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,8 +43,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     """Name of a fresh namespace in which pods can be created."""
     name = f"test-{secrets.token_hex(4)}"
     cluster.kubectl("create", "namespace", name)
-    # Admission refuses pods until the controller manager has made the namespace's ServiceAccount.
-    cluster.kubectl("wait", "serviceaccount/default", "--for=create", "--namespace", name, "--timeout=240s")
+    has_account(cluster, name)
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
 

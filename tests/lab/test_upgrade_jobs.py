@@ -28,6 +28,7 @@ from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import Client, connect
 from tests.lab import elastic_operator
+from tests.lab.accounts import has_account
 from tests.lab.job import HOROVODRUN, MPIRUN, Job
 from tests.lab.upgrades import deploy_operator, interrupted
 from upgrade import adopting, applying, canary, preflight, rolling_back, standing, store, sweeping, traces
@@ -148,7 +149,7 @@ async def lab(cluster: Cluster, client: Client) -> AsyncIterator[Lab]:
 def namespace(cluster: Cluster) -> Iterator[str]:
     name = f"test-{secrets.token_hex(4)}"
     cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("wait", "serviceaccount/default", "--for=create", "--namespace", name, "--timeout=60s")
+    has_account(cluster, name)
     yield name
     cluster.kubectl("delete", "mpijobs", "--all", "-n", name)
     cluster.kubectl("delete", "namespace", name, "--wait=false")
