@@ -6,7 +6,7 @@ list and comes back under a new host name (see naming), a few times, later and l
 
 A worker in which no rank was ever seen may wait for the others' next commit, or for nothing at all (--max-np), or have
 been lost before we looked. It gets one new name, after a long wait. Where fewer than half of the workers train, the
-training ends or begins, and nothing can be said.
+training may be ending or beginning, so more time must pass; but it may also be that Horovod lost several ranks at once.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from mpijob_elastic.model.memory import Tries
 # For how many seconds a worker must be seen idle: longer than a crashed rank takes to be started again by its driver.
 LOST_AFTER = 30.0
 NEVER_TRAINED_AFTER = 600.0
+# The same where fewer than half of the workers train: when training ends, ranks end one after the other.
+FEW_TRAIN_AFTER = 120.0
 # Seconds before the first, second, ... new host name is published; after so many the worker is given up.
 BACKOFFS = (0.0, 30.0, 60.0, 120.0, 240.0)
 # A worker that kept its rank for so many seconds lost it for a new reason: counting starts again.
@@ -124,10 +126,11 @@ def _idle(view: JobView, *, now: float) -> tuple[Worker, ...]:
     """Workers whose rank is lost, whether they are given up or not."""
     watched = _watched(view)
     training = [worker for worker in watched if _trains(worker)]
-    if 2 * len(training) < len(watched) or _is_full(view, len(training)):
+    if _is_full(view, len(training)):
         return ()
     last = max((worker.probe.busy_at for worker in training), default=0.0)
-    return tuple(worker for worker in watched if _is_lost(view, worker, last, now=now))
+    patience = FEW_TRAIN_AFTER if 2 * len(training) < len(watched) else LOST_AFTER
+    return tuple(worker for worker in watched if _is_lost(view, worker, last, patience=patience, now=now))
 
 
 def _trains(worker: Worker) -> bool:
@@ -139,13 +142,13 @@ def _is_full(view: JobView, training: int) -> bool:
     return view.most > 0 and training >= view.most
 
 
-def _is_lost(view: JobView, worker: Worker, others_busy_at: float, *, now: float) -> bool:
+def _is_lost(view: JobView, worker: Worker, others_busy_at: float, *, patience: float, now: float) -> bool:
     probe = worker.probe
     if probe.idle_at is None or probe.idle_since is None or probe.idle_at != clock.honest(probe.idle_at, now=now):
         return False
     if others_busy_at <= probe.idle_since or now - probe.idle_at > LOOK_SELDOM:
         return False  # it is not known that others went on without it, or not known how it is now
-    patience = LOST_AFTER if probe.busy_seen else NEVER_TRAINED_AFTER
+    patience = patience if probe.busy_seen else NEVER_TRAINED_AFTER
     return probe.idle_at - probe.idle_since >= patience and (probe.busy_seen or not _losses(view, worker, now=now))
 
 

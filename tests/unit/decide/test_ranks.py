@@ -65,6 +65,15 @@ def test_when_a_rank_is_lost(view: JobView, *, lost: bool) -> None:
     assert ranks.lost(view, now=NOW) == (frozenset({POD}) if lost else frozenset())
 
 
+def test_several_that_were_lost_at_once_take_longer() -> None:
+    long_ago = replace(LOST, busy_at=NOW - 170, idle_since=NOW - 125)
+    assert ranks.lost(seen({0: long_ago, 1: long_ago}), now=NOW) == frozenset(pods(0, 1))
+    shorter = replace(long_ago, idle_since=NOW - 124.9)
+    assert ranks.lost(seen({0: long_ago, 1: shorter}), now=NOW) == frozenset(pods(0))
+    nobody_trains = seen({0: long_ago, 1: long_ago, 2: long_ago})
+    assert ranks.lost(nobody_trains, now=NOW) == frozenset()
+
+
 def test_where_processes_cannot_be_told_apart_nothing_is_concluded() -> None:
     view = seen({})
     opaque = tuple(replace(one, opaque=True, probe=LOST) for one in view.workers)
