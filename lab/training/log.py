@@ -13,8 +13,9 @@ import msgspec
 
 KILLED = 137  # 128 + SIGKILL, as a shell and kubectl exec tell it
 
-# horovodrun puts `[RANK]<stdout>:` before each line of a rank; the JSON object is what train.py printed.
-_TOLD = re.compile(r'\[\d+\]<stdout>: ?(\{"event": .*\})\s*$')
+# horovodrun puts `[RANK]<stdout>:` before each line of a rank; the JSON object is what train.py printed. What Horovod's
+# own threads print at the same time may have begun before it on that line.
+_TOLD = re.compile(r'\[\d+\]<stdout>:.*?(\{"event": .*\})\s*$')
 # Of horovod/runner/gloo_run.py and horovod/runner/elastic/discovery.py; the latter only with --log-level INFO.
 _EXIT = re.compile(r"Process \d+ exit with status code (-?\d+)\.")
 _BLACKLISTED = re.compile(r"blacklist(?:ing)? (?:failing )?host:? (\S+)", re.IGNORECASE)

@@ -34,6 +34,11 @@ def test_lines_of_the_script_are_read_wherever_horovodrun_puts_them() -> None:
     assert (read.step, read.hosts, read.size, read.time) == (7, ("a", "b"), 2, 3.5)
 
 
+def test_a_line_that_horovod_broke_into_is_read() -> None:
+    broken = step(7, "a", at=3.5).replace("<stdout>:", "<stdout>:[")
+    assert [one.step for one in log(broken, "[0]<stdout>:2026-11-21 13:23:44: I operations.cc").steps] == [7]
+
+
 def test_a_phase_is_who_trains() -> None:
     steps = log(step(1, "a", "b", at=1), step(2, "a", "b", at=2), step(3, "a", at=4), step(4, "a", "b", at=7)).steps
     assert [(one.hosts, one.size, one.first, one.last, one.steps) for one in training.phases(steps)] == [
