@@ -13,15 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 
-from mpijob_elastic.decide import clock
+from mpijob_elastic.decide import clock, counting
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView, Launcher, Worker
 from mpijob_elastic.model.memory import Tries
 
 # Seconds after a worker's first, second, third arrival at such a node before it is moved; then it stays there.
 BACKOFFS = (0.0, 30.0, 120.0)
-# So long (seconds) after the last move counting starts again.
-FORGIVEN_AFTER = 1800.0
 # Seconds after which a Ready worker has surely been published and taken into the ring, with the state of the others.
 SEASONED = 30.0
 
@@ -69,13 +67,7 @@ def may_move(view: JobView, worker: Worker) -> bool:
 def tries(view: JobView, published: Collection[str], *, now: float) -> Mapping[str, Tries]:
     """The count of moves by pod name, each incarnation counted once; `published`: pods that are in the list then."""
     moving = {worker.ref.uid for worker in view.workers if worker.name not in published and _goes(view, worker)}
-    before = view.memory.moved
-    counted = {pod: one for pod, one in before.items() if one.uid in moving or now - one.at < FORGIVEN_AFTER}
-    for worker in view.workers:
-        last = counted.get(worker.name)
-        if worker.ref.uid in moving and (last is None or last.uid != worker.ref.uid):
-            counted[worker.name] = Tries(count=last.count + 1 if last else 1, at=now, uid=worker.ref.uid)
-    return counted
+    return counting.counted(view.memory.moved, view.workers, troubled=moving, now=now)
 
 
 def due_at(view: JobView, worker: Worker, *, now: float) -> float | None:

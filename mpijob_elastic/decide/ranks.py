@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import clock, naming
+from mpijob_elastic.decide import clock, counting, naming
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Tries
 
@@ -25,8 +25,6 @@ NEVER_TRAINED_AFTER = 600.0
 FEW_TRAIN_AFTER = 120.0
 # Seconds before the first, second, ... new host name is published; after so many the worker is given up.
 BACKOFFS = (0.0, 30.0, 60.0, 120.0, 240.0)
-# A worker that kept its rank for so many seconds lost it for a new reason: counting starts again.
-FORGIVEN_AFTER = 1800.0
 # For how long (seconds) it is given up, unless another pod takes its place.
 GIVEN_UP_FOR = 3600.0
 
@@ -104,7 +102,7 @@ def _last(view: JobView, worker: Worker, *, now: float) -> Tries | None:
     last = view.memory.renamed.get(worker.name)
     if last is None or last.uid != worker.ref.uid:
         return None
-    kept = GIVEN_UP_FOR if last.count > len(BACKOFFS) else FORGIVEN_AFTER
+    kept = GIVEN_UP_FOR if last.count > len(BACKOFFS) else counting.FORGIVEN_AFTER
     return last if now < last.at + kept else None
 
 

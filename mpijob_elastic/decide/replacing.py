@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mpijob_elastic.decide import clock, showing
+from mpijob_elastic.decide import clock, counting, showing
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Tries
 
 # Seconds before the second, third, ... replacement of one index.
 BACKOFFS = (0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
-# A worker that lived this long (seconds) failed for a new reason: counting starts again.
-FORGIVEN_AFTER = 1800.0
 # One that failed more often than there are back-offs is left as it is for so long (seconds), or until it is deleted.
 GIVEN_UP_FOR = 3600.0
 
@@ -28,13 +26,7 @@ def is_wanted(view: JobView, worker: Worker) -> bool:
 def tries(view: JobView, *, now: float) -> Mapping[str, Tries]:
     """The count of replacements by pod name, each new failed incarnation counted once."""
     failed = {worker.ref.uid for worker in view.workers if is_wanted(view, worker)}
-    before = view.memory.replaced
-    counted = {pod: one for pod, one in before.items() if one.uid in failed or now - one.at < FORGIVEN_AFTER}
-    for worker in view.workers:
-        last = counted.get(worker.name)
-        if worker.ref.uid in failed and (last is None or last.uid != worker.ref.uid):
-            counted[worker.name] = Tries(count=last.count + 1 if last else 1, at=now, uid=worker.ref.uid)
-    return counted
+    return counting.counted(view.memory.replaced, view.workers, troubled=failed, now=now)
 
 
 def due_at(view: JobView, worker: Worker, *, now: float) -> float | None:

@@ -29,18 +29,6 @@ async def api() -> AsyncIterator[TinyApi]:
         yield api
 
 
-@pytest.fixture
-async def proxy(api: TinyApi) -> AsyncIterator[FaultProxy]:
-    async with FaultProxy(api.kubeconfig) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-async def client(proxy: FaultProxy) -> AsyncIterator[Client]:
-    async with await connect(user_agent="test", kubeconfig=proxy.kubeconfig) as client:
-        yield client
-
-
 async def create(client: Client, name: str, *, seconds: float = 10) -> None:
     await client.request("POST", PODS, body={"metadata": {"name": name}}, timeout=seconds)
 
