@@ -13,9 +13,10 @@ import msgspec
 
 KILLED = 137  # 128 + SIGKILL, as a shell and kubectl exec tell it
 
-# horovodrun puts `[RANK]<stdout>:` before each line of a rank; the JSON object is what train.py printed. What Horovod's
-# own threads print at the same time may have begun before it on that line.
-_TOLD = re.compile(r'\[\d+\]<stdout>:.*?(\{"event": .*\})\s*$')
+# horovodrun puts `[RANK]<stdout>:` before each line of a rank; the flat JSON object is what train.py printed. What
+# Horovod's own threads print at the same time may stand before and behind it on that line.
+_OUTPUT = re.compile(r"\[\d+\]<stdout>:.*")
+_TOLD = re.compile(r'\{"event": [^{}]*\}')
 # Of horovod/runner/gloo_run.py and horovod/runner/elastic/discovery.py; the latter only with --log-level INFO.
 _EXIT = re.compile(r"Process \d+ exit with status code (-?\d+)\.")
 _BLACKLISTED = re.compile(r"blacklist(?:ing)? (?:failing )?host:? (\S+)", re.IGNORECASE)
@@ -63,7 +64,7 @@ class Phase:
 
 def parse(text: str) -> Log:
     """Read the log of a launcher. Raises msgspec.ValidationError for a line of train.py that is not as it should be."""
-    told = [msgspec.json.decode(match[1], type=Told) for line in text.splitlines() if (match := _TOLD.search(line))]
+    told = [msgspec.json.decode(found, type=Told) for line in _OUTPUT.findall(text) for found in _TOLD.findall(line)]
     return Log(
         starts=_of(told, "start"),
         steps=_of(told, "step"),
