@@ -238,10 +238,21 @@ class Writer:
         except errors.NotFound:
             self._seen.see_pod_gone(namespace, ref)
             return
-        # A pod that is given time to end is answered as it is, one that went at once as it was or as a Status.
-        if msgspec.json.decode(answer, type=_Kind).kind == resources.PODS.kind:
+        # A pod that is given time to end is answered as it is, one that went at once as it was or as a Status; one that
+        # somebody else's deletion finished meanwhile, without a version.
+        found = msgspec.json.decode(answer, type=_Answer)
+        if found.kind != resources.PODS.kind:
+            return
+        if found.metadata.resource_version:
             self._seen.see(resources.PODS, answer)
+        else:
+            self._seen.see_pod_gone(namespace, ref)
 
 
-class _Kind(msgspec.Struct):
+class _Metadata(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Answer(msgspec.Struct):
     kind: str = ""
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)

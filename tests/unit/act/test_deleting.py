@@ -1,0 +1,79 @@
+"""What the API server may answer to a pod's deletion, and what is taken in of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.probing import Prober
+from mpijob_elastic.act.writer import Writer
+from mpijob_elastic.decide.actions import DeleteLauncher, DeleteWorkers, Note, Removal
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.observe import facts_pod
+from mpijob_elastic.telemetry.metrics import Metrics
+from tests.builders import NOW, job, launcher
+from tests.faults.faults import Fault, Request, writes
+from tests.faults.proxy import FaultProxy
+
+NOTE = Note(reason="LauncherRecreated", message="it waits for workers that went away")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered(Fault):
+    """What is answered in the server's place."""
+
+    body: dict[str, object]
+
+    async def asked(self, request: Request) -> web.Response:
+        return web.json_response(self.body)
+
+
+@dataclass
+class Taken:
+    """What was taken in; reads a pod as the caches do."""
+
+    versions: list[int] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+
+    def see(self, resource: resources.Resource, raw: bytes) -> None:
+        self.versions.append(int(facts_pod.read(raw).metadata.resource_version))
+
+    def see_pod_gone(self, namespace: str, ref: Ref) -> None:
+        self.gone.append(ref.name)
+
+
+async def nothing(view: JobView, action: DeleteWorkers) -> list[Removal]:
+    return []
+
+
+@pytest.mark.parametrize(
+    ("answer", "versions", "gone"),
+    [
+        ({"kind": "Pod", "metadata": {"name": "j-launcher", "resourceVersion": "8"}}, [8], []),
+        # Seen of a real API server where a kubelet's deletion of the same pod came between.
+        ({"kind": "Pod", "metadata": {"name": "j-launcher"}}, [], ["j-launcher"]),
+        ({"kind": "Status", "status": "Success"}, [], []),
+    ],
+    ids=["ends later", "ended meanwhile", "ended at once"],
+)
+async def test_a_deletion_is_taken_in_however_it_is_answered(
+    proxy: FaultProxy, client: Client, answer: dict[str, object], versions: list[int], gone: list[str]
+) -> None:
+    metrics = Metrics(CollectorRegistry())
+    gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
+    events = Events(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
+    prober = Prober(client, metrics=metrics, now=lambda: NOW, wake=lambda namespace, name: None)
+    taken = Taken()
+    writer = Writer(gate, taken, recheck=nothing, events=events, prober=prober, metrics=metrics)
+    with proxy.inject(Answered(body=answer), on=writes):
+        await writer.perform(job(2), DeleteLauncher(launcher=launcher(), note=NOTE))
+    assert (taken.versions, taken.gone) == (versions, gone)
