@@ -1,11 +1,10 @@
 """Builds the programs that are not installed, once, into a cache that all labs of a user share."""
 
-import fcntl
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from lab import modules, programs
+from lab.alone import alone
 from lab.golang import check_go, run_go
 from lab.layout import cache_dir
 from lab.programs import Program, Programs
@@ -45,7 +44,7 @@ class _Cache:
     def build(self, wanted: list[Program], say: Say) -> None:
         """Build what is missing. Of two at once, one builds and the other waits for it."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        with _alone(self._directory / ".lock", say):
+        with alone(self._directory / ".lock", say, what="the programs"):
             missing = self.missing(wanted)
             for index, program in enumerate(missing):
                 rest = sum(one.seconds for one in missing[index:])
@@ -82,17 +81,6 @@ def _linker_flags(program: Program, version: KubernetesVersion) -> str:
     told = {"gitVersion": version, "gitMajor": version.major, "gitMinor": version.minor}
     flags = [f"-X k8s.io/component-base/version.{name}={value}" for name, value in told.items()]
     return " ".join(("-s", "-w", *(flags if program.module == "kubernetes" else ())))
-
-
-@contextmanager
-def _alone(lock: Path, say: Say) -> Iterator[None]:
-    with lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("waiting for another process that builds the programs")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _expect(seconds: int) -> str:

@@ -1,15 +1,14 @@
 """Files that take minutes to make: each is there, complete and up to date, or it is not."""
 
-import fcntl
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from lab.alone import alone
 from lab.building import Say
 from lab.images.tools import Tool, check_tools
 
@@ -62,7 +61,10 @@ class Store:
         """Return the artifact, made first where it is missing. Raise LabError; `say` is told of progress."""
         if not self.path(artifact).exists():
             self._folder.mkdir(parents=True, exist_ok=True)
-            with _alone(self._folder / ".lock", say):
+            with alone(self._folder / ".lock", say, what="images"):
+                # Whoever held the lock and was killed could not clear up.
+                for unfinished in self._folder.glob(".making-*"):
+                    shutil.rmtree(unfinished)
                 self._make_all(self.missing(artifact), say)
         return self.path(artifact)
 
@@ -100,17 +102,3 @@ class Store:
 
 def _prefixed(say: Say, prefix: str) -> Say:
     return lambda detail: say(f"{prefix}: {detail}")
-
-
-@contextmanager
-def _alone(lock: Path, say: Say) -> Iterator[None]:
-    with lock.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("waiting for another process that builds images")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        # Whoever held the lock and was killed could not clear up.
-        for unfinished in lock.parent.glob(".making-*"):
-            shutil.rmtree(unfinished)
-        yield

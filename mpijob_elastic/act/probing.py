@@ -33,7 +33,7 @@ MOST_WAITING = 100
 # Only builtins of a POSIX shell, so it starts no process that it would count itself. Skips process 1, which is the
 # container's main one, the shell itself, and zombies: `sleep` as process 1 never reaps a rank that was orphaned to it.
 # /proc/PID/stat is `PID (NAME) STATE ...`, and NAME may hold anything (proc_pid_stat(5)).
-SCRIPT = """\
+EACH_PROCESS = """\
 for process in /proc/[0-9]*; do
   pid=${process#/proc/}
   [ "$pid" = 1 ] && continue
@@ -41,7 +41,9 @@ for process in /proc/[0-9]*; do
   read -r stat 2>/dev/null < "$process/stat" || continue
   state=${stat##*) }
   [ "${state%% *}" = Z ] && continue
-  echo busy
+"""
+SCRIPT = f"""\
+{EACH_PROCESS}  echo busy
   exit 0
 done
 echo idle

@@ -21,3 +21,9 @@ def counted(
         if worker.ref.uid in troubled and (last is None or last.uid != worker.ref.uid):
             kept[worker.name] = Tries(count=last.count + 1 if last else 1, at=now, uid=worker.ref.uid)
     return kept
+
+
+def of_this_pod(before: Mapping[str, Tries], worker: Worker) -> Tries | None:
+    """The count that this very pod brought about; None where it is of another pod of that name, or not written yet."""
+    last = before.get(worker.name)
+    return last if last is not None and last.uid == worker.ref.uid else None

@@ -72,8 +72,8 @@ def tries(view: JobView, published: Collection[str], *, now: float) -> Mapping[s
 
 def due_at(view: JobView, worker: Worker, *, now: float) -> float | None:
     """When the worker may be deleted, as far as this module knows; None while its move is not written down yet."""
-    counted = view.memory.moved.get(worker.name)
-    if counted is None or counted.uid != worker.ref.uid:
+    counted = counting.of_this_pod(view.memory.moved, worker)
+    if counted is None:
         return None
     return clock.honest(counted.at, now=now) + BACKOFFS[min(counted.count, len(BACKOFFS)) - 1]
 

@@ -99,8 +99,8 @@ def forgiven_at(view: JobView, *, now: float) -> Iterator[float]:
 
 def _last(view: JobView, worker: Worker, *, now: float) -> Tries | None:
     """The last loss of this very pod, unless that is forgiven."""
-    last = view.memory.renamed.get(worker.name)
-    if last is None or last.uid != worker.ref.uid:
+    last = counting.of_this_pod(view.memory.renamed, worker)
+    if last is None:
         return None
     kept = GIVEN_UP_FOR if last.count > len(BACKOFFS) else counting.FORGIVEN_AFTER
     return last if now < last.at + kept else None

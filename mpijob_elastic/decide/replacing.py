@@ -31,8 +31,8 @@ def tries(view: JobView, *, now: float) -> Mapping[str, Tries]:
 
 def due_at(view: JobView, worker: Worker, *, now: float) -> float | None:
     """When the failed worker may be deleted; None while its failure is not written down yet."""
-    counted = view.memory.replaced.get(worker.name)
-    if counted is None or counted.uid != worker.ref.uid:
+    counted = counting.of_this_pod(view.memory.replaced, worker)
+    if counted is None:
         return None
     wait = GIVEN_UP_FOR if counted.count > len(BACKOFFS) else BACKOFFS[counted.count - 1]
     return clock.honest(counted.at, now=now) + wait
@@ -45,5 +45,5 @@ def given_up(view: JobView) -> tuple[Worker, ...]:
 
 
 def _failures(view: JobView, worker: Worker) -> int:
-    counted = view.memory.replaced.get(worker.name)
-    return counted.count if counted is not None and counted.uid == worker.ref.uid else 0
+    counted = counting.of_this_pod(view.memory.replaced, worker)
+    return counted.count if counted else 0

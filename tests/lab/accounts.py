@@ -1,4 +1,4 @@
-"""Waits for what `kubectl wait --for=create` waits for, which kubectl has from 1.31 on."""
+"""Waits for what `kubectl wait` cannot: for an object to be created (it can from 1.31 on), or to have conditions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ PATIENCE = 240.0  # seconds
 
 def has_account(cluster: Cluster, namespace: str) -> None:
     """Wait until pods can be created in a namespace: admission refuses them before it has its ServiceAccount."""
-    deadline = time.monotonic() + PATIENCE
+    kubectl_until_done(cluster, "get", "serviceaccount/default", "--namespace", namespace, patience=PATIENCE)
+
+
+def kubectl_until_done(cluster: Cluster, *arguments: str, patience: float) -> None:
+    """Run kubectl again and again until it succeeds, for so many seconds at most."""
+    deadline = time.monotonic() + patience
     while True:
         try:
-            cluster.kubectl("get", "serviceaccount/default", "--namespace", namespace)
+            cluster.kubectl(*arguments)
         except LabError:
             if time.monotonic() > deadline:
                 raise

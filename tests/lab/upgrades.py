@@ -17,6 +17,7 @@ from mpijob_elastic.kube.client import Client, connect
 from tests.faults.faults import Call, Request
 from tests.faults.proxy import FaultProxy
 from tests.lab import etcd
+from tests.lab.accounts import kubectl_until_done
 from tests.unit.upgrade.definitions import definition
 
 Object = dict[str, Any]
@@ -41,16 +42,7 @@ _VERSIONS = ("resourceVersion", "generation", "managedFields")
 
 def established(cluster: Cluster, name: str) -> None:
     """Wait until a definition is served; kubectl fails at once where it has no conditions yet."""
-    deadline = time.monotonic() + 60
-    while True:
-        try:
-            cluster.kubectl("wait", "--for=condition=Established", name)
-        except LabError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+    kubectl_until_done(cluster, "wait", "--for=condition=Established", name, patience=60)
 
 
 def define(cluster: Cluster, name: str) -> None:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mpijob_elastic.act import execs
+from mpijob_elastic.act.probing import EACH_PROCESS
 from mpijob_elastic.decide import frozen
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.kube import errors
@@ -26,19 +27,15 @@ AT_ONCE = 16
 # An exec takes a moment to end; one that is still there after so many seconds is frozen.
 AGAIN_AFTER = 5.0
 
-# Prints the name of each process but the first one, this shell and zombies; only builtins of a POSIX shell.
-SCRIPT = """\
-for process in /proc/[0-9]*; do
-  pid=${process#/proc/}
-  [ "$pid" = 1 ] && continue
-  [ "$pid" = "$$" ] && continue
-  read -r stat 2>/dev/null < "$process/stat" || continue
-  state=${stat##*) }
-  [ "${state%% *}" = Z ] && continue
+# Prints the name of each of them.
+SCRIPT = (
+    EACH_PROCESS
+    + """\
   name=${stat#*(}
   echo "${name%)*}"
 done
 """
+)
 
 
 async def into_workers(client: Client, view: JobView, workers: Sequence[Worker]) -> Mapping[str, Look]:
