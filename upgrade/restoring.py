@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,11 @@ from mpijob_elastic.install import changes
 from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.objects import Manifest, identity
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import LEASES
+from upgrade.refusal import Refused
+
+ATTEMPTS = 5
 
 # Numbers the rollouts of a Deployment; the controller manager keeps it.
 _REVISION = "deployment.kubernetes.io/revision"
@@ -19,7 +24,20 @@ _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "generation", "ma
 
 
 async def restore(applier: Applier, before: Manifest) -> Change:
-    """Put the object back as it was, or create it anew where it is gone. Raises `errors.KubeError`."""
+    """Put the object back as it was, or create it anew where it is gone. Raises `Refused` and `errors.KubeError`."""
+    for _ in range(ATTEMPTS):
+        try:
+            return await _restore(applier, before)
+        except errors.Conflict:
+            # Its controller wrote the status, or somebody made it anew: look again.
+            await asyncio.sleep(0.1)
+    raise Refused(
+        f"{identity(before)} was changed by somebody else {ATTEMPTS} times in a row; "
+        "find out by whom, and run this again"
+    )
+
+
+async def _restore(applier: Applier, before: Manifest) -> Change:
     one = identity(before)
     live = await applier.read(one)
     if live is None:

@@ -105,8 +105,8 @@ class TinyApi:
         return await self._one(raw.method, path, sent) if path in self.objects else refusal(404, "NotFound")
 
     async def _one(self, method: str, path: str, sent: Object) -> web.Response:
-        if method == "PATCH":
-            return await self._patch(path, sent)
+        if method in ("PATCH", "PUT"):
+            return await self._change(method, path, sent)
         if method == "DELETE":
             return web.json_response(await self.delete(*path.rsplit("/", 1)))
         return web.json_response(self.objects[path])
@@ -118,11 +118,12 @@ class TinyApi:
         sent.pop("metadata")
         return web.json_response(await self.create(path, name, **sent))
 
-    async def _patch(self, path: str, sent: Object) -> web.Response:
-        expected = sent.get("metadata", {}).get("resourceVersion")
-        if expected not in (None, self.objects[path]["metadata"]["resourceVersion"]):
+    async def _change(self, method: str, path: str, sent: Object) -> web.Response:
+        old = self.objects[path]
+        if sent.get("metadata", {}).get("resourceVersion") not in (None, old["metadata"]["resourceVersion"]):
             return refusal(409, "Conflict")
-        return web.json_response(await self.update(*path.rsplit("/", 1), **sent))
+        new = merged(old, sent) if method == "PATCH" else sent
+        return web.json_response(await self._store(path.rpartition("/")[0], "MODIFIED", new))
 
     def _list(self, raw: web.Request) -> web.Response:
         taken, items = self._pages.pop(raw.query.get("continue", ""), (self.revision, self._collection(raw.path)))
