@@ -27,5 +27,7 @@ def passing(cluster: Cluster, purpose: str) -> Iterator[str]:
     Raises LabError.
     """
     name = create(cluster, purpose)
-    yield name
-    cluster.kubectl("delete", "mpijobs", "--all", "--cascade=foreground", "--namespace", name, PATIENCE)
+    try:
+        yield name
+    finally:
+        cluster.kubectl("delete", "mpijobs", "--all", "--cascade=foreground", "--namespace", name, PATIENCE)

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from bench import report
-from bench.parts.setting import Findings, Setting
+from bench.parts.setting import TROUBLE, Findings, Setting
 from bench.report import Report
 from bench.sides import Ours, Peer
 from lab.display import progress
 from lab.errors import LabError
-from mpijob_elastic.kube.errors import KubeError
 
 FAILED, MISSED = 1, 3
 
@@ -35,9 +34,14 @@ class Wanted:
 
 
 def measure(parts: Sequence[Part], wanted: Wanted) -> None:
-    """Run all parts and show what they found; one that fails does not keep the others from it. Raises SystemExit."""
+    """Run all parts and show what they found; one that fails does not keep the others from it. Raises SystemExit.
+
+    Nothing is begun where the peer could not start.
+    """
     # Whatever ends us ends what we started.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    if wanted.peer:
+        ready(wanted.peer)
     about = report.circumstances()
     found, failures = _run(parts, wanted)
     done = Report(
@@ -49,11 +53,24 @@ def measure(parts: Sequence[Part], wanted: Wanted) -> None:
     if wanted.json:
         report.save(done, wanted.json)
     for failure in failures:
-        print(f"not measured: {failure}", file=sys.stderr)
+        _tell(failure)
     if failures:
         raise SystemExit(FAILED)
     if wanted.check and report.missed(done.figures):
         raise SystemExit(MISSED)
+
+
+def ready(peer: Peer) -> None:
+    """End the program where the peer could not start now. Raises SystemExit."""
+    try:
+        peer.check()
+    except LabError as error:
+        _tell(error)
+        raise SystemExit(FAILED) from error
+
+
+def _tell(failure: Exception) -> None:
+    print(f"not measured: {failure}", file=sys.stderr)
 
 
 def _run(parts: Sequence[Part], wanted: Wanted) -> tuple[list[Findings], list[Exception]]:
@@ -63,7 +80,9 @@ def _run(parts: Sequence[Part], wanted: Wanted) -> tuple[list[Findings], list[Ex
         setting = Setting(repeat=wanted.repeat, say=say, ours=wanted.ours, peer=wanted.peer)
         for part in parts:
             try:
-                found.append(asyncio.run(part(setting)))
-            except (LabError, KubeError, OSError) as error:
+                findings = asyncio.run(part(setting))
+                found.append(findings)
+                failures.extend(findings.failures)
+            except TROUBLE as error:
                 failures.append(error)
     return found, failures

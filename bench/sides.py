@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import ports
 from lab.cluster import Cluster
+from lab.errors import LabError
 from lab.install import install_into, uninstall_from
-from lab.operator.process import Operator
+from lab.operator.process import HEALTH_PORT, Operator
 from lab.replicas import Controller, Webhook
 
 
@@ -22,10 +24,23 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """An operator that is elastic itself: its binary, and flags beyond those that it needs to run in a lab."""
+    """An operator that is elastic itself: its binary, and flags beyond those that it needs to run in a lab.
+
+    `port` is where it listens whatever its flags say.
+    """
 
     binary: Path
     flags: Sequence[str] = ()
+    port: int = HEALTH_PORT
+
+    def check(self) -> None:
+        """Raise LabError if it could not start now: told before long work begins."""
+        if ports.taken(self.port):
+            raise LabError(
+                f"the peer {self.binary.name} answers about its health on port {self.port}, which no flag changes, and "
+                f"another program listens there: end that one (`ss -ltnp 'sport = :{self.port}'` names it), or "
+                "run this in a container of its own"
+            )
 
     @contextmanager
     def start(self, cluster: Cluster) -> Iterator[Side]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from bench import namespaces
+from bench.parts.keeping import until_trouble
 from bench.parts.setting import Findings, Setting
 from bench.real import figures, touching, transcript
 from bench.real.transcript import Round
@@ -21,7 +24,10 @@ PODS_WITHOUT = 10
 
 
 async def run(setting: Setting) -> Findings:
-    """The transcript `repeat` times with us and once with the peer. Raises LabError, as where no real node is."""
+    """The transcript `repeat` times with us and once with the peer; what came before a failure is kept.
+
+    Raises LabError where no real node is, and where nothing could be measured.
+    """
     requirements.check()
     with Cluster.start(
         name=f"bench-{os.getpid()}", options=Options(nodes=0, real_node=True), say=setting.say
@@ -32,13 +38,26 @@ async def run(setting: Setting) -> Findings:
             setting.say("changes of a ConfigMap, with and without a touch")
             delays = touching.run(cluster, namespace=where, changes=CHANGES_WITH_TOUCH, pods=PODS_WITHOUT)
             cluster.kubectl("delete", "pods", "--all", "--namespace", where)
-        peer = [_round(cluster, setting, setting.peer, "with the peer")] if setting.peer else []
-        turns = range(1, setting.repeat + 1)
-        ours = [_round(cluster, setting, setting.ours, f"with us, {turn} of {setting.repeat}") for turn in turns]
-    return Findings(figures=figures.figures(delays, ours=ours, peer=peer), notes=figures.notes(peer))
+        peer, without_peer = until_trouble(_rounds(cluster, setting, setting.peer, ["with the peer"]))
+        turns = [f"with us, {turn} of {setting.repeat}" for turn in range(1, setting.repeat + 1)]
+        ours, without_us = until_trouble(_rounds(cluster, setting, setting.ours, turns))
+    return Findings(
+        figures=figures.figures(delays, ours=ours, peer=peer),
+        notes=figures.notes(peer),
+        failures=[*without_peer, *without_us],
+    )
 
 
-def _round(cluster: Cluster, setting: Setting, side: Ours | Peer, told: str) -> Round:
-    setting.say(f"a job trains and is resized {told}")
+def _rounds(
+    cluster: Cluster, setting: Setting, side: Ours | Peer | None, turns: Sequence[str]
+) -> dict[str, Callable[[], Round]]:
+    if side is None:
+        return {}
+    titles = [f"a job trains and is resized {turn}" for turn in turns]
+    return {title: partial(_round, cluster, setting, side, title) for title in titles}
+
+
+def _round(cluster: Cluster, setting: Setting, side: Ours | Peer, title: str) -> Round:
+    setting.say(title)
     with side.start(cluster), namespaces.passing(cluster, "train") as where:
         return transcript.run(cluster, namespace=where)

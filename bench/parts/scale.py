@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from bench import draining, namespaces, scale, scale_figures, targets
 from bench.draining import Drain
 from bench.figures import Figure
-from bench.parts.setting import Findings, Setting, lab
+from bench.parts.setting import TROUBLE, Findings, Setting, lab
 from bench.scale import Round
 from bench.sides import Ours, Peer
 from lab.cluster import Cluster
+from lab.errors import LabError
 from lab.operator.process import BINARY_VARIABLE
 from mpijob_elastic.kube.client import Client
 
@@ -26,22 +27,30 @@ class _Gathered:
 
 
 async def run(setting: Setting) -> Findings:
-    """All edits `repeat` times on each side. Raises LabError."""
+    """All edits `repeat` times on each side, or until it fails; what came before is kept. Raises LabError."""
     ours, peer = _Gathered(), _Gathered()
     sides: list[tuple[str, Ours | Peer, _Gathered]] = [("us", setting.ours, ours)]
     sides += [("the peer", setting.peer, peer)] if setting.peer else []
+    failures: dict[str, Exception] = {}
     async with lab(setting) as (cluster, client):
         for turn in range(setting.repeat):
             # Who goes first changes, so that neither always has the younger or older cluster.
             for name, side, gathered in sides[:: 1 if turn % 2 else -1]:
-                setting.say(f"changes of size with {name}, {turn + 1} of {setting.repeat}")
-                await _measure(cluster, client, side, gathered)
+                if name in failures:
+                    continue
+                title = f"changes of size with {name}, {turn + 1} of {setting.repeat}"
+                setting.say(title)
+                try:
+                    await _measure(cluster, client, side, gathered)
+                except TROUBLE as error:
+                    failures[name] = LabError(f"{title}: {error}")
     return Findings(
         figures=[
             *scale_figures.figures(ours=ours.rounds, peer=peer.rounds),
             *_drain_figures(ours.drains, peer.drains),
         ],
         notes=_notes(setting, ours.drains),
+        failures=tuple(failures.values()),
     )
 
 

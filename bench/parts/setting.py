@@ -11,7 +11,12 @@ from bench.figures import Figure
 from bench.jobs import AGENT
 from bench.sides import Ours, Peer
 from lab.cluster import Cluster
+from lab.errors import LabError
 from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.errors import KubeError
+
+# What a measurement may fail with; all else is a mistake of ours.
+TROUBLE = (LabError, KubeError, OSError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +31,11 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """Figures, and what one must know to read them."""
+    """Figures, and what one must know to read them; `failures` are what kept more of them from being taken."""
 
     figures: Sequence[Figure]
     notes: Sequence[str] = ()
+    failures: Sequence[Exception] = ()
 
 
 @asynccontextmanager

@@ -17,8 +17,8 @@ WHOLE = "→".join(map(str, SIZES))
 
 
 def figures(delays: Delays, *, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
-    """All of them; samples are rounds."""
-    titles = [one.title for one in ours[0].courses]
+    """All of them; samples are rounds, of which a side may have none."""
+    titles = [one.title for any_round in (*ours, *peer)[:1] for one in any_round.courses]
     changes = [figure for index, title in enumerate(titles) for figure in _change(index, title, ours, peer)]
     return [*_touch(delays), *changes, *_whole(ours, peer)]
 

@@ -20,6 +20,8 @@ from lab.processes import spawn
 
 BINARY_VARIABLE = "MPI_OPERATOR_BIN"
 LOCK_NAMESPACE = "mpi-operator"
+# The real one's for its health, v0.3.0's too, without a flag: healthCheckPort in cmd/mpi-operator.v1/app/server.go.
+HEALTH_PORT = 8080
 PATIENCE = 30.0  # seconds to start
 GRACE = 5.0  # seconds to end
 POLL = 0.02  # seconds
@@ -59,7 +61,7 @@ class Operator:
 
         `qps` and `burst` are its client's limits, 0 lifts them; the real one keeps to 5 and 10 whatever is asked for.
         It syncs `threads` jobs at the same time. Two real ones on one machine are not possible, as each listens on
-        port 8080. `binary` is run whatever MPI_OPERATOR_BIN says, another release's perhaps; `flags` are its own.
+        HEALTH_PORT. `binary` is run whatever MPI_OPERATOR_BIN says, another release's perhaps; `flags` are its own.
         """
         program = binary or os.environ.get(BINARY_VARIABLE)
         options = [f"--kubectl-delivery-image={KUBECTL_DELIVERY_IMAGE}"]

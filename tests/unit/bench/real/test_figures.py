@@ -34,6 +34,14 @@ def test_without_a_peer_there_are_no_samples_of_it() -> None:
     assert found["2→3→1→3→4→2", "ranks killed"].verdict is False
 
 
+def test_what_was_taken_is_shown_where_one_side_has_no_round() -> None:
+    bad = Round(courses=[NEVER], killed=2, blacklisted=1)
+    only_peer, neither = shown([], [bad]), shown([], [])
+    assert only_peer["1→3", "longest time without a step"].peer == (40.0,)
+    assert not any(one.peer or (one.topic == figures.TRAINING and one.ours) for one in neither.values())
+    assert neither["touched, 3 changes", "95th percentile"].ours == (0.6,)
+
+
 def test_the_touch_is_told_with_how_many_changes_there_were() -> None:
     found = shown([Round(courses=[GOOD], killed=0, blacklisted=0)], [])
     assert found["touched, 3 changes", "95th percentile"].ours == (0.6,)
