@@ -26,6 +26,14 @@ def explain(
     look: Annotated[
         bool, typer.Option("--exec/--no-exec", help="Look by exec, with your own rights, what runs in the pods.")
     ] = True,
+    controller_namespace: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the controllers have their Lease; without it where the webhook's Service is, if your rights "
+            "show that, else mpijob-elastic.",
+            show_default=False,
+        ),
+    ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -53,7 +61,11 @@ def explain(
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
     try:
-        all_train = asyncio.run(explaining.explain(where, job=job, worker=worker, output=output, look=look))
+        all_train = asyncio.run(
+            explaining.explain(
+                where, job=job, worker=worker, output=output, look=look, controller_namespace=controller_namespace
+            )
+        )
     except (KubeError, OSError) as error:
         print(f"mpijob-elastic: {error}", file=sys.stderr)  # noqa: T201
         raise typer.Exit(NOT_SEEN) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mpijob_elastic import names
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.horovodrun import Launch
 
@@ -51,9 +52,9 @@ class Facts:
     """All of it.
 
     state: the job's, in one word. pods: by name. events: the newest warning on an object, by its name. threats: why a
-    node is about to go, by the pod on it. controller, webhook: what keeps them from working, "" where nothing does.
-    launch: how horovodrun was started. looks: by worker; looked: whether anybody looked at all. frozen: `kubectl exec`s
-    of the launcher at whose other end nothing is.
+    node is about to go, by the pod on it. home: the namespace that controller and webhook are in. controller, webhook:
+    what keeps them from working, "" where nothing does. launch: how horovodrun was started. looks: by worker; looked:
+    whether anybody looked at all. frozen: `kubectl exec`s of the launcher at whose other end nothing is.
     """
 
     state: str = ""
@@ -61,6 +62,7 @@ class Facts:
     pods: Mapping[str, Pod] = field(default_factory=dict)
     events: Mapping[str, str] = field(default_factory=dict)
     threats: Mapping[str, str] = field(default_factory=dict)
+    home: str = names.NAMESPACE
     controller: str = ""
     webhook: str = ""
     launch: Launch | None = None

@@ -60,10 +60,10 @@ def _unreported(view: JobView, facts: Facts, *, now: float) -> Iterator[Finding]
 def _trouble(facts: Facts) -> Iterator[Finding]:
     if facts.controller:
         said = f"{facts.controller}, so the job keeps the size it has"
-        yield Finding(cause="no-controller", says=said, next_step=f"kubectl -n {names.NAMESPACE} get pods,leases")
+        yield Finding(cause="no-controller", says=said, next_step=f"kubectl -n {facts.home} get pods,leases")
     if facts.webhook:
         said = f"{facts.webhook}, so a launcher that is created now has no {names.KEY_DISCOVER_HOSTS}"
-        yield Finding(cause="no-webhook", says=said, next_step=f"kubectl -n {names.NAMESPACE} get pods,endpoints")
+        yield Finding(cause="no-webhook", says=said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
 
 
 def _inelastic(view: JobView) -> Iterator[Finding]:

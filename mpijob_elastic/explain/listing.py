@@ -9,7 +9,6 @@ from mpijob_elastic.explain.findings import Finding, Level
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import LauncherPhase
 
-CONTROLLER_LOG = f"kubectl -n {names.NAMESPACE} logs deployment/{names.CONTROLLER}"
 # Seconds from a touch until a driver has started ranks: the kubelet takes 0.7 s, discovery 1 s; the rest is to spare.
 JOINING = 20.0
 
@@ -45,7 +44,7 @@ def unlisted(case: Case) -> Finding | None:
         return None
     if not case.facts.role_readable:
         said = "discover_hosts.sh does not name it yet; when it will cannot be told without the right to read Roles"
-        return Finding(cause="not-published", says=said, next_step=CONTROLLER_LOG, level=Level.WAITING)
+        return Finding(cause="not-published", says=said, next_step=_controller_log(case), level=Level.WAITING)
     if case.name not in case.known.following.hosts and case.known.following.wake_at is not None:
         wait = durations.render(max(0.0, case.known.following.wake_at - case.now))
         said = f"discover_hosts.sh names it in {wait}: an earlier change settles, or others of its kind are gathered"
@@ -82,8 +81,12 @@ def untold(case: Case) -> Finding | None:
 
 def _due(case: Case, cause: str, says: str) -> Finding:
     if case.facts.controller:
-        return Finding(cause=cause, says=f"{says}, but {case.facts.controller}", next_step=CONTROLLER_LOG)
+        return Finding(cause=cause, says=f"{says}, but {case.facts.controller}", next_step=_controller_log(case))
     return Finding(cause=cause, says=says, level=Level.WAITING)
+
+
+def _controller_log(case: Case) -> str:
+    return f"kubectl -n {case.facts.home} logs deployment/{names.CONTROLLER}"
 
 
 def _trains(says: str) -> Finding:

@@ -23,12 +23,18 @@ class NoSuchWorker(errors.KubeError):
     """The job has no such worker; the message says which it has."""
 
 
-async def explain(where: Where, *, job: str, worker: str | None, output: str, look: bool) -> bool:
-    """Print why workers do not train; tell whether all do. Raises `errors.KubeError`."""
+async def explain(
+    where: Where, *, job: str, worker: str | None, output: str, look: bool, controller_namespace: str | None = None
+) -> bool:
+    """Print why workers do not train; tell whether all do. Raises `errors.KubeError`.
+
+    controller_namespace: where the controllers' Lease is; None: where the webhook is served, as far as can be seen.
+    """
     async with reached(where) as target:
         snapshot = await getting.find(target, job)
         pod = worker_name(snapshot.view, worker) if worker else None
-        facts = await _facts(target.client, snapshot, pod=pod, look=look)
+        home = controller_namespace or await surroundings.home(target.client)
+        facts = await _facts(target.client, snapshot, pod=pod, look=look, home=home)
     explanation = find(snapshot.view, facts, now=time.time())
     if pod:
         explanation = explanation.of(pod)
@@ -48,11 +54,11 @@ def worker_name(view: JobView, worker: str) -> str:
     raise NoSuchWorker(f"{view.name} has no worker {worker}; {len(known)} there are, such as 0 or {first}")
 
 
-async def _facts(client: Client, snapshot: Snapshot, *, pod: str | None, look: bool) -> Facts:
+async def _facts(client: Client, snapshot: Snapshot, *, pod: str | None, look: bool, home: str) -> Facts:
     view, now = snapshot.view, time.time()
     look = look and not (view.finished or view.deleting or view.foreign)
     controller, webhook, events, threats, looks, frozen = await asyncio.gather(
-        surroundings.controller_trouble(lambda: surroundings.lease(client), now=now),
+        surroundings.controller_trouble(lambda: surroundings.lease(client, home), namespace=home, now=now),
         _webhook(client, view),
         surroundings.warnings(client, view.namespace, dict(_troubled(view, pod))),
         surroundings.threats(client, _unpublished(snapshot)),
@@ -65,6 +71,7 @@ async def _facts(client: Client, snapshot: Snapshot, *, pod: str | None, look: b
         pods={name: seen.state for name, seen in snapshot.pods.items()},
         events=events,
         threats=threats,
+        home=home,
         controller=controller,
         webhook=webhook,
         launch=snapshot.launch,

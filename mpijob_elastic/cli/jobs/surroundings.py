@@ -52,10 +52,17 @@ class _Events(msgspec.Struct):
     items: list[_Event]
 
 
-async def lease(client: Client) -> LeaseObject | None:
-    """The controllers' Lease, without a name where there is none; None where it cannot be read."""
+async def home(client: Client) -> str:
+    """The namespace that the webhook is served in, and so the controller; the usual one where that cannot be seen."""
+    found = await _read(client, MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION), _decode)
+    services = (hook["clientConfig"].get("service") for hook in (found or {}).get("webhooks", ()))
+    return next((str(service["namespace"]) for service in services if service), names.NAMESPACE)
+
+
+async def lease(client: Client, namespace: str) -> LeaseObject | None:
+    """The controllers' Lease there, without a name where there is none; None where it cannot be read."""
     try:
-        raw = await client.request("GET", LEASES.path(names.NAMESPACE, names.LEASE))
+        raw = await client.request("GET", LEASES.path(namespace, names.LEASE))
     except errors.NotFound:
         return LeaseObject(metadata=ObjectMeta())
     except errors.KubeError:
@@ -63,8 +70,8 @@ async def lease(client: Client) -> LeaseObject | None:
     return msgspec.json.decode(raw, type=LeaseObject)
 
 
-async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], *, now: float) -> str:
-    """Why no controller is at work, "" where one is or that cannot be told; `read` gives the Lease.
+async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], *, namespace: str, now: float) -> str:
+    """Why no controller is at work, "" where one is or that cannot be told; `read` gives the Lease of that namespace.
 
     Where the Lease looks old it is read once more, so that a clock that is wrong here accuses nobody.
     """
@@ -72,7 +79,10 @@ async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], 
     if first is None:
         return ""
     if first.metadata.name == "":
-        return f"mpijob-elastic is not installed (there is no Lease {names.NAMESPACE}/{names.LEASE})"
+        return (
+            f"mpijob-elastic is not installed in namespace {namespace} (there is no Lease {names.LEASE}; "
+            "where it is elsewhere, say so with --controller-namespace)"
+        )
     if not first.spec.holder_identity:
         return "no controller of mpijob-elastic leads (its Lease has no holder)"
     age = now - (seconds(first.spec.renew_time) or 0.0)
@@ -92,7 +102,7 @@ async def webhook_trouble(client: Client) -> str:
     """Why the API server cannot ask the webhook about a launcher, "" where it can or that cannot be told."""
     path = MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)
     try:
-        found = msgspec.json.decode(await client.request("GET", path), type=dict[str, Any])
+        found = _decode(await client.request("GET", path))
     except errors.NotFound:
         return "the API server asks no webhook of mpijob-elastic (there is no MutatingWebhookConfiguration)"
     except errors.KubeError:
@@ -136,11 +146,15 @@ async def _warning(client: Client, namespace: str, uid: str) -> str:
 async def _endpoints(client: Client, namespace: str, service: str) -> int | None:
     """How many endpoints of a Service are ready, None where that cannot be read."""
     query = {"labelSelector": f"kubernetes.io/service-name={service}"}
-    found = await _read(client, ENDPOINT_SLICES.path(namespace), msgspec.json.decode, query=query)
+    found = await _read(client, ENDPOINT_SLICES.path(namespace), _decode, query=query)
     if found is None:
         return None
     ends = [end for one in found["items"] for end in one.get("endpoints") or ()]
     return sum(end.get("conditions", {}).get("ready") is not False for end in ends)
+
+
+def _decode(raw: bytes) -> dict[str, Any]:
+    return msgspec.json.decode(raw, type=dict[str, Any])
 
 
 async def _read(

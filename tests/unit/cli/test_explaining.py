@@ -17,7 +17,7 @@ from mpijob_elastic.cli.jobs import explaining
 from mpijob_elastic.kube.lease_record import micro_time
 from tests.builders import job, pods, worker
 from tests.unit.cli import worlds
-from tests.unit.cli.test_getting import Answers, forbidden, serving
+from tests.unit.cli.test_getting import Answers, forbidden, serving, status
 
 
 def lease() -> web.Response:
@@ -86,6 +86,23 @@ async def test_without_rights_to_look_around_the_job_is_explained_all_the_same(
 async def test_without_a_right_to_exec_the_looks_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert await explained(tmp_path, world(exec=forbidden("pods/exec")), look=True)
     assert "cannot be seen: your rights do not include exec" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "namespace"),
+    [({}, "served-here"), ({"controller_namespace": "told"}, "told")],
+)
+async def test_the_lease_is_looked_for_where_the_webhook_is_served_or_where_one_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, str], namespace: str
+) -> None:
+    service = {"namespace": "served-here", "name": "w"}
+    configuration = web.json_response({"webhooks": [{"clientConfig": {"caBundle": "x", "service": service}}]})
+    nowhere = {"mpijob-elastic": configuration, "mpijob-elastic-controller": status(404, "NotFound")}
+    answers: Answers = {**world(), **nowhere}
+    assert not await explained(tmp_path, answers, **options)
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"not installed in namespace {namespace}" in said
+    assert f"kubectl -n {namespace} get pods,leases" in said
 
 
 async def test_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,7 @@ def answers(*found: LeaseObject | None) -> Callable[[], Awaitable[LeaseObject | 
     [
         ([lease(2.0)], ""),
         ([None], ""),
-        ([LeaseObject(metadata=ObjectMeta())], "is not installed"),
+        ([LeaseObject(metadata=ObjectMeta())], "is not installed in namespace ours"),
         ([lease(2.0, holder="")], "no controller of mpijob-elastic leads"),
         ([lease(300.0), lease(300.0)], "the last leader renewed its Lease 5m ago"),
         # A clock that is wrong here.
@@ -55,7 +55,7 @@ def answers(*found: LeaseObject | None) -> Callable[[], Awaitable[LeaseObject | 
     ],
 )
 def test_whether_a_controller_leads(found: list[LeaseObject | None], words: str) -> None:
-    said = run(surroundings.controller_trouble(answers(*found), now=NOW))
+    said = run(surroundings.controller_trouble(answers(*found), namespace="ours", now=NOW))
     assert words in said
     assert bool(said) is bool(words)
 
@@ -101,6 +101,29 @@ async def test_whether_the_webhook_can_be_asked(tmp_path: Path, served: Answers,
         said = await surroundings.webhook_trouble(client)
     assert words in said
     assert bool(said) is bool(words)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "namespace"),
+    [
+        (hooks(caBundle="x", service={**SERVICE, "namespace": "elsewhere"}), "elsewhere"),
+        (hooks(caBundle="x", url="https://somewhere"), "mpijob-elastic"),
+        (web.json_response({}), "mpijob-elastic"),
+        (forbidden("mutatingwebhookconfigurations"), "mpijob-elastic"),
+        (status(404, "NotFound"), "mpijob-elastic"),
+    ],
+)
+async def test_where_it_is_installed(tmp_path: Path, configuration: web.Response, namespace: str) -> None:
+    async with reaching(tmp_path, {"mpijob-elastic": configuration}) as (client, _):
+        assert await surroundings.home(client) == namespace
+
+
+async def test_the_lease_is_read_in_the_namespace_that_is_asked_for(tmp_path: Path) -> None:
+    async with reaching(tmp_path, {"mpijob-elastic-controller": status(404, "NotFound")}) as (client, asked):
+        found = await surroundings.lease(client, "elsewhere")
+    assert found is not None
+    assert found.metadata.name == ""
+    assert "/namespaces/elsewhere/leases/mpijob-elastic-controller" in asked[0]
 
 
 def event(reason: str, at: str, component: str = "mpi-job-controller") -> dict[str, Any]:
