@@ -90,7 +90,7 @@ def each(workers: Iterable[Worker]) -> str:
 
 def notes(view: JobView) -> Iterable[Note]:
     """What the job waits for, or cannot be helped."""
-    held = [worker for worker in view.workers if view.is_published(worker) and _goes(view, worker)]
+    held = [worker for worker in view.workers if _goes(view, worker) and view.is_published(worker)]
     if held and not departing(view) & view.host_of.keys():
         least = fewest(view)
         yield _warn("DisruptionHeld", f"{each(held)}; kept until a replacement trains, for {least} must stay")
@@ -109,8 +109,9 @@ def _is_wanted(view: JobView, worker: Worker) -> bool:
 
 
 def _is_threatened(view: JobView, worker: Worker) -> bool:
-    alive = not worker.deleting and not worker.terminated
-    return view.elastic and bool(worker.disruption) and alive and _is_wanted(view, worker)
+    if not worker.disruption:
+        return False
+    return view.elastic and not worker.deleting and not worker.terminated and _is_wanted(view, worker)
 
 
 def _gave_up(view: JobView, worker: Worker) -> bool:

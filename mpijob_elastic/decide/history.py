@@ -6,32 +6,30 @@ wrote one of them, and any worker that the list does not name may have been in i
 
 from __future__ import annotations
 
-import hashlib
-
 import msgspec
 
 from mpijob_elastic.decide import clock, pacing, showing
 from mpijob_elastic.model.job import Config, JobView, Worker
-from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import Left, Memory, fingerprint
 
 
 def signed(memory: Memory, *, script: str) -> Memory:
     """The memory as it is written together with that script."""
-    return msgspec.structs.replace(memory, script=_fingerprint(script))
+    return msgspec.structs.replace(memory, script=fingerprint(script))
 
 
 def is_known(config: Config | None) -> bool:
     """Whether the memory tells of every worker that is not in the list why it is not."""
     if config is None or config.memory is None or config.published is None:
         return False
-    return config.memory.script == _fingerprint(config.script or "")
+    return config.memory.script == config.fingerprint
 
 
 def is_anothers(config: Config) -> bool:
     """Whether there is a script, and it is not the one that our memory was written with."""
     if config.memory is None or config.script is None:
         return False
-    return config.memory.script != _fingerprint(config.script)
+    return config.memory.script != config.fingerprint
 
 
 def left(view: JobView, worker: Worker, *, now: float) -> Left | None:
@@ -44,7 +42,3 @@ def left(view: JobView, worker: Worker, *, now: float) -> Left | None:
         return found
     known = showing.known_since(view, found, now=now)
     return None if known is not None and worker.created_at > known + pacing.SETTLE + clock.SKEW else found
-
-
-def _fingerprint(script: str) -> str:
-    return hashlib.sha256(script.encode()).hexdigest()[:12]

@@ -6,8 +6,6 @@ it once, for the first size.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note, WriteRole
 from mpijob_elastic.model.job import JobView, Role
@@ -16,7 +14,8 @@ from mpijob_elastic.model.job import JobView, Role
 def grow(view: JobView, role: Role) -> WriteRole | None:
     """The write that lets the launcher reach new workers, as soon as the size asks for them."""
     needed = _needed(view, role)
-    missing = [name for name in needed if name not in role.exec_names]
+    allowed = set(role.exec_names)
+    missing = [name for name in needed if name not in allowed]
     if not view.elastic or not missing:
         return None
     message = f"{view.replicas} workers asked for; the launcher may exec into {', '.join(missing[:8])} now"
@@ -33,13 +32,15 @@ def shrink(view: JobView, role: Role) -> WriteRole | None:
 
 
 def _needed(view: JobView, role: Role) -> tuple[str, ...]:
-    wanted = {*view.wanted_names(), *(worker.name for worker in view.workers)}
-    strangers = [name for name in role.exec_names if names.worker_index(name, job=view.name) is None]
-    return (*strangers, *_in_order(wanted, view.name))
+    wanted = view.wanted_names()
+    known = {*wanted, *(worker.name for worker in view.workers)}
+    strangers = [name for name in role.exec_names if name not in known and not _is_worker(view, name)]
+    surplus = [worker.name for worker in view.workers if worker.index >= len(wanted)]
+    return (*strangers, *wanted, *surplus)  # in numeric order, as both are
 
 
-def _in_order(pods: Iterable[str], job: str) -> list[str]:
-    return sorted(pods, key=lambda pod: names.worker_index(pod, job=job) or 0)
+def _is_worker(view: JobView, pod: str) -> bool:
+    return names.worker_index(pod, job=view.name) is not None
 
 
 def _write(role: Role, needed: tuple[str, ...], note: Note) -> WriteRole:

@@ -7,14 +7,12 @@ The launcher's annotation tells which change it was touched for and when, so a r
 
 from __future__ import annotations
 
-import hashlib
 import math
 
 from mpijob_elastic.decide import clock
 from mpijob_elastic.decide.actions import RefreshLauncher
-from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import Config, JobView
-from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import Left
 
 
 def sees_hosts(view: JobView) -> bool:
@@ -40,13 +38,13 @@ def can_show(view: JobView) -> bool:
 
 def mark(config: Config, *, at: float) -> str:
     """The annotation's value for a touch at that time: a name for this change of the list, and the time."""
-    return f"{_digest(config)}@{at}"
+    return f"{config.digest}@{at}"
 
 
 def is_shown(view: JobView) -> bool:
     """Whether the launcher was touched for what is published now."""
     refreshed = view.launcher.refreshed if view.launcher else None
-    return refreshed is not None and view.config is not None and refreshed.startswith(_digest(view.config) + "@")
+    return refreshed is not None and view.config is not None and refreshed.startswith(view.config.digest + "@")
 
 
 def shown_at(view: JobView, *, now: float) -> float | None:
@@ -77,15 +75,6 @@ def refresh(view: JobView, *, now: float) -> RefreshLauncher | None:
     if view.launcher is None or view.config is None or not is_due(view, now=now):
         return None
     return RefreshLauncher(launcher=view.launcher, digest=mark(view.config, at=now))
-
-
-def _digest(config: Config) -> str:
-    # The times tell a change from an earlier one to the same hosts, which the launcher may have been shown instead.
-    memory = config.memory or Memory()
-    content = [config.script, config.hostfile, str(memory.added_at), str(memory.removed_at)]
-    if kubexec.is_mapped(config.kubexec):
-        content.append(config.kubexec)
-    return hashlib.sha256("\0".join(part or "" for part in content).encode()).hexdigest()[:16]
 
 
 def _number(text: str) -> float:

@@ -5,6 +5,7 @@ Built by observe.views from the caches; times are seconds since the epoch.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -13,8 +14,8 @@ from functools import cached_property
 from mpijob_elastic import names
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.hosts import Published
-from mpijob_elastic.model.kubexec import mapped
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.kubexec import is_mapped, mapped
+from mpijob_elastic.model.memory import Memory, fingerprint
 from mpijob_elastic.model.policy import Policy, Problem
 
 # A ConfigMap and a Role hold 1 MiB each: a size beyond this is a typing error that must not become a billion names.
@@ -143,6 +144,23 @@ class Config:
         """Whether the launcher finds the pod of a numbered host name, or will once kubexec.sh says how."""
         return mapped(self.kubexec) is not None
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """What the memory that belongs to this discover_hosts.sh calls it."""
+        return fingerprint(self.script or "")
+
+    @cached_property
+    def digest(self) -> str:
+        """A name for this change of what the launcher mounts.
+
+        The times tell it from an earlier one to the same hosts, which the launcher may have been shown instead.
+        """
+        memory = self.memory or Memory()
+        content = [self.script, self.hostfile, str(memory.added_at), str(memory.removed_at)]
+        if is_mapped(self.kubexec):
+            content.append(self.kubexec)
+        return hashlib.sha256("\0".join(part or "" for part in content).encode()).hexdigest()[:16]
+
     def occasion(self, pod: str) -> str:
         """What looks into a worker pod count from: its host name in the list, or when it left that; "" for neither.
 
@@ -217,7 +235,7 @@ class JobView:
         """Whether our annotation on it says that we gave way to somebody else."""
         return names.is_handed_over(self.notices)
 
-    @property
+    @cached_property
     def driver_running(self) -> bool:
         """Whether horovodrun may be reading discover_hosts.sh now."""
         return self.launcher is not None and self.launcher.phase is LauncherPhase.STARTED
@@ -232,7 +250,7 @@ class JobView:
         """The pods that discover_hosts.sh names now, in its order; under which host names see `host_of`."""
         return tuple(self.host_of)
 
-    @property
+    @cached_property
     def host_of(self) -> Mapping[str, str]:
         """The host names in discover_hosts.sh, by the pod that each stands for, in its order."""
         return self.config.host_of if self.config else {}
@@ -241,7 +259,7 @@ class JobView:
         """Whether discover_hosts.sh names that worker, under whatever host name."""
         return worker.name in self.host_of
 
-    @property
+    @cached_property
     def memory(self) -> Memory:
         """What we wrote down; empty where nothing was."""
         memory = self.config.memory if self.config else None
@@ -257,8 +275,16 @@ class JobView:
 
     def wanted_names(self) -> tuple[str, ...]:
         """The names of the workers that the size asks for."""
+        return self._wanted_names
+
+    @cached_property
+    def _wanted_names(self) -> tuple[str, ...]:
         return tuple(names.worker(self.name, index) for index in range(min(self.replicas, MOST_WORKERS)))
 
     def surplus(self) -> tuple[Worker, ...]:
         """Workers beyond the size asked for, highest index first: the order in which they leave."""
+        return self._surplus
+
+    @cached_property
+    def _surplus(self) -> tuple[Worker, ...]:
         return tuple(worker for worker in reversed(self.workers) if worker.index >= self.replicas)

@@ -6,6 +6,7 @@ a worker is gone from the script also reads since when. Times are seconds since 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -93,6 +94,11 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     launchers: Tries | None = None
     mended_at: Time = 0.0
     script: str = ""
+
+
+def fingerprint(script: str) -> str:
+    """A name for that discover_hosts.sh: `Memory.script`."""
+    return hashlib.sha256(script.encode()).hexdigest()[:12]
 
 
 def parse(text: str | None) -> Memory | None:
