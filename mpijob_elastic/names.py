@@ -116,13 +116,13 @@ def host(pod: str, incarnation: int) -> str:
 
 def pod_of(host: str) -> str:
     """The pod that a host name stands for; any name that is not of our form stands for itself."""
-    match = _HOST.fullmatch(host)
+    match = _HOST.fullmatch(host) if ".r" in host else None
     return match["pod"] if match else host
 
 
 def incarnation_of(host: str) -> int:
     """The number in a host name, 0 where it is the pod's own name."""
-    match = _HOST.fullmatch(host)
+    match = _HOST.fullmatch(host) if ".r" in host else None
     return int(match["incarnation"]) if match else 0
 
 

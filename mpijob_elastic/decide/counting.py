@@ -16,7 +16,7 @@ def counted(
 ) -> Mapping[str, Tries]:
     """The counts by pod name, each pod of uid in `troubled` counted once."""
     kept = {pod: one for pod, one in before.items() if one.uid in troubled or now - one.at < FORGIVEN_AFTER}
-    for worker in workers:
+    for worker in workers if troubled else ():
         last = kept.get(worker.name)
         if worker.ref.uid in troubled and (last is None or last.uid != worker.ref.uid):
             kept[worker.name] = Tries(count=last.count + 1 if last else 1, at=now, uid=worker.ref.uid)

@@ -77,9 +77,8 @@ def _incarnation(view: JobView, worker: Worker, *, now: float) -> int:
 
 def _last(view: JobView, pod: str) -> Host | None:
     """To whom the name was given last; one that is listed and not remembered is whoever's pod is there."""
-    listed = view.host_of.get(pod)
-    by_list = Host(pod="", incarnation=names.incarnation_of(listed)) if listed else None
-    return view.memory.hosts.get(pod, by_list)
+    remembered, listed = view.memory.hosts.get(pod), view.host_of.get(pod)
+    return remembered or (Host(pod="", incarnation=names.incarnation_of(listed)) if listed else None)
 
 
 def _is_spent(view: JobView, pod: str, last: Host | None, *, now: float) -> bool:

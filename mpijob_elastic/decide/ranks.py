@@ -69,7 +69,7 @@ def lost(view: JobView, *, now: float) -> frozenset[str]:
 
 def tries(view: JobView, removed: Collection[str], *, now: float) -> Mapping[str, Tries]:
     """How often the rank of each pod was lost, by its name, once `removed` are out of the list."""
-    known = ((worker, _last(view, worker, now=now)) for worker in view.workers)
+    known = ((worker, _last(view, worker, now=now)) for worker in _renamed(view))
     counted = {worker.name: last for worker, last in known if last is not None}
     for worker in _idle(view, now=now):
         losses = _losses(view, worker, now=now)
@@ -86,7 +86,7 @@ def due_at(view: JobView, worker: Worker, *, now: float) -> float:
 
 def given_up(view: JobView, *, now: float) -> tuple[Worker, ...]:
     """Workers that lost their rank too often."""
-    return tuple(worker for worker in view.workers if _losses(view, worker, now=now) > len(BACKOFFS))
+    return tuple(worker for worker in _renamed(view) if _losses(view, worker, now=now) > len(BACKOFFS))
 
 
 def forgiven_at(view: JobView, *, now: float) -> Iterator[float]:
@@ -95,6 +95,12 @@ def forgiven_at(view: JobView, *, now: float) -> Iterator[float]:
         last = _last(view, worker, now=now)
         if last is not None:
             yield min(last.at, now) + GIVEN_UP_FOR
+
+
+def _renamed(view: JobView) -> tuple[Worker, ...]:
+    """Workers that something is remembered of: mostly none, so nobody else is looked at."""
+    before = view.memory.renamed
+    return tuple(worker for worker in view.workers if worker.name in before) if before else ()
 
 
 def _last(view: JobView, worker: Worker, *, now: float) -> Tries | None:
@@ -122,6 +128,8 @@ def _watched(view: JobView) -> tuple[Worker, ...]:
 
 def _idle(view: JobView, *, now: float) -> tuple[Worker, ...]:
     """Workers whose rank is lost, whether they are given up or not."""
+    if all(worker.probe.idle_at is None for worker in view.workers):
+        return ()
     watched = _watched(view)
     training = [worker for worker in watched if _trains(worker)]
     if _is_full(view, len(training)):

@@ -13,7 +13,8 @@ from mpijob_elastic.model.job import JobView, Worker
 
 def notes(view: JobView, *, added: Collection[str], removed: Collection[str], now: float) -> Iterable[Note]:
     """Of a change of the list by these pods."""
-    lost = [worker for worker in view.workers if worker.name in ranks.lost(view, now=now) & set(removed)]
+    gone = ranks.lost(view, now=now) & set(removed)
+    lost = [worker for worker in view.workers if worker.name in gone]
     yield from _lost([worker.name for worker in lost if worker.probe.busy_seen])
     yield from _unused([worker.name for worker in lost if not worker.probe.busy_seen])
     newcomers = [worker for worker in view.workers if worker.name in added]
