@@ -5,6 +5,7 @@ Its annotation says how far an upgrade is; that is for people, nothing is decide
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -104,7 +105,8 @@ async def ensure_namespace(client: Client) -> None:
         "metadata": {"name": names.NAMESPACE, "labels": _LABELS, "annotations": {CREATED: "true"}},
     }
     if await _namespace(client) is None:
-        await client.request("POST", NAMESPACES.path(), body=body)
+        with contextlib.suppress(errors.AlreadyExists):  # somebody else was faster
+            await client.request("POST", NAMESPACES.path(), body=body)
 
 
 async def has_namespace(client: Client) -> bool:

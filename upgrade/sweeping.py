@@ -15,6 +15,9 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from upgrade import reading, traces
 from upgrade.traces import Removal, Traces
 
+# Looks, while somebody else changes the same.
+ATTEMPTS = 5
+
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
@@ -51,20 +54,24 @@ async def look(client: Client) -> Left:
 
 async def sweep(client: Client, *, say: Say) -> None:
     """Take them off, and say what stays. Raises `errors.KubeError`."""
-    left = await look(client)
-    for removal in left.traces.removals:
-        if await _remove(client, removal):
-            say(f"removed from {removal}")
+    for _ in range(ATTEMPTS):
+        left = await look(client)
+        removed = [await _remove(client, removal, say=say) for removal in left.traces.removals]
+        if all(removed):
+            break
     for line in left.lines():
         say(line)
 
 
-async def _remove(client: Client, removal: Removal) -> bool:
+async def _remove(client: Client, removal: Removal, *, say: Say) -> bool:
+    """Whether nothing of it is there any more, as far as we know."""
     try:
         await client.request("PATCH", removal.path, body=list(removal.patch), content_type=JSON_PATCH)
-    except (errors.NotFound, errors.Conflict, errors.Invalid):
-        # It is gone, or somebody changed just this: nothing of ours any more.
-        return False
+    except errors.NotFound:
+        return True
+    except (errors.Conflict, errors.Invalid):
+        return False  # somebody changed just this, or made another object of that name: look again
+    say(f"removed from {removal}")
     return True
 
 

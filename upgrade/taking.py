@@ -15,6 +15,7 @@ from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import NAMESPACES
 from upgrade import store
 from upgrade.record import Record
+from upgrade.refusal import Refused
 
 # What our programs make for themselves in our namespace.
 SECRETS = (names.CERTIFICATE_SECRET,)
@@ -22,6 +23,11 @@ SECRETS = (names.CERTIFICATE_SECRET,)
 
 async def keep(client: Client, applier: Applier, wanted: Iterable[Manifest], crd: Mapping[str, Any]) -> str:
     """Make sure that there is a record; what happened, in words. Raises `Refused` and `errors.KubeError`."""
+    if await store.is_namespace_ending(client):
+        raise Refused(
+            f"namespace {names.NAMESPACE} is still ending, and a record in it would go with it; "
+            "run the same command again when it is gone"
+        )
     if kept := await store.read(client):
         await store.set_phase(client, store.Phase.APPLYING)
         return f"the state of {kept.record.taken_at} is recorded already and stays the one to go back to"

@@ -78,7 +78,7 @@ class Events:
             except errors.AlreadyExists:
                 return
             except errors.KubeError as error:
-                if attempt == ATTEMPTS or not _may_pass(error):
+                if attempt == ATTEMPTS or not errors.may_pass(error):
                     raise
                 await asyncio.sleep(BACKOFF.delay(attempt, self._random))
             else:
@@ -108,8 +108,3 @@ class Events:
             "lastTimestamp": at,
             "count": 1,
         }
-
-
-def _may_pass(error: errors.KubeError) -> bool:
-    """Whether the same request may be taken later: no answer came, or the server was busy or failing."""
-    return not isinstance(error, errors.ApiError) or error.status == 429 or error.status >= 500

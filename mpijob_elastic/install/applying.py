@@ -58,7 +58,11 @@ class Applier:
         live = await self.read(one)
         if live is None and self.dry_run and not await self._has_namespace(one):
             return Change(identity=one, outcome=Outcome.CREATED, note="not checked: its namespace is not there yet")
-        return changes.changed(one, live, await self._write(one, manifest))
+        try:
+            return changes.changed(one, live, await self._write(one, manifest))
+        except errors.AlreadyExists:
+            # Somebody made it since we looked; once it is there, an apply never ends so.
+            return changes.changed(one, await self.read(one), await self._write(one, manifest))
 
     async def read(self, one: Identity) -> dict[str, Any] | None:
         """The live object, None where there is none."""
@@ -74,6 +78,8 @@ class Applier:
             body = await self.client.request(
                 "PATCH", self.server.path(one), query=query, body=manifest, content_type=APPLY_PATCH
             )
+        except errors.AlreadyExists:
+            raise
         except errors.Conflict as error:
             raise InstallError(
                 f"{one}: {error.message}; undo that change, or run again with --force-conflicts to overrule it"

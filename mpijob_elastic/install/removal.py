@@ -74,7 +74,10 @@ class Removal:
 
 
 async def delete(client: Client, server: Server, found: Iterable[Found], say: Say, *, dry_run: bool = False) -> None:
-    """Delete these very objects, or only say so; what is gone already is fine. Raises `errors.KubeError`."""
+    """Delete these very objects, or only say so; what is gone already, or another by now, is fine.
+
+    Raises `errors.KubeError`.
+    """
     for one in found:
         if dry_run or await _delete(client, server, one):
             say(Change(identity=one.identity, outcome=Outcome.DELETED))
@@ -89,8 +92,8 @@ async def _delete(client: Client, server: Server, one: Found) -> bool:
     }
     try:
         await client.request("DELETE", server.path(one.identity), body=options)
-    except errors.NotFound:
-        return False
+    except (errors.NotFound, errors.Conflict):
+        return False  # somebody deleted it, and may have made another one of that name
     return True
 
 

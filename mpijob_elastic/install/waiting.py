@@ -13,6 +13,7 @@ from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.objects import Identity
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import PODS
 
 POLL = 0.5  # seconds
@@ -22,10 +23,13 @@ Missing = Callable[[], Awaitable[str]]
 
 
 async def until(condition: Missing, *, seconds: float, say: Say) -> str:
-    """Wait until the condition holds, telling what is waited for; what is still missing in the end, or ""."""
+    """Wait until the condition holds, telling what is waited for; what is still missing in the end, or "".
+
+    While the API server is in trouble that is what is waited for: it may be restarting.
+    """
     told = ""
     deadline = asyncio.get_running_loop().time() + seconds
-    while missing := await condition():
+    while missing := await _missing(condition):
         if missing != told:
             told = missing
             say(missing)
@@ -33,6 +37,15 @@ async def until(condition: Missing, *, seconds: float, say: Say) -> str:
             return missing
         await asyncio.sleep(POLL)
     return ""
+
+
+async def _missing(condition: Missing) -> str:
+    try:
+        return await condition()
+    except (errors.Unreachable, errors.ApiError) as error:
+        if not errors.may_pass(error):
+            raise
+        return str(error)
 
 
 async def for_deployments(applier: Applier, wanted: Iterable[Identity], *, seconds: float, say: Say) -> None:

@@ -83,6 +83,11 @@ class _Status(msgspec.Struct):
     code: int = 0
 
 
+def may_pass(error: KubeError) -> bool:
+    """Whether the same request may be answered a moment later: nobody answered, or the server was in trouble."""
+    return not isinstance(error, ApiError) or error.status == 429 or error.status >= 500
+
+
 def from_event(status: bytes) -> ApiError:
     """The error that the Status object in a watch event of type ERROR stands for."""
     code = msgspec.json.decode(status, type=_Status).code

@@ -56,7 +56,7 @@ class TinyApi:
     async def create(self, collection: str, name: str, **content: object) -> Object:
         """Store a new object and tell the watches."""
         parts = collection.split("/")
-        namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts else ""
+        namespace = parts[parts.index("namespaces") + 1] if "namespaces" in parts[:-1] else ""
         metadata = {"name": name, "namespace": namespace, "uid": str(uuid.uuid4())}
         return await self._store(collection, "ADDED", {**content, "metadata": metadata})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.model import memory
+from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.memory import Memory
 
 Object = dict[str, Any]
@@ -19,7 +19,7 @@ def job(annotations: dict[str, str] | None = None, *, replicas: int = 1) -> Obje
 
 def config_map(*, script: str | None = SCRIPT, managed: bool = True, owner: bool = True) -> Object:
     data = {"hostfile": "train-worker-0 slots=1\n", "kubexec.sh": "x"}
-    annotations = {names.MEMORY: memory.render(Memory()), "theirs": "1"} if managed else {"theirs": "1"}
+    annotations = {names.MEMORY: memory_text.render(Memory()), "theirs": "1"} if managed else {"theirs": "1"}
     return {
         "metadata": _owned("train-config", owner=owner) | {"annotations": annotations},
         "data": data | ({names.KEY_DISCOVER_HOSTS: script} if script is not None else {}),

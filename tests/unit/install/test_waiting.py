@@ -1,0 +1,51 @@
+"""Waiting for what was applied, also while the API server restarts."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpijob_elastic.install import waiting
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import Client
+from tests.faults.faults import Answer, Fault, Reset
+from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
+
+CONFIG_MAPS = "/api/v1/namespaces/n/configmaps"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [(Reset(), "GET http"), (Answer(status=503), "503"), (Answer(status=500), "500")]
+)
+async def test_trouble_of_the_api_server_is_waited_for(
+    api: TinyApi, proxy: FaultProxy, client: Client, fault: Fault, said: str
+) -> None:
+    await api.create(CONFIG_MAPS, "a")
+    told: list[str] = []
+
+    async def missing() -> str:
+        await client.request("GET", f"{CONFIG_MAPS}/a")
+        return ""
+
+    with proxy.inject(fault, times=3):
+        assert await waiting.until(missing, seconds=60, say=lambda news: told.append(str(news))) == ""
+    assert told
+    assert all(one.startswith(said) for one in told)
+
+
+async def test_what_does_not_pass_ends_the_wait(client: Client) -> None:
+    async def missing() -> str:
+        await client.request("GET", f"{CONFIG_MAPS}/a")
+        return ""
+
+    with pytest.raises(errors.NotFound):
+        await waiting.until(missing, seconds=60, say=lambda _: None)
+
+
+async def test_trouble_that_does_not_pass_is_what_is_missing_in_the_end(proxy: FaultProxy, client: Client) -> None:
+    async def missing() -> str:
+        await client.request("GET", f"{CONFIG_MAPS}/a")
+        return ""
+
+    with proxy.inject(Answer(status=500)):
+        assert "injected" in await waiting.until(missing, seconds=0, say=lambda _: None)

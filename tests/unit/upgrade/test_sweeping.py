@@ -1,0 +1,42 @@
+"""Traces taken off jobs that others write to at the same time."""
+
+from __future__ import annotations
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.resources import MPI_JOBS
+from tests.faults.faults import Answer, Request
+from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
+from upgrade import sweeping
+
+SPEC = {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}
+
+
+def patches(request: Request) -> bool:
+    return request.method == "PATCH"
+
+
+async def shown(api: TinyApi) -> None:
+    """A job with our annotation, as a list over all namespaces has it."""
+    await api.create(MPI_JOBS.path(), "train", spec=SPEC)
+    await api.update(MPI_JOBS.path(), "train", metadata={"namespace": "ml", "annotations": {names.STATUS: "waiting"}})
+
+
+async def test_what_somebody_else_changed_at_that_moment_is_looked_at_again(
+    api: TinyApi, proxy: FaultProxy, client: Client
+) -> None:
+    await shown(api)
+    with (
+        proxy.inject(Answer(status=409, reason="Conflict"), on=patches, times=1),
+        proxy.inject(Answer(status=404, reason="NotFound"), on=patches),
+    ):
+        await sweeping.sweep(client, say=lambda _: None)
+    assert proxy.count(patches) == 2
+
+
+async def test_whoever_writes_all_the_time_is_given_way_to(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    await shown(api)
+    with proxy.inject(Answer(status=422, reason="Invalid"), on=patches):
+        await sweeping.sweep(client, say=lambda _: None)
+    assert proxy.count(patches) == sweeping.ATTEMPTS
