@@ -1,8 +1,8 @@
 """Which workers discover_hosts.sh should name next.
 
 Safety rules 1 and 4, and what Horovod's driver needs: a list never becomes empty once it named a host ("No hosts from
-previous set remaining" ends the training), removals and additions are separate changes, and none follows another
-faster than the driver can, unless a host is gone anyway.
+previous set remaining" ends the training), removals and additions are separate changes, none follows another faster
+than the driver can, unless a host is gone anyway, and nobody is added while others get over a loss.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, naming, pacing, ranks, showing
+from mpijob_elastic.decide import disruption, naming, pacing, ranks, reforming, showing
 from mpijob_elastic.model.job import JobView, Worker
 
 
@@ -84,7 +84,8 @@ def _add(view: JobView, joining: list[str], *, now: float) -> Next:
     if view.driver_running and view.config is not None and view.config.published is None:
         return _step(view, joining)  # the driver has nothing to read, so there is nothing to wait for
     newcomers = [worker for worker in view.workers if worker.name in joining]
-    ready = max(pacing.settled_at(view, now=now), pacing.gathered_at(view, newcomers, now=now))
+    settled, reformed = pacing.settled_at(view, now=now), reforming.reformed_at(view, now=now)
+    ready = max(settled, reformed, pacing.gathered_at(view, newcomers, now=now))
     return _paced(view, [*view.hosts, *joining], at=ready, now=now)
 
 

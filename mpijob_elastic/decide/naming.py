@@ -60,9 +60,14 @@ def may_number(view: JobView) -> bool:
 
 def is_kept_back(view: JobView, worker: Worker, *, now: float) -> bool:
     """Whether this worker would get the next number if its launcher could make anything of it."""
+    return not may_number(view) and succeeds_lost(view, worker, now=now)
+
+
+def succeeds_lost(view: JobView, worker: Worker, *, now: float) -> bool:
+    """Whether a rank may have died in the pod that had this worker's host name last."""
     last = _last(view, worker.name)
     another = last is not None and last.pod not in ("", fingerprint(worker.ref.uid))
-    return view.elastic and not may_number(view) and another and _is_spent(view, worker.name, last, now=now)
+    return view.elastic and another and _is_spent(view, worker.name, last, now=now)
 
 
 def _incarnation(view: JobView, worker: Worker, *, now: float) -> int:

@@ -104,13 +104,20 @@ def _pods(pods: tuple[Pod | None, ...], config: Config, longest: int) -> tuple[P
 
 
 def _pod(index: int, pod: Pod, config: Config, longest: int) -> Pod:
-    left, listed = config.left[index], pods_of(config.hosts) >> index & 1
+    listed = pods_of(config.hosts) >> index & 1
     ready_age = 1 if listed and longest == NEVER else min(pod.ready_age, max(longest, 1))
     return pod._replace(
-        created_age=0 if left is None or left.uid == pod.uid else min(pod.created_age, LONGEST_DRAIN),
+        created_age=min(pod.created_age, LONGEST_DRAIN) if _succeeds(index, pod, config) else 0,
         ready_age=ready_age if pod.phase == READY else 0,
         doomed=pod.doomed and pod.phase == READY and not pod.going,
     )
+
+
+def _succeeds(index: int, pod: Pod, config: Config) -> bool:
+    """Whether it matters since when it is there: somebody may wait for the driver to know the pod before it gone."""
+    left, name = config.left[index], config.names[index]
+    is_lost = name is not None and name.uid not in (FREE, pod.uid) and not pods_of(config.hosts) >> index & 1
+    return is_lost or (left is not None and left.uid != pod.uid)
 
 
 def _launcher(launcher: Launcher, stuck_age: int, *, drains: bool) -> Launcher:

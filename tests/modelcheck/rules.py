@@ -16,6 +16,7 @@ from mpijob_elastic.decide.actions import (
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
+    LONGEST_DRAIN,
     MOST,
     READY,
     STARTED,
@@ -34,7 +35,7 @@ def after_our_move(before: World, action: Action, after: World, *, setup: Setup)
     wrong = ""
     match action:
         case WriteConfig():
-            wrong = _published(before, after) or _moved(before, after, setup=setup)
+            wrong = _published(before, after) or _hastened(before, after) or _moved(before, after, setup=setup)
         case RefreshLauncher() if not before.config.hosts:
             wrong = "an empty list is shown to the launcher"
         case DeleteWorkers():
@@ -93,6 +94,17 @@ def _published(before: World, after: World) -> str:
     if not seen.job.elastic and after.config.hostfile != before.config.hostfile:
         return "the hostfile of a job that is not elastic is written"
     return ""
+
+
+def _hastened(before: World, after: World) -> str:
+    """Whether a host is added although those that are left may not have got over the death of a rank yet."""
+    names, old, launcher = before.config.names, before.config.hosts, before.launcher
+    if launcher is None or launcher.phase != STARTED or old.bit_count() < 2 or not after.config.hosts & ~old:
+        return ""
+    fresh = [index for index, pod in enumerate(before.seen.pods) if pod and pod.created_age < LONGEST_DRAIN]
+    last = mask([name.number * MOST + index for index, name in enumerate(names) if name and index in fresh])
+    lost = last & before.node.black & ~hosts_of(pods_of(old), last)
+    return "a host is added while others get over a loss" if lost else ""
 
 
 def _moved(before: World, after: World, *, setup: Setup) -> str:

@@ -11,7 +11,7 @@ from mpijob_elastic.decide import history, hosts, leaving, naming
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Note, Plan, Removal, WriteConfig, WriteRole
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView, Worker
-from tests.builders import NOW
+from tests.builders import LONG_AGO, NOW
 from tests.modelcheck import explore
 from tests.modelcheck.controller import Controller, Removals, really_decide, really_remove
 from tests.modelcheck.world import Setup
@@ -148,3 +148,14 @@ def test_a_node_that_goes_and_takes_too_many_is_caught() -> None:
     setup = Setup(size=2, edits=0, start=2, fault_budget=1, faults=frozenset({"node-goes"}), policy=policy)
     with pytest.raises(explore.Mistake, match="takes more workers than may leave"):
         explore.explore(setup, Controller(setup=setup, decide=careless))
+
+
+def hurried(view: JobView) -> Plan:
+    """Takes every worker for one that has been there for long."""
+    return really_decide(replace(view, workers=tuple(replace(one, created_at=LONG_AGO) for one in view.workers)))
+
+
+def test_a_host_that_is_added_while_others_get_over_a_loss_is_caught() -> None:
+    setup = replace(LOSSES, size=3, start=3, edits=0)
+    with pytest.raises(explore.Mistake, match="while others get over a loss"):
+        explore.explore(setup, Controller(setup=setup, decide=hurried))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history, leaving, naming, ranks, showing
+from mpijob_elastic.decide import history, leaving, naming, ranks, reforming, showing
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model.hosts import parse_script
@@ -12,6 +12,7 @@ from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
     FREE,
+    LONGEST_DRAIN,
     LONGEST_IDLE,
     NEVER,
     READY,
@@ -91,7 +92,7 @@ def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
         ref=ref(names.worker(JOB, index), uid=uid(index, pod.uid)),
         index=index,
         container="main",
-        created_at=at(pod.created_age),
+        created_at=_created_at(pod),
         running=pod.phase == READY,
         ready_at=at(pod.ready_age) if pod.phase == READY else None,
         deleting=pod.going,
@@ -99,6 +100,11 @@ def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
         disruption="taint" if pod.doomed else "",
         probe=probe,
     )
+
+
+def _created_at(pod: Pod) -> float:
+    # The longest age stands for all that are longer.
+    return NOW - reforming.REFORM if pod.created_age >= LONGEST_DRAIN else at(pod.created_age)
 
 
 def _probe(probe: Probe | None, watch: Watch | None) -> model.Probe:

@@ -1,0 +1,80 @@
+"""Nobody is added while those that are left get over a loss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.decide import hosts, reforming
+from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.memory import Host, Left, Memory
+from tests.builders import KUBEXEC, LONG_AGO, NOW, config, job, launcher, named, pending, pods, role, worker
+
+POD = pods(1)[0]
+YOUNG = NOW - 10
+REFORMED = YOUNG + reforming.REFORM
+# In the place of worker 1, whose rank may have died with its pod.
+SUCCESSOR = worker(1, uid="new", created_at=YOUNG, ready_at=NOW - 5)
+LEFT = {POD: Left(uid=f"uid-of-{POD}", at=LONG_AGO + 10, known_at=LONG_AGO + 10)}
+DRAINED = Probe(busy_seen=True, idle_at=LONG_AGO + 20, asked_at=LONG_AGO + 20)
+
+
+def lost(
+    successor: Worker = SUCCESSOR, *, last: Host | None = None, listed: tuple[int, ...] = (0, 2), **facts: Any
+) -> JobView:
+    """A job of four whose worker 1 was lost and is there again, and whose worker 3 is new."""
+    known = {**{pod: named(pod) for pod in pods(0, 2)}, POD: last or named(POD)}
+    kept = replace(config(pods(*listed), memory=Memory(left=LEFT, hosts=known)), kubexec=facts.pop("kubexec", KUBEXEC))
+    workers = (worker(0), successor, worker(2), worker(3))
+    return job(4, **{"workers": workers, "config": kept, "role": role(0, 1, 2, 3), **facts})
+
+
+@pytest.mark.parametrize(
+    ("view", "at"),
+    [
+        (lost(), REFORMED),
+        (lost(pending(1, uid="new", created_at=YOUNG)), REFORMED),
+        # A host name that cannot be changed makes no difference.
+        (lost(kubexec="mine"), REFORMED),
+        # By a clock far ahead of ours that was long ago.
+        (lost(replace(SUCCESSOR, created_at=NOW + 3600)), reforming.REFORM),
+        # It is there again.
+        (lost(listed=(0, 1, 2)), 0.0),
+        # The very pod: its rank was lost, while others trained on for long.
+        (lost(worker(1)), 0.0),
+        # The one before had drained.
+        (lost(former={POD: DRAINED}), 0.0),
+        (lost(last=Host(pod="", incarnation=2)), 0.0),
+        # No rank has run yet, or none that forms anew.
+        (lost(launcher=launcher(LauncherPhase.DELIVERING)), 0.0),
+        (lost(launcher=None), 0.0),
+        (lost(elastic=False), 0.0),
+        # One rank waits for nobody; too few wait for those who come.
+        (lost(listed=(0,)), 0.0),
+        (lost(fewest=3), 0.0),
+        (lost(fewest=2), REFORMED),
+    ],
+)
+def test_ranks_that_are_left_get_time_to_form_anew(view: JobView, at: float) -> None:
+    assert reforming.reformed_at(view, now=NOW) == at
+
+
+def test_after_a_loss_every_addition_waits_and_removals_do_not() -> None:
+    assert hosts.following(lost(), now=NOW) == hosts.Next(hosts=pods(0, 2), wake_at=REFORMED)
+    assert hosts.following(lost(), now=REFORMED).hosts == pods(0, 1, 2, 3)
+    assert hosts.following(lost(replicas=2), now=NOW).hosts == pods(0)
+
+
+def test_of_two_losses_the_later_counts() -> None:
+    view = lost()
+    again = replace(worker(3), ref=replace(worker(3).ref, uid="newer"), created_at=NOW)
+    assert view.config is not None
+    known = replace(view.config, memory=Memory(hosts={**view.memory.hosts, again.name: named(again.name)}))
+    twice = replace(view, workers=(*view.workers[:3], again), config=known)
+    assert reforming.reformed_at(twice, now=NOW) == NOW + reforming.REFORM
+
+
+def test_those_that_are_left_alone_get_others_at_once() -> None:
+    assert hosts.following(lost(listed=(0,)), now=NOW).hosts == pods(0, 1, 2, 3)
