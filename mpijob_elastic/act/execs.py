@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+from mpijob_elastic.act import tasks
 from mpijob_elastic.decide import frozen
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
@@ -83,10 +84,7 @@ class Execs:
 
     async def close(self) -> None:
         """Stop every look that is under way."""
-        tasks = list(self._asking.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await tasks.end(self._asking.values())
 
     async def _ask(self, view: JobView, launcher: Launcher, about: frozenset[str]) -> None:
         async with self._slots:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from mpijob_elastic.act import tasks
 from mpijob_elastic.act.rates import Rate
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
@@ -103,10 +104,7 @@ class Prober:
 
     async def close(self) -> None:
         """Stop every look that is under way."""
-        tasks = list(self._asking.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await tasks.end(self._asking.values())
 
     def _forget(self, job: tuple[str, str], uids: set[str]) -> None:
         for uid in uids:

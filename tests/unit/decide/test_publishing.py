@@ -8,26 +8,11 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import publishing
-from mpijob_elastic.decide.actions import WriteConfig
-from mpijob_elastic.model.job import JobView, LauncherPhase
-from mpijob_elastic.model.memory import Left, Memory
-from tests.builders import NOW, config, failed, job, launcher, pending, pods, worker
+from mpijob_elastic.model.job import LauncherPhase
+from tests.builders import config, failed, job, launcher, pending, pods, worker
+from tests.unit.decide.writes import SHRUNK, change, written
 
-LEFT = Left(uid="uid-of-j-worker-2", at=NOW - 10)
-SHRUNK = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}, removed_at=NOW - 10))
 EDITED = "#!/bin/sh\n# mine\necho j-worker-0:1\n"
-
-
-def written(view: JobView) -> WriteConfig | None:
-    assert view.config is not None
-    return publishing.write(view, view.config, now=NOW)[0]
-
-
-def change(view: JobView) -> WriteConfig:
-    found = written(view)
-    assert found is not None
-    return found
 
 
 def test_at_rest_nothing_is_written() -> None:

@@ -9,25 +9,11 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history, publishing
-from mpijob_elastic.decide.actions import WriteConfig
-from mpijob_elastic.model.job import Config, JobView, LauncherPhase
+from mpijob_elastic.decide import history
+from mpijob_elastic.model.job import Config, LauncherPhase
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, named, pending, pods, shown, worker
-
-LEFT = Left(uid="uid-of-j-worker-2", at=NOW - 10)
-SHRUNK = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}, removed_at=NOW - 10))
-
-
-def written(view: JobView) -> WriteConfig | None:
-    assert view.config is not None
-    return publishing.write(view, view.config, now=NOW)[0]
-
-
-def change(view: JobView) -> WriteConfig:
-    found = written(view)
-    assert found is not None
-    return found
+from tests.unit.decide.writes import LEFT, SHRUNK, change, written
 
 
 def test_a_removal_is_written_with_its_history() -> None:

@@ -1,0 +1,24 @@
+"""The write of a job's host list that is due, if any."""
+
+from __future__ import annotations
+
+from mpijob_elastic.decide import publishing
+from mpijob_elastic.decide.actions import WriteConfig
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import Left, Memory
+from tests.builders import NOW, config, pods
+
+# Worker 2 of three has left the list.
+LEFT = Left(uid="uid-of-j-worker-2", at=NOW - 10)
+SHRUNK = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}, removed_at=NOW - 10))
+
+
+def written(view: JobView) -> WriteConfig | None:
+    assert view.config is not None
+    return publishing.write(view, view.config, now=NOW)[0]
+
+
+def change(view: JobView) -> WriteConfig:
+    found = written(view)
+    assert found is not None
+    return found
