@@ -6,6 +6,8 @@ the few fields that it uses. https://kubernetes.io/docs/reference/using-api/api-
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta
@@ -37,5 +39,20 @@ class Stub(msgspec.Struct):
 
 
 read_page = msgspec.json.Decoder(Page).decode
-read_line = msgspec.json.Decoder(Line).decode
 read_stub = msgspec.json.Decoder(Stub).decode
+_read_any_line = msgspec.json.Decoder(Line).decode
+
+# How the API server begins a line (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/watch.go); the object is the rest.
+_NEWS = re.compile(rb'\{"type":"(ADDED|MODIFIED|DELETED)","object":')
+
+
+def read_line(text: bytes) -> Line:
+    """The envelope of a line.
+
+    An object in it is only cut out where the line is as the API server writes it: whether it is whole is found when it
+    is decoded. Raises msgspec.DecodeError where the envelope is none.
+    """
+    news = _NEWS.match(text)
+    if news is None or not text.endswith(b"}"):
+        return _read_any_line(text)
+    return Line(type=news[1].decode(), object=msgspec.Raw(memoryview(text)[news.end() : -1]))

@@ -14,8 +14,8 @@ from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 
 
-class Wire(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """Base of what is read from the API: immutable, camelCase on the wire."""
+class Wire(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
+    """Base of what is read from the API: immutable, camelCase on the wire, and never part of a reference cycle."""
 
 
 class EnvVar(Wire, frozen=True):

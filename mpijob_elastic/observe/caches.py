@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from random import Random
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
@@ -29,8 +28,7 @@ from mpijob_elastic.observe.nodes import Nodes
 from mpijob_elastic.observe.owners import Owned
 
 
-@dataclass(frozen=True, order=True)
-class JobKey:
+class JobKey(NamedTuple):
     """Which job: what the queue holds."""
 
     namespace: str
@@ -185,13 +183,14 @@ class Caches:
             self._enqueue(JobKey(fact.metadata.namespace, fact.metadata.name))
 
     def _on_pod(self, old: PodFacts | None, new: PodFacts | None) -> None:
-        if old is not None and (key := _key(old)):
-            self._pods_of[key].pop(old.metadata.name, None)
-            if not self._pods_of[key]:
-                del self._pods_of[key]
-        if new is not None and (key := _key(new)):
-            self._pods_of[key][new.metadata.name] = new
-        self._on_owned(old, new)
+        before, after = _key(old), _key(new)
+        if old is not None and before is not None and before != after:
+            self._pods_of[before].pop(old.metadata.name, None)
+            if not self._pods_of[before]:
+                del self._pods_of[before]
+        if new is not None and after is not None:
+            self._pods_of[after][new.metadata.name] = new
+        self._wake(before, after)
 
     def _on_node(self, name: str) -> None:
         # Seldom, so an index of all pods by node would cost more than it saves.
@@ -200,10 +199,14 @@ class Caches:
                 self._enqueue(key)
 
     def _on_owned(self, old: _Fact | None, new: _Fact | None) -> None:
-        for key in {_key(fact) for fact in (old, new) if fact is not None}:
-            if key is not None:
-                self._enqueue(key)
+        self._wake(_key(old), _key(new))
+
+    def _wake(self, before: JobKey | None, after: JobKey | None) -> None:
+        if after is not None:
+            self._enqueue(after)
+        if before is not None and before != after:
+            self._enqueue(before)
 
 
-def _key(fact: _Fact) -> JobKey | None:
-    return JobKey(fact.metadata.namespace, fact.metadata.job) if fact.metadata.job else None
+def _key(fact: _Fact | None) -> JobKey | None:
+    return JobKey(fact.metadata.namespace, fact.metadata.job) if fact is not None and fact.metadata.job else None

@@ -6,6 +6,7 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -142,6 +143,8 @@ def read(raw: bytes) -> PodFacts:
     labels = pod.metadata.labels
     role = labels.get(names.LABEL_JOB_ROLE, "")
     launcher = role == names.ROLE_LAUNCHER
+    conditions = {one.type: one for one in status.conditions or ()}
+    ends = list(_ends(status))
     created_at = seconds(pod.metadata.creation_timestamp) or 0.0
     return PodFacts(
         metadata=owned(pod.metadata),
@@ -150,8 +153,8 @@ def read(raw: bytes) -> PodFacts:
         created_at=created_at,
         deleting=pod.metadata.deleting,
         containers=tuple(container.name for container in spec.containers or ()),
-        ready_at=_ready_at(status, created_at),
-        last_state=_last_state(spec, status),
+        ready_at=_ready_at(conditions, created_at),
+        last_state=_last_state(spec, status, ends),
         foreign=_FOREIGN_LABEL in labels or any(label.startswith(_FOREIGN_PREFIX) for label in labels),
         launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
         mounts_discovery=launcher and _mounts_discovery(spec),
@@ -160,55 +163,51 @@ def read(raw: bytes) -> PodFacts:
         started_at=_started_at(status) if launcher else None,
         # Many pods share a node: one text for all of them.
         node=sys.intern(spec.node_name),
-        obstacle=_obstacle(status),
-        disrupted=_disrupted(status),
+        obstacle=_obstacle(conditions),
+        disrupted=_disrupted(conditions),
         tolerations=tuple(one for one in spec.tolerations or () if one.may_last),
         ends_at=seconds(pod.metadata.deletion_timestamp),
         default_container=pod.metadata.annotations.get(_DEFAULT_CONTAINER, ""),
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
-        out_of_memory=_out_of_memory(status),
+        out_of_memory=any(end.reason == "OOMKilled" for _, end in ends),
     )
 
 
-def _ready_at(status: _Status, created_at: float) -> float | None:
-    for condition in status.conditions or ():
-        if condition.type == "Ready":
-            is_ready = condition.status == "True"
-            return seconds(condition.last_transition_time) or created_at if is_ready else None
-    return None
+def _ready_at(conditions: Mapping[str, _Condition], created_at: float) -> float | None:
+    ready = conditions.get("Ready")
+    is_ready = ready is not None and ready.status == "True"
+    return seconds(ready.last_transition_time) or created_at if ready and is_ready else None
 
 
-def _obstacle(status: _Status) -> str:
-    unscheduled = (one for one in status.conditions or () if one.type == "PodScheduled" and one.status == "False")
-    return next((f"{one.reason}: {one.message}"[:_LONGEST_OBSTACLE] for one in unscheduled), "")
+def _obstacle(conditions: Mapping[str, _Condition]) -> str:
+    scheduled = conditions.get("PodScheduled")
+    if scheduled is None or scheduled.status != "False":
+        return ""
+    return f"{scheduled.reason}: {scheduled.message}"[:_LONGEST_OBSTACLE]
 
 
-def _disrupted(status: _Status) -> str:
+def _disrupted(conditions: Mapping[str, _Condition]) -> str:
     """https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions."""
-    found = (one for one in status.conditions or () if one.type == "DisruptionTarget" and one.status == "True")
-    return next((f"condition DisruptionTarget ({one.reason})" for one in found), "")
+    found = conditions.get("DisruptionTarget")
+    return f"condition DisruptionTarget ({found.reason})" if found and found.status == "True" else ""
 
 
-def _last_state(spec: _Spec, status: _Status) -> str:
+def _last_state(spec: _Spec, status: _Status, ends: Iterable[tuple[str, _Terminated]]) -> str:
     """How the pod is or ended, and where, in words; "" for a pod that never came to a node."""
     if not spec.node_name:
         return ""
-    ended = [_terminated(container) for container in status.container_statuses or ()]
-    exits = [
-        f"{name} exited with {end.exit_code}{f' ({end.reason})' if end.reason else ''}" for name, end in ended if end
-    ]
+    exits = [f"{name} exited with {end.exit_code}{f' ({end.reason})' if end.reason else ''}" for name, end in ends]
     reason = [status.reason] if status.reason else []
     return "; ".join([status.phase, *reason, *exits]) + f" on node {spec.node_name}"
 
 
-def _out_of_memory(status: _Status) -> bool:
-    ends = (_terminated(container)[1] for container in status.container_statuses or ())
-    return any(end is not None and end.reason == "OOMKilled" for end in ends)
-
-
-def _terminated(container: _ContainerStatus) -> tuple[str, _Terminated | None]:
-    states = (container.state, container.last_state)
-    return container.name, next((state.terminated for state in states if state and state.terminated), None)
+def _ends(status: _Status) -> Iterator[tuple[str, _Terminated]]:
+    """Containers that ended, now or before they were started again, and how."""
+    for container in status.container_statuses or ():
+        for state in (container.state, container.last_state):
+            if state and state.terminated:
+                yield container.name, state.terminated
+                break
 
 
 def _launcher_phase(status: _Status) -> LauncherPhase:

@@ -1,0 +1,39 @@
+"""Lines of a watch, as the API server writes them and in any other form of the same JSON."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from mpijob_elastic.kube import wire
+
+OBJECT = b'{"metadata":{"name":"a","resourceVersion":"7"}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"type":"MODIFIED","object":' + OBJECT + b"}",
+        b'{"type":"MODIFIED","object":' + OBJECT + b"}\r",
+        b'{"type": "MODIFIED", "object": ' + OBJECT + b"}",
+        b'{"object":' + OBJECT + b',"type":"MODIFIED"}',
+    ],
+)
+def test_an_envelope_is_read_in_any_form(text: bytes) -> None:
+    line = wire.read_line(text)
+    assert line.type == "MODIFIED"
+    assert wire.read_stub(line.object).metadata.resource_version == "7"
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"])
+def test_every_type_is_read(kind: str) -> None:
+    line = wire.read_line(b'{"type":"%s","object":%s}' % (kind.encode(), OBJECT))
+    assert (line.type, bytes(line.object)) == (kind, OBJECT)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{}", b"no JSON", b'{"type":"MODIFIED","object":{"metadata"}', b'{"type":"ADDED","object":}']
+)
+def test_what_is_no_line_is_refused_before_anything_is_made_of_it(text: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        wire.read_stub(wire.read_line(text).object)
