@@ -7,16 +7,21 @@ until Gloo's timeout.
 
 A host that is added meanwhile has the driver tell rank 0 (ElasticDriver._notify_workers_host_changes). If that is the
 one that died, its address answers no more, and the driver connects without a timeout, three times, holding the very
-lock that is needed to let the others go on: with Linux' defaults that can take two minutes and more for each.
+lock that is needed to let the others go on: with Linux' defaults that can take two minutes and more for each. Where
+another died, nothing has to wait. Rank 0 is on the host that the driver has known for longest.
 """
 
 from __future__ import annotations
 
-from mpijob_elastic.decide import clock, naming
-from mpijob_elastic.model.job import JobView
+from collections.abc import Collection
 
-# Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS (default 30), and as much as a rank took to die and the others to form anew.
+from mpijob_elastic.decide import clock, naming
+from mpijob_elastic.model.job import JobView, Worker
+
+# Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS (default 30), and as much as a rank takes to die and the others to form anew.
 REFORM = 40.0
+# Where there are more elders than that, any pod may be the oldest: less to write, and rarely waited for in vain.
+MOST_ELDERS = 100
 
 
 def reformed_at(view: JobView, *, now: float) -> float:
@@ -26,6 +31,26 @@ def reformed_at(view: JobView, *, now: float) -> float:
     """
     if len(view.hosts) < max(2, view.fewest):
         return 0.0  # one rank has nobody to wait for, and too few wait for whoever is added
-    absent = (worker for worker in view.workers if not view.is_published(worker))
+    absent = (worker for worker in view.workers if not view.is_published(worker) and _may_lead(view, worker))
     lost = [worker for worker in absent if naming.succeeds_lost(view, worker, now=now)]
     return max((clock.honest(worker.created_at, now=now) + REFORM for worker in lost), default=0.0)
+
+
+def elders(view: JobView, *, added: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
+    """Pods of which one's host has rank 0, or had it before `removed` left; to be remembered. Empty where any may.
+
+    [horovod] Hosts keep the order in which the driver came to know them, those that come together in any order
+    (HostManager.order_available_hosts), and ranks are dealt in that order.
+    """
+    if not view.driver_running:
+        return ()  # it will know all at once
+    if not (added or removed):
+        return view.memory.elders
+    known = frozenset(view.memory.elders)
+    oldest = known.intersection(view.hosts) or frozenset(view.hosts)
+    found = oldest | known if removed else oldest
+    return tuple(sorted(found)) if len(found) <= MOST_ELDERS else ()
+
+
+def _may_lead(view: JobView, worker: Worker) -> bool:
+    return not view.memory.elders or worker.name in view.memory.elders

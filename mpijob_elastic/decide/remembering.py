@@ -17,6 +17,7 @@ from mpijob_elastic.decide import (
     launchers,
     naming,
     ranks,
+    reforming,
     replacing,
     showing,
     timeouts,
@@ -56,6 +57,7 @@ def memory(view: JobView, config: Config, change: Change, *, now: float) -> Memo
         hosts=naming.remembered(view, published, lost=ranks.lost(view, now=now) - published, now=now),
         renamed=ranks.tries(view, change.removed, now=now),
         launchers=launchers.tries(view, now=now),
+        elders=reforming.elders(view, added=change.added, removed=change.removed),
         mended_at=handover.mended_at(config, now=now),
     )
     return history.signed(new, script=change.script)

@@ -77,6 +77,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hosts: host names given to workers, by pod name.
     renamed: host names given up because their rank was lost while the pod ran on, by pod name.
     launchers: launchers re-created because they cannot see the host list.
+    elders: pods among which the one is whose host the driver has known for longest; empty where it may be any.
     mended_at: when a discover_hosts.sh that somebody else had written was last replaced.
     script: names the discover_hosts.sh that this was written with.
     """
@@ -92,6 +93,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hosts: Mapping[str, Host] = msgspec.field(default_factory=dict)
     renamed: Mapping[str, Tries] = msgspec.field(default_factory=dict)
     launchers: Tries | None = None
+    elders: tuple[str, ...] = ()
     mended_at: Time = 0.0
     script: str = ""
 

@@ -78,3 +78,44 @@ def test_of_two_losses_the_later_counts() -> None:
 
 def test_those_that_are_left_alone_get_others_at_once() -> None:
     assert hosts.following(lost(listed=(0,)), now=NOW).hosts == pods(0, 1, 2, 3)
+
+
+def knowing(*elders: int, listed: tuple[int, ...] = (0, 1, 2), **facts: Any) -> JobView:
+    return job(4, **{"config": config(pods(*listed), memory=Memory(elders=pods(*elders))), **facts})
+
+
+@pytest.mark.parametrize(
+    ("view", "added", "removed", "elders"),
+    [
+        # All came before the driver, who knows them in an order of its own; later ones are younger.
+        (knowing(), (3,), (), (0, 1, 2)),
+        (knowing(0, 2), (3,), (), (0, 2)),
+        # Who leaves may still have rank 0, for as long as nobody else comes.
+        (knowing(), (), (1,), (0, 1, 2)),
+        (knowing(0), (), (0,), (0,)),
+        (knowing(0, listed=(1, 2)), (), (2,), (0, 1, 2)),
+        (knowing(0, listed=(1, 2)), (0,), (), (1, 2)),
+        (knowing(1, 2), (), (), (1, 2)),
+        # A driver that has yet to start will know all at once.
+        (knowing(0, launcher=launcher(LauncherPhase.DELIVERING)), (3,), (), ()),
+        (knowing(listed=()), (0,), (), ()),
+    ],
+)
+def test_who_may_have_rank_0(
+    view: JobView, added: tuple[int, ...], removed: tuple[int, ...], elders: tuple[int, ...]
+) -> None:
+    assert reforming.elders(view, added=pods(*added), removed=pods(*removed)) == pods(*elders)
+
+
+def test_of_very_many_any_may_have_it() -> None:
+    many = tuple(range(reforming.MOST_ELDERS + 1))
+    assert reforming.elders(knowing(listed=many), added=(), removed=pods(0)) == ()
+    assert len(reforming.elders(knowing(listed=many[1:]), added=(), removed=pods(1))) == reforming.MOST_ELDERS
+
+
+@pytest.mark.parametrize(("elders", "at"), [((), REFORMED), ((0, 1), REFORMED), ((0,), 0.0), ((0, 2), 0.0)])
+def test_only_the_loss_of_rank_0_is_waited_for(elders: tuple[int, ...], at: float) -> None:
+    view = lost()
+    assert view.config is not None
+    memory = Memory(left=LEFT, hosts=view.memory.hosts, elders=pods(*elders))
+    assert reforming.reformed_at(replace(view, config=replace(view.config, memory=memory)), now=NOW) == at

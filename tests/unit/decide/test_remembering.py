@@ -23,7 +23,8 @@ def test_a_removal_is_written_with_its_history() -> None:
     assert found.hostfile == names.hostfile(list(pods(0, 1)), slots=1)
     left = {"j-worker-2": Left(uid="uid-of-j-worker-2", at=NOW)}
     hosts = {pod: named(pod) for pod in pods(0, 1, 2)}
-    expected = Memory(left=left, removed_at=NOW, scale=Scale(before=0, after=2, at=NOW), hosts=hosts)
+    scale = Scale(before=0, after=2, at=NOW)
+    expected = Memory(left=left, removed_at=NOW, scale=scale, hosts=hosts, elders=pods(0, 1, 2))
     assert found.memory == history.signed(expected, script=found.script)
 
 
