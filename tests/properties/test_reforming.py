@@ -1,7 +1,8 @@
-"""Whoever is lost, there again, listed or not: nobody is added beside hosts that may still get over a loss."""
+"""Whoever is lost, there again, listed or not: nobody is added beside hosts that may get over the loss of rank 0."""
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from tests.builders import NOW, config, job, named, pods, role, worker
 SIZE = 4
 # Of each worker: since when it is there, whether it is listed, and to which pod its host name was given last.
 AGES = st.sampled_from([0.0, 5.0, reforming.REFORM - 1, reforming.REFORM, 3600.0])
+ELDERS = st.sets(st.sampled_from(pods(*range(SIZE))))
 LAST = st.sampled_from([None, "", "this", "another"])
 WORKERS = st.lists(st.tuples(AGES, st.booleans(), LAST), min_size=SIZE, max_size=SIZE)
 
@@ -29,6 +31,7 @@ def views(draw: st.DrawFn) -> JobView:
     memory = Memory(
         hosts={pod: host(pod, last) for pod, (_, _, last) in zip(names, drawn, strict=True) if last is not None}
     )
+    memory = msgspec.structs.replace(memory, elders=tuple(draw(ELDERS)))
     return job(
         SIZE,
         workers=tuple(worker(index, created_at=NOW - age) for index, (age, _, _) in enumerate(drawn)),
@@ -42,6 +45,6 @@ def views(draw: st.DrawFn) -> JobView:
 def test_nobody_is_added_while_others_get_over_a_loss(view: JobView) -> None:
     another = {one.name for one in view.workers if view.memory.hosts.get(one.name) == host(one.name, "another")}
     fresh = {one.name for one in view.workers if NOW - one.created_at < reforming.REFORM}
-    lost = (another & fresh) - {*view.hosts}
+    lost = (another & fresh & {*(view.memory.elders or pods(*range(SIZE)))}) - {*view.hosts}
     added = [pod for one in decide(view, now=NOW).actions if isinstance(one, WriteConfig) for pod in one.added]
     assert not (added and lost and len(view.hosts) >= max(2, view.fewest))

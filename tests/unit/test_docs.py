@@ -12,7 +12,7 @@ from typer.main import get_group
 
 from mpijob_elastic import names
 from mpijob_elastic.cli import app
-from mpijob_elastic.decide import disruption, ending, frozen, launchers, leaving, pacing, replacing
+from mpijob_elastic.decide import disruption, ending, frozen, launchers, leaving, pacing, reforming, replacing
 from mpijob_elastic.model import durations, policy, signs
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -129,6 +129,7 @@ def test_the_job_of_the_readme_is_elastic_and_without_mistakes() -> None:
     [
         ("the first Ready one waits up to {} s", pacing.GATHER),
         ("the next change waits until {} s after the launcher was touched", pacing.SETTLE),
+        ("nobody is added until {} s after its replacement was created", reforming.REFORM),
         ("for {} s after the touch where a rank was seen before", leaving.QUIET_AFTER_BUSY),
         ("for {} s where none was", leaving.QUIET_WITHOUT_BUSY),
         ("up to {} times", launchers.MOST_TRIES),
