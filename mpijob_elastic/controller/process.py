@@ -93,6 +93,7 @@ class Controller:
             execs=self._execs,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),
             put_after=self._put_after,
+            caught_up=self._caught_up,
             now=time.time,
         )
 
@@ -165,6 +166,10 @@ class Controller:
     def _put_after(self, key: JobKey, delay: float) -> None:
         if self._queue is not None:
             self._queue.put_after(key, delay)
+
+    def _caught_up(self, key: JobKey) -> None:
+        if self._queue is not None:
+            self._queue.caught_up(key)
 
     def _wake(self, namespace: str, name: str) -> None:
         self._put(JobKey(namespace, name))

@@ -30,7 +30,11 @@ UNDONE_PAUSE = 5.0
 
 
 class Reconciler:
-    """Looks at jobs. `put_after(key, seconds)` has one looked at again; `now` gives seconds since the epoch."""
+    """Looks at jobs.
+
+    `put_after(key, seconds)` has one looked at again; `caught_up(key)` is told before each look at it, which sees all
+    news so far; `now` gives seconds since the epoch.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,7 @@ class Reconciler:
         execs: Execs,
         scales: ScaleTimes,
         put_after: Callable[[JobKey, float], None],
+        caught_up: Callable[[JobKey], None],
         now: Callable[[], float],
     ) -> None:
         self._caches = caches
@@ -49,11 +54,13 @@ class Reconciler:
         self._execs = execs
         self._scales = scales
         self._put_after = put_after
+        self._caught_up = caught_up
         self._now = now
 
     async def reconcile(self, key: JobKey) -> None:
         """Bring one job as far as it can be now. Raises what Writer.perform raises."""
         for _ in range(MOST_STEPS):
+            self._caught_up(key)
             view = self._caches.view(key, probes=self._prober.seen, holds=self._execs.held)
             if view is None:
                 self._scales.forget(key)

@@ -4,6 +4,7 @@ What it guarantees (each has a test of the same words):
 - a key put several times before it is taken is taken once;
 - a key is never with two workers at a time;
 - a key put while it is worked on is taken once more afterwards;
+- but not for what was put before its worker looked again by itself, and said so by `caught_up`;
 - of several delays asked for one key the earliest wins, and taking the key clears them: the worker that has it knows
   best when to look again;
 - a failed key comes back after a delay that doubles with each failure in a row, and news of it does not wait for that;
@@ -96,6 +97,11 @@ class WorkQueue(Generic[K]):
         self._taken[key] = False
         self._drop_timer(key)
         return key
+
+    def caught_up(self, key: K) -> None:
+        """The worker that has `key` looks at what is known now, so news of it so far needs no look of its own."""
+        if key in self._taken:
+            self._taken[key] = False
 
     def done(self, key: K) -> None:
         """The work on `key` succeeded."""

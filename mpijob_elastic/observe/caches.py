@@ -179,7 +179,7 @@ class Caches:
 
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
         fact = new or old
-        if fact is not None:
+        if fact is not None and facts_job.is_news(old, new):
             self._enqueue(JobKey(fact.metadata.namespace, fact.metadata.name))
 
     def _on_pod(self, old: PodFacts | None, new: PodFacts | None) -> None:

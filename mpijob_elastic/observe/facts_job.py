@@ -73,6 +73,14 @@ def read(raw: bytes) -> JobFacts:
     )
 
 
+def is_news(old: JobFacts | None, new: JobFacts | None) -> bool:
+    """Whether anything that is kept is otherwise now, beside the resourceVersion: the operator also counts pods."""
+    if old is None or new is None:
+        return True
+    as_before = msgspec.structs.replace(old.metadata, resource_version=new.metadata.resource_version)
+    return msgspec.structs.replace(old, metadata=as_before) != new
+
+
 def _succeeded_at(job: MPIJob) -> float | None:
     completed = job.status.completion_time if job.status else None
     return seconds(completed) if job.condition(names.CONDITION_SUCCEEDED) else None

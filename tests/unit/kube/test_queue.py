@@ -49,6 +49,23 @@ async def test_a_key_is_never_with_two_workers_and_news_brings_it_back_once() ->
     assert await takes_nothing(queue)
 
 
+async def test_news_from_before_its_worker_looked_again_brings_a_key_not_back() -> None:
+    queue = make()
+    queue.put("a")
+    key = await queue.get()
+    queue.put("a")
+    queue.caught_up(key)
+    queue.done(key)
+    assert await takes_nothing(queue)
+    queue.caught_up(key)  # nobody has it, so nothing is remembered of it
+    queue.put("a")
+    key = await queue.get()
+    queue.caught_up(key)
+    queue.put("a")
+    queue.done(key)
+    assert await queue.get() == "a"
+
+
 async def test_of_several_delays_the_earliest_wins() -> None:
     queue = make()
     queue.put_after("a", 3600)

@@ -98,3 +98,17 @@ def test_above_how_many_workers_horovodrun_starts_no_ranks(command: list[str], s
     template = {"spec": {"containers": [{"command": command}]}}
     spec = {"slotsPerWorker": slots, "mpiReplicaSpecs": {"Launcher": {"template": template}}}
     assert job(spec=spec).most == most
+
+
+def at_version(version: str, *, active: int = 0, replicas: int = 3) -> facts_job.JobFacts:
+    status = {"replicaStatuses": {"Worker": {"active": active, "selector": "s"}}}
+    spec = {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}
+    metadata = {"name": "j", "namespace": "n", "resourceVersion": version}
+    return facts_job.read(msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status}))
+
+
+def test_a_status_that_only_counts_pods_is_no_news() -> None:
+    assert not facts_job.is_news(at_version("1"), at_version("2", active=3))
+    assert facts_job.is_news(at_version("1"), at_version("2", replicas=4))
+    assert facts_job.is_news(None, at_version("1"))
+    assert facts_job.is_news(at_version("1"), None)
