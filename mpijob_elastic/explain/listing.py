@@ -47,7 +47,8 @@ def unlisted(case: Case) -> Finding | None:
         return Finding(cause="not-published", says=said, next_step=_controller_log(case), level=Level.WAITING)
     if case.name not in case.known.following.hosts and case.known.following.wake_at is not None:
         wait = durations.render(max(0.0, case.known.following.wake_at - case.now))
-        said = f"discover_hosts.sh names it in {wait}: an earlier change settles, or others of its kind are gathered"
+        why = "an earlier change settles, others of its kind are gathered, or others get over a loss"
+        said = f"discover_hosts.sh names it in {wait}: {why}"
         return Finding(cause="settling", says=said, level=Level.WAITING)
     return _due(case, "not-published", "discover_hosts.sh does not name it yet; the controller writes it next")
 
