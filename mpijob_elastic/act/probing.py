@@ -191,4 +191,4 @@ def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
 
 def _tells(before: Probe, after: Probe) -> bool:
     """Whether a look into a published worker may lead to anything: it is idle, or busy for the first time."""
-    return after.idle_at is not None or not before.busy_seen or before.idle_at is not None
+    return after.idle_at is not None or after.busy_seen != before.busy_seen or before.idle_at is not None

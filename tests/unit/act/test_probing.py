@@ -148,6 +148,16 @@ async def test_what_goes_wrong_tells_nothing(world: World, word: str | None) -> 
     assert seen(world, view, SECOND) == Probe(asked_at=NOW)
 
 
+async def test_only_news_of_a_published_worker_wakes_its_job(world: World) -> None:
+    view = job(1)
+    for word, woken in ((None, 0), ("busy", 1), ("busy", 1), (None, 1), ("idle", 2)):
+        world.now[0] += 30
+        world.pods.says = {pods(0)[0]: word}
+        world.prober.watch(view, view.workers)
+        await world.done()
+        assert len(world.woken) == woken, word
+
+
 async def test_a_worker_is_asked_once_at_a_time(world: World) -> None:
     view = leaving()
     for _ in range(3):
