@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
@@ -59,6 +59,12 @@ class Children:
         """Return who they are, by name; raise ComponentEndedError if one is no more."""
         self.check()
         return {name: Identity.of(process.pid) for name, process in self._running.items()}
+
+    def end(self, killed: Identity, names: Collection[str]) -> None:
+        """Kill a process, and wait for the ends of those components, if they run, that end by that."""
+        killed.signal(signal.SIGKILL)
+        for name in self._running.keys() & set(names):
+            self._running.pop(name).wait()
 
     @contextlib.contextmanager
     def pidfds(self) -> Iterator[list[int]]:

@@ -45,7 +45,8 @@ Nodes = Annotated[
     int | None,
     typer.Option(help=f"How many nodes to pretend: {DEFAULT_NODES}, or none beside a real one; kind makes a real one."),
 ]
-RealNode = Annotated[bool, typer.Option("--real-node", help="Add a node that runs pods; needs root, see `node check`.")]
+RealNodes = Annotated[int, typer.Option(help="How many nodes to add that run pods; needs root, see `node check`.")]
+RealNode = Annotated[bool, typer.Option("--real-node", help="As --real-nodes 1.")]
 Version = Annotated[str, typer.Option(help="Kubernetes release; others than the default are built at first use.")]
 Foreground = Annotated[bool, typer.Option("--foreground", help="Stay, and end the lab with Ctrl-C.")]
 Kind = Annotated[bool, typer.Option("--kind", help="Let kind make the lab, in Docker (not covered by our tests).")]
@@ -62,6 +63,7 @@ def up(
     name: Name = "default",
     nodes: Nodes = None,
     real_node: RealNode = False,
+    real_nodes: RealNodes = 0,
     kubernetes_version: Version = str(DEFAULT_KUBERNETES),
     foreground: Foreground = False,
     use_kind: Kind = False,
@@ -80,9 +82,10 @@ def up(
             kind.up(layout, None if kubernetes_version == str(DEFAULT_KUBERNETES) else kubernetes_version, say)
         _print_next(name)
         return
+    real_nodes = real_nodes or int(real_node)
     if nodes is None:
-        nodes = 0 if real_node else DEFAULT_NODES
-    options = Options(nodes=nodes, real_node=real_node, kubernetes_version=kubernetes_version)
+        nodes = 0 if real_nodes else DEFAULT_NODES
+    options = Options(nodes=nodes, real_nodes=real_nodes, kubernetes_version=kubernetes_version)
     with progress() as say:
         request = control.request(name, options, say)
     with Lifeline(request) as lifeline:

@@ -15,7 +15,8 @@ from lab.kubeconfig import read_server, write_token_kubeconfig
 from lab.layout import Layout
 from lab.lifeline import Lifeline
 from lab.lock import is_held
-from lab.node import images
+from lab.node import images, orders
+from lab.node.places import places
 from lab.options import Options
 from lab.pki import KeyPair
 from lab.programs import Programs
@@ -90,12 +91,25 @@ class Cluster:
         return done.stdout
 
     def load_image(self, archive: Path) -> None:
-        """Make the images of a Docker archive known on the real node. Raise LabError."""
+        """Make the images of a Docker archive known on each real node that is up. Raise LabError."""
         state = read_state(Layout(self.state_dir))
-        holder = state.components.get("node") if state else None
-        if holder is None:
-            raise LabError(f"lab {self.name!r} has no real node; start it with Options(real_node=True).")
-        images.load(holder.pid, archive)
+        pids = state.components if state else {}
+        holders = [pids[place.name].pid for place in places(self.options.real_nodes) if place.name in pids]
+        if not holders:
+            raise LabError(f"lab {self.name!r} has no real node; start it with Options(real_nodes=1).")
+        for holder in holders:
+            images.load(holder, archive)
+
+    def kill_node(self, name: str) -> None:
+        """End a real node as if its power failed: its peers are not told. Its Node stays. Raise LabError."""
+        orders.ask(Layout(self.state_dir), orders.Order(do="kill", node=name))
+
+    def start_node(self, name: str) -> None:
+        """Start a real node that was killed, and return when pods can be scheduled on it. Raise LabError.
+
+        It has nothing of what it had but the images.
+        """
+        orders.ask(Layout(self.state_dir), orders.Order(do="start", node=name))
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Return a new kubeconfig file that has exactly the rights of this ServiceAccount, for a day; raise LabError.

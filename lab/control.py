@@ -21,10 +21,10 @@ def request(name: str, options: Options, say: Say) -> Request:
     """Return what a supervisor must be told, once all programs are there; raise LabError."""
     if kind.is_kind(Layout.of(name)):
         raise LabError(f"lab {name!r} is up already, made by kind; `python -m lab down --name {name}` ends it.")
-    if options.real_node:
+    if options.real_nodes:
         requirements.check()
     version = KubernetesVersion.parse(options.kubernetes_version)
-    programs = ensure_programs(version, say, real_node=options.real_node)
+    programs = ensure_programs(version, say, real_node=options.real_nodes > 0)
     return Request(name=name, options=options, programs=programs)
 
 

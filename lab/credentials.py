@@ -1,12 +1,13 @@
 """Who is who in a lab: all certificates, and the kubeconfigs of those that talk to the API server."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from lab.kubeconfig import Server, write_certificate_kubeconfig
 from lab.layout import Layout
-from lab.node.places import GROUP, NODE, NODE_ADDRESS, SERVICE_ADDRESS, USER
+from lab.node.places import GROUP, SERVICE_ADDRESS, Place
 from lab.pki import Authority, KeyPair, write_service_account_keys
 
 ADMINISTRATORS = "system:masters"
@@ -25,10 +26,12 @@ class Credentials:
     front_proxy: KeyPair
     service_accounts: KeyPair
     administrator: KeyPair
-    kubelet: KeyPair  # of the real node: as a client and as a server
+    kubelets: Mapping[Place, KeyPair]  # of the real nodes: as a client and as a server
 
 
-def write_credentials(layout: Layout, server_url: str, *, now: datetime) -> Credentials:
+def write_credentials(
+    layout: Layout, server_url: str, *, now: datetime, real_nodes: Sequence[Place] = ()
+) -> Credentials:
     """Write all keys, certificates and kubeconfigs of a lab."""
     authority = Authority(layout.pki, "ca", now=now)
     front_proxy = Authority(layout.pki, "front-proxy-ca", now=now)
@@ -51,5 +54,9 @@ def write_credentials(layout: Layout, server_url: str, *, now: datetime) -> Cred
         front_proxy=front_proxy.issue("front-proxy", user="front-proxy-client"),
         service_accounts=write_service_account_keys(layout.pki),
         administrator=administrator,
-        kubelet=authority.issue("kubelet", user=USER, group=GROUP, hosts=(NODE, NODE_ADDRESS)),
+        kubelets={place: _kubelet(authority, place) for place in real_nodes},
     )
+
+
+def _kubelet(authority: Authority, place: Place) -> KeyPair:
+    return authority.issue(place.kubelet, user=place.user, group=GROUP, hosts=(place.name, place.address))

@@ -39,7 +39,7 @@ def report(layout: Layout, status: Status) -> list[str]:
     facts = {
         "API server": state.server,
         "Kubernetes": state.options.kubernetes_version,
-        "nodes": f"{state.options.nodes} pretended" + (", 1 real" if state.options.real_node else ""),
+        "nodes": f"{state.options.nodes} pretended, {state.options.real_nodes} real",
         "kubectl exec": "works" if state.exec_offered else "not offered: PID namespaces cannot be had here",
         "kubeconfig": layout.kubeconfig,
         "audit log": layout.audit_log,

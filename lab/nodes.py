@@ -1,9 +1,10 @@
 """The pretended nodes: large enough that nothing in a test waits for room.
 
-Beside a real node they have a taint of the same key and value as their label, so that pods go to the real one unless
+Beside real nodes they have a taint of the same key and value as their label, so that pods go to a real one unless
 they tolerate it; and kwok is told by the label which nodes are its own.
 """
 
+from datetime import datetime
 from typing import Any
 
 KIND_LABEL = "lab.mpijob-elastic/node"
@@ -45,8 +46,17 @@ def node(index: int, *, kubernetes_version: str, kubelet_port: int | None, besid
 
 def usable(node: dict[str, Any]) -> bool:
     """Tell whether pods can be scheduled on it: it is ready, and taints it was created with, but ours, are gone."""
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in node["status"].get("conditions", []))
+    ready = any(condition["status"] == "True" for condition in _ready(node))
     return ready and all(taint["key"] == KIND_LABEL for taint in node["spec"].get("taints", ()))
+
+
+def heard(node: dict[str, Any]) -> datetime:
+    """Return when its kubelet last said whether it is ready; raise ValueError if it never did."""
+    return max(datetime.fromisoformat(condition["lastHeartbeatTime"]) for condition in _ready(node))
+
+
+def _ready(node: dict[str, Any]) -> list[dict[str, Any]]:
+    return [condition for condition in node["status"].get("conditions", []) if condition["type"] == "Ready"]
 
 
 def _node_info(kubernetes_version: str) -> dict[str, str]:

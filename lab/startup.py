@@ -19,7 +19,8 @@ from lab.errors import LabError
 from lab.kubeconfig import read_server
 from lab.layout import Layout
 from lab.node import egress
-from lab.node.joining import RealNode
+from lab.node.places import places
+from lab.node.rack import Rack
 from lab.podexec import sandboxes_work
 from lab.state import Request
 
@@ -31,10 +32,11 @@ CRD_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """A lab that is up: the API server's URL, and whether `kubectl exec` works."""
+    """A lab that is up: the API server's URL, whether `kubectl exec` works, and the real nodes if there are any."""
 
     server: str
     exec_offered: bool
+    rack: Rack | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,10 +70,11 @@ class Startup:
         etcd, etcd_peer, api_server, kubelet = self.choose_ports(4)
         ports = Ports(etcd=etcd, etcd_peer=etcd_peer, api_server=api_server, kubelet=kubelet)
         server = f"https://127.0.0.1:{ports.api_server}"
-        credentials = write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC))
-        real = self._real_node(credentials)
-        if real:
-            real.begin()
+        real_nodes = places(self.request.options.real_nodes)
+        credentials = write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC), real_nodes=real_nodes)
+        rack = self._rack(credentials) if real_nodes else None
+        if rack:
+            rack.begin(ports.api_server)
         self._start_api(credentials, ports)
         exec_offered = sandboxes_work()
         with Api(read_server(self.layout.kubeconfig), credentials.administrator) as api:
@@ -83,23 +86,21 @@ class Startup:
             self._await("custom resource definitions", lambda: _established(api))
             self._await("nodes", lambda: all(map(nodes.usable, api.get("/api/v1/nodes")["items"])))
             self._await("ServiceAccounts", lambda: _has_default_service_account(api))
-            if real:
-                real.join(api, ports.api_server)
-        return Started(server=server, exec_offered=exec_offered)
+            if rack:
+                rack.join(api)
+        return Started(server=server, exec_offered=exec_offered, rack=rack)
 
     def _start_api(self, credentials: Credentials, ports: Ports) -> None:
         programs, layout = self.request.programs, self.layout
         self.children.start(components.etcd(programs, layout, credentials, ports))
         self._await("etcd", lambda: _listening(ports.etcd))
         api_server = components.api_server(programs, layout, credentials, ports)
-        if self.request.options.real_node:
+        if self.request.options.real_nodes:
             api_server = api_server.also(f"--egress-selector-config-file={egress.write_selection(layout)}")
         self.children.start(api_server)
 
-    def _real_node(self, credentials: Credentials) -> RealNode | None:
-        if not self.request.options.real_node:
-            return None
-        return RealNode(
+    def _rack(self, credentials: Credentials) -> Rack:
+        return Rack(
             layout=self.layout,
             programs=self.request.programs,
             credentials=credentials,
@@ -116,7 +117,7 @@ class Startup:
         self.children.start(components.controller_manager(programs, layout, credentials))
         self.children.start(components.scheduler(programs, layout))
         kwok = components.kwok(programs, layout)
-        if self.request.options.real_node:
+        if self.request.options.real_nodes:
             label = "=".join(*nodes.PRETENDED.items())
             kwok = kwok.also("--manage-all-nodes=false", f"--manage-nodes-with-label-selector={label}")
         self.children.start(kwok)
@@ -130,7 +131,7 @@ class Startup:
                 index,
                 kubernetes_version=options.kubernetes_version,
                 kubelet_port=kubelet_port,
-                beside_real=options.real_node,
+                beside_real=options.real_nodes > 0,
             )
             api.create("/api/v1/nodes", one)
 

@@ -7,27 +7,26 @@ Life of a lab
   the lab.
 - SIGTERM, SIGINT and SIGHUP end it. If it is killed, the kernel ends the components (see lab.processes).
 - If a component ends by itself, the lab is of no use: it ends, and the state and the logs stay to tell why.
+- While it is up, the supervisor does what it is asked to do with real nodes (see lab.keeping).
 """
 
 import contextlib
 import os
-import select
 import shutil
 import signal
 import sys
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 
 from lab.children import Children
 from lab.errors import LabError
+from lab.keeping import HeldLifeline, Stopped, keep
 from lab.layout import Layout
-from lab.lifeline import DETACH
 from lab.lock import held
-from lab.node import cgroups
+from lab.node import cgroups, orders
 from lab.ports import free_ports
 from lab.processes import Identity, orphans_awaited
 from lab.remains import clear
@@ -36,10 +35,6 @@ from lab.state import Request, State, decode_request, encode, write_state
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-
-
-class Stopped(BaseException):
-    """The lab shall end."""
 
 
 class Supervisor:
@@ -68,7 +63,7 @@ class Supervisor:
         return Children(self._layout, environment=_environment(self._layout))
 
     def _cgroups(self) -> AbstractContextManager[None]:
-        if self._request.options.real_node:
+        if self._request.options.real_nodes:
             return cgroups.removed_afterwards(cgroups.name(self._layout))
         return contextlib.nullcontext()
 
@@ -80,17 +75,20 @@ class Supervisor:
 
     def _live(self, children: Children) -> None:
         begin = time.monotonic()
+        lifeline = HeldLifeline(STDIN)
         started = Startup(
             layout=self._layout,
             request=self._request,
             children=children,
             choose_ports=free_ports,
             say=self._say,
-            interrupted=_check_lifeline,
+            interrupted=lifeline.check,
         ).run()
-        self._report(self._ready(started, children, seconds=time.monotonic() - begin))
-        _write_to(self._layout.log("supervisor"), STDOUT)
-        _keep(children)
+        seconds = time.monotonic() - begin
+        with orders.taken(self._layout, started.rack) as asked:
+            self._report(self._ready(started, children, seconds=seconds))
+            _write_to(self._layout.log("supervisor"), STDOUT)
+            keep(children, lifeline, asked, lambda: self._report(self._ready(started, children, seconds=seconds)))
 
     def _say(self, message: str) -> None:
         self._report(msgspec.structs.replace(self._state, message=message))
@@ -110,28 +108,6 @@ class Supervisor:
         self._state = state
         write_state(self._layout, state)
         _tell(state)
-
-
-def _keep(children: Children) -> NoReturn:
-    """Wait until a component ends (LabError) or the lab is to end (Stopped)."""
-    with children.pidfds() as pidfds:
-        poll = select.poll()
-        for descriptor in (STDIN, *pidfds):
-            poll.register(descriptor, select.POLLIN)
-        while True:
-            for descriptor, _ in poll.poll():
-                if descriptor != STDIN:
-                    children.check()
-                elif os.read(STDIN, len(DETACH)) == DETACH:
-                    poll.unregister(STDIN)
-                else:
-                    raise Stopped
-
-
-def _check_lifeline() -> None:
-    # Nothing is written to it before the lab is ready, so it is only readable once it is closed.
-    if select.select([STDIN], [], [], 0)[0]:
-        raise Stopped
 
 
 def _tell(state: State) -> None:

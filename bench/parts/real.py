@@ -29,9 +29,7 @@ async def run(setting: Setting) -> Findings:
     Raises LabError where no real node is, and where nothing could be measured.
     """
     requirements.check()
-    with Cluster.start(
-        name=f"bench-{os.getpid()}", options=Options(nodes=0, real_node=True), say=setting.say
-    ) as cluster:
+    with Cluster.start(name=f"bench-{os.getpid()}", options=Options(nodes=0, real_nodes=1), say=setting.say) as cluster:
         load_image(cluster, setting.say)
         cluster.load_image(build.ensure(delivery.NAME, setting.say))
         with namespaces.passing(cluster, "touch") as where:

@@ -1,7 +1,7 @@
-"""The node's group in each cgroup hierarchy: the one thing of it that is the whole machine's, and its removal.
+"""The real nodes' group in each cgroup hierarchy: the one thing of them that is the whole machine's, and its removal.
 
 A group is a directory, which no kernel removes for a lab that was killed. So a process that is not tied to the
-supervisor, `python -m lab.node.cgroups NAME`, waits for its end and for that of the node's processes, and removes it.
+supervisor, `python -m lab.node.cgroups NAME`, waits for its end and for that of the nodes' processes, and removes it.
 """
 
 import contextlib
@@ -29,6 +29,11 @@ def name(layout: Layout) -> str:
     return f"mpijob-lab-{hashlib.sha256(os.fsencode(layout.root)).hexdigest()[:12]}"
 
 
+def of_node(layout: Layout, node: str) -> str:
+    """Return the name of one node's groups, below those of its lab."""
+    return f"{name(layout)}/{node}"
+
+
 def hierarchies() -> list[Path]:
     """Return where cgroup hierarchies are mounted: one on cgroup v2, one for each controller on v1."""
     mounts = (line.split() for line in MOUNTS.read_text().splitlines())
@@ -36,9 +41,9 @@ def hierarchies() -> list[Path]:
 
 
 def create(group: str) -> None:
-    """Make the group in each hierarchy."""
+    """Make the group in each hierarchy, and the one above it."""
     for hierarchy in hierarchies():
-        (hierarchy / group).mkdir(exist_ok=True)
+        (hierarchy / group).mkdir(parents=True, exist_ok=True)
 
 
 def remove(group: str) -> None:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from lab.node.network import CONFIGURATIONS
-from lab.node.places import CONTAINERD_SOCKET, LAB, LIB
+from lab.node.places import CONTAINERD, CONTAINERD_SOCKET, LAB
 
 CONFIGURATION = LAB / "containerd.toml"
 _CRI = 'plugins."io.containerd.grpc.v1.cri"'
@@ -24,7 +24,7 @@ def configuration(*, pause_image: str, plugins: Path) -> str:
     `restrict_oom_score_adj` lets it run where CAP_SYS_RESOURCE is missing, as in most containers.
     """
     return f"""version = 2
-root = "{LIB / "containerd"}"
+root = "{CONTAINERD}"
 state = "{CONTAINERD_SOCKET.parent}"
 disabled_plugins = {json.dumps(_DISABLED)}
 

@@ -9,6 +9,11 @@ SOURCE = Path(__file__).parents[2]
 _UNSHARE = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
+def new_network(*command: str) -> list[str]:
+    """Return a command that runs `command` in a network namespace of its own."""
+    return ["unshare", "--net", *command]
+
+
 def first(*command: str) -> list[str]:
     """Return a command that runs `command` as the first process of new namespaces, which end with it."""
     return [*_UNSHARE, *command]
@@ -29,9 +34,19 @@ def inside(node: int, command: Sequence[str]) -> list[str]:
     return ["nsenter", *(f"--{kind}={namespaces / file}" for kind, file in kinds.items()), "--", *command]
 
 
-def network_namespace(node: int) -> Path:
-    """Path of the node's network namespace."""
-    return Path(f"/proc/{node}/ns/net")
+def in_network(process: int, command: Sequence[str]) -> list[str]:
+    """Return a command that runs `command` in the network namespace of a process, and else where we are."""
+    return ["nsenter", f"--net={network_namespace(process)}", "--", *command]
+
+
+def network_namespace(process: int) -> Path:
+    """Path of a process's network namespace."""
+    return Path(f"/proc/{process}/ns/net")
+
+
+def first_of(node: int) -> int:
+    """Return the pid of the first process of the node whose `unshare` has the pid `node`; raise OSError."""
+    return int(Path(f"/proc/{node}/task/{node}/children").read_text())
 
 
 def is_root() -> bool:

@@ -1,6 +1,6 @@
 """The first process of the node's namespaces: sets them up, then collects the processes that others leave behind.
 
-python -m lab.node.first LIB LOG KUBELET
+python -m lab.node.first LIB LOG KUBELET ADDRESS
 """
 
 import signal
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lab.node.places import BRIDGE, LAB, LIB, LOG, NODE_ADDRESS, PREFIX_LENGTH, RUN, SERVICE_ADDRESS
+from lab.node.places import BRIDGE, LAB, LIB, LOG, PREFIX_LENGTH, RUN
 
 # What a kubelet wants of the kernel (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). These settings
 # are the whole machine's, so it is shown files that say they are as it wants them.
@@ -52,22 +52,20 @@ def set_up_mounts(lib: Path, log: Path, kubelet: Path) -> None:
     _run("mount", "--make-rshared", "/")  # containers may ask for propagation
 
 
-def set_up_network() -> None:
-    """Give the node the service address, and the bridge that its pods are going to hang on."""
+def set_up_network(address: str) -> None:
+    """Give the node the bridge that its pods are going to hang on, with the node's address."""
     ip = ("ip", "link")
-    address = ("ip", "address", "add")
     _run(*ip, "set", "lo", "up")
-    _run(*address, f"{SERVICE_ADDRESS}/32", "dev", "lo")
     _run(*ip, "add", BRIDGE, "address", BRIDGE_ADDRESS, "type", "bridge")
-    _run(*address, f"{NODE_ADDRESS}/{PREFIX_LENGTH}", "dev", BRIDGE)
+    _run("ip", "address", "add", f"{address}/{PREFIX_LENGTH}", "dev", BRIDGE)
     _run(*ip, "set", BRIDGE, "up")
 
 
 def main() -> None:
     """Set up, say so, and stay."""
-    lib, log, kubelet = map(Path, sys.argv[1:])
-    set_up_mounts(lib, log, kubelet)
-    set_up_network()
+    *paths, address = sys.argv[1:]
+    set_up_mounts(*map(Path, paths))
+    set_up_network(address)
     (LAB / "prepared").touch()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then collects orphans by itself
     while True:

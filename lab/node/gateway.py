@@ -1,13 +1,14 @@
-"""Passes connections between the machine and the node's network, which nothing else connects.
+"""Passes connections between the machine and the nodes' network, which nothing else connects.
 
-- What pods and the kubelet send to the service address goes to the API server, on the machine's loopback.
+- What pods and kubelets send to the service address goes to the API server, on the machine's loopback.
 - What the API server sends to nodes, pods and Services comes as HTTP CONNECT through a unix socket (its egress
-  selector, https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/) and goes to the node's network; or
-  to the machine's for loopback addresses, where pretended nodes and aggregated APIs are.
+  selector, https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/) and goes to the nodes' network;
+  or to the machine's for loopback addresses, where pretended nodes and aggregated APIs are.
 
-A socket belongs to the network namespace its maker was in: so we enter the node's for that moment.
+It runs in the nodes' network, which it sets up and which ends with it (see switch). A socket belongs to the network
+namespace its maker was in: so we enter the machine's for that moment.
 
-python -m lab.node.gateway NETWORK_NAMESPACE API_SERVER_PORT UNIX_SOCKET
+python -m lab.node.gateway MACHINES_NETWORK API_SERVER_PORT UNIX_SOCKET
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lab.node import switch
 from lab.node.places import SERVICE_ADDRESS, SERVICE_PORT
 
 LOOPBACK = "127.0.0.1"
@@ -69,7 +71,7 @@ class Network:
 
 
 class Gateway:
-    """The two ways, between the machine's network (`outer`) and the node's (`inner`)."""
+    """The two ways, between the machine's network (`outer`) and the nodes' (`inner`)."""
 
     def __init__(self, outer: Network, inner: Network, api_server_port: int) -> None:
         self._outer = outer
@@ -126,9 +128,9 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.write_eof()
 
 
-async def serve(namespace: Path, api_server_port: int, egress: Path) -> None:
+async def serve(machine: Path, api_server_port: int, egress: Path) -> None:
     """Pass connections until cancelled."""
-    outer, inner = Network(Path("/proc/self/ns/net")), Network(namespace)
+    outer, inner = Network(machine), Network(Path("/proc/self/ns/net"))
     gateway = Gateway(outer, inner, api_server_port)
     listening = inner.listen(SERVICE_ADDRESS, SERVICE_PORT)
     servers = (
@@ -139,9 +141,10 @@ async def serve(namespace: Path, api_server_port: int, egress: Path) -> None:
 
 
 def main() -> None:
-    """Read the command line and serve."""
-    namespace, port, egress = sys.argv[1:]
-    asyncio.run(serve(Path(namespace), int(port), Path(egress)))
+    """Read the command line, set the network up and serve."""
+    machine, port, egress = sys.argv[1:]
+    switch.set_up()
+    asyncio.run(serve(Path(machine), int(port), Path(egress)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Images on the node: from archives of this machine, never from a registry."""
+"""Images on a node: from archives of this machine, never from a registry."""
 
 import subprocess
 from pathlib import Path
@@ -11,12 +11,12 @@ PAUSE = "mpijob-elastic.local/pause:1"
 
 
 def load(node: int, archive: Path) -> None:
-    """Make the images of a Docker archive known on the node, which `node` holds (see entering). Raise LabError."""
+    """Make the images of a Docker archive known on a node, which `node` holds (see entering). Raise LabError."""
     with archive.open("rb") as file:
         command = entering.inside(node, containerd.ask("images", "import", "-"))
         done = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise LabError(f"{archive} cannot be loaded into the real node: {done.stderr.strip()}")
+        raise LabError(f"{archive} cannot be loaded into a real node: {done.stderr.strip()}")
 
 
 def write_pause(program: Path, archive: Path) -> None:

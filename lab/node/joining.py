@@ -1,111 +1,87 @@
-"""Brings the real node up: its files, its namespaces, containerd, the gateway, images, the kubelet."""
+"""One real node comes and goes: its namespaces, its cable, containerd, images, the kubelet."""
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from lab import nodes
 from lab.api import Api
 from lab.children import Children
 from lab.components import Component
 from lab.credentials import Credentials
-from lab.kubeconfig import Server, write_certificate_kubeconfig
 from lab.layout import Layout
-from lab.node import cgroups, containerd, entering, images, kubelet, network, places
-from lab.pki import KeyPair
-from lab.programs import Programs
+from lab.node import cgroups, containerd, entering, files, images, kubelet, places, switch
+from lab.node.places import Place
+from lab.processes import Identity
 
 Wait = Callable[[str, Callable[[], bool]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RealNode:
-    """One node that joins; `wait` says what is waited for and returns once the condition holds."""
+    """One node; `wait` says what is waited for and returns once the condition holds."""
 
+    place: Place
     layout: Layout
-    programs: Programs
+    kubelet: Path
     credentials: Credentials
     children: Children
     wait: Wait
 
-    def begin(self) -> None:
-        """Start all that needs no API server."""
-        _write_files(self.layout, self.credentials)
-        images.write_pause(_needed(self.programs.pause), self._pause)
-        cgroups.create(cgroups.name(self.layout))
-        self.children.start(self._namespaces())
-        self.wait("the real node's namespaces", places.prepared(self.layout).exists)
-        self.children.start(self._inside("containerd", containerd.command()))
+    @property
+    def up(self) -> bool:
+        """Whether it was started and not ended since."""
+        return self.place.name in self.children.identities()
 
-    def join(self, api: Api, api_server_port: int) -> None:
-        """Start the rest, and return when pods can be scheduled on the node."""
-        self.children.start(self._gateway(api_server_port))
-        self.wait("the real node's gateway", places.egress_socket(self.layout).exists)
+    def begin(self) -> None:
+        """Start all that needs no API server; the switch must be there."""
+        place = self.place
+        files.write(self.layout, place, self.credentials)
+        cgroups.create(cgroups.of_node(self.layout, place.name))
+        self.children.start(self._namespaces())
+        self.wait(f"the namespaces of {place.name}", place.prepared(self.layout).exists)
+        switch.plug(place, switch=self._switch, node=self._pid)
+        self.children.start(self._inside(place.containerd, containerd.command()))
+
+    def join(self) -> None:
+        """Start the rest."""
         root = Path(f"/proc/{self._pid}/root")
-        self.wait("containerd", (root / places.CONTAINERD_SOCKET.relative_to("/")).exists)
-        images.load(self._pid, self._pause)
-        self.children.start(self._inside("kubelet", kubelet.command(labels=nodes.REAL)))
-        self.wait("the real node", lambda: _usable(api))
+        socket = root / places.CONTAINERD_SOCKET.relative_to("/")
+        self.wait(self.place.containerd, socket.exists)
+        images.load(self._pid, places.pause_archive(self.layout))
+        self.children.start(self._inside(self.place.kubelet, kubelet.command(self.place, labels=nodes.REAL)))
+
+    def await_use(self, api: Api, since: datetime) -> None:
+        """Return when pods can be scheduled on the node, as its kubelet said after `since`, UTC."""
+        self.wait(self.place.name, lambda: any(self._usable(one, since) for one in api.get("/api/v1/nodes")["items"]))
+
+    def lose_power(self) -> None:
+        """Cut it off, so that no peer is told, then end all of it at once."""
+        first = Identity.of(entering.first_of(self._pid))
+        switch.pull(self.place, switch=self._switch)
+        self.children.end(first, self.place.components)
+        cgroups.remove(cgroups.of_node(self.layout, self.place.name))
 
     @property
     def _pid(self) -> int:
-        return self.children.identities()["node"].pid
+        return self.children.identities()[self.place.name].pid
 
     @property
-    def _pause(self) -> Path:
-        return self.layout.node / "pause.tar"
+    def _switch(self) -> int:
+        return self.children.identities()[switch.COMPONENT].pid
 
     def _namespaces(self) -> Component:
-        arguments = (places.lib(self.layout), places.log(self.layout), _needed(self.programs.kubelet))
-        command = entering.first(*entering.module("lab.node.first", *map(str, arguments)))
-        return Component(name="node", command=command)
+        directories = (self.place.lib(self.layout), self.place.log(self.layout), self.kubelet)
+        arguments = (*map(str, directories), self.place.address)
+        command = entering.first(*entering.module("lab.node.first", *arguments))
+        return Component(name=self.place.name, command=command)
 
     def _inside(self, name: str, command: list[str]) -> Component:
         return Component(name=name, command=entering.inside(self._pid, command))
 
-    def _gateway(self, api_server_port: int) -> Component:
-        egress = places.egress_socket(self.layout)
-        egress.unlink(missing_ok=True)
-        arguments = (str(entering.network_namespace(self._pid)), str(api_server_port), str(egress))
-        return Component(name="gateway", command=entering.module("lab.node.gateway", *arguments))
-
-
-def _needed(program: Path | None) -> Path:
-    assert program is not None, "programs were asked for without those of a real node"
-    return program
-
-
-def _write_files(layout: Layout, credentials: Credentials) -> None:
-    plugins = network.plugin_directory()
-    assert plugins is not None, "requirements were not checked"
-    shutil.rmtree(layout.node, ignore_errors=True)
-    for directory in (places.lab(layout), places.log(layout), _there(layout, network.CONFIGURATIONS)):
-        directory.mkdir(parents=True)
-    written = {
-        containerd.CONFIGURATION: containerd.configuration(pause_image=images.PAUSE, plugins=plugins),
-        network.CONFIGURATIONS / "lab.conflist": network.configuration(),
-        kubelet.CONFIGURATION: kubelet.configuration(cgroup=cgroups.name(layout)),
-        kubelet.RESOLVER: f"nameserver {kubelet.NO_RESOLVER}\n",
-    }
-    for path, text in written.items():
-        _there(layout, path).write_text(text)
-    _write_credentials(layout, credentials.kubelet, credentials.authority)
-
-
-def _write_credentials(layout: Layout, pair: KeyPair, authority: Path) -> None:
-    server = Server(url=f"https://{places.SERVICE_ADDRESS}:{places.SERVICE_PORT}", ca=authority.read_bytes())
-    write_certificate_kubeconfig(_there(layout, kubelet.KUBECONFIG), server, user=places.USER, pair=pair)
-    copies = {kubelet.AUTHORITY: authority, kubelet.CERTIFICATE: pair.certificate, kubelet.KEY: pair.key}
-    for path, source in copies.items():
-        shutil.copy(source, _there(layout, path))
-
-
-def _there(layout: Layout, path: Path) -> Path:
-    """Where on the machine a path of the node's LIB is."""
-    return places.lib(layout) / path.relative_to(places.LIB)
-
-
-def _usable(api: Api) -> bool:
-    items = api.get("/api/v1/nodes")["items"]
-    return any(one["metadata"]["name"] == places.NODE and nodes.usable(one) for one in items)
+    def _usable(self, node: dict[str, Any], since: datetime) -> bool:
+        if node["metadata"]["name"] != self.place.name or not nodes.usable(node):
+            return False
+        return nodes.heard(node) >= since.replace(microsecond=0)  # conditions have whole seconds

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from lab.node.places import CONTAINERD_SOCKET, KUBELET_PORT, LAB, NODE, NODE_ADDRESS
+from lab.node.places import CONTAINERD_SOCKET, KUBELET_PORT, LAB, Place
 
 CONFIGURATION = LAB / "kubelet.yaml"
 KUBECONFIG = LAB / "kubeconfig"
@@ -21,12 +21,12 @@ PROGRAM = LAB / "kubelet"
 NO_RESOLVER = "127.0.0.1"
 
 
-def configuration(*, cgroup: str) -> str:
+def configuration(place: Place, *, cgroup: str) -> str:
     """Return a KubeletConfiguration (https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/)."""
     content: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "address": NODE_ADDRESS,
+        "address": place.address,
         "port": KUBELET_PORT,
         "tlsCertFile": str(CERTIFICATE),
         "tlsPrivateKeyFile": str(KEY),
@@ -67,13 +67,13 @@ def _nothing_evicted() -> dict[str, Any]:
     }
 
 
-def command(*, labels: dict[str, str]) -> list[str]:
+def command(place: Place, *, labels: dict[str, str]) -> list[str]:
     """Return how it is run on the node."""
     return [
         str(PROGRAM),
         f"--config={CONFIGURATION}",
         f"--kubeconfig={KUBECONFIG}",
-        f"--hostname-override={NODE}",
-        f"--node-ip={NODE_ADDRESS}",
+        f"--hostname-override={place.name}",
+        f"--node-ip={place.address}",
         f"--node-labels={','.join(f'{key}={value}' for key, value in labels.items())}",
     ]

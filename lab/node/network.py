@@ -1,10 +1,10 @@
-"""How pods get onto the node's network: the CNI configuration, and where the plugins are."""
+"""How pods get onto their node's network: the CNI configuration, and where the plugins are."""
 
 import json
 import os
 from pathlib import Path
 
-from lab.node.places import BRIDGE, LAB, POD_NETWORK
+from lab.node.places import BRIDGE, LAB, Place
 
 PLUGINS = ("bridge", "host-local", "loopback")
 # Of the upstream release archives, Debian and Ubuntu, Fedora.
@@ -22,9 +22,9 @@ def _has_all(directory: Path) -> bool:
     return all(os.access(directory / plugin, os.X_OK) for plugin in PLUGINS)
 
 
-def configuration() -> str:
-    """Return the network list for containerd: one bridge, no address translation, a way to the service address."""
-    ranges = [[{"subnet": POD_NETWORK}]]
+def configuration(place: Place) -> str:
+    """Return the network list for containerd: one bridge, no address translation, a way to all else by the node."""
+    ranges = [[{"subnet": place.pod_network}]]
     bridge = {
         "type": "bridge",
         "bridge": BRIDGE,

@@ -1,4 +1,4 @@
-"""One lab with a real node for the whole session; where it cannot be had, the tests are skipped and say why."""
+"""One lab with two real nodes for the whole session; where it cannot be had, the tests are skipped and say why."""
 
 import os
 from collections.abc import Iterator
@@ -13,10 +13,11 @@ from lab.options import Options
 from lab.training.job import load_image
 from lab.versions import DEFAULT_KUBERNETES
 from tests.lab.conftest import client, elastic, installed, namespace, operator, webhook
+from tests.real.two_nodes import FIRST, SECOND, schedule_on
 
 __all__ = ["client", "elastic", "installed", "namespace", "operator", "webhook"]
 
-OPTIONS = Options(nodes=0, real_node=True)
+OPTIONS = Options(nodes=0, real_nodes=2)
 
 
 def _told(config: pytest.Config) -> Say:
@@ -44,9 +45,13 @@ def real_node() -> None:
 
 @pytest.fixture(scope="session")
 def cluster(real_node: None) -> Iterator[Cluster]:
-    """A ready lab whose pods really run, with the image of the launcher's init container."""
+    """A ready lab whose pods really run, with the image of the launcher's init container.
+
+    Nothing is scheduled on the second node unless a test says so.
+    """
     with Cluster.start(name=f"real-{os.getpid()}", options=OPTIONS) as running:
         running.load_image(build.ensure(delivery.NAME, lambda _: None))
+        schedule_on(running, FIRST)
         yield running
 
 
@@ -56,3 +61,11 @@ def training_image(cluster: Cluster) -> None:
     if packages := build.lacking(horovod.NAME):
         pytest.skip(f"no image to train with: apt-get install --no-install-recommends {' '.join(packages)}")
     load_image(cluster, lambda _: None)
+
+
+@pytest.fixture
+def two_nodes(cluster: Cluster) -> Iterator[None]:
+    """Afterwards both nodes are as they were, whatever was done to the second one."""
+    yield
+    cluster.start_node(SECOND.name)
+    schedule_on(cluster, FIRST)

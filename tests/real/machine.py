@@ -5,8 +5,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.layout import Layout
-from lab.node import cgroups, first
+from lab.node import cgroups, first, switch
+from lab.node.places import Place, places
 from lab.state import State
 
 KINDS = ("pid", "mnt", "net")
@@ -45,9 +45,19 @@ def _rules() -> list[str]:
 
 
 def namespaces(state: State) -> set[str]:
-    """The node's namespaces."""
-    node = Path(f"/proc/{state.components['node'].pid}/ns")
-    return {str((node / name).readlink()) for name in ("pid_for_children", "mnt", "net")}
+    """Those of all real nodes, and of the network between them."""
+    nodes = [namespaces_of(state, place) for place in places(state.options.real_nodes)]
+    return set().union(*nodes, _links(state, switch.COMPONENT, "net"))
+
+
+def namespaces_of(state: State, place: Place) -> set[str]:
+    """Those of one real node."""
+    return _links(state, place.name, "pid_for_children", "mnt", "net")
+
+
+def _links(state: State, component: str, *names: str) -> set[str]:
+    there = Path(f"/proc/{state.components[component].pid}/ns")
+    return {str((there / name).readlink()) for name in names}
 
 
 def processes_in(wanted: set[str]) -> list[str]:
@@ -63,7 +73,7 @@ def _if_in(process: Path, wanted: set[str]) -> str | None:
         return None
 
 
-def groups(layout: Layout) -> list[Path]:
-    """The node's cgroups. While there is a process in one, it stays."""
-    all_of_them = (hierarchy / cgroups.name(layout) for hierarchy in cgroups.hierarchies())
+def groups(name: str) -> list[Path]:
+    """The cgroups of that name. While there is a process in one, it stays."""
+    all_of_them = (hierarchy / name for hierarchy in cgroups.hierarchies())
     return [group for group in all_of_them if group.exists()]

@@ -12,13 +12,15 @@ import pytest
 from lab.cluster import Cluster
 from lab.images import build, delivery
 from lab.layout import Layout
-from lab.node import places
+from lab.node import cgroups
+from lab.node.places import Place
 from lab.state import State, read_state
 from tests.real.machine import Machine, groups, namespaces, processes_in
 from tests.real.pods import await_phase, create, manifest
 
 ROOT = Path(__file__).parents[2]
 NAME = "other"
+FIRST = Place(index=0)
 END = 60.0  # seconds; ends are waited for, never timed
 
 
@@ -46,7 +48,7 @@ def bring_up() -> State:
     other.load_image(build.ensure(delivery.NAME, lambda _: None))
     create(other, "default", manifest("stubborn", "trap '' TERM; while true; do sleep 1; done"))
     await_phase(other, "default", "stubborn", "Running")
-    assert other.kubectl("get", "pod", "stubborn", "-o", "jsonpath={.spec.nodeName}") == places.NODE
+    assert other.kubectl("get", "pod", "stubborn", "-o", "jsonpath={.spec.nodeName}") == FIRST.name
     state = read_state(Layout.of(NAME))
     assert state is not None
     return state
@@ -61,11 +63,11 @@ def terminate(state: State) -> None:
 
 
 def kill_kubelet(state: State) -> None:
-    state.components["kubelet"].signal(signal.SIGKILL)
+    state.components[FIRST.kubelet].signal(signal.SIGKILL)
 
 
 def kill_node(state: State) -> None:
-    state.components["node"].signal(signal.SIGKILL)
+    state.components[FIRST.name].signal(signal.SIGKILL)
 
 
 @pytest.mark.parametrize("end", [kill, terminate, kill_kubelet, kill_node])
@@ -73,12 +75,12 @@ def test_nothing_of_a_real_node_stays(before: Machine, end: Callable[[State], No
     state = bring_up()
     theirs = namespaces(state)
     assert len(processes_in(theirs)) > 3
-    assert len(groups(Layout.of(NAME))) > 0
+    assert len(groups(cgroups.name(Layout.of(NAME)))) > 0
     assert Machine.now() == before, "nothing shows"
     end(state)
     assert all(one.ends_within(END) for one in (state.supervisor, *state.components.values()))
     deadline = time.monotonic() + END
-    while processes_in(theirs) or groups(Layout.of(NAME)):
-        assert time.monotonic() < deadline, (processes_in(theirs), groups(Layout.of(NAME)))
+    while any(left := (processes_in(theirs), groups(cgroups.name(Layout.of(NAME))))):
+        assert time.monotonic() < deadline, left
         time.sleep(0.1)
     assert Machine.now() == before

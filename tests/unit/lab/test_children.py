@@ -60,3 +60,11 @@ def test_a_killed_component_is_told_by_its_signal(children: Children) -> None:
 def test_a_lost_port_is_recognised(children: Children) -> None:
     children.start(shell("echo listen tcp 127.0.0.1:1: bind: address already in use; exit 1"))
     assert failure(children).lost_port
+
+
+def test_components_that_end_by_a_wanted_death_are_none_any_more(children: Children) -> None:
+    children.start(shell("exec sleep 300"))
+    children.start(Component(name="other", command=("sleep", "300")))
+    identities = children.identities()
+    children.end(identities["part"], ["part", "one that was never started"])
+    assert children.identities() == {"other": identities["other"]}

@@ -1,8 +1,10 @@
 """A node is used once it is ready and the taint it was created with is gone."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from lab.nodes import PRETENDED, node, usable
+from lab.nodes import PRETENDED, heard, node, usable
 
 READY = [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}]
 
@@ -36,3 +38,9 @@ def test_beside_a_real_node_pods_do_not_go_to_a_pretended_one() -> None:
     assert (taint["effect"], {taint["key"]: taint["value"]}) == ("NoSchedule", PRETENDED)
     assert PRETENDED.items() <= one["metadata"]["labels"].items()
     assert usable(one)
+
+
+def test_what_a_kubelet_said_last_is_known_by_its_time() -> None:
+    said = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-02T03:04:05Z"}
+    one = {"status": {"conditions": [{"type": "DiskPressure", "status": "False"}, said]}}
+    assert heard(one) == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

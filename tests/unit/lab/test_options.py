@@ -13,6 +13,12 @@ def test_numbers_of_nodes_that_are_refused(nodes: int) -> None:
         Options(nodes=nodes)
 
 
+@pytest.mark.parametrize("real_nodes", [-1, 9])
+def test_numbers_of_real_nodes_that_are_refused(real_nodes: int) -> None:
+    with pytest.raises(LabError, match=r"--real-nodes is .*; allowed are 0 to 8\."):
+        Options(real_nodes=real_nodes)
+
+
 @pytest.mark.parametrize("version", ["", "latest", "v1.34", "v2.0.0", "v1.34.4-rc.0"])
 def test_versions_that_are_refused(version: str) -> None:
     with pytest.raises(LabError, match=r"as in v1\.34\.4"):

@@ -1,0 +1,45 @@
+"""The files that a real node finds: configuration and credentials. What it had before is gone, but its images."""
+
+import shutil
+from pathlib import Path
+
+from lab.credentials import Credentials
+from lab.kubeconfig import Server, write_certificate_kubeconfig
+from lab.layout import Layout
+from lab.node import cgroups, containerd, images, kubelet, network, places
+from lab.node.places import Place
+from lab.pki import KeyPair
+
+
+def write(layout: Layout, place: Place, credentials: Credentials) -> None:
+    """Make the node's directories anew, and keep containerd's: an image takes a minute to be unpacked again."""
+    _clear(place.lib(layout))
+    shutil.rmtree(place.log(layout), ignore_errors=True)
+    for directory in (place.log(layout), *(place.there(layout, one) for one in (places.LAB, network.CONFIGURATIONS))):
+        directory.mkdir(parents=True)
+    plugins = network.plugin_directory()
+    assert plugins is not None, "requirements were not checked"
+    group = cgroups.of_node(layout, place.name)
+    written = {
+        containerd.CONFIGURATION: containerd.configuration(pause_image=images.PAUSE, plugins=plugins),
+        network.CONFIGURATIONS / "lab.conflist": network.configuration(place),
+        kubelet.CONFIGURATION: kubelet.configuration(place, cgroup=group),
+        kubelet.RESOLVER: f"nameserver {kubelet.NO_RESOLVER}\n",
+    }
+    for path, text in written.items():
+        place.there(layout, path).write_text(text)
+    _write_credentials(layout, place, credentials.kubelets[place], credentials.authority)
+
+
+def _clear(lib: Path) -> None:
+    for path in lib.iterdir() if lib.exists() else ():
+        if path.name != places.CONTAINERD.name:
+            shutil.rmtree(path)
+
+
+def _write_credentials(layout: Layout, place: Place, pair: KeyPair, authority: Path) -> None:
+    server = Server(url=f"https://{places.SERVICE_ADDRESS}:{places.SERVICE_PORT}", ca=authority.read_bytes())
+    write_certificate_kubeconfig(place.there(layout, kubelet.KUBECONFIG), server, user=place.user, pair=pair)
+    copies = {kubelet.AUTHORITY: authority, kubelet.CERTIFICATE: pair.certificate, kubelet.KEY: pair.key}
+    for path, source in copies.items():
+        shutil.copy(source, place.there(layout, path))

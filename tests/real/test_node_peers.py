@@ -1,0 +1,62 @@
+"""Two real nodes: their pods reach one another; one loses its power and comes back."""
+
+from lab.cluster import Cluster
+from lab.layout import Layout
+from lab.node import cgroups
+from lab.node.places import Place
+from lab.state import read_state
+from tests.real.machine import Machine, groups, namespaces_of, processes_in
+from tests.real.pods import await_phase, create, manifest
+from tests.real.two_nodes import FIRST, SECOND, lose
+from tests.real.waiting import until
+
+ESTABLISHED = "01"  # in /proc/net/tcp (include/net/tcp_states.h of Linux)
+PORT = 7000
+
+
+def run(cluster: Cluster, namespace: str, place: Place, script: str) -> str:
+    """Run a pod named as its node, there; returns its address."""
+    create(cluster, namespace, manifest(place.name, script, nodeName=place.name))
+    await_phase(cluster, namespace, place.name, "Running")
+    return cluster.kubectl("get", "pod", place.name, "--namespace", namespace, "-o", "jsonpath={.status.podIP}")
+
+
+def within(cluster: Cluster, namespace: str, place: Place, script: str) -> str:
+    return cluster.kubectl("exec", place.name, "--namespace", namespace, "--", "sh", "-c", script)
+
+
+def connections(cluster: Cluster, namespace: str, place: Place) -> list[str]:
+    """The states of all connections to PORT that a pod has."""
+    lines = [line.split() for line in within(cluster, namespace, place, "cat /proc/net/tcp").splitlines()[1:]]
+    return [fields[3] for fields in lines if fields[2].endswith(f":{PORT:04X}")]
+
+
+def test_pods_of_two_nodes_reach_one_another(cluster: Cluster, namespace: str) -> None:
+    script = f"while true; do echo $HOSTNAME | nc -l -p {PORT}; done"
+    addresses = {place: run(cluster, namespace, place, script) for place in (FIRST, SECOND)}
+    assert all(addresses[place].startswith(place.address.removesuffix("1")) for place in addresses)
+    for here, there in ((FIRST, SECOND), (SECOND, FIRST)):
+        assert within(cluster, namespace, here, f"nc {addresses[there]} {PORT} < /dev/null") == f"{there.name}\n"
+
+
+def test_a_node_whose_power_fails_tells_nobody_leaves_nothing_and_comes_back_as_new(
+    cluster: Cluster, namespace: str, two_nodes: None
+) -> None:
+    layout, before = Layout(cluster.state_dir), Machine.now()
+    address = run(cluster, namespace, SECOND, f"touch /started; sleep 1d | nc -l -p {PORT}")
+    run(cluster, namespace, FIRST, f"sleep 1d | nc {address} {PORT}")
+    until("the connection", lambda: connections(cluster, namespace, FIRST) == [ESTABLISHED] or None)
+    state = read_state(layout)
+    assert state is not None
+    theirs, group = namespaces_of(state, SECOND), cgroups.of_node(layout, SECOND.name)
+    assert groups(group)
+
+    lose(cluster, SECOND)
+    assert (processes_in(theirs), groups(group)) == ([], [])
+    assert Machine.now() == before
+    assert connections(cluster, namespace, FIRST) == [ESTABLISHED], "nobody told it"
+    cluster.kubectl("wait", f"pod/{SECOND.name}", "--for=delete", "--timeout=180s", "--namespace", namespace)
+
+    cluster.start_node(SECOND.name)
+    assert run(cluster, namespace, SECOND, "[ ! -e /started ]; echo anew; sleep 1d")
+    assert cluster.kubectl("logs", SECOND.name, "--namespace", namespace) == "anew\n"
