@@ -1,15 +1,12 @@
-"""How workers lose their ranks.
-
-The lab has one real node, so a lost one is stood in for by what follows from it: the rank is dead, and the pod is
-deleted by force, as the garbage collector of pods or an administrator does then. What this cannot show is a connection
-that hangs until TCP gives it up.
-"""
+"""How workers lose their ranks."""
 
 import json
 from collections.abc import Callable
 from enum import Enum
 
 from lab.cluster import Cluster
+from lab.node.places import Place
+from tests.real.two_nodes import FIRST, SECOND, lose
 
 # The rank is Python; the pod's own main process is `sleep`. Fails where there is none.
 _KILL_RANK = """
@@ -36,24 +33,33 @@ def _delete(cluster: Cluster, namespace: str, pod: str) -> None:
     cluster.kubectl("delete", "pod", pod, "--namespace", namespace, "--force", "--grace-period=0", "--wait=false")
 
 
-def _kill_and_delete(cluster: Cluster, namespace: str, pod: str) -> None:
-    _kill(cluster, namespace, pod)
-    _delete(cluster, namespace, pod)
+def _lose_node(cluster: Cluster, namespace: str, pod: str) -> None:
+    node = cluster.kubectl("get", "pod", pod, "--namespace", namespace, "-o", "jsonpath={.spec.nodeName}")
+    assert node == SECOND.name, "the launcher and the other workers are to stay"
+    lose(cluster, SECOND)
 
 
 class Loss(Enum):
-    """What happens to a worker. Evicted or deleted, its rank may still leave in time; the others are cut."""
+    """What happens to a worker. Evicted or deleted, its rank may still leave in time; the others are cut.
 
-    NODE_LOST = "node lost"
+    A lost node takes the worker that was evicted three losses before, for that one went to the second node.
+    """
+
     EVICTED = "pod evicted"
     DELETED = "pod deleted by force"
     KILLED = "rank killed"
+    NODE_LOST = "node lost"
+
+    @property
+    def replaced_on(self) -> Place:
+        """Where its replacement is to run."""
+        return SECOND if self is Loss.EVICTED else FIRST
 
     @property
     def inflict(self) -> Callable[[Cluster, str, str], None]:
         """Does it, in a lab, to the pod of a namespace."""
         return {
-            Loss.NODE_LOST: _kill_and_delete,
+            Loss.NODE_LOST: _lose_node,
             Loss.EVICTED: _evict,
             Loss.DELETED: _delete,
             Loss.KILLED: _kill,
