@@ -34,7 +34,7 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH
-from mpijob_elastic.model import memory
+from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.telemetry.metrics import Metrics
 
@@ -121,7 +121,7 @@ class Writer:
             "metadata": {
                 "uid": action.ref.uid,
                 "resourceVersion": action.ref.resource_version,
-                "annotations": {names.MEMORY: memory.render(action.memory)},
+                "annotations": {names.MEMORY: memory_text.render(action.memory)},
             },
             "data": data,
         }

@@ -1,9 +1,9 @@
 """Workers that leave: which may be deleted now, which must be looked at first.
 
 Safety rules 2 and 3. A worker is deletable when discover_hosts.sh no longer names it and nothing trains in it: it was
-never named, its pod has terminated, no driver can run, exec has shown nothing but its main process since the launcher
-knows, or its drain-timeout has passed. A worker that the size asks for again is not looked at here, so a scale-out
-cancels a drain by itself. So does a node that is to stay after all (see disruption).
+never named, no node had taken its pod or that has terminated, no driver can run, exec has shown nothing but its main
+process since the launcher knows, or its drain-timeout has passed. A worker that the size asks for again is not looked
+at here, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see disruption).
 """
 
 from __future__ import annotations
@@ -94,6 +94,8 @@ def _may_move(view: JobView, worker: Worker, *, now: float) -> bool:
 def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
     if not history.is_known(view.config):
         return ""  # whether it was published a moment ago is not known until the first write of ours
+    if worker.unscheduled:
+        return "unscheduled"  # should a node take it meanwhile, its new version refuses the deletion
     left = history.left(view, worker, now=now)
     if left is None:
         return "unused"
@@ -155,6 +157,7 @@ def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Remo
         "finished": ("SurplusDeleted", f"the job has ended and cleanPodPolicy is {view.clean_pod_policy}", False),
         "idle": ("SurplusDeleted", "no rank runs in it", False),
         "unused": ("SurplusDeleted", "it was never in discover_hosts.sh", False),
+        "unscheduled": ("SurplusDeleted", "no node had taken it, so nothing ran in it", False),
         "drained": ("SurplusDeleted", f"drained after {waited}", False),
         "timeout": ("DrainTimeout", f"its drain-timeout of {limit} has passed; {_cut(worker.probe)}", True),
         "failed": ("WorkerReplaced", _failure(worker), True),

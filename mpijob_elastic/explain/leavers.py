@@ -41,7 +41,9 @@ def listed(case: Case) -> Finding | None:
 
 def drains(case: Case) -> Finding | None:
     """It is out of the list, and waits to be empty."""
-    left = history.left(case.view, case.worker, now=case.now) if case.worker else None
+    if case.worker is None or case.worker.unscheduled:
+        return None
+    left = history.left(case.view, case.worker, now=case.now)
     if left is None:
         return None
     since = durations.render(round(max(0.0, case.now - left.at)))

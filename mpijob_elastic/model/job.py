@@ -87,6 +87,11 @@ class Worker:
         """Whether a rank may be started in it."""
         return self.running and self.ready_at is not None and not self.deleting
 
+    @property
+    def unscheduled(self) -> bool:
+        """Whether no node has taken it, so that no container of it can ever have run."""
+        return not (self.node or self.running or self.terminated)
+
 
 class LauncherPhase(Enum):
     """How far the launcher pod is; what matters is whether its main container has ever started."""

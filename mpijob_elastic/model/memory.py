@@ -2,6 +2,7 @@
 
 It stands beside discover_hosts.sh and changes in the same write, so that the two can never disagree: whoever reads that
 a worker is gone from the script also reads since when. Times are seconds since the epoch, by the writer's clock.
+As text: see memory_text.
 """
 
 from __future__ import annotations
@@ -101,18 +102,3 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 def fingerprint(script: str) -> str:
     """A name for that discover_hosts.sh: `Memory.script`."""
     return hashlib.sha256(script.encode()).hexdigest()[:12]
-
-
-def parse(text: str | None) -> Memory | None:
-    """The memory in an annotation's value; None where there is none or somebody made it unreadable."""
-    if text is None:
-        return None
-    try:
-        return msgspec.json.decode(text, type=Memory)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return None
-
-
-def render(memory: Memory) -> str:
-    """The annotation's value: the same memory gives the same text."""
-    return msgspec.json.encode(memory, order="sorted").decode()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model import hosts, memory
+from mpijob_elastic.model import hosts, memory_text
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
@@ -170,7 +170,7 @@ def _config(config: ConfigFacts) -> Config:
         published=hosts.parse_script(config.script) if config.script is not None else None,
         script=config.script,
         hostfile=config.hostfile or "",
-        memory=memory.parse(config.memory),
+        memory=memory_text.parse(config.memory),
         kubexec=config.kubexec,
     )
 

@@ -32,7 +32,7 @@ class Metrics:
         )
         self._drains = Counter(
             "mpijob_elastic_deleted_workers_total",
-            "Workers deleted, by why that was safe: drained, timeout, idle, unused, failed, finished.",
+            "Workers deleted, by why that was safe: drained, timeout, idle, unused, unscheduled, failed, finished.",
             ["outcome"],
             registry=registry,
         )

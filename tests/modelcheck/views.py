@@ -93,6 +93,7 @@ def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
         index=index,
         container="main",
         created_at=_created_at(pod),
+        node="n",  # its containers may run there before the kubelet has said so
         running=pod.phase == READY,
         ready_at=at(pod.ready_age) if pod.phase == READY else None,
         deleting=pod.going,

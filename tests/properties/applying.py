@@ -21,7 +21,7 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
     WriteSelector,
 )
-from mpijob_elastic.model import memory
+from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView, Probe
 
@@ -75,7 +75,7 @@ def _publish(view: JobView, action: WriteConfig) -> JobView:
         published=parse_script(action.script),
         script=action.script,
         hostfile=action.hostfile,
-        memory=memory.parse(memory.render(action.memory)),
+        memory=memory_text.parse(memory_text.render(action.memory)),
         kubexec=view.config.kubexec if action.kubexec is None else action.kubexec,
     )
     assert config.memory == action.memory

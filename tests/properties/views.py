@@ -46,6 +46,7 @@ def _worker(index: int, random: Random) -> Worker:
         index,
         uid=random.choice(UIDS),
         created_at=_time(random),
+        node="" if phase == "pending" and random.random() < 0.5 else "n",
         running=phase in ("ready", "running"),
         ready_at=_time(random) if phase == "ready" else None,
         deleting=random.random() < 0.2,

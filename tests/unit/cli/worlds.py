@@ -16,8 +16,7 @@ from mpijob_elastic.cli.jobs import reading
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Objects
 from mpijob_elastic.decide import history, naming, showing
-from mpijob_elastic.model import kubexec
-from mpijob_elastic.model import memory as memories
+from mpijob_elastic.model import kubexec, memory_text
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, Ref
 from mpijob_elastic.model.memory import Host, Memory
@@ -83,7 +82,7 @@ def config_map(
     known = {names.pod_of(host): _named(host, namespace) for host in hosts}
     memory = memory or Memory()
     signed = history.signed(msgspec.structs.replace(memory, hosts={**known, **memory.hosts}), script=script)
-    metadata["annotations"] = {names.MEMORY: memories.render(signed)}
+    metadata["annotations"] = {names.MEMORY: memory_text.render(signed)}
     hostfile = names.hostfile([names.pod_of(host) for host in hosts], slots=1)
     numbered = any(names.incarnation_of(host) for host in hosts)
     reaching = kubexec.mapped(KUBEXEC) if numbered else KUBEXEC
@@ -113,7 +112,7 @@ def shown(config: Object, *, at: float) -> str:
             published=parse_script(script),
             script=script,
             hostfile=facts.hostfile or "",
-            memory=memories.parse(facts.memory),
+            memory=memory_text.parse(facts.memory),
             kubexec=facts.kubexec,
         ),
         at=at,

@@ -42,6 +42,7 @@ EMPTY = config([], memory=Memory(left={POD: Left(uid=UID, at=LEFT_AT)}))
 WAITING = launcher(LauncherPhase.WAITING)
 # It came when the driver had long read that the one before it had left.
 ANOTHER = worker(2, uid="another pod of that name", created_at=NOW - 5)
+STARTING = pending(2, node="n")
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,18 @@ ANOTHER = worker(2, uid="another pod of that name", created_at=NOW - 5)
         (shrunk(policy=Policy(drain_timeout=20.0), at=LEFT_AT + 1), None),
         (shrunk(policy=Policy(drain_timeout=0.0)), "timeout"),
         (shrunk(ANOTHER), "unused"),
-        (shrunk(replace(ANOTHER, running=False, ready_at=None)), "unused"),
+        (shrunk(replace(ANOTHER, running=False, ready_at=None, node="n")), "unused"),
+        # It has no node, so no container of it can ever have run, whatever is remembered of its name.
+        (shrunk(pending(2)), "unscheduled"),
+        (shrunk(pending(2), launcher=WAITING), "unscheduled"),
+        (shrunk(pending(2), left=Left(uid="another pod of that name", at=NOW - 1)), "unscheduled"),
+        (shrunk(pending(2), config=LISTED), None),
+        (shrunk(pending(2), config=UNKNOWN), None),
+        (shrunk(pending(2), replicas=3), None),
+        (shrunk(pending(2, deleting=True)), None),
+        (shrunk(pending(2), elastic=False), None),
+        # On a node its containers may run before the kubelet has said so.
+        (shrunk(STARTING), None),
         # The driver may have taken it for the one before it.
         (shrunk(left=Left(uid="another pod of that name", at=NOW - 20)), None),
         (shrunk(worker(2, probe=idle(5.0)), left=Left(uid="another pod of that name", at=LEFT_AT)), "drained"),
@@ -185,14 +197,14 @@ def test_it_is_not_looked_at_while_it_is_unknown_whether_it_has_left() -> None:
 
 
 def test_one_that_does_not_run_cannot_be_looked_at() -> None:
-    found = leaving.removals(shrunk(pending(2)), now=NOW)
+    found = leaving.removals(shrunk(STARTING), now=NOW)
     assert (found.probes, found.wake_at) == ((), LEFT_AT + 60)
 
 
 @pytest.mark.parametrize("timeout", [0.1, 59.7, 60.0, 0.3])
 @pytest.mark.parametrize("left_at", [1763712345.1234567, 1763712345.7, 0.1])
 def test_a_deadline_that_wakes_us_has_passed_by_then(left_at: float, timeout: float) -> None:
-    view = shrunk(pending(2), left=Left(uid=UID, at=left_at), at=left_at, policy=Policy(drain_timeout=timeout))
+    view = shrunk(STARTING, left=Left(uid=UID, at=left_at), at=left_at, policy=Policy(drain_timeout=timeout))
     woken = leaving.removals(view, now=left_at).wake_at
     assert woken is not None
     assert outcomes(view, now=woken) == {POD: "timeout"}
@@ -205,6 +217,7 @@ def test_a_deadline_that_wakes_us_has_passed_by_then(left_at: float, timeout: fl
         (shrunk(policy=Policy(drain_timeout=20.0)), "DrainTimeout", "drain-timeout of 20s"),
         (shrunk(ANOTHER), "SurplusDeleted", "never in discover_hosts.sh"),
         (shrunk(launcher=None), "SurplusDeleted", "no rank runs in it"),
+        (shrunk(pending(2)), "SurplusDeleted", "no node had taken it"),
         (broken(1, workers=(failed(2, last_state="Failed; OOMKilled"),)), "WorkerReplaced", "state: Failed; OOMKilled"),
     ],
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory
-from tests.builders import NOW, config, job, pods, role, shown, worker
+from tests.builders import NOW, config, job, pending, pods, role, shown, worker
 from tests.unit.explain.said import BUSY, IDLE, of_worker
 
 LAST = "j-worker-2"
@@ -47,6 +49,7 @@ def test_a_drain_begins_when_the_launcher_is_told() -> None:
         (job(3, replicas=2, workers=(worker(0), worker(1), worker(2, deleting=True))), "leaving", "being deleted"),
         (job(3, replicas=2), "leaving", "it leaves discover_hosts.sh next"),
         (job(3, replicas=2, config=config(pods(0, 1)), role=role(0, 1)), "leaving", "never trained"),
+        (replace(leaving(), workers=(worker(0), worker(1), pending(2))), "leaving", "never trained"),
     ],
 )
 def test_others_that_are_too_many(view: JobView, cause: str, words: str) -> None:

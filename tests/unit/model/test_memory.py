@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.model import memory
+from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.memory import Host, Left, Memory, Scale, Tries
 
 TIMES = st.floats(0.0, 1e10)
@@ -31,22 +31,22 @@ MEMORIES = st.builds(
 
 @given(MEMORIES)
 def test_what_is_written_is_read_back(kept: Memory) -> None:
-    assert memory.parse(memory.render(kept)) == kept
+    assert memory_text.parse(memory_text.render(kept)) == kept
 
 
 @given(MEMORIES)
 def test_the_same_memory_gives_the_same_text_however_it_was_built(kept: Memory) -> None:
-    upside_down = memory.parse(json.dumps(dict(reversed(json.loads(memory.render(kept)).items()))))
+    upside_down = memory_text.parse(json.dumps(dict(reversed(json.loads(memory_text.render(kept)).items()))))
     assert upside_down is not None
-    assert memory.render(upside_down) == memory.render(kept)
+    assert memory_text.render(upside_down) == memory_text.render(kept)
 
 
 def test_an_empty_memory_is_short() -> None:
-    assert memory.render(Memory()) == "{}"
+    assert memory_text.render(Memory()) == "{}"
 
 
 def test_what_a_later_version_adds_is_ignored() -> None:
-    assert memory.parse('{"added_at": 1.0, "colour": ["red"]}') == Memory(added_at=1.0)
+    assert memory_text.parse('{"added_at": 1.0, "colour": ["red"]}') == Memory(added_at=1.0)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +84,9 @@ def test_what_a_later_version_adds_is_ignored() -> None:
     ids=lambda text: str(text).encode("unicode_escape").decode()[:30],
 )
 def test_hostile_text_is_no_memory(text: str | None) -> None:
-    assert memory.parse(text) is None
+    assert memory_text.parse(text) is None
 
 
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps))
 def test_any_text_is_read_without_an_error(text: str) -> None:
-    memory.parse(text)
+    memory_text.parse(text)

@@ -9,7 +9,7 @@ import yaml
 
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
 from mpijob_elastic.model.memory import Left, Memory
-from mpijob_elastic.model.memory import render as render_memory
+from mpijob_elastic.model.memory_text import render as render_memory
 from mpijob_elastic.observe import facts_config, facts_gang, facts_job, facts_pod, views
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "v0.2.3"
