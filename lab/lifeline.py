@@ -12,8 +12,9 @@ from lab.layout import Layout
 from lab.state import Request, State, decode_state, encode
 
 DETACH = b"detach\n"
-# A supervisor kills its components and removes its files: some tenths of a second, more on a busy machine.
-END = 30.0  # seconds
+# A supervisor kills its components and removes its files: some tenths of a second, but more than half a minute where
+# real nodes have gigabytes of images and the disk is busy.
+END = 180.0  # seconds
 
 
 class Lifeline:
