@@ -20,6 +20,11 @@ from mpijob_elastic.model.memory import Tries
 
 # Seconds after a worker's first, second, third arrival at such a node before it is moved; then it stays there.
 BACKOFFS = (0.0, 30.0, 120.0)
+# A launcher cannot be moved; what its owner can do.
+KEEP_LAUNCHER = (
+    "training ends with it, and goes on from its last checkpoint in the next one: give the job's launcher template a "
+    "nodeSelector or affinity for nodes that stay (on-demand), which the operator's next launcher follows"
+)
 # Seconds after which a Ready worker has surely been published and taken into the ring, with the state of the others.
 SEASONED = 30.0
 
@@ -100,7 +105,7 @@ def notes(view: JobView) -> Iterable[Note]:
         yield _warn("DisruptionRepeated", message)
     launcher = view.launcher
     if launcher and launcher.disruption and view.elastic and not launcher.deleting:
-        message = f"{launcher.ref.name} ({cause(launcher)}); a launcher cannot be moved, and training ends with it"
+        message = f"{launcher.ref.name} ({cause(launcher)}); a launcher cannot be moved: {KEEP_LAUNCHER}"
         yield _warn("LauncherDisrupted", message)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import showing
+from mpijob_elastic.decide import disruption, showing
 from mpijob_elastic.explain import pods
 from mpijob_elastic.explain.cases import Case, first, known
 from mpijob_elastic.explain.facts import Facts
@@ -31,6 +31,7 @@ def findings(view: JobView, facts: Facts, *, now: float) -> Iterator[Finding]:
         yield Finding(cause="launcher-ended", says=said, next_step=step, level=Level.WAITING)
     elif view.elastic and not showing.sees_hosts(view):
         yield _blind(view, launcher)
+    yield from _disrupted(view, facts)
 
 
 def _delivering(view: JobView, launcher: Launcher, *, now: float) -> Finding:
@@ -57,6 +58,15 @@ def _not_started(view: JobView, facts: Facts, launcher: Launcher, *, now: float)
         said = f"{launcher.ref.name} has not started yet"
         return Finding(cause="launcher-starting", says=said, next_step=step, level=Level.WAITING)
     return Finding(cause="launcher-stuck", says=f"{launcher.ref.name}: {found.says}", next_step=found.next_step)
+
+
+def _disrupted(view: JobView, facts: Facts) -> Iterator[Finding]:
+    launcher = view.launcher
+    if launcher is None or launcher.deleting or not view.elastic:
+        return
+    if why := launcher.disruption or facts.threats.get(launcher.ref.name, ""):
+        said = f"{launcher.ref.name} is about to be taken away ({why}); {disruption.KEEP_LAUNCHER}"
+        yield Finding(cause="launcher-disrupted", says=said, next_step=kubectl(view, "edit mpijob", view.name))
 
 
 def _blind(view: JobView, launcher: Launcher) -> Finding:

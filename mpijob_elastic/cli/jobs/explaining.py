@@ -61,7 +61,7 @@ async def _facts(client: Client, snapshot: Snapshot, *, pod: str | None, look: b
         surroundings.controller_trouble(lambda: surroundings.lease(client, home), namespace=home, now=now),
         _webhook(client, view),
         surroundings.warnings(client, view.namespace, dict(_troubled(view, pod))),
-        surroundings.threats(client, _unpublished(snapshot)),
+        surroundings.threats(client, _threatened(snapshot)),
         _looks(client, view, pod=pod, look=look),
         _frozen(client, view, look=look),
     )
@@ -97,11 +97,13 @@ def _troubled(view: JobView, pod: str | None) -> Iterable[tuple[str, str]]:
             yield worker.name, worker.ref.uid
 
 
-def _unpublished(snapshot: Snapshot) -> Iterable[PodFacts]:
-    """Pods that could be in the list and are not: maybe for their nodes' sake."""
+def _threatened(snapshot: Snapshot) -> Iterable[PodFacts]:
+    """Pods whose nodes matter: the launcher, with which all ends, and workers that could be in the list and are not."""
     view = snapshot.view
+    if view.driver_running and view.launcher:
+        yield snapshot.pods[view.launcher.ref.name].facts
     waiting = (one for one in view.workers if one.ready and one.index < view.replicas and not view.is_published(one))
-    return [snapshot.pods[worker.name].facts for worker in waiting]
+    yield from (snapshot.pods[worker.name].facts for worker in waiting)
 
 
 async def _looks(client: Client, view: JobView, *, pod: str | None, look: bool) -> dict[str, Look]:

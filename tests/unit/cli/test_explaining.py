@@ -105,6 +105,19 @@ async def test_the_lease_is_looked_for_where_the_webhook_is_served_or_where_one_
     assert f"kubectl -n {namespace} get pods,leases" in said
 
 
+async def test_a_launcher_whose_node_is_about_to_go(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = worlds.config_map(worlds.workers(0, 1))
+    launcher = worlds.launcher(refreshed=worlds.shown(config, at=worlds.CREATED))
+    taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
+    node = web.json_response({"metadata": {"name": "spot-1"}, "spec": {"taints": [taint]}})
+    launcher["spec"]["nodeName"] = "spot-1"
+    pods = [launcher, worlds.worker(0), worlds.worker(1)]
+    assert not await explained(tmp_path, {**world(), "pods": pods, "spot-1": node})
+    said = " ".join(capsys.readouterr().out.split())
+    assert "train-launcher is about to be taken away (taint karpenter.sh/disrupted)" in said
+    assert "nodes that stay (on-demand)" in said
+
+
 async def test_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert await explained(tmp_path, world(), output="yaml")
     assert "allTrain: true" in capsys.readouterr().out
