@@ -1,6 +1,7 @@
 """The other end of a supervisor: starts it, follows it until the lab is ready, then lets it go or ends it."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +10,9 @@ from typing import Self
 
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.state import Request, State, decode_state, encode
+from lab.lock import held
+from lab.remains import clear
+from lab.state import Request, State, decode_state, encode, read_state
 
 DETACH = b"detach\n"
 # A supervisor kills its components and removes its files: some tenths of a second, but more than half a minute where
@@ -47,7 +50,7 @@ class Lifeline:
         self._requests.close()
         self._states.close()
         if not self._detached:
-            self._await_end()
+            end(self._process, Layout.of(self._request.name), within=END)
 
     def ready(self, say: Callable[[str], None]) -> State:
         """Return the state of the ready lab; `say` is told what is waited for. Raise LabError if it failed."""
@@ -71,9 +74,19 @@ class Lifeline:
         """Return when the supervisor has ended."""
         self._process.wait()
 
-    def _await_end(self) -> None:
-        try:
-            self._process.wait(END)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+
+def end(supervisor: subprocess.Popen[bytes], layout: Layout, *, within: float) -> None:
+    """Wait for the end of a supervisor that was let down; where it does not come, kill it and clear up in its place.
+
+    What a failed lab leaves to tell why is left. Raise LabError if something else cannot be removed.
+    """
+    try:
+        supervisor.wait(within)
+    except subprocess.TimeoutExpired:
+        supervisor.kill()
+        supervisor.wait()
+        with held(layout) as mine:
+            state = read_state(layout)
+            if mine and not (state and state.phase == "failed"):
+                clear(layout)
+                shutil.rmtree(layout.root)
