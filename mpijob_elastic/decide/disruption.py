@@ -23,7 +23,7 @@ BACKOFFS = (0.0, 30.0, 120.0)
 # A launcher cannot be moved; what its owner can do.
 KEEP_LAUNCHER = (
     "training ends with it, and goes on from its last checkpoint in the next one: give the job's launcher template a "
-    "nodeSelector or affinity for nodes that stay (on-demand), which the operator's next launcher follows"
+    "nodeSelector or affinity for nodes that stay (on-demand), which the next one follows"
 )
 # Seconds after which a Ready worker has surely been published and taken into the ring, with the state of the others.
 SEASONED = 30.0
