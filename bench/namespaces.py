@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lab.cluster import Cluster
+from lab.errors import LabError
 
-PATIENCE = "--timeout=60s"
+PATIENCE = 60.0  # seconds
+POLL = 0.05  # seconds
 
 
 def create(cluster: Cluster, purpose: str) -> str:
@@ -16,7 +19,12 @@ def create(cluster: Cluster, purpose: str) -> str:
     name = f"{purpose}-{secrets.token_hex(3)}"
     cluster.kubectl("create", "namespace", name)
     # Admission refuses pods until the controller manager has made the namespace's ServiceAccount.
-    cluster.kubectl("wait", "serviceaccount/default", "--for=create", "--namespace", name, PATIENCE)
+    account = ("get", "serviceaccount/default", "--ignore-not-found", "--output=name", "--namespace", name)
+    deadline = time.monotonic() + PATIENCE
+    while not cluster.kubectl(*account):
+        if time.monotonic() > deadline:
+            raise LabError(f"namespace {name} has no ServiceAccount after {PATIENCE:.0f} s; see the lab's logs.")
+        time.sleep(POLL)
     return name
 
 
@@ -30,4 +38,5 @@ def passing(cluster: Cluster, purpose: str) -> Iterator[str]:
     try:
         yield name
     finally:
-        cluster.kubectl("delete", "mpijobs", "--all", "--cascade=foreground", "--namespace", name, PATIENCE)
+        timeout = f"--timeout={PATIENCE:.0f}s"
+        cluster.kubectl("delete", "mpijobs", "--all", "--cascade=foreground", "--namespace", name, timeout)

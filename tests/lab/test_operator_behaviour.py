@@ -7,6 +7,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.operator.process import Operator
+from tests.lab.upgrades import until
 
 pytestmark = pytest.mark.lab
 
@@ -36,16 +37,24 @@ class Job:
         self.kubectl("create", "--filename=-", stdin=json.dumps(body))
 
     def wait(self, what: str, condition: str) -> None:
-        self.kubectl("wait", what, f"--for={condition}", "--timeout=30s")
+        self.kubectl("wait", what, f"--for={condition}", "--timeout=240s")
+
+    def created(self, *what: str) -> list[dict[str, Any]]:
+        """Wait until there are objects, by kind and selector, and return them."""
+
+        def found() -> list[dict[str, Any]]:
+            items: list[dict[str, Any]] = json.loads(self.kubectl("get", *what, "--output=json"))["items"]
+            return items
+
+        until(lambda: bool(found()))
+        return found()
 
     def get(self, what: str) -> Any:
         return json.loads(self.kubectl("get", what, "--output=json"))
 
     def wait_for_event(self, reason: str) -> dict[str, Any]:
         selector = f"--field-selector=reason={reason},involvedObject.kind=MPIJob"
-        self.kubectl("wait", "event", selector, "--for=create", "--timeout=30s")
-        found = json.loads(self.kubectl("get", "event", selector, "--output=json"))["items"]
-        return dict(found[0])
+        return self.created("event", selector)[0]
 
     def scale(self, replicas: int) -> None:
         patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
@@ -87,7 +96,7 @@ def test_a_deleted_launcher_is_created_anew_beside_the_old_hostfile(operator: Op
     job.kubectl("label", "pod/j-launcher", "old=true")
     # Not waiting: kubectl misses the end of a pod that is created anew at once.
     job.kubectl("delete", "pod/j-launcher", "--wait=false")
-    job.kubectl("wait", "pod", "--selector=mpi-job-role=launcher,!old", "--for=create", "--timeout=30s")
+    job.created("pod", "--selector=mpi-job-role=launcher,!old")
     assert job.get("configmap/j-config")["data"]["hostfile"] == "j-worker-0 slots=1\nj-worker-1 slots=1\n"
 
 
@@ -104,8 +113,8 @@ def test_a_pod_that_cannot_be_created_is_told_as_a_failure(operator: Operator, j
 def test_a_restart_policy_in_the_launchers_template_is_overwritten_with_a_warning(operator: Operator, job: Job) -> None:
     job.create(launcher={"restartPolicy": "Always"})
     job.wait_for_event("SettedPodTemplateRestartPolicy")
-    job.wait("pod/j-launcher", "create")
-    assert job.get("pod/j-launcher")["spec"]["restartPolicy"] == "Never"
+    [launcher] = job.created("pod", "--selector=mpi-job-role=launcher")
+    assert launcher["spec"]["restartPolicy"] == "Never"
 
 
 def test_a_restart_changes_no_object_and_tells_again_that_the_job_was_created(

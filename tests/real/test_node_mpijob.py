@@ -10,6 +10,7 @@ from lab.operator.process import Operator
 from lab.replicas import Controller
 from mpijob_elastic import names
 from tests.real.pods import await_phase
+from tests.real.waiting import until
 
 PATIENCE = 120.0  # seconds
 WORKERS = ("train-worker-0", "train-worker-1", "train-worker-2")
@@ -59,7 +60,8 @@ def test_a_launcher_runs_commands_in_the_workers_it_is_told_of(
         cluster.kubectl("patch", "mpijob", "train", "--type=merge", "-p", json.dumps(patch), *here)
 
     cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(job()))
-    cluster.kubectl("wait", "pod/train-launcher", "--for=create", "--timeout=60s", *here)
+    there = ("get", "pod/train-launcher", "--ignore-not-found", "-o", "name", *here)
+    until("the operator creates the launcher", lambda: cluster.kubectl(*there) or None)
     await_phase(cluster, namespace, "train-launcher", "Running")
     scale(3)
     await_lines(cluster, namespace, *WORKERS)
