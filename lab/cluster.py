@@ -84,7 +84,9 @@ class Cluster:
 
     def kubectl(self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None) -> str:
         """Run kubectl, as administrator by default, and return its output; raise LabError with its complaint."""
-        command = [str(self.binaries.kubectl), "--kubeconfig", str(kubeconfig or self.kubeconfig), *arguments]
+        command = [str(self.binaries.kubectl), "--kubeconfig", str(kubeconfig or self.kubeconfig)]
+        # What another lab served at the same port is of no use.
+        command += [f"--cache-dir={self.state_dir / 'kubectl-cache'}", *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
         if done.returncode:
             raise LabError(f"`kubectl {' '.join(arguments)}` ended with {done.returncode}: {done.stderr.strip()}")

@@ -11,10 +11,15 @@ from typing import Any
 import yaml
 
 from lab.cluster import Cluster
+from lab.errors import LabError
+from mpijob_elastic import names
 from mpijob_elastic.install.applying import HOOKS
 from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.kube.resources import MPI_JOBS
 
 Manifest = dict[str, Any]
+# Seconds until the API server goes on without an answer: a busy machine delays one by more than a cluster would.
+TIMEOUT = 5
 
 
 def configurations(*, port: int) -> list[Manifest]:
@@ -36,12 +41,31 @@ def unregister(cluster: Cluster) -> None:
     cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=yaml.safe_dump_all(items))
 
 
+def called(cluster: Cluster) -> bool:
+    """Tell whether the API server asks the webhook by now; it learns of a registration by a watch. Raise LabError."""
+    annotations = {names.MIN_REPLICAS: "none"}  # which the webhook refuses
+    bad = {
+        "apiVersion": MPI_JOBS.api_version,
+        "kind": MPI_JOBS.kind,
+        "metadata": {"name": "registered", "namespace": "default", "annotations": annotations},
+        "spec": {"mpiReplicaSpecs": {}},
+    }
+    try:
+        cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(bad))
+    except LabError as error:
+        if names.MIN_REPLICAS not in str(error):
+            raise
+        return True
+    return False
+
+
 def at_loopback(manifest: Mapping[str, Any], port: int) -> Manifest:
     """A webhook configuration that names this port instead of the Service."""
     changed = copy.deepcopy(dict(manifest))
     for hook in changed["webhooks"]:
         path = hook["clientConfig"].pop("service")["path"]
         hook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+        hook["timeoutSeconds"] = TIMEOUT
     return changed
 
 

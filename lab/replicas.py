@@ -26,7 +26,7 @@ from lab.layout import Layout
 from lab.ports import free_ports
 from lab.processes import spawn
 
-PATIENCE = 60.0  # seconds to become ready
+PATIENCE = 180.0  # seconds to become ready
 GRACE = 30.0  # seconds to end after SIGTERM, as in our Deployments
 POLL = 0.02  # seconds
 LOG_LINES = 15

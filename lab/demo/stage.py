@@ -13,13 +13,12 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import install_into
 from lab.operator.process import Operator
+from lab.registration import called
 from lab.replicas import Controller, Webhook
-from mpijob_elastic import names
 
-TRUST_PATIENCE = 30.0  # seconds until the API server trusts the webhook
+TRUST_PATIENCE = 120.0  # seconds until the API server trusts the webhook
 POLL = 0.05
 READABLE = "--log-format=console"
-_BUNDLES = "jsonpath={.webhooks[*].clientConfig.caBundle}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,10 +54,9 @@ def set_up(name: str, say: Say) -> Iterator[Stage]:
 
 
 def _await_trust(cluster: Cluster) -> None:
-    """Wait until the webhook has put its CA into its registration, so that no launcher is created before."""
+    """Wait until the API server calls the webhook, so that no launcher is created before."""
     deadline = time.monotonic() + TRUST_PATIENCE
-    configuration = ("get", "mutatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION, "-o", _BUNDLES)
-    while not cluster.kubectl(*configuration).strip():
+    while not called(cluster):
         if time.monotonic() > deadline:
-            raise LabError(f"the webhook's CA is not in its configuration after {TRUST_PATIENCE:.0f} s.")
+            raise LabError(f"the API server does not call the webhook after {TRUST_PATIENCE:.0f} s.")
         time.sleep(POLL)

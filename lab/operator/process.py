@@ -22,7 +22,7 @@ BINARY_VARIABLE = "MPI_OPERATOR_BIN"
 LOCK_NAMESPACE = "mpi-operator"
 # The real one's for its health, v0.3.0's too, without a flag: healthCheckPort in cmd/mpi-operator.v1/app/server.go.
 HEALTH_PORT = 8080
-PATIENCE = 30.0  # seconds to start
+PATIENCE = 120.0  # seconds to start; a busy machine needs some for the imports alone
 GRACE = 5.0  # seconds to end
 POLL = 0.02  # seconds
 LOG_LINES = 15

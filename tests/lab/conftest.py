@@ -10,10 +10,12 @@ from lab.building import ensure_programs
 from lab.cluster import Cluster
 from lab.install import Installed, install_into
 from lab.operator.process import Operator
+from lab.registration import called
 from lab.replicas import Controller, Webhook
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.kube.client import Client, connect
 from tests.lab.accounts import has_account
+from tests.lab.upgrades import until
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,6 +67,7 @@ def installed(cluster: Cluster) -> Installed:
 def webhook(cluster: Cluster, installed: Installed) -> Iterator[Webhook]:
     """A webhook with the rights of its ServiceAccount, for all namespaces."""
     with Webhook.start(cluster, installed) as running:
+        until(lambda: called(cluster))
         yield running
 
 
@@ -88,5 +91,6 @@ def other_namespace(cluster: Cluster) -> Iterator[str]:
     """A second namespace."""
     name = f"test-{secrets.token_hex(4)}"
     cluster.kubectl("create", "namespace", name)
+    has_account(cluster, name)
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
