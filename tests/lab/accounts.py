@@ -11,8 +11,18 @@ PATIENCE = 240.0  # seconds
 
 
 def has_account(cluster: Cluster, namespace: str) -> None:
-    """Wait until pods can be created in a namespace: admission refuses them before it has its ServiceAccount."""
-    kubectl_until_done(cluster, "get", "serviceaccount/default", "--namespace", namespace, patience=PATIENCE)
+    """Wait until pods can be created in a namespace, and all is there that the controller manager makes in each.
+
+    Admission refuses pods before it has its ServiceAccount.
+    """
+    for made in ("serviceaccount/default", "configmap/kube-root-ca.crt"):
+        kubectl_until_done(cluster, "get", made, "--namespace", namespace, patience=PATIENCE)
+
+
+def may(cluster: Cluster, account: str, verb: str, resource: str, *, namespace: str) -> None:
+    """Wait until a ServiceAccount of a namespace has a right: an API server learns of a new binding by a watch."""
+    who = f"--as=system:serviceaccount:{namespace}:{account}"
+    kubectl_until_done(cluster, "auth", "can-i", verb, resource, who, "--namespace", namespace, patience=PATIENCE)
 
 
 def kubectl_until_done(cluster: Cluster, *arguments: str, patience: float) -> None:

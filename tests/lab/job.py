@@ -15,9 +15,10 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import MERGE_PATCH, Client
 
 Object = dict[str, Any]
-PATIENCE = 90.0  # seconds; far above what anything takes on an idle machine
+PATIENCE = 180.0  # seconds; far above what anything takes on an idle machine
 POLL = 0.1
 QUIET = 1.0
+REST = 3.0
 # A pod of the lab with this annotation stays Pending (lab/manifests/kwok-stages.yaml).
 HOLD = "lab.mpijob-elastic/hold"
 HOROVODRUN = ["horovodrun", "-np", "1", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
@@ -36,11 +37,17 @@ class State:
     notices: str
     memory: str
     replicas: int
+    conditions: list[str]
 
     @property
     def running(self) -> list[str]:
         """Workers that are not on their way out."""
         return [name for name, pod in self.workers.items() if "deletionTimestamp" not in pod["metadata"]]
+
+    @property
+    def launcher_runs(self) -> bool:
+        """Whether its main container does."""
+        return bool((self.launcher or {}).get("status", {}).get("phase") == "Running")
 
     @property
     def refreshed(self) -> str | None:
@@ -136,6 +143,7 @@ class Job:
             notices=annotations.get("mpijob-elastic/status", ""),
             memory=config.get("metadata", {}).get("annotations", {}).get("mpijob-elastic/memory", ""),
             replicas=specs.get("Worker", {}).get("replicas", 0),
+            conditions=[one["type"] for one in job.get("status", {}).get("conditions", []) if one["status"] == "True"],
         )
 
     async def until(self, holds: Callable[[State], bool], what: str, *, patience: float = PATIENCE) -> State:
@@ -149,7 +157,7 @@ class Job:
             await asyncio.sleep(POLL)
 
     async def settled(self, replicas: int, *, slots: int = 1) -> State:
-        """Wait until the job is whole at that size: workers, Role, host list, hostfile, touched launcher.
+        """Wait until the job is whole at that size: workers, Role, host list, hostfile, touched launcher, status.
 
         Whose rank may have been cut has a number in its host name.
         """
@@ -161,9 +169,23 @@ class Job:
                 and [_pod_and_slots(host) for host in state.hosts] == [(pod, str(slots)) for pod in pods]
                 and state.hostfile == [f"{pod} slots={slots}" for pod in pods]
                 and state.refreshed is not None
+                and state.launcher_runs
+                and "Running" in state.conditions
             ),
             f"{replicas} workers, all true",
         )
+
+    async def at_rest(self) -> State:
+        """Wait until nobody changes anything any more: what follows the last change that a test waits for is over."""
+        deadline = time.monotonic() + PATIENCE
+        before = await self.state()
+        while True:
+            await asyncio.sleep(REST)
+            after = await self.state()
+            if after == before:
+                return after
+            assert time.monotonic() < deadline, f"{self.name} never came to rest; last: {_short(after)}"
+            before = after
 
     async def events(self) -> list[tuple[str, str]]:
         """(reason, message) of the Events of ours on the job, once no more come: they are sent beside the work."""
@@ -175,12 +197,12 @@ class Job:
                 return after
             before = after
 
-    async def told(self, reason: str, text: str = "") -> None:
-        """Wait for an Event of ours on the job with that reason and that text in its message."""
+    async def told(self, reason: str, text: str = "", *, times: int = 1) -> None:
+        """Wait for so many Events of ours on the job with that reason and that text in their messages."""
         deadline = time.monotonic() + PATIENCE
         while True:
             events = await self._events()
-            if any(each == reason and text in message for each, message in events):
+            if sum(each == reason and text in message for each, message in events) >= times:
                 return
             assert time.monotonic() < deadline, f"{self.name}: no Event {reason} with {text!r}; there are: {events}"
             await asyncio.sleep(POLL)
@@ -234,5 +256,6 @@ def _short(state: State) -> str:
     pods = {name: pod["status"].get("phase") for name, pod in state.workers.items()}
     return (
         f"replicas {state.replicas}, hosts {state.hosts}, hostfile {state.hostfile}, exec {state.exec_names}, "
-        f"workers {pods}, refreshed {state.refreshed}, notices {state.notices!r}, memory {state.memory}"
+        f"workers {pods}, launcher runs {state.launcher_runs}, conditions {state.conditions}, "
+        f"refreshed {state.refreshed}, notices {state.notices!r}, memory {state.memory}"
     )

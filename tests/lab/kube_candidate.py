@@ -20,8 +20,8 @@ from mpijob_elastic.kube.lease import Lease, LeaseTimes
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 
-# A Lease counts in whole seconds, so these are about as short as can be.
-TIMES = LeaseTimes(duration=3, renew_deadline=2, retry=0.4, attempt=0.8, look=0.2)
+# Short, and longer than a busy machine ever stops a process or an API server.
+TIMES = LeaseTimes(duration=6, renew_deadline=4.5, retry=0.8, attempt=1.8, look=0.2)
 NAME = "leader"
 
 

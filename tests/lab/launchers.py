@@ -19,9 +19,9 @@ from tests.unit.webhook.objects import Object
 ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
 
 
-def launcher(**owner: object) -> Object:
+def launcher(job: str = "train", **owner: object) -> Object:
     """A launcher pod that can be created without the operator's ServiceAccount; `owner` changes its ownerReference."""
-    pod = objects.launcher_pod()
+    pod = objects.launcher_pod(name=job)
     pod["spec"]["serviceAccountName"] = "default"
     pod["metadata"]["ownerReferences"][0].update(owner)
     return pod
@@ -44,7 +44,8 @@ async def tried(client: Client, resource: Resource, namespace: str, obj: Object)
 
 async def patched(client: Client, namespace: str) -> bool:
     """Whether the webhook is asked about a launcher and answers."""
-    return ITEM in items(await tried(client, PODS, namespace, launcher()))
+    asked = launcher("asked")  # of no job that a test has
+    return ITEM in items(await tried(client, PODS, namespace, asked))
 
 
 async def until_patched(client: Client, namespace: str) -> None:
@@ -57,17 +58,20 @@ async def until_patched(client: Client, namespace: str) -> None:
 async def patient(client: Client) -> AsyncIterator[None]:
     """Give calls ten seconds: those that fail do so at once, and one that a busy machine delays is not lost."""
     path = MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)
-    hooks = range(len(msgspec.json.decode(await client.request("GET", path))["webhooks"]))
+    hooks = msgspec.json.decode(await client.request("GET", path))["webhooks"]
 
-    async def allow(seconds: int) -> None:
-        patch = [{"op": "replace", "path": f"/webhooks/{hook}/timeoutSeconds", "value": seconds} for hook in hooks]
+    async def allow(*seconds: int) -> None:
+        patch = [
+            {"op": "replace", "path": f"/webhooks/{hook}/timeoutSeconds", "value": value}
+            for hook, value in enumerate(seconds)
+        ]
         await client.request("PATCH", path, body=patch, content_type=JSON_PATCH)
 
-    await allow(10)
+    await allow(*(10 for _ in hooks))
     try:
         yield
     finally:
-        await allow(2)
+        await allow(*(hook["timeoutSeconds"] for hook in hooks))
 
 
 @dataclass

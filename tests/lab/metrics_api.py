@@ -65,7 +65,7 @@ def serving(cluster: Cluster, directory: Path) -> Iterator[Values]:
     try:
         cluster.kubectl("apply", "-f", "-", stdin=objects)
         names = [f"apiservice/{VERSION}.{group}" for group in (EXTERNAL, RESOURCE)]
-        cluster.kubectl("wait", "--for=condition=Available", "--timeout=90s", *names)
+        cluster.kubectl("wait", "--for=condition=Available", "--timeout=240s", *names)
         yield values
         cluster.kubectl("delete", "-f", "-", stdin=objects)
     finally:

@@ -15,7 +15,7 @@ from tests.lab.recording import Recording, Step, World
 from tests.lab.world import look
 
 NAMESPACE = "default"
-PATIENCE = 30.0  # seconds until the world must be as recorded; the real operator's limits take some
+PATIENCE = 120.0  # seconds until the world must be as recorded; the real operator's limits take some
 HOLD = 0.4  # seconds for which it must then stay so
 POLL = 0.04  # seconds
 

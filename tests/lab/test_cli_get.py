@@ -11,6 +11,7 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube.client import Client
+from tests.lab.accounts import may
 from tests.lab.job import Job
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
@@ -40,6 +41,8 @@ def reader(cluster: Cluster, namespace: str, *resources: str) -> Path:
     cluster.kubectl("create", "role", "reader", "-n", namespace, *verbs)
     binding = ("--role=reader", f"--serviceaccount={namespace}:reader")
     cluster.kubectl("create", "rolebinding", "reader", "-n", namespace, *binding)
+    for resource in resources:
+        may(cluster, "reader", "list", resource, namespace=namespace)
     return cluster.service_account_kubeconfig(namespace, "reader")
 
 

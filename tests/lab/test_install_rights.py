@@ -1,6 +1,7 @@
 """Both ServiceAccounts have the rights they use, and no other: `kubectl auth can-i --list` shows exactly this table."""
 
 import os
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.install import install_into
 from mpijob_elastic import names
+from tests.lab.accounts import PATIENCE
 
 pytestmark = pytest.mark.lab
 Rights = dict[tuple[str, str], str]
@@ -63,23 +65,31 @@ def everybodys(cluster: Cluster) -> Rights:
 @pytest.mark.usefixtures("installed")
 def test_rights_for_all_namespaces(cluster: Cluster, everybodys: Rights, account: str) -> None:
     anywhere = everybodys | ANYWHERE[account] | (NODES if account == names.CONTROLLER else {})
-    assert rights(cluster, account, "default") == anywhere
-    assert rights(cluster, account, names.NAMESPACE) == anywhere | IN_OUR_NAMESPACE[account]
+    has(cluster, account, "default", anywhere)
+    has(cluster, account, names.NAMESPACE, anywhere | IN_OUR_NAMESPACE[account])
 
 
 def test_rights_for_a_single_namespace(own_cluster: Cluster, everybodys: Rights) -> None:
     everywhere = everybodys | DEFINITION
     own_cluster.kubectl("create", "namespace", "jobs")
     install_into(own_cluster, namespace="jobs")
-    assert rights(own_cluster, names.CONTROLLER, "jobs") == everywhere | ANYWHERE[names.CONTROLLER]
-    assert rights(own_cluster, names.CONTROLLER, "default") == everywhere
+    has(own_cluster, names.CONTROLLER, "jobs", everywhere | ANYWHERE[names.CONTROLLER])
+    has(own_cluster, names.CONTROLLER, "default", everywhere)
     at_home = everywhere | IN_OUR_NAMESPACE[names.CONTROLLER]
-    assert rights(own_cluster, names.CONTROLLER, names.NAMESPACE) == at_home
+    has(own_cluster, names.CONTROLLER, names.NAMESPACE, at_home)
     registrations = {
         right: verbs for right, verbs in ANYWHERE[names.WEBHOOK].items() if names.WEBHOOK_CONFIGURATION in right
     }
-    assert rights(own_cluster, names.WEBHOOK, "jobs") == everybodys | ANYWHERE[names.WEBHOOK]
-    assert rights(own_cluster, names.WEBHOOK, "default") == everybodys | registrations
+    has(own_cluster, names.WEBHOOK, "jobs", everybodys | ANYWHERE[names.WEBHOOK])
+    has(own_cluster, names.WEBHOOK, "default", everybodys | registrations)
+
+
+def has(cluster: Cluster, account: str, namespace: str, expected: Rights) -> None:
+    """An API server learns of new roles and bindings by a watch, so it may know some of them first."""
+    deadline = time.monotonic() + PATIENCE
+    while (found := rights(cluster, account, namespace)) != expected and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert found == expected
 
 
 def rights(cluster: Cluster, account: str, namespace: str) -> Rights:

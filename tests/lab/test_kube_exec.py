@@ -12,6 +12,7 @@ from lab.versions import KubernetesVersion
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client, connect
 from mpijob_elastic.kube.exec import ExecFailed, ExecResult, exec_in_pod
+from tests.lab.accounts import may
 
 # The minor version of Kubernetes 1.
 CREATE_TOO_SINCE = 35
@@ -30,7 +31,7 @@ def pod(cluster: Cluster, namespace: str) -> str:
     spec = {"containers": [{"name": "main", "image": "none"}]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
     cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(body))
-    cluster.kubectl("wait", "-n", namespace, "pod/a", "--for=condition=Ready", "--timeout=60s")
+    cluster.kubectl("wait", "-n", namespace, "pod/a", "--for=condition=Ready", "--timeout=240s")
     return "a"
 
 
@@ -74,6 +75,8 @@ async def test_the_right_it_takes_is_get_on_pods_exec(cluster: Cluster, namespac
         ["create", "rolebinding", "probe", "--role=probe", f"--serviceaccount={namespace}:probe"],
     ):
         cluster.kubectl(*words, "-n", namespace)
+    for verb in verbs.split(","):
+        may(cluster, "probe", verb, "pods/exec", namespace=namespace)
     kubeconfig = cluster.service_account_kubeconfig(namespace, "probe")
     async with await connect(user_agent="test", kubeconfig=kubeconfig) as client:
         if allowed:

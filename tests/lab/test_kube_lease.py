@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -63,6 +64,10 @@ class Record:
     def writer(self) -> str:
         return self.writers[max(self.writers)] if self.writers else ""
 
+    def held(self) -> list[str]:
+        """Who held the Lease, in turn; "" for nobody."""
+        return [name for name, _ in groupby(self.holders[at] for at in sorted(self.holders))]
+
     def leaders(self) -> list[str]:
         """Who wrote, in turn."""
         return [name for name, _ in groupby(self.writers[at] for at in sorted(self.writers))]
@@ -74,14 +79,25 @@ class Record:
         before = len(self.holders)
         await eventually(lambda: len(self.holders) >= before + count)
 
-    def strays(self) -> list[tuple[int, str, str]]:
-        """Writes by somebody who did not hold the Lease when the server did them."""
+    async def strays(self, client: Client, namespace: str) -> list[tuple[int, str, str]]:
+        """Writes by somebody who did not hold the Lease when the server did them.
+
+        Two watches tell of them, one perhaps later than the other: both are awaited first.
+        """
+        for resource, seen in ((LEASES, self.holders), (CONFIG_MAPS, self.writers)):
+            answer = await client.request("GET", resource.path(namespace, NAME))
+            last = revision(msgspec.json.decode(answer, type=Watched).metadata.resource_version)
+            await eventually(partial(_has_seen, seen, last))
         held = sorted(self.holders)
         return [
             (at, writer, holder)
             for at, writer in self.writers.items()
             if (holder := next((self.holders[then] for then in reversed(held) if then < at), "")) != writer
         ]
+
+
+def _has_seen(seen: dict[int, str], last: int) -> bool:
+    return max(seen, default=0) >= last
 
 
 @pytest.fixture
@@ -121,7 +137,7 @@ async def candidate(kubeconfig: Path, namespace: str, identity: str) -> AsyncIte
 
 
 async def test_a_frozen_leader_is_followed_and_writes_nothing_when_it_wakes(
-    cluster: Cluster, namespace: str, record: Record
+    cluster: Cluster, namespace: str, record: Record, admin: Client
 ) -> None:
     async with (
         candidate(cluster.kubeconfig, namespace, "a") as first,
@@ -136,12 +152,12 @@ async def test_a_frozen_leader_is_followed_and_writes_nothing_when_it_wakes(
             os.kill(processes[frozen].pid, signal.SIGCONT)
             await asyncio.sleep(0.5)
     assert len(record.leaders()) >= 5
-    assert record.strays() == []
+    assert await record.strays(admin, namespace) == []
 
 
 @pytest.mark.parametrize("fault", [Freeze(), Answer(status=500), Answer(status=429, retry_after=1)])
 async def test_a_leader_cut_off_from_the_server_is_followed_and_writes_nothing_later(
-    cluster: Cluster, namespace: str, record: Record, fault: Fault
+    cluster: Cluster, namespace: str, record: Record, admin: Client, fault: Fault
 ) -> None:
     async with FaultProxy(cluster.kubeconfig) as proxy, candidate(proxy.kubeconfig, namespace, "a"):
         await eventually(lambda: record.writer == "a")
@@ -153,7 +169,7 @@ async def test_a_leader_cut_off_from_the_server_is_followed_and_writes_nothing_l
             second.terminate()
             await second.wait()
             await eventually(lambda: record.writer == "a")
-    assert record.strays() == []
+    assert await record.strays(admin, namespace) == []
 
 
 async def test_a_clean_stop_hands_over_at_once_and_a_kill_after_the_lease_has_run_out(
@@ -165,14 +181,14 @@ async def test_a_clean_stop_hands_over_at_once_and_a_kill_after_the_lease_has_ru
             first.terminate()
             assert await first.wait() == 0
             await eventually(lambda: record.writer == "b")
-            released = [holder for _, holder in sorted(record.holders.items())]
-            assert [name for name, _ in groupby(released)][-3:] == ["a", "", "b"]
+            await eventually(lambda: record.held()[-1:] == ["b"])
+            assert record.held()[-3:] == ["a", "", "b"]
             second.kill()
             async with candidate(cluster.kubeconfig, namespace, "c"):
                 await eventually(lambda: record.writer == "c")
     lease = msgspec.json.decode(await admin.request("GET", LEASES.path(namespace, NAME)), type=Watched)
     assert (lease.spec["leaseTransitions"], lease.spec["leaseDurationSeconds"]) == (2, TIMES.duration)
-    assert record.strays() == []
+    assert await record.strays(admin, namespace) == []
 
 
 async def test_a_deleted_lease_is_made_again_and_nobody_else_leads(
@@ -185,4 +201,5 @@ async def test_a_deleted_lease_is_made_again_and_nobody_else_leads(
                 await admin.request("DELETE", LEASES.path(namespace, NAME))
                 await record.more_holders(4)
     # Between the deletion and the leader's next renewal the Lease names nobody; it must not name anybody else.
-    assert [stray for stray in record.strays() if stray[2]] == []
+    strays = await record.strays(admin, namespace)
+    assert [stray for stray in strays if stray[2]] == []

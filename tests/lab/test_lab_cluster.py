@@ -8,6 +8,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.errors import LabError
+from tests.lab.accounts import may
 
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
 
@@ -37,21 +38,21 @@ def mpijob(name: str, *, launchers: int = 1, workers: int = 2, slots: int = 1) -
 
 def test_pods_run_at_once_and_are_deleted_at_once(cluster: Cluster, namespace: str) -> None:
     cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("p"))
-    cluster.kubectl("wait", "-n", namespace, "pod/p", "--for=condition=Ready", "--timeout=60s")
+    cluster.kubectl("wait", "-n", namespace, "pod/p", "--for=condition=Ready", "--timeout=240s")
     status = json.loads(cluster.kubectl("get", "-n", namespace, "pod/p", "-o", "json"))["status"]
     assert status["phase"] == "Running"
     assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
-    cluster.kubectl("delete", "-n", namespace, "pod/p", "--timeout=60s")
+    cluster.kubectl("delete", "-n", namespace, "pod/p", "--timeout=240s")
 
 
 def test_a_pod_on_hold_stays_pending_until_it_is_let_go(cluster: Cluster, namespace: str) -> None:
     held = pod("held", annotations={"lab.mpijob-elastic/hold": "true"})
     cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=held)
     cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("later"))
-    cluster.kubectl("wait", "-n", namespace, "pod/later", "--for=condition=Ready", "--timeout=60s")
+    cluster.kubectl("wait", "-n", namespace, "pod/later", "--for=condition=Ready", "--timeout=240s")
     assert cluster.kubectl("get", "-n", namespace, "pod/held", "-o", "jsonpath={.status.phase}") == "Pending"
     cluster.kubectl("annotate", "-n", namespace, "pod/held", "lab.mpijob-elastic/hold-")
-    cluster.kubectl("wait", "-n", namespace, "pod/held", "--for=condition=Ready", "--timeout=60s")
+    cluster.kubectl("wait", "-n", namespace, "pod/held", "--for=condition=Ready", "--timeout=240s")
 
 
 def test_owned_objects_are_collected_with_their_mpijob(cluster: Cluster, namespace: str) -> None:
@@ -60,7 +61,7 @@ def test_owned_objects_are_collected_with_their_mpijob(cluster: Cluster, namespa
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "uid": uid, "controller": True}
     cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("owned", ownerReferences=[owner]))
     cluster.kubectl("delete", "-n", namespace, "mpijob/j")
-    cluster.kubectl("wait", "-n", namespace, "pod/owned", "--for=delete", "--timeout=60s")
+    cluster.kubectl("wait", "-n", namespace, "pod/owned", "--for=delete", "--timeout=240s")
 
 
 def test_mpijobs_keep_unknown_fields_and_have_a_status_of_their_own(cluster: Cluster, namespace: str) -> None:
@@ -105,6 +106,7 @@ def test_a_service_account_may_do_what_its_role_says_and_nothing_else(cluster: C
     cluster.kubectl("create", "-n", namespace, "role", "reader", "--verb=get,list", "--resource=configmaps")
     binding = ("rolebinding", "reader", "--role=reader", f"--serviceaccount={namespace}:reader")
     cluster.kubectl("create", "-n", namespace, *binding)
+    may(cluster, "reader", "list", "configmaps", namespace=namespace)
     kubeconfig = cluster.service_account_kubeconfig(namespace, "reader")
     assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
     assert "kube-root-ca.crt" in cluster.kubectl("get", "configmaps", kubeconfig=kubeconfig)

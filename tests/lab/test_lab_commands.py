@@ -18,7 +18,7 @@ from lab.state import State, read_state
 
 ROOT = Path(__file__).parents[2]
 LAB = (sys.executable, "-m", "lab")
-END = 30.0  # seconds; ends are waited for, never timed
+END = 120.0  # seconds; ends are waited for, never timed
 
 
 class Shell:

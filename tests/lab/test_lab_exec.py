@@ -30,7 +30,7 @@ def pods(cluster: Cluster, namespace: str) -> list[str]:
         spec = {"containers": [{"name": "main", "image": "none"}]}
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
         cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(body))
-    cluster.kubectl("wait", "-n", namespace, "pod/a", "pod/b", "--for=condition=Ready", "--timeout=60s")
+    cluster.kubectl("wait", "-n", namespace, "pod/a", "pod/b", "--for=condition=Ready", "--timeout=240s")
     return ["a", "b"]
 
 
@@ -96,7 +96,7 @@ def test_deleting_a_pod_kills_its_commands(cluster: Cluster, namespace: str, sta
     with start("a", *RANK) as rank:
         assert rank.stdout is not None
         rank.stdout.readline()
-        cluster.kubectl("delete", "-n", namespace, "pod/a", "--timeout=60s")
+        cluster.kubectl("delete", "-n", namespace, "pod/a", "--timeout=240s")
         assert rank.wait() == 128 + 9
 
 
@@ -119,10 +119,10 @@ def test_a_pod_of_the_same_name_starts_afresh(cluster: Cluster, namespace: str, 
         manifest = cluster.kubectl("get", "-n", namespace, "pod/a", "-o", "json")
         spec = {"containers": json.loads(manifest)["spec"]["containers"][:1]}
         spec["containers"][0].pop("volumeMounts")
-        cluster.kubectl("delete", "-n", namespace, "pod/a", "--timeout=60s")
+        cluster.kubectl("delete", "-n", namespace, "pod/a", "--timeout=240s")
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
         cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(body))
-        cluster.kubectl("wait", "-n", namespace, "pod/a", "--for=condition=Ready", "--timeout=60s")
+        cluster.kubectl("wait", "-n", namespace, "pod/a", "--for=condition=Ready", "--timeout=240s")
         with start("a", *PROCESSES) as process:
             assert "sleep 300" not in process.communicate()[0]
         rank.wait()
@@ -161,7 +161,7 @@ def test_only_holders_of_a_certificate_of_the_lab_can_run_commands(cluster: Clus
     node = json.loads(cluster.kubectl("get", "node", "lab-0", "-o", "json"))
     port = node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
-    with pytest.raises(OSError, match=r"certificate required|reset by peer"):
+    with pytest.raises(OSError, match=r"certificate required|reset by peer|[Bb]roken pipe|closed connection|EOF"):
         answer(port, context)
     context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
     assert answer(port, context) == HTTPStatus.BAD_REQUEST  # for it asks for no stream

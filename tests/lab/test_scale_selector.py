@@ -119,6 +119,7 @@ async def test_what_somebody_took_out_comes_back_and_then_nothing_is_written(job
     patch = [{"op": "remove", "path": "/status/replicaStatuses/Worker/selector"}]
     await job.client.request("PATCH", path, body=patch, content_type="application/json-patch+json")
     await shows(job, replicas=2, active=2)
+    await job.at_rest()
     writes, version = status_writes(elastic), await version_of(job)
     await asyncio.sleep(2)
     assert (status_writes(elastic), await version_of(job)) == (writes, version)

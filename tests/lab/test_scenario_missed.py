@@ -10,7 +10,8 @@ import pytest
 
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import MERGE_PATCH, Client
-from tests.lab.job import HOLD, Job, Object, State
+from tests.lab.job import HOLD, PATIENCE, Job, Object, State
+from tests.lab.launchers import patched
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
 
@@ -27,6 +28,10 @@ async def label(client: Client, namespace: str, labels: Mapping[str, str | None]
     body = {"metadata": {"labels": labels}}
     path = resources.NAMESPACES.path(None, namespace)
     await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+    # It learns of labels by a watch.
+    async with asyncio.timeout(PATIENCE):
+        while await patched(client, namespace) is (labels == UNMUTATED):
+            await asyncio.sleep(0.1)
 
 
 def mounted(state: State) -> bool:
@@ -41,8 +46,8 @@ async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, 
     await label(client, job.namespace, UNMUTATED)
     await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "0s"})
     await job.until(lambda state: "LauncherWithoutDiscovery" in state.notices, "the user is told")
+    await job.told("LauncherWithoutDiscovery")
     told = await times_told(job, "LauncherWithoutDiscovery")
-    assert told
     await job.scale(1)
     await job.until(lambda state: len(state.hosts) == 1, "the file is true all the same")
     await asyncio.sleep(2)

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import subprocess
+import time
 
 import pytest
 
@@ -10,7 +11,7 @@ from lab.cluster import Cluster
 from lab.operator.process import Operator
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import Client
-from tests.lab.job import MPIRUN, Job, State
+from tests.lab.job import MPIRUN, PATIENCE, Job, State
 from tests.lab.ranks import in_pod, start_rank
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
@@ -38,9 +39,10 @@ async def test_two_three_one_three(job: Job, cluster: Cluster) -> None:
     for replicas in (3, 1, 3):
         await asyncio.to_thread(edit, cluster, job, replicas)
         await job.settled(replicas)
-    reasons = [reason for reason, _ in await job.events()]
-    assert reasons.count("SurplusDeleted") == 2
-    assert {"HostsPublished", "ScalingOut", "Draining", "ScaledIn"} <= set(reasons)
+    for reason in ("HostsPublished", "ScalingOut", "Draining", "ScaledIn"):
+        await job.told(reason)
+    await job.told("SurplusDeleted", times=2)
+    assert [reason for reason, _ in await job.events()].count("SurplusDeleted") == 2
 
 
 async def test_a_drain_ends_when_the_rank_has_gone(job: Job, cluster: Cluster) -> None:
@@ -77,8 +79,16 @@ async def test_eleven_twelve_two(job: Job) -> None:
     await job.settled(12, slots=4)
     await job.scale(2)
     await job.settled(2, slots=4)
-    deleted = [message.split(":")[0] for reason, message in await job.events() if reason in DELETED]
-    assert sorted(deleted) == sorted(f"deleting {name}" for name in job.workers(*range(2, 12)))
+    expected = sorted(f"deleting {name}" for name in job.workers(*range(2, 12)))
+    deadline = time.monotonic() + PATIENCE
+    while (deleted := await deletions(job)) != expected and time.monotonic() < deadline:
+        pass  # Events are sent beside the work
+    assert deleted == expected
+
+
+async def deletions(job: Job) -> list[str]:
+    """What is said of workers that were deleted."""
+    return sorted(message.split(":")[0] for reason, message in await job.events() if reason in DELETED)
 
 
 async def test_a_scale_out_during_a_drain_cancels_it(job: Job, cluster: Cluster) -> None:
@@ -147,7 +157,8 @@ async def test_at_rest_nothing_is_written(job: Job) -> None:
     await job.create(replicas=3, annotations=QUICK)
     await job.settled(3)
     await job.scale(2)
-    before = await job.settled(2)
+    await job.settled(2)
+    before = await job.at_rest()
     await asyncio.sleep(8)  # longer than every pause of ours
     after = await job.state()
     assert after == before

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from lab.cluster import Cluster
-from lab.nodes import node
+from lab.nodes import node, usable
 from lab.operator.process import Operator
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import MERGE_PATCH, Client
-from tests.lab.job import HOLD, Job, Object, State
+from tests.lab.job import HOLD, PATIENCE, Job, Object, State
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
 
@@ -42,9 +42,17 @@ async def pool(cluster: Cluster, client: Client) -> AsyncIterator[str]:
     made = [_in_pool(await _a_node(client), f"{name}-{index}", name) for index in range(2)]
     for one in made:
         await client.request("POST", resources.NODES.path(), body=one)
+    async with asyncio.timeout(PATIENCE):
+        while not all([usable(await _get(client, one["metadata"]["name"])) for one in made]):
+            await asyncio.sleep(0.1)
     yield name
     for one in made:
         await client.request("DELETE", resources.NODES.path(None, one["metadata"]["name"]))
+
+
+async def _get(client: Client, node: str) -> Object:
+    found: Object = msgspec.json.decode(await client.request("GET", resources.NODES.path(None, node)))
+    return found
 
 
 async def _a_node(client: Client) -> Object:
@@ -150,7 +158,7 @@ async def test_a_gang_scheduler_waits_for_the_least_size(job: Job, client: Clien
 async def test_a_size_that_cannot_be_reached_is_taken_back(job: Job) -> None:
     await job.create(
         replicas=2,
-        annotations={"mpijob-elastic/scale-timeout": "5s"},
+        annotations={"mpijob-elastic/scale-timeout": "1h"},
         worker_annotations=HELD,
     )
     await job.until(lambda state: len(state.workers) == 2, "two workers")
@@ -160,6 +168,8 @@ async def test_a_size_that_cannot_be_reached_is_taken_back(job: Job) -> None:
     await job.scale(5)
     await job.until(lambda state: len(state.workers) == 5, "three that stay Pending")
     await job.annotate_pod(job.workers(2)[0], {HOLD: None})
+    await job.until(lambda state: len(state.hosts) == 3, "one of them trains")
+    await job.annotate(scale_timeout="5s")
     await job.settled(3)
     await job.told("ScaleTimeout", "Worker.replicas is set back to 3")
     assert (await job.state()).replicas == 3
