@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,11 @@ from lab.replicas import Webhook
 from mpijob_elastic import names
 from mpijob_elastic.cli import app
 from mpijob_elastic.kube.errors import KubeError
+from tests.lab.accounts import PATIENCE, kubectl_until_done
+from tests.lab.upgrades import CRD, established, gone, until, whole
 
 pytestmark = pytest.mark.lab
 HOOKS = ("mutatingwebhookconfiguration,validatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)
-# Come, go and change by themselves.
-PASSING = ("Event", "EndpointSlice", "Endpoints", "ReplicaSet", "Pod", "Lease", "Node", "ComponentStatus")
 
 
 class Lab:
@@ -52,20 +51,9 @@ class Lab:
     def get(self, *what: str) -> Any:
         return json.loads(self.cluster.kubectl("get", *what, "-o", "json"))
 
-    def world(self) -> dict[str, str]:
-        """Every object that stays until somebody removes it, and a number that changes when it is written."""
-        kinds = self.cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split()
-        items = self.get(",".join(kinds), "-A")["items"]
-        return {name_of(one): version_of(one["metadata"]) for one in items if one["kind"] not in PASSING}
-
-
-def name_of(one: dict[str, Any]) -> str:
-    return f"{one['kind']} {one['metadata'].get('namespace', '')}/{one['metadata']['name']}"
-
-
-def version_of(metadata: dict[str, Any]) -> str:
-    # The generation counts writes of the spec only, where there is one: a status is written by itself.
-    return str(metadata.get("generation") or metadata["resourceVersion"])
+    def world(self) -> dict[str, dict[str, Any]]:
+        """Every object that stays until somebody removes it."""
+        return whole(self.cluster)
 
 
 @pytest.fixture(scope="module")
@@ -102,13 +90,14 @@ def test_dry_run_writes_nothing(clean: Lab) -> None:
 
 
 def test_without_mpi_operator_nothing_is_written(clean: Lab) -> None:
-    clean.cluster.kubectl("delete", "crd", "mpijobs.kubeflow.org")
+    gone(clean.cluster, CRD)
     try:
         before = clean.world()
         code, output = clean.run("install")
         assert clean.world() == before
     finally:
         clean.cluster.kubectl("create", "-f", str(MANIFESTS / "mpijob-crd.yaml"))
+        established(clean.cluster, CRD)
     assert code == 1
     assert "install mpi-operator v0.2.3 with its CustomResourceDefinition first" in output
 
@@ -127,11 +116,11 @@ def test_pods_are_admitted_at_the_level_restricted(there: Lab) -> None:
 
 
 def test_policies_compile_and_flow_schema_is_used(there: Lab) -> None:
-    wait_for_type_checks(there)
-    for policy in there.get("validatingadmissionpolicy")["items"]:
+    until(lambda: all("typeChecking" in one.get("status", {}) for one in policies(there)))
+    for policy in policies(there):
         assert "expressionWarnings" not in policy["status"]["typeChecking"], policy
-    schema = there.get("flowschema/mpijob-elastic-leader-election")
-    assert [(one["type"], one["status"]) for one in schema["status"]["conditions"]] == [("Dangling", "False")]
+    schema = "flowschema/mpijob-elastic-leader-election"
+    until(lambda: conditions(there.get(schema)) == [("Dangling", "False")])
 
 
 def test_a_second_time_nothing_changes(there: Lab) -> None:
@@ -208,12 +197,12 @@ def test_uninstall_takes_no_jobs_along(there: Lab) -> None:
 def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: Lab) -> None:
     clean.install()
     for name in (names.CONTROLLER, names.WEBHOOK):
-        clean.cluster.kubectl("rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=60s")
+        clean.cluster.kubectl("rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=240s")
     code, output = clean.run("install", "--timeout=1")
     assert code == 1
     assert "not trusted after 1 s" in output
     with Webhook.start(clean.cluster, accounts(clean.cluster)):
-        code, output = clean.run("install", "--timeout=30")
+        code, output = clean.run("install", "--timeout=240")
         assert (code, outcomes(output)) == (0, {"unchanged"})
         hooks = clean.get(*HOOKS)["items"]
         assert all(hook["clientConfig"]["caBundle"] for one in hooks for hook in one["webhooks"])
@@ -225,7 +214,8 @@ def test_no_webhook_is_registered_before_the_pods_are_ready(clean: Lab) -> None:
     clean.cluster.kubectl("cordon", "-l", "kubernetes.io/os=linux")
     try:
         assert clean.run("install", "--timeout=1")[0] == 1
-        clean.cluster.kubectl("wait", "-n", names.NAMESPACE, "pod", "--all", "--for=condition=PodScheduled=false")
+        pods = ("-n", names.NAMESPACE, "pod", "--all")
+        kubectl_until_done(clean.cluster, "wait", *pods, "--for=condition=PodScheduled=false", patience=PATIENCE)
         code, output = clean.run("install", "--timeout=1")
     finally:
         clean.cluster.kubectl("uncordon", "-l", "kubernetes.io/os=linux")
@@ -238,13 +228,18 @@ def test_no_webhook_is_registered_before_the_pods_are_ready(clean: Lab) -> None:
 
 def test_can_be_interrupted_and_finished(clean: Lab) -> None:
     command = [sys.executable, "-m", "mpijob_elastic", "install", f"--kubeconfig={clean.cluster.kubeconfig}"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "ClusterRole " in line:
-            break
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
+    # No pod gets ready, so however late the signal comes, the webhooks are still to be registered.
+    clean.cluster.kubectl("cordon", "-l", "kubernetes.io/os=linux")
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if "ClusterRole " in line:
+                break
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate(timeout=120)
+    finally:
+        clean.cluster.kubectl("uncordon", "-l", "kubernetes.io/os=linux")
     assert process.returncode == 130
     assert "Run the same command again" in output
     assert outcomes(clean.install()) == {"created", "unchanged"}
@@ -281,10 +276,12 @@ def bundles(configurations: list[dict[str, Any]]) -> list[str]:
     return [hook["clientConfig"]["caBundle"] for one in configurations for hook in one["webhooks"]]
 
 
-def wait_for_type_checks(lab: Lab) -> None:
-    """The controller manager checks a policy's types a moment after it was made."""
-    for _ in range(100):
-        if all("typeChecking" in policy.get("status", {}) for policy in lab.get("validatingadmissionpolicy")["items"]):
-            return
-        time.sleep(0.1)
-    raise AssertionError("the policies are not checked")
+def policies(lab: Lab) -> list[dict[str, Any]]:
+    """Their types are checked by the controller manager a moment after they were made."""
+    found: list[dict[str, Any]] = lab.get("validatingadmissionpolicy")["items"]
+    return found
+
+
+def conditions(one: dict[str, Any]) -> list[tuple[str, str]]:
+    found = one.get("status", {}).get("conditions") or []
+    return [(each["type"], each["status"]) for each in found]

@@ -41,14 +41,14 @@ class Lab:
 
     async def rollback(self, client: Client, *, dry_run: bool = False) -> bool:
         self.said = []
-        return await rolling_back.rollback(client, ask=yes, dry_run=dry_run, timeout=60, say=self.say)
+        return await rolling_back.rollback(client, ask=yes, dry_run=dry_run, timeout=240, say=self.say)
 
     def say(self, news: object) -> None:
         self.said.append(str(news))
 
     def run(self, *arguments: str, group: tuple[str, ...] = ("upgrade",)) -> tuple[int, str]:
         process = self.start(*group, *arguments)
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=300)
         return process.returncode, output
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -243,7 +243,7 @@ def replace(lab: Lab, secret: dict[str, Any]) -> None:
     lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(secret))
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client: Client) -> None:
     create_job(legacy)
     before = whole(legacy.cluster)
@@ -270,7 +270,7 @@ async def test_a_process_that_is_killed_leaves_nothing_undone(legacy: Lab, clien
         if "is recorded in Secret" in line:
             break
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     code, output = legacy.run("apply", "--yes", "--no-wait", "--no-canary")
     assert code == 0, output
     assert "stays the one to go back to" in output

@@ -14,7 +14,7 @@ import yaml
 
 from lab.cluster import Cluster
 from mpijob_elastic import names
-from tests.lab.upgrades import CRD, define, deploy_operator, established, whole
+from tests.lab.upgrades import CRD, define, deploy_operator, established, gone, whole
 from tests.unit.upgrade.definitions import definition
 
 pytestmark = pytest.mark.lab
@@ -53,8 +53,10 @@ def lab() -> Iterator[Lab]:
 @contextmanager
 def operator(lab: Lab, tag: str) -> Iterator[None]:
     namespace = deploy_operator(lab.cluster, f"mpioperator/mpi-operator:{tag}")
-    yield
-    lab.cluster.kubectl("delete", "namespace", namespace)
+    try:
+        yield
+    finally:
+        lab.cluster.kubectl("delete", "namespace", namespace)
 
 
 def test_go(lab: Lab) -> None:
@@ -107,7 +109,7 @@ def test_other_definitions(lab: Lab) -> None:
         define(lab.cluster, "v0.3.0")
         code, found, _ = lab.preflight()
         assert (code, found["definition"][0]) == (NO, "no")
-        lab.cluster.kubectl("delete", CRD)
+        gone(lab.cluster, CRD)
         code, found, _ = lab.preflight()
         assert (code, found["definition"][0]) == (NO, "no")
         assert "install mpi-operator v0.2.3" in found["definition"][1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import secrets
 import time
@@ -17,7 +18,7 @@ from mpijob_elastic.kube.client import Client, connect
 from tests.faults.faults import Call, Request
 from tests.faults.proxy import FaultProxy
 from tests.lab import etcd
-from tests.lab.accounts import kubectl_until_done
+from tests.lab.accounts import PATIENCE, kubectl_until_done
 from tests.unit.upgrade.definitions import definition
 
 Object = dict[str, Any]
@@ -36,24 +37,34 @@ _PASSING = frozenset(
         "APIService",
     )
 )
+# What the controller manager makes in every namespace, some time after it was created.
+_FIRST = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 _ROLLOUTS = "deployment.kubernetes.io/revision"  # the controller manager counts on
 _VERSIONS = ("resourceVersion", "generation", "managedFields")
 
 
 def established(cluster: Cluster, name: str) -> None:
     """Wait until a definition is served; kubectl fails at once where it has no conditions yet."""
-    kubectl_until_done(cluster, "wait", "--for=condition=Established", name, patience=60)
+    kubectl_until_done(cluster, "wait", "--for=condition=Established", name, patience=PATIENCE)
+    plural, _, group = name.partition("/")[2].partition(".")
+    until(lambda: f"{plural}.{group}" in cluster.kubectl("api-resources", f"--api-group={group}", "-o", "name"))
+
+
+def gone(cluster: Cluster, name: str) -> None:
+    """Delete a definition, and wait until its kind is not served any more."""
+    cluster.kubectl("delete", "--ignore-not-found", name)
+    kind = name.partition("/")[2]
+    until(lambda: kind not in cluster.kubectl("api-resources", "-o", "name"))
 
 
 def define(cluster: Cluster, name: str) -> None:
     """Give the cluster the MPIJob definition of that name (tests/unit/upgrade/crds), and no jobs."""
-    cluster.kubectl("delete", "--ignore-not-found", CRD)
+    gone(cluster, CRD)
     if name == "v0.2.3":
         _define_legacy(cluster)
     else:
         cluster.kubectl("create", "-f", "-", stdin=json.dumps(_without_status(definition(name))))
     established(cluster, CRD)
-    until(lambda: "mpijobs" in cluster.kubectl("api-resources", "--api-group=kubeflow.org", "-o", "name"))
 
 
 def deploy_operator(cluster: Cluster, image: str) -> str:
@@ -103,12 +114,11 @@ async def interrupted(cluster: Cluster, run: Callable[[Client], Awaitable[object
 
 def until(holds: Callable[[], bool]) -> None:
     """Wait until something holds."""
-    for _ in range(300):
-        try:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with contextlib.suppress(LabError):
             if holds():
                 return
-        except LabError:
-            pass
         time.sleep(0.1)
     raise AssertionError("it never came true")
 
@@ -127,7 +137,6 @@ def _define_legacy(cluster: Cluster) -> None:
     for kind in ("NamesAccepted", "Established"):
         condition = {"type": kind, "status": "True", "lastTransitionTime": "2020-05-14T00:00:00Z", "reason": "Stored"}
         one["status"]["conditions"].append({**condition, "message": "as it was"})
-    until(lambda: CRD.partition("/")[2] not in cluster.kubectl("get", "crd", "-o", "name"))
     etcd.put(cluster, f"/registry/apiextensions.k8s.io/customresourcedefinitions/{one['metadata']['name']}", one)
 
 
@@ -142,11 +151,14 @@ def _key(one: Object) -> str:
 def _passes(one: Object) -> bool:
     metadata = one["metadata"]
     replicated = any(owner["kind"] == "ReplicaSet" for owner in metadata.get("ownerReferences", []))
-    return one["kind"] in _PASSING or replicated or "deletionTimestamp" in metadata
+    first = (one["kind"], metadata["name"]) in _FIRST
+    return one["kind"] in _PASSING or first or replicated or "deletionTimestamp" in metadata
 
 
 def _normalised(one: Object) -> Object:
     metadata = {key: value for key, value in one["metadata"].items() if key not in _VERSIONS}
     metadata.get("annotations", {}).pop(_ROLLOUTS, None)
-    rest = {key: value for key, value in one.items() if key != "status"}
+    # The rules of an aggregated ClusterRole are gathered from others, some time after these have changed.
+    passing = {"status", "rules"} if "aggregationRule" in one else {"status"}
+    rest = {key: value for key, value in one.items() if key not in passing}
     return {**rest, "metadata": metadata}
