@@ -18,7 +18,7 @@ from lab.cluster import Cluster
 from lab.install import Installed
 from lab.operator.process import Operator
 from lab.ports import free_ports
-from lab.registration import by_service, register
+from lab.registration import by_service, called, register
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.install import installer
@@ -29,17 +29,17 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import Client, connect
 from tests.lab import elastic_operator
 from tests.lab.accounts import has_account
-from tests.lab.job import HOROVODRUN, MPIRUN, Job
-from tests.lab.upgrades import deploy_operator, interrupted
+from tests.lab.job import HOROVODRUN, MPIRUN, PATIENCE, Job
+from tests.lab.upgrades import deploy_operator, interrupted, until
 from upgrade import adopting, applying, canary, preflight, rolling_back, standing, store, sweeping, traces
 from upgrade.applying import Ask, Options
 from upgrade.canary import Canary
 from upgrade.findings import Verdict
 from upgrade.refusal import Refused
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
 OPTIONS = Options(install=installer.Options(wait=False))
-CANARY = Canary(image="none", timeout=30.0)
+CANARY = Canary(image="none", timeout=240.0)
 HOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 
 
@@ -81,6 +81,7 @@ class Lab:
         [port] = free_ports(1)
         register(self.cluster, port=port)
         self._run(port)
+        until(lambda: called(self.cluster))
 
     async def upgrade_as_a_user(self, client: Client) -> None:
         """Apply, wait and fly the canary, with the webhook behind its Service."""
@@ -96,7 +97,7 @@ class Lab:
             if applied and deployed and self.controller is None:
                 self._run(port)
 
-        options = Options(install=installer.Options(), canary=CANARY)
+        options = Options(install=installer.Options(timeout=240), canary=CANARY)
         assert await applying.apply(client, Reachable(port=port), options, ask=yes, say=say)
 
     def _run(self, port: int) -> None:
@@ -111,12 +112,12 @@ class Lab:
 
     async def rollback(self, client: Client) -> None:
         """Take it back; the programs end when their Deployment goes, as pods do."""
-        await rolling_back.rollback(client, ask=yes, dry_run=False, timeout=60, say=self.say)
+        await rolling_back.rollback(client, ask=yes, dry_run=False, timeout=240, say=self.say)
         self.running.close()
 
     async def adopt(self, job: Job, *, ask: Ask = yes) -> bool:
         return await adopting.adopt(
-            job.client, job.namespace, job.name, ask=ask, say=self.say, now=time.time(), timeout=60.0
+            job.client, job.namespace, job.name, ask=ask, say=self.say, now=time.time(), timeout=240.0
         )
 
     def say(self, news: Change | str) -> None:
@@ -141,8 +142,9 @@ async def client(cluster: Cluster) -> AsyncIterator[Client]:
 async def lab(cluster: Cluster, client: Client) -> AsyncIterator[Lab]:
     """A cluster that was never upgraded."""
     one = Lab(cluster)
-    yield one
-    await one.rollback(client)
+    with one.running:
+        yield one
+        await one.rollback(client)
 
 
 @pytest.fixture
@@ -170,7 +172,7 @@ async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, cli
         await canary.run(broken, where, say=lab.say)
 
     assert not await interrupted(lab.cluster, partial(fly, where=CANARY), at=2)  # it has made a namespace
-    there = Canary(image="none", namespace=namespace, timeout=30.0)
+    there = Canary(image="none", namespace=namespace, timeout=240.0)
     for at in range(1, 30):
         if await interrupted(lab.cluster, partial(fly, where=there), at=at):
             break
@@ -356,13 +358,13 @@ async def started(job: Job) -> str:
 
 async def gone(client: Client) -> None:
     """Wait until the canary's namespace is gone."""
-    for _ in range(300):
-        try:
-            await client.request("GET", resources.NAMESPACES.path(name=canary.NAMESPACE))
-        except errors.NotFound:
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("the canary's namespace stays")
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                await client.request("GET", resources.NAMESPACES.path(name=canary.NAMESPACE))
+            except errors.NotFound:
+                return
+            await asyncio.sleep(0.1)
 
 
 async def read(
