@@ -13,6 +13,7 @@ another died, nothing has to wait. Rank 0 is on the host that the driver has kno
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 from mpijob_elastic.decide import clock, naming
@@ -27,13 +28,15 @@ MOST_ELDERS = 100
 def reformed_at(view: JobView, *, now: float) -> float:
     """The earliest time for an addition, as far as lost ranks are concerned; 0 where there is nothing to wait for.
 
-    It counts from the creation of the pod that takes the place of a lost one: later than the loss, and known to all.
+    It counts from the creation of the pod that takes the place of a lost one: later than the loss, and known to all; or
+    from when the last host that left the list must have been deleted, for a size may be asked for again much later.
     """
     if len(view.hosts) < max(2, view.fewest):
         return 0.0  # one rank has nobody to wait for, and too few wait for whoever is added
     absent = (worker for worker in view.workers if not view.is_published(worker) and _may_lead(view, worker))
     lost = [worker for worker in absent if naming.succeeds_lost(view, worker, now=now)]
-    return max((clock.honest(worker.created_at, now=now) + REFORM for worker in lost), default=0.0)
+    created = max((clock.honest(worker.created_at, now=now) for worker in lost), default=-REFORM)
+    return min(created, _all_gone_at(view, now=now)) + REFORM
 
 
 def elders(view: JobView, *, added: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
@@ -50,6 +53,11 @@ def elders(view: JobView, *, added: Collection[str], removed: Collection[str]) -
     oldest = known.intersection(view.hosts) or frozenset(view.hosts)
     found = oldest | known if removed else oldest
     return tuple(sorted(found)) if len(found) <= MOST_ELDERS else ()
+
+
+def _all_gone_at(view: JobView, *, now: float) -> float:
+    removed_at = clock.honest(view.memory.removed_at, now=now)
+    return removed_at + view.policy.drain_timeout if removed_at else math.inf
 
 
 def _may_lead(view: JobView, worker: Worker) -> bool:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from mpijob_elastic.decide import hosts, reforming
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Host, Left, Memory
+from mpijob_elastic.model.policy import Policy
 from tests.builders import KUBEXEC, LONG_AGO, NOW, config, job, launcher, named, pending, pods, role, worker
 
 POD = pods(1)[0]
 YOUNG = NOW - 10
+DRAIN_TIMEOUT = Policy().drain_timeout
 REFORMED = YOUNG + reforming.REFORM
 # In the place of worker 1, whose rank may have died with its pod.
 SUCCESSOR = worker(1, uid="new", created_at=YOUNG, ready_at=NOW - 5)
@@ -65,6 +68,26 @@ def test_after_a_loss_every_addition_waits_and_removals_do_not() -> None:
     assert hosts.following(lost(), now=NOW) == hosts.Next(hosts=pods(0, 2), wake_at=REFORMED)
     assert hosts.following(lost(), now=REFORMED).hosts == pods(0, 1, 2, 3)
     assert hosts.following(lost(replicas=2), now=NOW).hosts == pods(0)
+
+
+@pytest.mark.parametrize(
+    ("removed_at", "at"),
+    [
+        # The rank may have died as late as at the end of the drain,
+        (NOW - 1, REFORMED),
+        (YOUNG - DRAIN_TIMEOUT + 1, REFORMED),
+        # but nobody who is asked for again an hour later is waited for.
+        (YOUNG - DRAIN_TIMEOUT - 1, REFORMED - 1),
+        (LONG_AGO, LONG_AGO + DRAIN_TIMEOUT + reforming.REFORM),
+        # By a clock far ahead of ours that says nothing.
+        (NOW + 3600, REFORMED),
+    ],
+)
+def test_a_loss_was_before_the_last_host_that_left_was_deleted(removed_at: float, at: float) -> None:
+    view = lost()
+    assert view.config is not None
+    memory = msgspec.structs.replace(view.memory, removed_at=removed_at)
+    assert reforming.reformed_at(replace(view, config=replace(view.config, memory=memory)), now=NOW) == at
 
 
 def test_of_two_losses_the_later_counts() -> None:
