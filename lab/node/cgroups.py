@@ -1,5 +1,8 @@
 """The real nodes' group in each cgroup hierarchy: the one thing of them that is the whole machine's, and its removal.
 
+containerd puts the groups of all containers below one that is called /k8s.io on every node. So a node has a cgroup
+namespace: its own group is all that it sees (`as_all_there_is`, and in mounts `first`), and whatever it makes is in it.
+
 A group is a directory, which no kernel removes for a lab that was killed. So a process that is not tied to the
 supervisor, `python -m lab.node.cgroups NAME`, waits for its end and for that of the nodes' processes, and removes it.
 """
@@ -10,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +25,9 @@ PATIENCE = 30.0  # seconds until the last killed process is gone
 POLL = 0.02
 MOUNTS = Path("/proc/self/mounts")
 KINDS = ("cgroup", "cgroup2")
+# Of the node's own processes. On v2 a group cannot have both processes and groups that have limits.
+PROGRAMS = "programs"
+_JOIN = 'until [ "$1" = -- ]; do echo 0 > "$1"; shift; done; shift; exec "$@"'
 
 
 def name(layout: Layout) -> str:
@@ -41,9 +47,43 @@ def hierarchies() -> list[Path]:
 
 
 def create(group: str) -> None:
-    """Make the group in each hierarchy, and the one above it."""
+    """Make the group in each hierarchy, and those above it, and one below it for programs."""
     for hierarchy in hierarchies():
-        (hierarchy / group).mkdir(parents=True, exist_ok=True)
+        there = hierarchy
+        for name in Path(group).parts:
+            _delegate(there, hierarchy)
+            there /= name
+            _make(there)
+        _make(there / PROGRAMS)
+
+
+def _make(group: Path) -> None:
+    group.mkdir(exist_ok=True)
+    if (group / "cpuset.effective_cpus").exists():  # v1: nothing can be in the group before it has these
+        for name in ("cpuset.cpus", "cpuset.mems"):
+            (group / name).write_text((group.parent / name).read_text())
+
+
+def _delegate(group: Path, hierarchy: Path) -> None:
+    """Let groups below have limits by all that the group itself can have them by, which v2 wants to be told."""
+    told = group / "cgroup.subtree_control"
+    if group != hierarchy and told.exists():
+        told.write_text(" ".join(f"+{one}" for one in (group / "cgroup.controllers").read_text().split()))
+
+
+def as_all_there_is(group: str, command: Sequence[str]) -> list[str]:
+    """Return a command that runs `command` in a cgroup namespace that begins with the group, among its programs."""
+    return _joined(group, ["unshare", "--cgroup", *among_programs(group, command)])
+
+
+def among_programs(group: str, command: Sequence[str]) -> list[str]:
+    """Return a command that runs `command` in the group's part for programs, and else where we are."""
+    return _joined(f"{group}/{PROGRAMS}", command)
+
+
+def _joined(group: str, command: Sequence[str]) -> list[str]:
+    files = [str(hierarchy / group / "cgroup.procs") for hierarchy in hierarchies()]
+    return ["sh", "-ec", _JOIN, "sh", *files, "--", *command]
 
 
 def remove(group: str) -> None:

@@ -30,7 +30,7 @@ def inside(node: int, command: Sequence[str]) -> list[str]:
     That process is in all of them but the PID namespace, which only its child is in.
     """
     namespaces = Path(f"/proc/{node}/ns")
-    kinds = {"mount": "mnt", "net": "net", "pid": "pid_for_children"}
+    kinds = {"mount": "mnt", "net": "net", "pid": "pid_for_children", "cgroup": "cgroup"}
     return ["nsenter", *(f"--{kind}={namespaces / file}" for kind, file in kinds.items()), "--", *command]
 
 

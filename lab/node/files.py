@@ -6,7 +6,7 @@ from pathlib import Path
 from lab.credentials import Credentials
 from lab.kubeconfig import Server, write_certificate_kubeconfig
 from lab.layout import Layout
-from lab.node import cgroups, containerd, images, kubelet, network, places
+from lab.node import containerd, images, kubelet, network, places
 from lab.node.places import Place
 from lab.pki import KeyPair
 
@@ -19,11 +19,10 @@ def write(layout: Layout, place: Place, credentials: Credentials) -> None:
         directory.mkdir(parents=True)
     plugins = network.plugin_directory()
     assert plugins is not None, "requirements were not checked"
-    group = cgroups.of_node(layout, place.name)
     written = {
         containerd.CONFIGURATION: containerd.configuration(pause_image=images.PAUSE, plugins=plugins),
         network.CONFIGURATIONS / "lab.conflist": network.configuration(place),
-        kubelet.CONFIGURATION: kubelet.configuration(place, cgroup=group),
+        kubelet.CONFIGURATION: kubelet.configuration(place),
         kubelet.RESOLVER: f"nameserver {kubelet.NO_RESOLVER}\n",
     }
     for path, text in written.items():

@@ -1,6 +1,6 @@
 """The first process of the node's namespaces: sets them up, then collects the processes that others leave behind.
 
-python -m lab.node.first LIB LOG KUBELET ADDRESS
+python -m lab.node.first LIB LOG KUBELET GROUP ADDRESS
 """
 
 import signal
@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from lab.node import cgroups
 from lab.node.places import BRIDGE, LAB, LIB, LOG, PREFIX_LENGTH, RUN
 
 # What a kubelet wants of the kernel (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). These settings
@@ -52,6 +53,12 @@ def set_up_mounts(lib: Path, log: Path, kubelet: Path) -> None:
     _run("mount", "--make-rshared", "/")  # containers may ask for propagation
 
 
+def set_up_groups(group: str) -> None:
+    """Show each cgroup hierarchy as the namespace has it: from the node's group on."""
+    for hierarchy in cgroups.hierarchies():
+        _bind(hierarchy / group, hierarchy)
+
+
 def set_up_network(address: str) -> None:
     """Give the node the bridge that its pods are going to hang on, with the node's address."""
     ip = ("ip", "link")
@@ -63,7 +70,8 @@ def set_up_network(address: str) -> None:
 
 def main() -> None:
     """Set up, say so, and stay."""
-    *paths, address = sys.argv[1:]
+    *paths, group, address = sys.argv[1:]
+    set_up_groups(group)
     set_up_mounts(*map(Path, paths))
     set_up_network(address)
     (LAB / "prepared").touch()

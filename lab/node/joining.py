@@ -39,7 +39,7 @@ class RealNode:
         """Start all that needs no API server; the switch must be there."""
         place = self.place
         files.write(self.layout, place, self.credentials)
-        cgroups.create(cgroups.of_node(self.layout, place.name))
+        cgroups.create(self._group)
         self.children.start(self._namespaces())
         self.wait(f"the namespaces of {place.name}", place.prepared(self.layout).exists)
         switch.plug(place, switch=self._switch, node=self._pid)
@@ -62,7 +62,11 @@ class RealNode:
         first = Identity.of(entering.first_of(self._pid))
         switch.pull(self.place, switch=self._switch)
         self.children.end(first, self.place.components)
-        cgroups.remove(cgroups.of_node(self.layout, self.place.name))
+        cgroups.remove(self._group)
+
+    @property
+    def _group(self) -> str:
+        return cgroups.of_node(self.layout, self.place.name)
 
     @property
     def _pid(self) -> int:
@@ -74,12 +78,13 @@ class RealNode:
 
     def _namespaces(self) -> Component:
         directories = (self.place.lib(self.layout), self.place.log(self.layout), self.kubelet)
-        arguments = (*map(str, directories), self.place.address)
-        command = entering.first(*entering.module("lab.node.first", *arguments))
-        return Component(name=self.place.name, command=command)
+        arguments = (*map(str, directories), self._group, self.place.address)
+        first = entering.first(*entering.module("lab.node.first", *arguments))
+        return Component(name=self.place.name, command=cgroups.as_all_there_is(self._group, first))
 
     def _inside(self, name: str, command: list[str]) -> Component:
-        return Component(name=name, command=entering.inside(self._pid, command))
+        there = entering.inside(self._pid, command)
+        return Component(name=name, command=cgroups.among_programs(self._group, there))
 
     def _usable(self, node: dict[str, Any], since: datetime) -> bool:
         if node["metadata"]["name"] != self.place.name or not nodes.usable(node):

@@ -21,7 +21,7 @@ PROGRAM = LAB / "kubelet"
 NO_RESOLVER = "127.0.0.1"
 
 
-def configuration(place: Place, *, cgroup: str) -> str:
+def configuration(place: Place) -> str:
     """Return a KubeletConfiguration (https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/)."""
     content: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -41,19 +41,18 @@ def configuration(place: Place, *, cgroup: str) -> str:
         "clusterDNS": [NO_RESOLVER],
         "makeIPTablesUtilChains": False,  # there are no Services but one, and nothing to protect
         "failSwapOn": False,
-        **_cgroups(cgroup),
+        **_cgroups(),
         **_nothing_evicted(),
     }
     return yaml.safe_dump(content, sort_keys=False)
 
 
-def _cgroups(cgroup: str) -> dict[str, Any]:
-    # What works with cgroup v1, v2 and both: no groups for classes of pods, and everything below one group of ours.
+def _cgroups() -> dict[str, Any]:
+    # What works with cgroup v1, v2 and both: no groups for classes of pods. Those of containers are containerd's affair.
     return {
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],
-        "cgroupRoot": f"/{cgroup}",
         "failCgroupV1": False,
     }
 

@@ -64,10 +64,6 @@ class WatchTimes:
     page: int = 500
 
 
-def _everything(_: object) -> bool:
-    return True
-
-
 class WatchCache(Generic[T]):
     """The objects of one resource that match the selectors, as last seen.
 
@@ -76,7 +72,6 @@ class WatchCache(Generic[T]):
       into a queue. During the first list it is called for each object, before `synced` is set.
     - `decode` turns the JSON of one object (bytes-like) into a struct; an object it refuses is treated as absent, since
       nothing that we cannot read may be acted upon, and is logged.
-    - an object that `keep` is false of is treated as absent too: what is of no interest takes no memory.
     """
 
     def __init__(  # noqa: PLR0913 - everything that varies is handed in
@@ -90,7 +85,6 @@ class WatchCache(Generic[T]):
         namespace: str | None = None,
         label_selector: str | None = None,
         field_selector: str | None = None,
-        keep: Callable[[T], bool] = _everything,
         clock: Callable[[], float] = time.monotonic,
         times: WatchTimes = WatchTimes(),
     ) -> None:
@@ -101,7 +95,6 @@ class WatchCache(Generic[T]):
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {name: value for name, value in selectors.items() if value}
         self._decode = decode
-        self._keep = keep
         self._store: Store[T] = Store(on_change)
         self._random = random
         self._clock = clock
@@ -225,4 +218,4 @@ class WatchCache(Generic[T]):
             meta = wire.read_stub(raw).metadata
             log.warning("ignoring %s %s/%s: %s", self._plural, meta.namespace, meta.name, error)
             return meta, None
-        return item.metadata, item if self._keep(item) else None
+        return item.metadata, item

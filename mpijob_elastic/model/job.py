@@ -53,10 +53,11 @@ class Worker:
 
     terminated: its phase is Failed or Succeeded, so nothing runs in it. succeeded: it ended well. last_state: exit
     code, reason and node in words, for the Event that outlives the pod. ready_at: when it became Ready, None while it
-    is not. node: where it runs, "" while it is not scheduled. obstacle: why not, in the scheduler's words. disruption:
-    why pod or node is about to go, "" where nobody said so. out_of_memory: a container was killed for that. ends_at:
-    when its time to end is over, None while nobody asked for its deletion. opaque: its container shares process numbers
-    with others, so exec cannot show what its main process is, nor what belongs to it.
+    is not. node: where it runs, "" while it is not scheduled. node_gone: that node was deleted. obstacle: why it is not
+    scheduled, in the scheduler's words. disruption: why pod or node is about to go, "" where nobody said so.
+    out_of_memory: a container was killed for that. ends_at: when its time to end is over, None while nobody asked for
+    its deletion. opaque: its container shares process numbers with others, so exec cannot show what its main process
+    is, nor what belongs to it.
     """
 
     ref: Ref
@@ -70,6 +71,7 @@ class Worker:
     succeeded: bool = False
     last_state: str = ""
     node: str = ""
+    node_gone: bool = False
     obstacle: str = ""
     disruption: str = ""
     out_of_memory: bool = False

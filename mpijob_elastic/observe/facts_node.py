@@ -1,4 +1,4 @@
-"""What we keep of a node: the signs that it is about to go. A node without any is not kept at all.
+"""What we keep of a node: its name, and the signs that it is about to go.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
@@ -74,6 +74,11 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def is_going(self) -> bool:
         """Whether there is any sign."""
         return bool(self.named or self.evicting)
+
+    @property
+    def signs(self) -> tuple[str, tuple[Taint, ...]]:
+        """All of them, to compare."""
+        return self.named, self.evicting
 
     def threat(self, tolerations: Iterable[Toleration]) -> str:
         """Why a pod with these tolerations is about to go, "" where it is not."""

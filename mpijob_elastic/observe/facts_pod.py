@@ -102,11 +102,11 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     phase: of the pod. ready_at: None while it is not Ready. launcher_phase, mounts_discovery, refreshed,
     delivering_since, started_at: only meaningful for a launcher. foreign: an operator that is elastic itself made it.
-    node: "" while it is not scheduled; obstacle: why not. disrupted: the condition that says it is about to go, ""
-    without one. tolerations: those that let it stay for ever on a node with a taint NoExecute. ends_at: when its time
-    to end is over, None while nobody asked for its deletion. default_container: by annotation, "" without one.
-    shares_processes: with the other containers of the pod, or with its node. out_of_memory: a container was killed for
-    that.
+    node: "" while it is not scheduled; obstacle: why not. node_gone: that node was deleted. disrupted: the condition
+    that says it is about to go, "" without one. tolerations: those that let it stay for ever on a node with a taint
+    NoExecute. ends_at: when its time to end is over, None while nobody asked for its deletion. default_container: by
+    annotation, "" without one. shares_processes: with the other containers of the pod, or with its node.
+    out_of_memory: a container was killed for that.
     """
 
     metadata: Owned
@@ -124,6 +124,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     delivering_since: float | None = None
     started_at: float | None = None
     node: str = ""
+    node_gone: bool = False
     obstacle: str = ""
     disrupted: str = ""
     tolerations: tuple[Toleration, ...] = ()

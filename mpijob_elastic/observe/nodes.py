@@ -1,7 +1,6 @@
-"""The nodes that are about to go, and which pods go with them.
+"""The nodes that are about to go or are gone, and which pods go with them.
 
-Of a large cluster's nodes only those with such a sign are kept. Where nodes may not be read, only what is said of a pod
-itself counts; the work never waits for this watch for long.
+Where nodes may not be read, only what is said of a pod itself counts; the work never waits for this watch for long.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ PATIENCE = 10.0
 
 
 class Nodes:
-    """As last seen; `on_change` is called with the name of a node that begins or ceases to go."""
+    """As last seen; `on_change` is called with the name of a node that begins or ceases to go, or is deleted."""
 
     def __init__(self, client: Client, *, signs: Signs, on_change: Callable[[str], None], random: Random) -> None:
         self._on_change = on_change
@@ -40,7 +39,6 @@ class Nodes:
             decode=facts_node.reading(signs),
             on_change=self._changed,
             random=random,
-            keep=lambda node: node.is_going,
         )
 
     async def run(self) -> Never:
@@ -55,15 +53,20 @@ class Nodes:
             log.warning("nodes are not known yet; grant get, list and watch of nodes, or use --no-node-watch")
 
     def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
-        """The pods, each with why it is about to go where its node says so."""
+        """The pods, each with why it is about to go where its node says so, and whether it has a node any more."""
         return [self._judged(pod) for pod in pods]
 
     def _judged(self, pod: PodFacts) -> PodFacts:
         node = self._cache.get("", pod.node)
-        threat = node.threat(pod.tolerations) if node and not pod.disrupted else ""
+        if node is None:
+            is_gone = bool(pod.node) and self._cache.synced.is_set()
+            return msgspec.structs.replace(pod, node_gone=True) if is_gone else pod
+        threat = "" if pod.disrupted else node.threat(pod.tolerations)
         return msgspec.structs.replace(pod, disrupted=threat) if threat else pod
 
     def _changed(self, old: NodeFacts | None, new: NodeFacts | None) -> None:
-        node = new or old
-        if node is not None:
-            self._on_change(node.metadata.name)
+        before, after = old and old.signs, new and new.signs
+        if old is not None and before != after:
+            self._on_change(old.metadata.name)
+        elif new is not None and old is None and new.is_going:
+            self._on_change(new.metadata.name)

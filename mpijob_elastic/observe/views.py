@@ -125,6 +125,7 @@ def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | No
         ends_at=pod.ends_at,
         opaque=pod.shares_processes,
         node=pod.node,
+        node_gone=pod.node_gone,
         obstacle=pod.obstacle,
         disruption=pod.disrupted,
         probe=probe,

@@ -1,4 +1,4 @@
-"""Of the nodes only those that are about to go are kept, and their pods are told."""
+"""Pods are told of nodes that are about to go or are gone."""
 
 from __future__ import annotations
 
@@ -77,3 +77,17 @@ async def test_only_what_begins_or_ceases_to_go_is_told(api: TinyApi, watched: W
     await api.delete(PATH, "b")
     await eventually(lambda: watched.told == ["a", "b", "a", "b"])
     assert threats(watched.nodes, pod("a"), pod("b")) == ["", ""]
+    await api.delete(PATH, "a")
+    await eventually(lambda: watched.told == ["a", "b", "a", "b", "a"])
+
+
+async def test_a_node_that_was_deleted_is_gone(api: TinyApi, client: Client, watched: Watched) -> None:
+    def gone() -> list[bool]:
+        return [one.node_gone for one in watched.nodes.judge([pod("a"), pod("b"), pod("")])]
+
+    assert gone() == [False, False, False]
+    await api.delete(PATH, "b")
+    await eventually(lambda: gone() == [False, True, False])
+    assert watched.told == ["a", "b"]
+    unknown = Nodes(client, signs=signs(), on_change=watched.told.append, random=Random(1))
+    assert not unknown.judge([pod("b")])[0].node_gone, "where nodes are not known, none is missed"
