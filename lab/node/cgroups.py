@@ -25,6 +25,7 @@ PATIENCE = 30.0  # seconds until the last killed process is gone
 POLL = 0.02
 MOUNTS = Path("/proc/self/mounts")
 KINDS = ("cgroup", "cgroup2")
+PREFIX = "mpijob-lab-"  # of the names of all labs' groups
 # Of the node's own processes. On v2 a group cannot have both processes and groups that have limits.
 PROGRAMS = "programs"
 _JOIN = 'until [ "$1" = -- ]; do echo 0 > "$1"; shift; done; shift; exec "$@"'
@@ -32,7 +33,7 @@ _JOIN = 'until [ "$1" = -- ]; do echo 0 > "$1"; shift; done; shift; exec "$@"'
 
 def name(layout: Layout) -> str:
     """Return the name of a lab's groups: other users may have labs of the same name."""
-    return f"mpijob-lab-{hashlib.sha256(os.fsencode(layout.root)).hexdigest()[:12]}"
+    return f"{PREFIX}{hashlib.sha256(os.fsencode(layout.root)).hexdigest()[:12]}"
 
 
 def of_node(layout: Layout, node: str) -> str:

@@ -48,7 +48,7 @@ def configuration(place: Place) -> str:
 
 
 def _cgroups() -> dict[str, Any]:
-    # What works with cgroup v1, v2 and both: no groups for classes of pods. Those of containers are containerd's affair.
+    # What works with cgroup v1, v2 and both: no groups for classes of pods. Where containers are is up to containerd.
     return {
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": False,

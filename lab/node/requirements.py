@@ -48,6 +48,7 @@ TRIALS = (
         what="an overlay filesystem, which holds containers",
         script="mkdir l u w m && mount -t overlay -o lowerdir=l,upperdir=u,workdir=w overlay m",
     ),
+    Trial(what="a cgroup namespace", script="unshare --cgroup true"),
     Trial(what="a network bridge", script="ip link add trial type bridge"),
     Trial(what="a pair of network interfaces", script="ip link add trial type veth peer name other"),
 )
@@ -102,7 +103,7 @@ def _missing_cgroups() -> list[str]:
     hierarchies = cgroups.hierarchies()
     if not hierarchies:
         return ["no cgroups are mounted: `mount -t cgroup2 none /sys/fs/cgroup`, or run it outside of a container."]
-    group = f"mpijob-lab-trial-{os.getpid()}"
+    group = f"{cgroups.PREFIX}trial-{os.getpid()}"
     try:
         cgroups.create(group)
         found = {controller for hierarchy in hierarchies for controller in _controllers(hierarchy, group)}

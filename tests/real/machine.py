@@ -1,7 +1,10 @@
 """What of a lab could be seen on the machine around it."""
 
+import os
+import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,17 +13,19 @@ from lab.node.places import Place, places
 from lab.state import State
 
 KINDS = ("pid", "mnt", "net")
+_CONTAINER = re.compile(r"[0-9a-f]{64}")  # how containerd names sandboxes and containers, and runc their groups
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What a careless lab would change: interfaces, mounts, firewall rules, kernel settings, directories."""
+    """What a careless lab would change: interfaces, mounts, firewall rules, kernel settings, directories, cgroups."""
 
     interfaces: list[str]
     mounts: list[str]
     rules: list[str]
     settings: list[str]
     directories: list[str]
+    groups: list[str]
 
     @classmethod
     def now(cls) -> "Machine":
@@ -33,6 +38,7 @@ class Machine:
             rules=_rules(),
             settings=[(Path("/proc/sys") / name).read_text() for name in first.TUNABLES],
             directories=[str(one) for path in above if path.is_dir() for one in sorted(path.iterdir())],
+            groups=sorted(str(group) for hierarchy in cgroups.hierarchies() for group in _foreign(hierarchy)),
         )
 
 
@@ -77,3 +83,16 @@ def groups(name: str) -> list[Path]:
     """The cgroups of that name. While there is a process in one, it stays."""
     all_of_them = (hierarchy / name for hierarchy in cgroups.hierarchies())
     return [group for group in all_of_them if group.exists()]
+
+
+def containers(group: Path) -> list[Path]:
+    """The cgroups of containers and sandboxes at whatever depth below one."""
+    return [path for directory, _, _ in os.walk(group) if _CONTAINER.fullmatch((path := Path(directory)).name)]
+
+
+def _foreign(hierarchy: Path) -> Iterator[Path]:
+    """All cgroups at the top, and all of containers, but those of labs. Others come and go as systemd likes."""
+    for top in hierarchy.iterdir():
+        if top.is_dir() and not top.name.startswith(cgroups.PREFIX):
+            yield top
+            yield from containers(top)

@@ -5,7 +5,7 @@ from lab.layout import Layout
 from lab.node import cgroups
 from lab.node.places import Place
 from lab.state import read_state
-from tests.real.machine import Machine, groups, namespaces_of, processes_in
+from tests.real.machine import Machine, containers, groups, namespaces_of, processes_in
 from tests.real.pods import await_phase, create, manifest
 from tests.real.two_nodes import FIRST, SECOND, lose
 from tests.real.waiting import until
@@ -49,7 +49,8 @@ def test_a_node_whose_power_fails_tells_nobody_leaves_nothing_and_comes_back_as_
     state = read_state(layout)
     assert state is not None
     theirs, group = namespaces_of(state, SECOND), cgroups.of_node(layout, SECOND.name)
-    assert groups(group)
+    assert len(groups(group)) == len(cgroups.hierarchies())
+    assert all(containers(one) for one in groups(group))
 
     lose(cluster, SECOND)
     assert (processes_in(theirs), groups(group)) == ([], [])

@@ -15,7 +15,7 @@ from lab.layout import Layout
 from lab.node import cgroups
 from lab.node.places import Place
 from lab.state import State, read_state
-from tests.real.machine import Machine, groups, namespaces, processes_in
+from tests.real.machine import Machine, containers, groups, namespaces, processes_in
 from tests.real.pods import await_phase, create, manifest
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +75,9 @@ def test_nothing_of_a_real_node_stays(before: Machine, end: Callable[[State], No
     state = bring_up()
     theirs = namespaces(state)
     assert len(processes_in(theirs)) > 3
-    assert len(groups(cgroups.name(Layout.of(NAME)))) > 0
+    own = groups(cgroups.name(Layout.of(NAME)))
+    assert len(own) == len(cgroups.hierarchies())
+    assert all(len(containers(group)) == 2 for group in own), "the pod and its sandbox"
     assert Machine.now() == before, "nothing shows"
     end(state)
     assert all(one.ends_within(END) for one in (state.supervisor, *state.components.values()))
