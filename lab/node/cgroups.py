@@ -51,9 +51,9 @@ def create(group: str) -> None:
     """Make the group in each hierarchy, and those above it, and one below it for programs."""
     for hierarchy in hierarchies():
         there = hierarchy
-        for name in Path(group).parts:
+        for part in Path(group).parts:
             _delegate(there, hierarchy)
-            there /= name
+            there /= part
             _make(there)
         _make(there / PROGRAMS)
 
@@ -61,8 +61,8 @@ def create(group: str) -> None:
 def _make(group: Path) -> None:
     group.mkdir(exist_ok=True)
     if (group / "cpuset.effective_cpus").exists():  # v1: nothing can be in the group before it has these
-        for name in ("cpuset.cpus", "cpuset.mems"):
-            (group / name).write_text((group.parent / name).read_text())
+        for setting in ("cpuset.cpus", "cpuset.mems"):
+            (group / setting).write_text((group.parent / setting).read_text())
 
 
 def _delegate(group: Path, hierarchy: Path) -> None:
