@@ -1,7 +1,8 @@
 """Looks by exec into a launcher, for the `kubectl exec`s that it holds its ranks by.
 
 Of a command line nothing is printed but the pod's name: the rest carries what Horovod keeps secret. Beside the loop,
-seldom (decide/frozen) and a few at once; what was seen is kept in memory alone.
+seldom (decide/frozen) and a few at once; what was seen is kept in memory alone. What two looks found is ended right
+after, where decide/frozen allows it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from mpijob_elastic.act import tasks
@@ -54,12 +55,19 @@ _TICKS = 100.0
 _MAIN = re.compile(r"main ([0-9]+)\n")
 _LINE = re.compile(r"(?P<pid>[0-9]+) (?P<ticks>[0-9]+) (?P<pod>[a-z0-9.-]+-worker-[0-9]+)(?:--container[a-z0-9-]+)?\n")
 
+# Tries to end execs of a launcher: says of those it tried whether nothing is left to end.
+End = Callable[[JobView, Launcher, tuple[Exec, ...]], Awaitable[Mapping[Exec, bool]]]
+
 
 class Execs:
-    """Asks and remembers. `wake` is called with a job's namespace and name when an answer is there."""
+    """Asks, has ended what is to be ended, and remembers.
 
-    def __init__(self, client: Client, *, now: Callable[[], float], wake: Callable[[str, str], None]) -> None:
+    `wake` is called with a job's namespace and name when an answer is there.
+    """
+
+    def __init__(self, client: Client, *, end: End, now: Callable[[], float], wake: Callable[[str, str], None]) -> None:
         self._client = client
+        self._end = end
         self._now = now
         self._wake = wake
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
@@ -88,17 +96,21 @@ class Execs:
 
     async def _ask(self, view: JobView, launcher: Launcher, about: frozenset[str]) -> None:
         async with self._slots:
-            asked_at = self._now()
-            found = await look(self._client, view.namespace, launcher, timeout=LOOK_TIMEOUT)
-        before = self.held(launcher.ref.uid)
+            after = await self._look(view, launcher, about)
         self.forget(view.namespace, view.name)  # what was seen of a launcher before this one
         self._launchers[view.namespace, view.name] = launcher.ref.uid
-        if found is None:
-            after = replace(before, asked_at=asked_at, about=about)
-        else:
-            after = _after(before, frozen.cut_off(view, found, now=asked_at), asked_at=asked_at, about=about)
         self._held[launcher.ref.uid] = after
         self._wake(view.namespace, view.name)
+
+    async def _look(self, view: JobView, launcher: Launcher, about: frozenset[str]) -> Held:
+        asked_at = self._now()
+        before = self.held(launcher.ref.uid)
+        found = await look(self._client, view.namespace, launcher, timeout=LOOK_TIMEOUT)
+        if found is None:
+            return replace(before, asked_at=asked_at, about=about)
+        after = _after(before, frozen.cut_off(view, found, now=asked_at), asked_at=asked_at, about=about)
+        due = frozen.to_end(view, after)
+        return _tried(after, await self._end(view, launcher, due)) if due else after
 
 
 async def look(
@@ -123,9 +135,16 @@ async def look(
 
 
 def _after(before: Held, suspects: tuple[Exec, ...], *, asked_at: float, about: frozenset[str]) -> Held:
-    known = {(one.pid, one.pod) for one in before.suspects}
-    twice = tuple(one for one in suspects if (one.pid, one.pod) in known)
-    return Held(asked_at=asked_at, about=about, suspects=suspects, frozen=twice)
+    twice = tuple(one for one in suspects if one in before.suspects)
+    tries = {one: before.tries[one] for one in suspects if one in before.tries}
+    return Held(asked_at=asked_at, about=about, suspects=suspects, frozen=twice, tries=tries)
+
+
+def _tried(held: Held, ended: Mapping[Exec, bool]) -> Held:
+    """One that was ended stays a suspect: the next look shows whether that helped. It is not tried again."""
+    tries = {one: frozen.MOST_TRIES if done else held.tries.get(one, 0) + 1 for one, done in ended.items()}
+    still = tuple(one for one in held.frozen if not ended.get(one))
+    return replace(held, frozen=still, tries={**held.tries, **tries})
 
 
 def parse(output: str, *, started_at: float) -> tuple[Exec, ...] | None:
@@ -137,8 +156,10 @@ def parse(output: str, *, started_at: float) -> tuple[Exec, ...] | None:
     if main is None:
         return None
     found = (_LINE.fullmatch(line) for line in output.splitlines(keepends=True))
-    return tuple(
-        Exec(pid=int(one["pid"]), pod=one["pod"], started_at=started_at + (int(one["ticks"]) - int(main[1])) / _TICKS)
-        for one in found
-        if one
-    )
+    return tuple(_exec(one, main_at=int(main[1]), started_at=started_at) for one in found if one)
+
+
+def _exec(found: re.Match[str], *, main_at: int, started_at: float) -> Exec:
+    ticks = int(found["ticks"])
+    at = started_at + (ticks - main_at) / _TICKS
+    return Exec(pid=int(found["pid"]), pod=found["pod"], started_at=at, ticks=ticks)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON, Client
+from mpijob_elastic.kube.exec import ExecResult, exec_in_pod
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.telemetry.metrics import Metrics
 
@@ -40,12 +42,9 @@ class Gate:
         content_type: str = JSON,
     ) -> bytes:
         """The answer to one write. Raises NotLeader, or what `Client.request` raises."""
-        left = self._time_left()
-        if left <= 0:
-            raise NotLeader(f"{method} {resource.plural} {namespace}/{name} not sent: the lease is not held")
+        left = self._left(f"{method} {resource.plural} {namespace}/{name}")
         query: Mapping[str, str] = {} if method == "DELETE" else {"fieldManager": FIELD_MANAGER}
-        outcome = "ok"
-        try:
+        with self._counted(method, "/".join(filter(None, (resource.plural, subresource)))):
             return await self._client.request(
                 method,
                 resource.path(namespace, name, subresource),
@@ -55,6 +54,26 @@ class Gate:
                 timeout=min(WRITE_TIMEOUT, left),
                 patience=0,  # a wait here could outlast the lease; the queue tries again instead
             )
+
+    async def execute(self, namespace: str, pod: str, *, container: str, command: list[str]) -> ExecResult:
+        """Run a command that changes something. Raises NotLeader, or what `exec_in_pod` raises."""
+        left = self._left(f"exec in {namespace}/{pod}")
+        with self._counted("CONNECT", "pods/exec"):
+            return await exec_in_pod(
+                self._client, namespace, pod, container=container, command=command, timeout=min(WRITE_TIMEOUT, left)
+            )
+
+    def _left(self, what: str) -> float:
+        left = self._time_left()
+        if left <= 0:
+            raise NotLeader(f"{what} not sent: the lease is not held")
+        return left
+
+    @contextmanager
+    def _counted(self, verb: str, resource: str) -> Iterator[None]:
+        outcome = "ok"
+        try:
+            yield
         except errors.ApiError as error:
             outcome = error.reason or str(error.status)
             raise
@@ -62,4 +81,4 @@ class Gate:
             outcome = "unreachable"
             raise
         finally:
-            self._metrics.wrote(method, "/".join(filter(None, (resource.plural, subresource))), outcome)
+            self._metrics.wrote(verb, resource, outcome)

@@ -16,9 +16,10 @@ from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.execs import Execs
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.probing import Prober
+from mpijob_elastic.act.unfreezing import Unfreezer
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller import definition, health
-from mpijob_elastic.controller.recheck import rechecking
+from mpijob_elastic.controller.recheck import rechecking, rechecking_execs
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.scaling import ScaleTimes
 from mpijob_elastic.controller.settings import Settings
@@ -77,7 +78,13 @@ class Controller:
             gate, metrics=self._metrics, instance=settings.identity, now=time.time, random=self._random
         )
         self._prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
-        self._execs = Execs(client, now=time.time, wake=self._wake)
+        unfreezer = Unfreezer(
+            gate,
+            recheck=rechecking_execs(client, probes=self._prober.seen, judge=self._caches.judge, now=time.time),
+            events=self._events,
+            metrics=self._metrics,
+        )
+        self._execs = Execs(client, end=unfreezer.end, now=time.time, wake=self._wake)
         writer = Writer(
             gate,
             self._caches,

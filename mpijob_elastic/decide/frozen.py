@@ -6,6 +6,9 @@ Horovod's driver then waits for the end of a rank that is long gone, and the oth
 That a pod is gone does not show it, for most execs end with their pods; so the launcher is looked into, where a pod
 that was in its list is gone or another by now: once, and again while something is found. An exec takes a moment to end,
 so one is frozen only where two looks find it.
+
+Where the API says that its pod is no more, it is ended. Where a pod only should be gone, on a node that does not
+answer, its rank may run on: then people are told how to end it.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from dataclasses import dataclass
 from mpijob_elastic import names
 from mpijob_elastic.decide import clock, terminating
 from mpijob_elastic.decide.actions import Note
-from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Left
 
@@ -24,6 +27,11 @@ from mpijob_elastic.model.memory import Left
 FIRST_LOOK = 10.0
 SECOND_LOOK = 10.0
 LATER_LOOKS = 60.0
+# How often one is tried to be ended, each time after another look, SECOND_LOOK apart.
+MOST_TRIES = 6
+# Seconds by which an exec must be older than the pod of its name to be ended. When it was started is told by the clock
+# of the launcher's node, which may go wrong; more than that much wrong would have been noticed.
+SURELY_OLDER = 30.0
 # A pod that left so many seconds ago, before a controller started anew, is not asked about any more.
 PAST_AFTER = 600.0
 
@@ -45,7 +53,7 @@ def watch(view: JobView, *, now: float) -> Watch:
     reasons = _reasons(view, now=now)
     times = [at for reason, at in reasons.items() if reason not in launcher.held.about]
     if launcher.held.suspects:
-        times.append(launcher.held.asked_at + (LATER_LOOKS if launcher.held.frozen else SECOND_LOOK))
+        times.append(launcher.held.asked_at + (SECOND_LOOK if _is_open(view, launcher.held) else LATER_LOOKS))
     first = min(times, default=None)
     if first is None or first > now:
         return Watch(wake_at=first)
@@ -57,8 +65,31 @@ def cut_off(view: JobView, execs: Iterable[Exec], *, now: float) -> tuple[Exec, 
     return tuple(one for one in execs if _is_cut_off(view.worker(one.pod), one, now=now))
 
 
+def to_end(view: JobView, held: Held) -> tuple[Exec, ...]:
+    """Those of the frozen ones that are to be ended now."""
+    return endable(view, (one for one in held.frozen if held.tries.get(one, 0) < MOST_TRIES))
+
+
+def endable(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
+    """Those of these frozen ones that may be ended: no rank can be at the other end, wherever its node is."""
+    launcher = view.launcher
+    if launcher is None or launcher.deleting or not view.driver_running or not _is_ours(view):
+        return ()
+    ours = (one for one in execs if names.worker_index(one.pod, job=view.name) is not None)
+    return tuple(one for one in ours if _has_no_pod(view.worker(one.pod), one))
+
+
+def ended(view: JobView, execs: Iterable[Exec]) -> Note:
+    """What is said of those that were ended."""
+    message = (
+        f"ended `kubectl exec` into {_pods(view, execs)} in {names.launcher(view.name)}: the pod is gone, has ended or "
+        "is another by now, which the exec had not noticed; the driver need not wait for it any more"
+    )
+    return Note(reason="FrozenExecEnded", message=message)
+
+
 def notes(view: JobView, *, now: float) -> Iterator[Note]:
-    """What is said for as long as some are frozen."""
+    """What is said for as long as some are frozen, and not ended by us."""
     frozen = cut_off(view, view.launcher.held.frozen, now=now) if view.launcher and view.driver_running else ()
     if frozen:
         yield Note(
@@ -68,11 +99,9 @@ def notes(view: JobView, *, now: float) -> Iterator[Note]:
 
 def words(view: JobView, frozen: Iterable[Exec]) -> str:
     """What these mean."""
-    pods = sorted({one.pod for one in frozen}, key=lambda pod: names.worker_index(pod, job=view.name) or 0)
-    shown = ", ".join(pods[:8]) + (f" and {len(pods) - 8} more" if len(pods) > 8 else "")
     return (
-        f"{names.launcher(view.name)} still holds `kubectl exec` into {shown}, where nothing is at the other end any "
-        "more; the driver waits for a rank that is gone, and training may stand still"
+        f"{names.launcher(view.name)} still holds `kubectl exec` into {_pods(view, frozen)}, where nothing is at the "
+        "other end any more; the driver waits for a rank that is gone, and training may stand still"
     )
 
 
@@ -80,6 +109,16 @@ def remedy(view: JobView, frozen: Iterable[Exec]) -> str:
     """The command that ends them, so that the driver goes on."""
     pids = " ".join(str(one.pid) for one in frozen)
     return f"kubectl -n {view.namespace} exec {names.launcher(view.name)} -- /bin/sh -c 'kill {pids}'"
+
+
+def _is_open(view: JobView, held: Held) -> bool:
+    """Whether something may change soon: one was found once, or is to be ended, or was ended just now."""
+    return not set(held.suspects) <= set(held.frozen) or bool(to_end(view, held))
+
+
+def _pods(view: JobView, execs: Iterable[Exec]) -> str:
+    pods = sorted({one.pod for one in execs}, key=lambda pod: names.worker_index(pod, job=view.name) or 0)
+    return ", ".join(pods[:8]) + (f" and {len(pods) - 8} more" if len(pods) > 8 else "")
 
 
 def _is_ours(view: JobView) -> bool:
@@ -110,6 +149,10 @@ def _is_successor(view: JobView, worker: Worker) -> bool:
 
 def _is_cut_off(worker: Worker | None, one: Exec, *, now: float) -> bool:
     return worker is None or _is_dead(worker, now=now) or one.started_at + clock.SKEW < worker.created_at
+
+
+def _has_no_pod(worker: Worker | None, one: Exec) -> bool:
+    return worker is None or worker.terminated or one.started_at + SURELY_OLDER < worker.created_at
 
 
 def _is_dead(worker: Worker, *, now: float) -> bool:

@@ -85,5 +85,7 @@ def _too_few(view: JobView, facts: Facts) -> Iterator[Finding]:
 
 def _frozen(view: JobView, facts: Facts) -> Iterator[Finding]:
     if facts.frozen:
-        said = f"{frozen.words(view, facts.frozen)}; ending it lets the driver go on"
+        by_itself = not facts.controller and frozen.endable(view, facts.frozen) == facts.frozen
+        end = "the controller ends it within a minute" if by_itself else "ending it lets the driver go on"
+        said = f"{frozen.words(view, facts.frozen)}; {end}"
         yield Finding(cause="frozen-exec", says=said, next_step=frozen.remedy(view, facts.frozen))

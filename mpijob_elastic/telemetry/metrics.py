@@ -48,6 +48,12 @@ class Metrics:
             ["outcome"],
             registry=registry,
         )
+        self._ended_execs = Counter(
+            "mpijob_elastic_ended_execs_total",
+            "Tries to end a frozen `kubectl exec` of a launcher: ended, gone (it had ended by itself), error.",
+            ["outcome"],
+            registry=registry,
+        )
         self._writes = Counter(
             "mpijob_elastic_api_writes_total",
             "Writes to the API server, by verb, resource and outcome (ok or the error's reason).",
@@ -104,6 +110,10 @@ class Metrics:
     def watched(self, outcome: str) -> None:
         """A published worker was looked into."""
         self._watches.labels(outcome).inc()
+
+    def ended_exec(self, outcome: str) -> None:
+        """A frozen exec was tried to be ended."""
+        self._ended_execs.labels(outcome).inc()
 
     def wrote(self, verb: str, resource: str, outcome: str) -> None:
         """A write was answered."""

@@ -99,7 +99,7 @@ async def test_looks_by_exec_show_drains_and_lost_ranks(
         assert "sleep" in report["workers"][2]["cause"]["says"]
 
 
-async def test_an_exec_that_outlives_its_pod_is_told_and_explained(
+async def test_an_exec_that_outlives_its_pod_is_ended_and_told_and_explained_while_it_stays(
     cluster: Cluster, client: Client, namespace: str, explain: Any, tmp_path: Path
 ) -> None:
     if not cluster.exec_offered:
@@ -107,14 +107,15 @@ async def test_an_exec_that_outlives_its_pod_is_told_and_explained(
     train = Job(client=client, namespace=namespace)
     await train.create(replicas=2)
     await train.settled(2)
-    # What kubexec.sh runs, as its process looks; a shell takes its first argument, the word exec, for its script.
-    (tmp_path / "exec").write_text("sleep 300\n")
+    # What kubexec.sh runs, as its process looks; a shell takes its first argument, the word exec, for its script. This
+    # one ends when it is told so for the second time: first by the controller, then by the user.
+    (tmp_path / "exec").write_text("trap 'trap - TERM' TERM\nwhile :; do sleep 1; done\n")
     words = ["/opt/kube/kubectl", "exec", "train-worker-1", "--", "/bin/sh", "-c", "python3 train.py"]
     frozen = f"import os; os.chdir({str(tmp_path)!r}); os.execv('/bin/sh', {words})"
     detached = f"{sys.executable} -c {json.dumps(frozen)} >/dev/null 2>&1 &"
     cluster.kubectl("exec", "-n", namespace, "train-launcher", "--", "/bin/sh", "-c", detached)
-    await asyncio.sleep(6)  # an exec is older than a pod by more than clocks may differ
-    cluster.kubectl("delete", "-n", namespace, "pod/train-worker-1", "--wait=false")
+    await train.scale(1)
+    await train.told("FrozenExecEnded", "`kubectl exec` into train-worker-1")
     await train.told("FrozenExec", "`kubectl exec` into train-worker-1")
     code, report = explain(train.name)
     assert code == 1

@@ -13,13 +13,14 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import Installed
 from mpijob_elastic import names
-from mpijob_elastic.act import execs
+from mpijob_elastic.act import execs, unfreezing
 from mpijob_elastic.act.probing import SCRIPT
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client, connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, SECRETS, Resource
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.execs import Exec
 from tests.builders import KUBEXEC
 from tests.lab.accounts import PATIENCE
 
@@ -29,6 +30,22 @@ LABELS = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_NAME: JOB}
 LAUNCHER, WORKER = names.launcher(JOB), names.worker(JOB, 0)
 CONFIG = names.config_map(JOB)
 PROBE = ["/bin/sh", "-c", SCRIPT]
+# No process has so high a number.
+END = unfreezing.command(Exec(pid=4_194_305, ticks=5000, pod=WORKER, started_at=0.0))
+# Other words in its places.
+NOT_TO_END = (
+    (2, f"{unfreezing.SCRIPT}id\n"),
+    (3, "$(id)"),
+    (4, "0"),
+    (4, "-1"),
+    (4, "7 8"),
+    (5, "*"),
+    (6, "other-worker-0"),
+    (6, f"{JOB}-launcher"),
+    (6, f"{WORKER}*"),
+    (6, f"x-{WORKER}"),
+    (6, f"{WORKER}\n"),
+)
 # What a real job's ConfigMap is like with 1,000 workers.
 HOSTFILE = names.hostfile([names.worker(JOB, index) for index in range(1000)], slots=8)
 
@@ -110,7 +127,7 @@ async def test_pods_only_of_jobs_are_deleted(controller: Account) -> None:
     await controller.deletes(WORKER)
 
 
-async def test_exec_only_the_two_looks_each_where_it_belongs(cluster: Cluster, controller: Account) -> None:
+async def test_exec_only_the_three_commands_each_where_it_belongs(cluster: Cluster, controller: Account) -> None:
     for pod, command in (
         (WORKER, ["/bin/sh", "-c", "id"]),
         (WORKER, [*PROBE[:2], SCRIPT + "id\n"]),
@@ -120,6 +137,11 @@ async def test_exec_only_the_two_looks_each_where_it_belongs(cluster: Cluster, c
         (WORKER, execs.COMMAND),
         ("foreign", PROBE),
         ("foreign", execs.COMMAND),
+        (WORKER, END),
+        ("foreign", END),
+        *((LAUNCHER, [*END[:at], word, *END[at + 1 :]]) for at, word in NOT_TO_END),
+        (LAUNCHER, END[:-1]),
+        (LAUNCHER, [*END, "id"]),
     ):
         # Who is refused a WebSocket is not told why; that it is not the rights, the last lines show.
         with pytest.raises(errors.Forbidden):
@@ -129,6 +151,7 @@ async def test_exec_only_the_two_looks_each_where_it_belongs(cluster: Cluster, c
         cluster.kubectl("wait", "-n", controller.namespace, *pods, "--for=condition=Ready", "--timeout=240s")
         assert await controller.executes(WORKER, PROBE) == "idle\n"
         assert (await controller.executes(LAUNCHER, execs.COMMAND)).startswith("main ")
+        assert await controller.executes(LAUNCHER, END) == "gone\n"
 
 
 async def test_exec_no_input(cluster: Cluster, installed: Installed, controller: Account) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +15,10 @@ from aiohttp import web
 
 from mpijob_elastic.act import execs
 from mpijob_elastic.act.execs import Execs
+from mpijob_elastic.decide import frozen
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.execs import Exec, Held
+from mpijob_elastic.model.job import JobView, Launcher
 from tests.builders import LONG_AGO, job, launcher, ref, worker
 from tests.unit.kube.test_exec import SUCCESS, says, server
 
@@ -26,14 +28,14 @@ SECRET = "HOROVOD_SECRET_KEY=of nobody's business\nand more"
 
 
 @contextmanager
-def kubectl(folder: Path, *words: str) -> Iterator[int]:
-    """A process with the command line of kubexec.sh's kubectl; its pid."""
+def kubectl(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with the command line of kubexec.sh's kubectl."""
     (folder / "exec").write_text("sleep 300\n")
     command = ["/opt/kube/kubectl", "exec", *words, "--", "/bin/sh", "-c", f"env {SECRET} python3 train.py"]
     # The shell takes its first argument, the word exec, for its script.
     with subprocess.Popen(command, executable="/bin/sh", cwd=folder) as process:
         try:
-            yield process.pid
+            yield process
         finally:
             process.kill()
 
@@ -45,8 +47,8 @@ def test_the_script_finds_execs_and_prints_nothing_of_their_secrets(
 ) -> None:
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not there")
-    with kubectl(tmp_path, *words) as pid:
-        output = ""
+    with kubectl(tmp_path, *words) as process:
+        pid, output = process.pid, ""
         while f"\n{pid} " not in output:  # until the process is what it was started to be
             output = subprocess.run([*shell, *execs.COMMAND[1:]], capture_output=True, text=True, check=True).stdout
     assert "SECRET" not in output
@@ -58,8 +60,8 @@ def test_the_script_finds_execs_and_prints_nothing_of_their_secrets(
 def test_what_is_printed_is_read() -> None:
     output = "main 5000\n7 5025 j-worker-1\n8 15025 j-worker-2--containermain\n"
     assert execs.parse(output, started_at=NOW) == (
-        Exec(pid=7, pod="j-worker-1", started_at=NOW + 0.25),
-        Exec(pid=8, pod="j-worker-2", started_at=NOW + 100.25),
+        Exec(pid=7, pod="j-worker-1", started_at=NOW + 0.25, ticks=5025),
+        Exec(pid=8, pod="j-worker-2", started_at=NOW + 100.25, ticks=15025),
     )
     assert execs.parse("main 5000\n", started_at=NOW) == ()
 
@@ -79,8 +81,15 @@ LAUNCHER = replace(launcher(), ref=ref("p"), container="c", started_at=LONG_AGO)
 ALIVE, GONE = "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
 
 
+async def refuses(_view: JobView, _launcher: Launcher, execs: tuple[Exec, ...]) -> Mapping[Exec, bool]:
+    """Ends none."""
+    return dict.fromkeys(execs, False)
+
+
 @asynccontextmanager
-async def looker(folder: Path, *answers: str) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
+async def looker(
+    folder: Path, *answers: str, end: execs.End = refuses
+) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
     """Execs of a launcher that answers so, the last one again and again, and whom it has woken."""
     rest = list(answers)
 
@@ -89,7 +98,7 @@ async def looker(folder: Path, *answers: str) -> AsyncIterator[tuple[Execs, list
 
     async with server(talk, folder), await connect(user_agent="test", kubeconfig=folder / "kubeconfig") as client:
         woken: list[tuple[str, str]] = []
-        found = Execs(client, now=lambda: LONG_AGO + 500.25, wake=lambda *job: woken.append(job))
+        found = Execs(client, end=end, now=lambda: LONG_AGO + 500.25, wake=lambda *job: woken.append(job))
         try:
             yield found, woken
         finally:
@@ -122,6 +131,44 @@ async def test_a_look_that_fails_proves_nothing(tmp_path: Path) -> None:
         await look(found, woken)
         after = await look(found, woken)
         assert ([one.pid for one in after.suspects], after.frozen) == ([8], ())
+
+
+async def test_another_process_of_the_same_id_is_not_the_one_that_was_found(tmp_path: Path) -> None:
+    other = "8 10026 j-worker-2\n"
+    async with looker(tmp_path, "main 25\n" + GONE, "main 25\n" + other) as (found, woken):
+        await look(found, woken)
+        after = await look(found, woken)
+        assert ([one.ticks for one in after.suspects], after.frozen) == ([10026], ())
+
+
+async def test_what_was_ended_is_not_told_unless_it_is_found_still(tmp_path: Path) -> None:
+    asked: list[list[int]] = []
+
+    async def ends(view: JobView, launcher: Launcher, due: tuple[Exec, ...]) -> Mapping[Exec, bool]:
+        assert (view, launcher) == (VIEW, LAUNCHER)
+        asked.append([one.pid for one in due])
+        return dict.fromkeys(due, True)
+
+    async with looker(tmp_path, "main 25\n" + GONE, end=ends) as (found, woken):
+        await look(found, woken)
+        after = await look(found, woken)
+        assert ([one.pid for one in after.suspects], after.frozen) == ([8], ())
+        assert [one.pid for one in (await look(found, woken)).frozen] == [8]
+    assert asked == [[8]]
+
+
+async def test_what_cannot_be_ended_is_told_and_tried_again_so_often(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    async def fails(_view: JobView, _launcher: Launcher, due: tuple[Exec, ...]) -> Mapping[Exec, bool]:
+        asked.append(len(due))
+        return dict.fromkeys(due, False)
+
+    async with looker(tmp_path, "main 25\n" + GONE, end=fails) as (found, woken):
+        await look(found, woken)
+        for _ in range(frozen.MOST_TRIES + 2):
+            assert [one.pid for one in (await look(found, woken)).frozen] == [8]
+    assert asked == [1] * frozen.MOST_TRIES
 
 
 async def test_where_nobody_knows_since_when_the_launcher_runs_nothing_is_found(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from typer.testing import CliRunner
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.act import execs, probing
+from mpijob_elastic.act import execs, probing, unfreezing
 from mpijob_elastic.cli import app
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.telemetry.metrics import Metrics
 from webhook.metrics import Metrics as WebhookMetrics
 
@@ -78,7 +79,16 @@ def test_the_looks_are_the_commands_that_the_policy_lets_through(script: str, in
     policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
     expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
     command = f"object.command == ['/bin/sh', '-c', r'''{script}''']"
-    assert f"{into}request.name.endsWith('-launcher')\n|| {command}" in expressions
+    allowed = f"{into}request.name.endsWith('-launcher')\n|| {command}"
+    assert [one for one in expressions if one.startswith(allowed)]
+
+
+def test_what_ends_an_exec_is_the_command_that_the_policy_lets_through() -> None:
+    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
+    expressions = "".join(validation["expression"] for validation in policy["spec"]["validations"])
+    one_of_it = Exec(pid=41, ticks=5000, pod="j-worker-1", started_at=0.0)
+    assert unfreezing.command(one_of_it)[2] == unfreezing.SCRIPT
+    assert f"object.command[2] == r'''{unfreezing.SCRIPT}'''" in expressions
 
 
 def test_kubexec_may_be_edited_as_the_policy_lets_through() -> None:

@@ -102,7 +102,71 @@ def test_what_was_found_is_looked_at_again_soon_and_then_seldom() -> None:
     assert frozen.watch(with_held(job(), once), now=NOW).wake_at == NOW + frozen.SECOND_LOOK
     assert frozen.watch(with_held(job(), once), now=NOW + frozen.SECOND_LOOK).due
     twice = replace(once, frozen=(DEAD,))
-    assert frozen.watch(with_held(job(), twice), now=NOW).wake_at == NOW + frozen.LATER_LOOKS
+    lost_node = job(workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
+    assert frozen.watch(with_held(lost_node, twice), now=NOW).wake_at == NOW + frozen.LATER_LOOKS
+
+
+def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> None:
+    gone = job(2, workers=(worker(0), worker(1)))
+    twice = Held(asked_at=NOW, suspects=(DEAD,), frozen=(DEAD,))
+    assert frozen.watch(with_held(gone, twice), now=NOW).wake_at == NOW + frozen.SECOND_LOOK
+    given_up = replace(twice, tries={DEAD: frozen.MOST_TRIES})
+    assert frozen.watch(with_held(gone, given_up), now=NOW).wake_at == NOW + frozen.LATER_LOOKS
+    another = replace(given_up, suspects=(DEAD, replace(DEAD, pid=43)))
+    assert frozen.watch(with_held(gone, another), now=NOW).wake_at == NOW + frozen.SECOND_LOOK
+
+
+@pytest.mark.parametrize(
+    ("one", "may_be_ended"),
+    [
+        (running(0), False),
+        (running(1, after=100.0), True),  # ended
+        (running(2, after=-100.0), False),  # its pod is only going
+        (running(3, after=100.0), True),  # gone
+        (running(4), False),  # its pod was to be gone long ago: its node does not answer
+        (running(5, after=-clock.SKEW - 1.0), False),  # another pod, if clocks are right
+        (running(5, after=-frozen.SURELY_OLDER), False),
+        (running(5, after=-frozen.SURELY_OLDER - 1.0), True),  # another
+        (Exec(pid=41, pod="other-worker-3", started_at=LONG_AGO), False),
+    ],
+)
+def test_what_is_ended_has_no_pod_any_more(one: Exec, may_be_ended: bool) -> None:
+    going = worker(2, deleting=True, ends_at=NOW + 30.0, created_at=LONG_AGO - 1000.0)
+    lost_node = worker(4, deleting=True, ends_at=NOW - 90.0)
+    view = job(6, workers=(worker(0), failed(1), going, lost_node, worker(5)))
+    assert frozen.endable(view, [one]) == ((one,) if may_be_ended else ())
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"elastic": False},
+        {"foreign": "another's"},
+        {"notices": "HandedOver: told"},
+        {"deleting": True},
+        {"finished": True},
+        {"launcher": launcher(LauncherPhase.DELIVERING)},
+        {"launcher": launcher(deleting=True)},
+        {"launcher": None},
+    ],
+)
+def test_nothing_is_ended_where_the_job_is_not_ours_or_no_driver_runs(facts: dict[str, Any]) -> None:
+    assert frozen.endable(job(2, workers=(worker(0), worker(1))), [DEAD]) == (DEAD,)
+    assert frozen.endable(job(2, **{"workers": (worker(0), worker(1)), **facts}), [DEAD]) == ()
+
+
+def test_one_is_tried_to_be_ended_so_often_and_no_more() -> None:
+    view = job(2, workers=(worker(0), worker(1)))
+    held = Held(frozen=(DEAD,), tries={DEAD: frozen.MOST_TRIES - 1})
+    assert frozen.to_end(view, held) == (DEAD,)
+    assert frozen.to_end(view, replace(held, tries={DEAD: frozen.MOST_TRIES})) == ()
+    assert frozen.to_end(view, replace(held, frozen=())) == ()
+
+
+def test_what_was_ended_is_said_and_why() -> None:
+    note = frozen.ended(job(), [DEAD, replace(DEAD, pid=43), replace(DEAD, pod="j-worker-10")])
+    assert (note.reason, note.warning) == ("FrozenExecEnded", False)
+    assert note.message.startswith("ended `kubectl exec` into j-worker-2, j-worker-10 in j-launcher: the pod is gone")
 
 
 def told(held: Held) -> list[str]:

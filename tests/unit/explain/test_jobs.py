@@ -127,6 +127,16 @@ def test_frozen_execs_come_with_the_command_that_ends_them() -> None:
     assert found.next_step == "kubectl -n default exec j-launcher -- /bin/sh -c 'kill 41 44'"
 
 
+def test_of_frozen_execs_it_is_said_who_ends_them() -> None:
+    frozen = (Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO),)
+    gone = job(2, workers=(worker(0), worker(1)))
+    lost_node = job(workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
+    by_itself, by_hand = "; the controller ends it within a minute", "; ending it lets the driver go on"
+    assert of_job(gone, frozen=frozen)["frozen-exec"].says.endswith(by_itself)
+    assert of_job(gone, frozen=frozen, controller="no controller leads")["frozen-exec"].says.endswith(by_hand)
+    assert of_job(lost_node, frozen=frozen)["frozen-exec"].says.endswith(by_hand)
+
+
 def test_one_worker_can_be_asked_about_alone() -> None:
     view = job(workers=(worker(0), worker(1), pending(2)), config=config(pods(0, 1)))
     explanation = explain(view, Facts(), now=NOW)
