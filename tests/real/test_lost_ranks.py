@@ -15,7 +15,6 @@ from lab.training.job import TrainingJob, workers
 from lab.training.recovery import Recovery, recovery
 from mpijob_elastic import names
 from mpijob_elastic.decide import ranks
-from tests.real import advice
 from tests.real.losses import Loss
 from tests.real.two_nodes import SECOND, schedule_on
 from tests.real.waiting import until
@@ -62,11 +61,8 @@ def lose(job: TrainingJob, loss: Loss, pod: str) -> Recovery:
     schedule_on(job.cluster, loss.replaced_on)
     if loss is Loss.KILLED:
         until(f"{pod} was looked into", lambda: trained_for(job, pod, seconds=SEEN_AFTER), patience=PATIENCE)
-    known = advice.frozen_execs(job.cluster, job.namespace)
     since = time.time()
     loss.inflict(job.cluster, job.namespace, pod)
-    if loss is Loss.NODE_LOST:
-        end_frozen_exec(job, known)
 
     def over() -> Recovery | None:
         return recovery(job.log(), pod, size=SIZE, since=since)
@@ -75,16 +71,6 @@ def lose(job: TrainingJob, loss: Loss, pod: str) -> Recovery:
     assert incarnations(job) == {**before, pod: before[pod] + 1}
     job.cluster.start_node(SECOND.name)  # unless it is up
     return recovered
-
-
-def end_frozen_exec(job: TrainingJob, known: set[str]) -> None:
-    """Wait until a command is told that was not known, and do it: else TCP alone ends that exec, after 15 minutes."""
-    (command,) = until(
-        "the exec that nothing answers is told",
-        lambda: advice.frozen_execs(job.cluster, job.namespace) - known or None,
-        patience=PATIENCE,
-    )
-    advice.follow(job.cluster, command)
 
 
 def told(recoveries: Sequence[tuple[Loss, Recovery]]) -> Iterator[str]:
