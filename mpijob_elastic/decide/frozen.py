@@ -61,7 +61,7 @@ def watch(view: JobView, *, now: float) -> Watch:
 
 
 def cut_off(view: JobView, execs: Iterable[Exec], *, now: float) -> tuple[Exec, ...]:
-    """Those whose pod is gone or was to be gone long ago, has ended, or is another of the same name by now."""
+    """Those whose pod is gone or was to be long ago, has ended, lost its node, or is another of that name by now."""
     return tuple(one for one in execs if _is_cut_off(view.worker(one.pod), one, now=now))
 
 
@@ -82,8 +82,8 @@ def endable(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
 def ended(view: JobView, execs: Iterable[Exec]) -> Note:
     """What is said of those that were ended."""
     message = (
-        f"ended `kubectl exec` into {_pods(view, execs)} in {names.launcher(view.name)}: the pod is gone, has ended or "
-        "is another by now, which the exec had not noticed; the driver need not wait for it any more"
+        f"ended `kubectl exec` into {_pods(view, execs)} in {names.launcher(view.name)}: the pod or its node is gone, "
+        "or it has ended or is another by now, which the exec had not noticed; the driver need not wait for it any more"
     )
     return Note(reason="FrozenExecEnded", message=message)
 
@@ -133,7 +133,10 @@ def _reasons(view: JobView, *, now: float) -> Mapping[str, float]:
         if _is_gone(view, pod, left, now=now)
     }
     anew = {f"{one.name} is {one.ref.uid}": one.created_at for one in view.workers if _is_successor(view, one)}
-    return {reason: at + FIRST_LOOK for reason, at in {**left, **anew}.items() if now - PAST_AFTER < at <= now}
+    due = {reason: at + FIRST_LOOK for reason, at in {**left, **anew}.items() if now - PAST_AFTER < at <= now}
+    # At once: its exec does not end with its pod, which the garbage collector of pods takes a minute to remove.
+    cut = (one for one in view.workers if one.node_gone and view.is_published(one))
+    return due | {f"{one.name} is {one.ref.uid} on {one.node}, which is gone": now for one in cut}
 
 
 def _is_gone(view: JobView, pod: str, left: Left, *, now: float) -> bool:
@@ -152,10 +155,12 @@ def _is_cut_off(worker: Worker | None, one: Exec, *, now: float) -> bool:
 
 
 def _has_no_pod(worker: Worker | None, one: Exec) -> bool:
-    return worker is None or worker.terminated or one.started_at + SURELY_OLDER < worker.created_at
+    if worker is None or worker.terminated or worker.node_gone:
+        return True
+    return one.started_at + SURELY_OLDER < worker.created_at
 
 
 def _is_dead(worker: Worker, *, now: float) -> bool:
-    """Whether nothing can answer from it: it has ended, or its node has not said for long that it has."""
+    """Whether nothing can answer from it: it has ended, or its node is gone or has not said for long that it has."""
     is_lost = worker.deleting and worker.ends_at is not None and now >= worker.ends_at + terminating.LATE_AFTER
-    return worker.terminated or is_lost
+    return worker.terminated or worker.node_gone or is_lost

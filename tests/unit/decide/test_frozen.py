@@ -34,11 +34,12 @@ def running(index: int, *, after: float = 0.0) -> Exec:
         (running(2, after=100.0), False),
         (running(3, after=100.0), True),
         (running(4, after=100.0), True),
+        (running(5, after=100.0), True),
     ],
 )
 def test_the_pod_is_gone_has_ended_or_is_another(one: Exec, cut_off: bool) -> None:
     going, lost_node = (worker(2, deleting=True, ends_at=NOW - 30.0), worker(4, deleting=True, ends_at=NOW - 90.0))
-    view = job(workers=(worker(0), failed(1), going, lost_node))
+    view = job(workers=(worker(0), failed(1), going, lost_node, worker(5, node="n", node_gone=True)))
     assert frozen.cut_off(view, [one], now=NOW) == ((one,) if cut_off else ())
 
 
@@ -60,6 +61,14 @@ def test_a_launcher_is_asked_once_about_a_pod_that_is_gone() -> None:
     look = frozen.watch(lost(11.0), now=NOW)
     assert look.due
     assert frozen.watch(lost(11.0, held=Held(asked_at=NOW, about=look.about)), now=NOW) == frozen.Watch()
+
+
+def test_a_launcher_is_asked_at_once_about_a_worker_whose_node_was_deleted() -> None:
+    view = job(workers=(worker(0), worker(1), worker(2, node="n", node_gone=True)))
+    look = frozen.watch(view, now=NOW)
+    assert look.due
+    assert frozen.watch(with_held(view, Held(asked_at=NOW, about=look.about)), now=NOW + 1) == frozen.Watch()
+    assert not frozen.watch(replace(view, config=config(pods(0, 1))), now=NOW).due, "no rank is started in it"
 
 
 def test_another_pod_is_another_reason() -> None:
@@ -127,13 +136,15 @@ def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> Non
         (running(5, after=-clock.SKEW - 1.0), False),  # another pod, if clocks are right
         (running(5, after=-frozen.SURELY_OLDER), False),
         (running(5, after=-frozen.SURELY_OLDER - 1.0), True),  # another
+        (running(6, after=100.0), True),  # its node was deleted, and so its pod will be
         (Exec(pid=41, pod="other-worker-3", started_at=LONG_AGO), False),
     ],
 )
 def test_what_is_ended_has_no_pod_any_more(one: Exec, may_be_ended: bool) -> None:
     going = worker(2, deleting=True, ends_at=NOW + 30.0, created_at=LONG_AGO - 1000.0)
     lost_node = worker(4, deleting=True, ends_at=NOW - 90.0)
-    view = job(6, workers=(worker(0), failed(1), going, lost_node, worker(5)))
+    cut = worker(6, node="n", node_gone=True)
+    view = job(7, workers=(worker(0), failed(1), going, lost_node, worker(5), cut))
     assert frozen.endable(view, [one]) == ((one,) if may_be_ended else ())
 
 
@@ -166,7 +177,9 @@ def test_one_is_tried_to_be_ended_so_often_and_no_more() -> None:
 def test_what_was_ended_is_said_and_why() -> None:
     note = frozen.ended(job(), [DEAD, replace(DEAD, pid=43), replace(DEAD, pod="j-worker-10")])
     assert (note.reason, note.warning) == ("FrozenExecEnded", False)
-    assert note.message.startswith("ended `kubectl exec` into j-worker-2, j-worker-10 in j-launcher: the pod is gone")
+    assert note.message.startswith(
+        "ended `kubectl exec` into j-worker-2, j-worker-10 in j-launcher: the pod or its node"
+    )
 
 
 def told(held: Held) -> list[str]:
