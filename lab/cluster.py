@@ -18,7 +18,7 @@ from lab.lock import is_held
 from lab.node import images, orders
 from lab.node.places import places
 from lab.options import Options
-from lab.pki import KeyPair
+from lab.pki import LOOPBACK, KeyPair
 from lab.programs import Programs
 from lab.state import State, read_state
 
@@ -82,6 +82,11 @@ class Cluster:
             exec_offered=state.exec_offered,
         )
 
+    @property
+    def machine(self) -> str:
+        """Address at which the API server reaches this machine: where a webhook of its own processes listens."""
+        return LOOPBACK
+
     def kubectl(self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None) -> str:
         """Run kubectl, as administrator by default, and return its output; raise LabError with its complaint."""
         command = [str(self.binaries.kubectl), "--kubeconfig", str(kubeconfig or self.kubeconfig)]
@@ -118,6 +123,13 @@ class Cluster:
 
         The token comes from the TokenRequest API, as it does in a pod. The file is removed with the lab.
         """
+        token = self._token(namespace, name)
+        path = Layout(self.state_dir).kubeconfigs / f"{namespace}.{name}"
+        user = f"system:serviceaccount:{namespace}:{name}"
+        write_token_kubeconfig(path, read_server(self.kubeconfig), user=user, token=token, namespace=namespace)
+        return path
+
+    def _token(self, namespace: str, name: str) -> str:
         request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -125,12 +137,7 @@ class Cluster:
         }
         with self._api() as api:
             answer = api.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", request)
-        path = Layout(self.state_dir).kubeconfigs / f"{namespace}.{name}"
-        user = f"system:serviceaccount:{namespace}:{name}"
-        write_token_kubeconfig(
-            path, read_server(self.kubeconfig), user=user, token=answer["status"]["token"], namespace=namespace
-        )
-        return path
+        return str(answer["status"]["token"])
 
     def _api(self) -> Api:
         pki = Layout(self.state_dir).pki

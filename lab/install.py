@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lab.cluster import Cluster
 from lab.ports import free_ports
-from lab.registration import at_loopback
+from lab.registration import at_address
 from mpijob_elastic import names
 from mpijob_elastic.install.applying import HOOKS, WORKLOADS
 from mpijob_elastic.install.installer import Plan
@@ -35,7 +35,8 @@ class Installed:
 def install_into(cluster: Cluster, *, namespace: str | None = None) -> Installed:
     """Make the objects; what is there already stays or is put right. Raise LabError."""
     [port] = free_ports(1)
-    wanted = [at_loopback(one, port) if one["kind"] in HOOKS else one for one in _manifests(namespace)]
+    host = cluster.machine
+    wanted = [at_address(one, host=host, port=port) if one["kind"] in HOOKS else one for one in _manifests(namespace)]
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_text(wanted))
     return Installed(
         controller_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),

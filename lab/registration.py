@@ -1,4 +1,4 @@
-"""The webhook configurations in a lab, where no Service leads to a pod: the API server calls a port on loopback.
+"""The webhook configurations in a lab, where no Service leads to a pod: the API server calls a port of this machine.
 
 Either they name the port themselves, or they stay as they are and the Service is one of another name for this machine.
 """
@@ -12,6 +12,7 @@ import yaml
 
 from lab.cluster import Cluster
 from lab.errors import LabError
+from lab.pki import LOOPBACK
 from mpijob_elastic import names
 from mpijob_elastic.install.applying import HOOKS
 from mpijob_elastic.install.installer import Plan
@@ -22,15 +23,15 @@ Manifest = dict[str, Any]
 TIMEOUT = 5
 
 
-def configurations(*, port: int) -> list[Manifest]:
+def configurations(*, port: int, host: str = LOOPBACK) -> list[Manifest]:
     """Both configurations as they are installed, but for the address that is called."""
     found = [manifest for manifest in Plan().manifests() if manifest["kind"] in HOOKS]
-    return [at_loopback(manifest, port) for manifest in found]
+    return [at_address(manifest, host=host, port=port) for manifest in found]
 
 
 def register(cluster: Cluster, *, port: int) -> None:
     """Have the API server call the webhook at this port. Raise LabError."""
-    items = configurations(port=port)
+    items = configurations(port=port, host=cluster.machine)
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
 
@@ -59,12 +60,12 @@ def called(cluster: Cluster) -> bool:
     return False
 
 
-def at_loopback(manifest: Mapping[str, Any], port: int) -> Manifest:
-    """A webhook configuration that names this port instead of the Service."""
+def at_address(manifest: Mapping[str, Any], *, host: str, port: int) -> Manifest:
+    """A webhook configuration that names this address and port instead of the Service."""
     changed = copy.deepcopy(dict(manifest))
     for hook in changed["webhooks"]:
         path = hook["clientConfig"].pop("service")["path"]
-        hook["clientConfig"]["url"] = f"https://127.0.0.1:{port}{path}"
+        hook["clientConfig"]["url"] = f"https://{host}:{port}{path}"
         hook["timeoutSeconds"] = TIMEOUT
     return changed
 

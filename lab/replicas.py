@@ -120,7 +120,8 @@ class Webhook(Replica):
 
         Unless they say otherwise it does not drain: there is nobody here who must learn of its end first.
         """
-        where = ["--host=127.0.0.1", f"--port={port or installed.webhook_port}", "--extra-san=127.0.0.1"]
+        host = cluster.machine
+        where = [f"--host={host}", f"--port={port or installed.webhook_port}", f"--extra-san={host}"]
         only = [f"--jobs-namespace={installed.namespace}"] if installed.namespace else []
         options = (*where, *only, "--drain-seconds=0", *options)
         with cls._run(cluster, "webhook", installed.webhook_kubeconfig, options) as running:
