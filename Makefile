@@ -34,8 +34,8 @@ unit: setup  ## The tests that need no control plane
 lab: lab-binaries  ## The tests on a real control plane
 	$(PYTEST) tests/lab tests/faults $(PYTEST_ARGS)
 
-real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why
-	@scripts/real-node-setup
+real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why (LAB_KIND=1: on kind)
+	@$(if $(LAB_KIND),,scripts/real-node-setup)
 	$(PYTEST) tests/real $(PYTEST_ARGS)
 
 bench: lab-binaries  ## Measure; see docs/performance.md

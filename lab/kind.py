@@ -9,6 +9,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import yaml
+
 from lab.building import Say
 from lab.components import CRDS
 from lab.errors import LabError
@@ -22,8 +24,11 @@ def is_kind(layout: Layout) -> bool:
     return _marker(layout).exists()
 
 
-def up(layout: Layout, kubernetes_version: str | None, say: Say) -> None:
-    """Create a kind cluster with the lab's custom resource definitions; raise LabError with nothing left behind."""
+def up(layout: Layout, kubernetes_version: str | None, say: Say, *, workers: int = 0) -> None:
+    """Create a kind cluster with the lab's custom resource definitions; raise LabError with nothing left behind.
+
+    Beside so many workers the control plane's node takes no pods of ours; without any it takes all.
+    """
     _check_tools()
     if layout.root.exists():
         raise LabError(f"lab {layout.name!r} is up already; `python -m lab down --name {layout.name}` ends it.")
@@ -32,13 +37,17 @@ def up(layout: Layout, kubernetes_version: str | None, say: Say) -> None:
     try:
         say("kind create cluster")
         image = [f"--image=kindest/node:{kubernetes_version}"] if kubernetes_version else []
-        _kind(
+        config = ["--config=-"] if workers else []
+        run(
+            "kind",
             "create",
             "cluster",
-            f"--name={_cluster(layout)}",
+            f"--name={cluster(layout)}",
             f"--kubeconfig={layout.kubeconfig}",
             "--wait=180s",
             *image,
+            *config,
+            stdin=_config(workers) if workers else None,
         )
         say("custom resource definitions")
         _apply(layout, CRDS)
@@ -50,7 +59,7 @@ def up(layout: Layout, kubernetes_version: str | None, say: Say) -> None:
 def ready(layout: Layout) -> bool:
     """Tell whether kind has the cluster, and its API server is ready."""
     _check_tools()
-    if _cluster(layout) not in _kind("get", "clusters").split():
+    if cluster(layout) not in run("kind", "get", "clusters").split():
         return False
     probe = ["kubectl", f"--kubeconfig={layout.kubeconfig}", "get", "--raw=/readyz"]
     return subprocess.run(probe, capture_output=True, check=False).returncode == 0
@@ -59,21 +68,41 @@ def ready(layout: Layout) -> bool:
 def down(layout: Layout) -> None:
     """Delete the cluster and its files."""
     _check_tools()
-    _kind("delete", "cluster", f"--name={_cluster(layout)}")
+    run("kind", "delete", "cluster", f"--name={cluster(layout)}")
     shutil.rmtree(layout.root)
 
 
 def export_logs(layout: Layout) -> Path:
     """Let kind write all logs of its nodes to a directory, and return that."""
-    _kind("export", "logs", str(layout.logs), f"--name={_cluster(layout)}")
+    run("kind", "export", "logs", str(layout.logs), f"--name={cluster(layout)}")
     return layout.logs
+
+
+def cluster(layout: Layout) -> str:
+    """What kind calls the lab's cluster."""
+    return f"mpijob-lab-{layout.name}"
+
+
+def run(*command: str, stdin: str | None = None) -> str:
+    """Run one of the tools and return its output; raise LabError with the end of its complaint."""
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+    if done.returncode:
+        tail = "\n".join(done.stderr.splitlines()[-TAIL:])
+        raise LabError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail}")
+    return done.stdout
+
+
+def _config(workers: int) -> str:
+    # https://kind.sigs.k8s.io/docs/user/configuration/#nodes
+    nodes = [{"role": "control-plane"}, *({"role": "worker"} for _ in range(workers))]
+    return yaml.safe_dump({"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": nodes})
 
 
 def _apply(layout: Layout, manifests: tuple[Path, ...]) -> None:
     kubectl = ("kubectl", f"--kubeconfig={layout.kubeconfig}")
     files = [f"--filename={path}" for path in manifests]
-    _run(*kubectl, "apply", *files)
-    _run(*kubectl, "wait", "--for=condition=Established", "--timeout=60s", *files)
+    run(*kubectl, "apply", *files)
+    run(*kubectl, "wait", "--for=condition=Established", "--timeout=60s", *files)
 
 
 def _check_tools() -> None:
@@ -86,22 +115,6 @@ def _check_tools() -> None:
             raise LabError(f"{tool} is missing, which --kind needs: see {where}, or leave out --kind.")
     if subprocess.run(["docker", "info"], capture_output=True, check=False).returncode:
         raise LabError("Docker does not answer, which --kind needs: see `docker info`, or leave out --kind.")
-
-
-def _kind(*arguments: str) -> str:
-    return _run("kind", *arguments)
-
-
-def _run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        tail = "\n".join(done.stderr.splitlines()[-TAIL:])
-        raise LabError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail}")
-    return done.stdout
-
-
-def _cluster(layout: Layout) -> str:
-    return f"mpijob-lab-{layout.name}"
 
 
 def _marker(layout: Layout) -> Path:

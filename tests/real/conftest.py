@@ -1,6 +1,8 @@
-"""One lab with two real nodes for the whole session; where it cannot be had, the tests are skipped and say why."""
+"""One lab with two real nodes for the whole session; where it cannot be had, the tests are skipped and say why.
 
-import os
+With LAB_KIND it is a cluster of kind's.
+"""
+
 from collections.abc import Iterator
 
 import pytest
@@ -8,12 +10,13 @@ import pytest
 from lab.building import Say, ensure_programs
 from lab.cluster import Cluster
 from lab.images import build, delivery, horovod
+from lab.kindcluster import KindCluster
 from lab.node import requirements
 from lab.options import Options
 from lab.training.job import load_image
 from lab.versions import DEFAULT_KUBERNETES
 from tests.lab.conftest import client, elastic, installed, namespace, operator, webhook
-from tests.real.two_nodes import FIRST, SECOND, schedule_on
+from tests.real.two_nodes import FIRST, KIND, NAME, SECOND, schedule_on
 
 __all__ = ["client", "elastic", "installed", "namespace", "operator", "webhook"]
 
@@ -25,12 +28,17 @@ def _told(config: pytest.Config) -> Say:
     return terminal.write_line if terminal else lambda _: None
 
 
+def _missing() -> list[str]:
+    """Why no real node of our own can be had, where one is wanted."""
+    return [] if KIND else requirements.missing()
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what a real node needs before the first test: that may take longer than any test may."""
     needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    if "real_node" not in needed or session.config.option.collectonly or requirements.missing():
+    if "real_node" not in needed or session.config.option.collectonly or _missing():
         return
-    ensure_programs(DEFAULT_KUBERNETES, _told(session.config), real_node=True)
+    ensure_programs(DEFAULT_KUBERNETES, _told(session.config), real_node=not KIND)
     build.ensure(delivery.NAME, _told(session.config))
     if "training_image" in needed and not build.lacking(horovod.NAME):
         build.ensure(horovod.NAME, _told(session.config))
@@ -39,8 +47,15 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def real_node() -> None:
     """Skips the test, with the reasons, where a real node cannot be had."""
-    if reasons := requirements.missing():
+    if reasons := _missing():
         pytest.skip("no real node here: " + " ".join(reasons))
+
+
+@pytest.fixture(scope="session")
+def own_node() -> None:
+    """Skips the test under kind."""
+    if KIND:
+        pytest.skip("LAB_KIND is set: this is about the namespaces and cgroups that the lab's own nodes are made of")
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +64,7 @@ def cluster(real_node: None) -> Iterator[Cluster]:
 
     Nothing is scheduled on the second node unless a test says so.
     """
-    with Cluster.start(name=f"real-{os.getpid()}", options=OPTIONS) as running:
+    with (KindCluster if KIND else Cluster).start(name=NAME, options=OPTIONS) as running:
         running.load_image(build.ensure(delivery.NAME, lambda _: None))
         schedule_on(running, FIRST)
         yield running
@@ -67,5 +82,5 @@ def training_image(cluster: Cluster) -> None:
 def two_nodes(cluster: Cluster) -> Iterator[None]:
     """Afterwards both nodes are as they were, whatever was done to the second one."""
     yield
-    cluster.start_node(SECOND.name)
+    cluster.start_node(SECOND)
     schedule_on(cluster, FIRST)

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from enum import Enum
 
 from lab.cluster import Cluster
-from lab.node.places import Place
 from tests.real.two_nodes import FIRST, SECOND, lose
 
 # The rank is Python; the pod's own main process is `sleep`. Fails where there is none.
@@ -35,7 +34,7 @@ def _delete(cluster: Cluster, namespace: str, pod: str) -> None:
 
 def _lose_node(cluster: Cluster, namespace: str, pod: str) -> None:
     node = cluster.kubectl("get", "pod", pod, "--namespace", namespace, "-o", "jsonpath={.spec.nodeName}")
-    assert node == SECOND.name, "the launcher and the other workers are to stay"
+    assert node == SECOND, "the launcher and the other workers are to stay"
     lose(cluster, SECOND)
 
 
@@ -51,7 +50,7 @@ class Loss(Enum):
     NODE_LOST = "node lost"
 
     @property
-    def replaced_on(self) -> Place:
+    def replaced_on(self) -> str:
         """Where its replacement is to run."""
         return SECOND if self is Loss.EVICTED else FIRST
 

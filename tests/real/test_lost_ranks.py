@@ -69,7 +69,7 @@ def lose(job: TrainingJob, loss: Loss, pod: str) -> Recovery:
 
     recovered = until(f"all train again after {pod}: {loss.value}", over, patience=PATIENCE)
     assert incarnations(job) == {**before, pod: before[pod] + 1}
-    job.cluster.start_node(SECOND.name)  # unless it is up
+    job.cluster.start_node(SECOND)  # unless it is up
     return recovered
 
 

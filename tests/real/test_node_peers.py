@@ -1,5 +1,7 @@
 """Two real nodes: their pods reach one another; one loses its power and comes back."""
 
+import pytest
+
 from lab.cluster import Cluster
 from lab.layout import Layout
 from lab.node import cgroups
@@ -14,31 +16,33 @@ ESTABLISHED = "01"  # in /proc/net/tcp (include/net/tcp_states.h of Linux)
 PORT = 7000
 
 
-def run(cluster: Cluster, namespace: str, place: Place, script: str) -> str:
+def run(cluster: Cluster, namespace: str, node: str, script: str) -> str:
     """Run a pod named as its node, there; returns its address."""
-    create(cluster, namespace, manifest(place.name, script, nodeName=place.name))
-    await_phase(cluster, namespace, place.name, "Running")
-    return cluster.kubectl("get", "pod", place.name, "--namespace", namespace, "-o", "jsonpath={.status.podIP}")
+    create(cluster, namespace, manifest(node, script, nodeName=node))
+    await_phase(cluster, namespace, node, "Running")
+    return cluster.kubectl("get", "pod", node, "--namespace", namespace, "-o", "jsonpath={.status.podIP}")
 
 
-def within(cluster: Cluster, namespace: str, place: Place, script: str) -> str:
-    return cluster.kubectl("exec", place.name, "--namespace", namespace, "--", "sh", "-c", script)
+def within(cluster: Cluster, namespace: str, node: str, script: str) -> str:
+    return cluster.kubectl("exec", node, "--namespace", namespace, "--", "sh", "-c", script)
 
 
-def connections(cluster: Cluster, namespace: str, place: Place) -> list[str]:
+def connections(cluster: Cluster, namespace: str, node: str) -> list[str]:
     """The states of all connections to PORT that a pod has."""
-    lines = [line.split() for line in within(cluster, namespace, place, "cat /proc/net/tcp").splitlines()[1:]]
+    lines = [line.split() for line in within(cluster, namespace, node, "cat /proc/net/tcp").splitlines()[1:]]
     return [fields[3] for fields in lines if fields[2].endswith(f":{PORT:04X}")]
 
 
 def test_pods_of_two_nodes_reach_one_another(cluster: Cluster, namespace: str) -> None:
     script = f"while true; do echo $HOSTNAME | nc -l -p {PORT}; done"
-    addresses = {place: run(cluster, namespace, place, script) for place in (FIRST, SECOND)}
-    assert all(addresses[place].startswith(place.address.removesuffix("1")) for place in addresses)
+    addresses = {node: run(cluster, namespace, node, script) for node in (FIRST, SECOND)}
+    networks = {address.rpartition(".")[0] for address in addresses.values()}
+    assert len(networks) == 2, "each node has its own"
     for here, there in ((FIRST, SECOND), (SECOND, FIRST)):
-        assert within(cluster, namespace, here, f"nc {addresses[there]} {PORT} < /dev/null") == f"{there.name}\n"
+        assert within(cluster, namespace, here, f"nc {addresses[there]} {PORT} < /dev/null") == f"{there}\n"
 
 
+@pytest.mark.usefixtures("own_node")
 def test_a_node_whose_power_fails_tells_nobody_leaves_nothing_and_comes_back_as_new(
     cluster: Cluster, namespace: str, two_nodes: None
 ) -> None:
@@ -48,7 +52,7 @@ def test_a_node_whose_power_fails_tells_nobody_leaves_nothing_and_comes_back_as_
     until("the connection", lambda: connections(cluster, namespace, FIRST) == [ESTABLISHED] or None)
     state = read_state(layout)
     assert state is not None
-    theirs, group = namespaces_of(state, SECOND), cgroups.of_node(layout, SECOND.name)
+    theirs, group = namespaces_of(state, Place(index=1)), cgroups.of_node(layout, SECOND)
     assert len(groups(group)) == len(cgroups.hierarchies())
     assert all(containers(one) for one in groups(group))
 
@@ -56,8 +60,8 @@ def test_a_node_whose_power_fails_tells_nobody_leaves_nothing_and_comes_back_as_
     assert (processes_in(theirs), groups(group)) == ([], [])
     assert Machine.now() == before
     assert connections(cluster, namespace, FIRST) == [ESTABLISHED], "nobody told it"
-    cluster.kubectl("wait", f"pod/{SECOND.name}", "--for=delete", "--timeout=180s", "--namespace", namespace)
+    cluster.kubectl("wait", f"pod/{SECOND}", "--for=delete", "--timeout=180s", "--namespace", namespace)
 
-    cluster.start_node(SECOND.name)
+    cluster.start_node(SECOND)
     assert run(cluster, namespace, SECOND, "[ ! -e /started ]; echo anew; sleep 1d")
-    assert cluster.kubectl("logs", SECOND.name, "--namespace", namespace) == "anew\n"
+    assert cluster.kubectl("logs", SECOND, "--namespace", namespace) == "anew\n"

@@ -3,6 +3,7 @@
 from lab.cluster import Cluster
 from lab.node import places
 from tests.real.pods import await_phase, create, manifest
+from tests.real.two_nodes import FIRST
 
 
 def test_a_pod_runs_and_tells(cluster: Cluster, namespace: str) -> None:
@@ -11,9 +12,7 @@ def test_a_pod_runs_and_tells(cluster: Cluster, namespace: str) -> None:
     # The two come through two pipes, in either order.
     assert set(cluster.kubectl("logs", "one", "--namespace", namespace).splitlines()) == {"out", "err"}
     code = "jsonpath={.status.containerStatuses[0].state.terminated.exitCode} {.spec.nodeName}"
-    assert (
-        cluster.kubectl("get", "pod", "one", "--namespace", namespace, "-o", code) == f"3 {places.Place(index=0).name}"
-    )
+    assert cluster.kubectl("get", "pod", "one", "--namespace", namespace, "-o", code) == f"3 {FIRST}"
 
 
 def test_exec_runs_in_the_pod(cluster: Cluster, namespace: str) -> None:

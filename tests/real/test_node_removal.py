@@ -23,6 +23,8 @@ NAME = "other"
 FIRST = Place(index=0)
 END = 60.0  # seconds; ends are waited for, never timed
 
+pytestmark = pytest.mark.usefixtures("own_node")
+
 
 def lab(*arguments: str) -> None:
     command = [sys.executable, "-m", "lab", *arguments, f"--name={NAME}"]

@@ -10,6 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PODS = "tests/real/test_node_pods.py"
 
+pytestmark = pytest.mark.usefixtures("own_node")
+
 
 def without(capability: str, *command: str) -> subprocess.CompletedProcess[str]:
     """Run Python as root without a capability, as in a container."""
