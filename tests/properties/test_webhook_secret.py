@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.webhook.certificates.material import NOON, POLICY, authority, healthy
@@ -11,7 +11,8 @@ from webhook.certificates.content import Content
 from webhook.certificates.decision import KEEP
 from webhook.certificates.serving import Serving
 
-WHOLE = Content(authority=authority(), leaf=healthy().leaf, following=authority(), retired=(authority().certificate,))
+LEAF = healthy().leaf
+WHOLE = Content(authority=authority(), leaf=LEAF, following=authority(), retired=(authority().certificate,))
 DATA = [data for one in (WHOLE, healthy()) for data in content.render(one).values() if data]
 KEYS = st.sampled_from([*content.render(WHOLE)])
 
@@ -28,6 +29,7 @@ def spoiled(draw: st.DrawFn) -> bytes:
 
 
 @settings(max_examples=300, deadline=None)
+@example({"ca.crt": LEAF.certificate_pem, "ca.key": LEAF.key_pem} if LEAF else {}, False)
 @given(st.dictionaries(KEYS, st.binary(max_size=50) | st.sampled_from(DATA) | spoiled()), st.booleans())
 def test_any_secret_is_put_right(data: dict[str, bytes], promotable: bool) -> None:
     current = content.parse(data)
