@@ -95,7 +95,7 @@ class KindCluster(Cluster):
         """
         if _is_up(name):
             return
-        since = datetime.now(UTC).replace(microsecond=0)  # conditions have whole seconds
+        since = datetime.now(UTC)
         kind.run("docker", "start", name)
         deadline = time.monotonic() + PATIENCE
         while not self._is_usable(name, since):
@@ -107,8 +107,7 @@ class KindCluster(Cluster):
 
     def _is_usable(self, name: str, since: datetime) -> bool:
         told = self.kubectl("get", "node", name, "--ignore-not-found", "-o", "json")
-        node = json.loads(told) if told else None
-        return node is not None and nodes.usable(node) and nodes.heard(node) >= since
+        return bool(told) and nodes.usable_since(json.loads(told), since)
 
     def _token(self, namespace: str, name: str) -> str:
         # Python's own TLS need not like the certificates that kubeadm makes; kubectl does.

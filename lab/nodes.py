@@ -50,6 +50,12 @@ def usable(node: dict[str, Any]) -> bool:
     return ready and all(taint["key"] == KIND_LABEL for taint in node["spec"].get("taints", ()))
 
 
+def usable_since(node: dict[str, Any], since: datetime) -> bool:
+    """Tell whether pods can be scheduled on it, as its kubelet said after `since`, UTC."""
+    # Conditions have whole seconds.
+    return usable(node) and heard(node) >= since.replace(microsecond=0)
+
+
 def heard(node: dict[str, Any]) -> datetime:
     """Return when its kubelet last said whether it is ready; raise ValueError if it never did."""
     return max(datetime.fromisoformat(condition["lastHeartbeatTime"]) for condition in _ready(node))

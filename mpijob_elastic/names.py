@@ -116,14 +116,19 @@ def host(pod: str, incarnation: int) -> str:
 
 def pod_of(host: str) -> str:
     """The pod that a host name stands for; any name that is not of our form stands for itself."""
-    match = _HOST.fullmatch(host) if ".r" in host else None
+    match = _numbered(host)
     return match["pod"] if match else host
 
 
 def incarnation_of(host: str) -> int:
     """The number in a host name, 0 where it is the pod's own name."""
-    match = _HOST.fullmatch(host) if ".r" in host else None
+    match = _numbered(host)
     return int(match["incarnation"]) if match else 0
+
+
+def _numbered(host: str) -> re.Match[str] | None:
+    # Nearly all names have no number, and every look asks for all of them.
+    return _HOST.fullmatch(host) if ".r" in host else None
 
 
 def discover_hosts(hosts: list[str], *, slots: int) -> str:

@@ -15,9 +15,8 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON_PATCH, Client
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS
 from upgrade import forms, patching
-from upgrade.refusal import Refused
+from upgrade.refusal import ATTEMPTS, Refused, contended
 
-ATTEMPTS = 5
 PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=forms.NAME)
 
 Object = dict[str, Any]
@@ -52,9 +51,7 @@ async def change(client: Client, wanted: Wanted, *, dry_run: bool = False) -> Ch
                 raise Refused(f"the API server does not accept the change of {forms.NAME}: {error}") from error
             # Somebody else was faster: look again.
             await asyncio.sleep(0.1)
-    raise Refused(
-        f"{forms.NAME} was changed by somebody else {ATTEMPTS} times in a row; find out by whom, and run this again"
-    )
+    raise contended(forms.NAME)
 
 
 async def wait_for_scale(client: Client, *, seconds: float, say: Say) -> None:

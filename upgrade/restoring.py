@@ -14,9 +14,7 @@ from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.objects import Manifest, identity
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import LEASES
-from upgrade.refusal import Refused
-
-ATTEMPTS = 5
+from upgrade.refusal import ATTEMPTS, contended
 
 # Numbers the rollouts of a Deployment; the controller manager keeps it.
 _REVISION = "deployment.kubernetes.io/revision"
@@ -31,10 +29,7 @@ async def restore(applier: Applier, before: Manifest) -> Change:
         except errors.Conflict:
             # Its controller wrote the status, or somebody made it anew: look again.
             await asyncio.sleep(0.1)
-    raise Refused(
-        f"{identity(before)} was changed by somebody else {ATTEMPTS} times in a row; "
-        "find out by whom, and run this again"
-    )
+    raise contended(identity(before))
 
 
 async def _restore(applier: Applier, before: Manifest) -> Change:

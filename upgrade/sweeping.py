@@ -13,10 +13,8 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON_PATCH, Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from upgrade import reading, traces
+from upgrade.refusal import ATTEMPTS
 from upgrade.traces import Removal, Traces
-
-# Looks, while somebody else changes the same.
-ATTEMPTS = 5
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,6 +87,4 @@ class RealNode:
         return Component(name=name, command=cgroups.among_programs(self._group, there))
 
     def _usable(self, node: dict[str, Any], since: datetime) -> bool:
-        if node["metadata"]["name"] != self.place.name or not nodes.usable(node):
-            return False
-        return nodes.heard(node) >= since.replace(microsecond=0)  # conditions have whole seconds
+        return node["metadata"]["name"] == self.place.name and nodes.usable_since(node, since)

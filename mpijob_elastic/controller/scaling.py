@@ -57,7 +57,7 @@ class ScaleTimes:
         complete = len(view.hosts) == view.replicas and set(view.hosts) == set(hosts.wanted(view))
         if complete:
             self._reach(scale, "published")
-        if complete and not view.surplus() and not plan.actions:
+        if complete and not view.surplus and not plan.actions:
             self._reach(scale, "settled")
             del self._scales[key]
 

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, terminating
+from mpijob_elastic.decide import clock, terminating, wording
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.execs import Exec, Held
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.job import JobView, Launcher, Worker
 from mpijob_elastic.model.memory import Left
 
 # Seconds after a pod left, or its successor came, until the first look; until the second one; and between later ones.
@@ -47,8 +47,8 @@ class Watch:
 
 def watch(view: JobView, *, now: float) -> Watch:
     """Whether to look. This is no part of a plan, for it changes nothing."""
-    launcher = view.launcher
-    if launcher is None or launcher.deleting or not view.driver_running or not _is_ours(view):
+    launcher = _launcher(view)
+    if launcher is None:
         return Watch()
     reasons = _reasons(view, now=now)
     times = [at for reason, at in reasons.items() if reason not in launcher.held.about]
@@ -72,8 +72,7 @@ def to_end(view: JobView, held: Held) -> tuple[Exec, ...]:
 
 def endable(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
     """Those of these frozen ones that may be ended: no rank can be at the other end, wherever its node is."""
-    launcher = view.launcher
-    if launcher is None or launcher.deleting or not view.driver_running or not _is_ours(view):
+    if _launcher(view) is None:
         return ()
     ours = (one for one in execs if names.worker_index(one.pod, job=view.name) is not None)
     return tuple(one for one in ours if _has_no_pod(view.worker(one.pod), one))
@@ -117,12 +116,16 @@ def _is_open(view: JobView, held: Held) -> bool:
 
 
 def _pods(view: JobView, execs: Iterable[Exec]) -> str:
-    pods = sorted({one.pod for one in execs}, key=lambda pod: names.worker_index(pod, job=view.name) or 0)
-    return ", ".join(pods[:8]) + (f" and {len(pods) - 8} more" if len(pods) > 8 else "")
+    return wording.listed(
+        sorted({one.pod for one in execs}, key=lambda pod: names.worker_index(pod, job=view.name) or 0)
+    )
 
 
-def _is_ours(view: JobView) -> bool:
-    return view.elastic and not (view.foreign or view.handed_over or view.finished or view.deleting)
+def _launcher(view: JobView) -> Launcher | None:
+    """The launcher, where its execs are any business of ours."""
+    ours = view.elastic and not (view.foreign or view.handed_over or view.finished or view.deleting)
+    launcher = view.launcher
+    return launcher if launcher and ours and view.driver_running and not launcher.deleting else None
 
 
 def _reasons(view: JobView, *, now: float) -> Mapping[str, float]:

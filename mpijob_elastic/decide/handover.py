@@ -49,7 +49,7 @@ def _was_ours(view: JobView) -> bool:
 
 
 def _advice(view: JobView) -> str:
-    surplus = [worker.name for worker in view.surplus() if not worker.deleting]
+    surplus = [worker.name for worker in view.surplus if not worker.deleting]
     back = (
         f"To have it looked after again, stop the other writer and delete the key {names.KEY_DISCOVER_HOSTS} of "
         f"ConfigMap {names.config_map(view.name)}"

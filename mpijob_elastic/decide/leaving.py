@@ -63,13 +63,13 @@ def _leftovers(view: JobView) -> Leaving:
     """[operator] a finished job's workers are deleted by the operator below `replicas` only; the rest would leak."""
     if view.clean_pod_policy not in ("Running", "All"):
         return Leaving()
-    gone = [worker for worker in view.surplus() if not worker.deleting]
+    gone = [worker for worker in view.surplus if not worker.deleting]
     return Leaving(removals=tuple(_removal(view, worker, "finished", now=0.0) for worker in gone))
 
 
 def _candidates(view: JobView) -> Iterable[Worker]:
     if showing.may_delete(view):
-        yield from (worker for worker in view.surplus() if not worker.deleting)
+        yield from (worker for worker in view.surplus if not worker.deleting)
         yield from (worker for worker in reversed(view.workers) if replacing.is_wanted(view, worker))
         yield from (worker for worker in reversed(view.workers) if disruption.may_move(view, worker))
 

@@ -72,7 +72,7 @@ def _launcher(view: JobView) -> Iterable[Note]:
 
 
 def _size(view: JobView) -> Iterable[Note]:
-    surplus = [worker.name for worker in view.surplus() if not worker.deleting]
+    surplus = [worker.name for worker in view.surplus if not worker.deleting]
     if not view.elastic and surplus:
         yield _warn(
             "NotElastic",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, hosts, naming, ranks, remembering, renaming, starting
+from mpijob_elastic.decide import disruption, hosts, naming, ranks, remembering, renaming, starting, wording
 from mpijob_elastic.decide.actions import Note, WriteConfig
 from mpijob_elastic.decide.remembering import Change
 from mpijob_elastic.model import durations, kubexec
@@ -82,14 +82,14 @@ def _hostfile(view: JobView, config: Config, published: tuple[str, ...], slots: 
 
 def _notes(view: JobView, change: Change, *, now: float) -> Iterable[Note]:
     if change.added:
-        added = _list(_host(view, pod, now=now) for pod in change.added)
+        added = wording.listed(_host(view, pod, now=now) for pod in change.added)
         yield Note(reason="HostsPublished", message=f"discover_hosts.sh names {added} now; {_sizes(view, change)}")
     surplus = [host for host in change.removed if (names.worker_index(host, job=view.name) or 0) >= view.replicas]
     if surplus:
         limit = durations.render(view.policy.drain_timeout)
         yield Note(
             reason="Draining",
-            message=f"{_list(surplus)} left discover_hosts.sh and {'drain' if len(surplus) > 1 else 'drains'} "
+            message=f"{wording.listed(surplus)} left discover_hosts.sh and {'drain' if len(surplus) > 1 else 'drains'} "
             f"for at most {limit}; {_sizes(view, change)}",
         )
     left = [one for one in view.workers if one.name in change.removed and one.name not in surplus and one.disruption]
@@ -101,7 +101,7 @@ def _notes(view: JobView, change: Change, *, now: float) -> Iterable[Note]:
     if lost:
         yield Note(
             reason="HostsLost",
-            message=f"{_list(lost)} left discover_hosts.sh, not Ready any more",
+            message=f"{wording.listed(lost)} left discover_hosts.sh, not Ready any more",
             warning=True,
         )
     yield from renaming.notes(view, added=change.added, removed=change.removed, now=now)
@@ -110,9 +110,3 @@ def _notes(view: JobView, change: Change, *, now: float) -> Iterable[Note]:
 def _sizes(view: JobView, change: Change) -> str:
     before = len(view.hosts)
     return f"{before} → {before + len(change.added) - len(change.removed)} hosts of {view.replicas} workers asked for"
-
-
-def _list(pods: Iterable[str]) -> str:
-    pods = list(pods)
-    shown = ", ".join(pods[:8])
-    return shown if len(pods) <= 8 else f"{shown} and {len(pods) - 8} more"

@@ -35,7 +35,9 @@ def reformed_at(view: JobView, *, now: float) -> float:
         return 0.0  # one rank has nobody to wait for, and too few wait for whoever is added
     absent = (worker for worker in view.workers if not view.is_published(worker) and _may_lead(view, worker))
     lost = [worker for worker in absent if naming.succeeds_lost(view, worker, now=now)]
-    created = max((clock.honest(worker.created_at, now=now) for worker in lost), default=-REFORM)
+    if not lost:
+        return 0.0
+    created = max(clock.honest(worker.created_at, now=now) for worker in lost)
     return min(created, _all_gone_at(view, now=now)) + REFORM
 
 

@@ -69,7 +69,7 @@ def is_due(view: JobView, config: Config, new: Memory) -> bool:
         return False
     if config.memory is None or not history.is_known(config):
         # A list without a history: what is missing from it may have been in it a moment ago.
-        return view.driver_running or bool(view.hosts) or bool(view.surplus())
+        return view.driver_running or bool(view.hosts) or bool(view.surplus)
     return _has_news(config.memory, new)
 
 

@@ -25,14 +25,14 @@ def grow(view: JobView, role: Role) -> WriteRole | None:
 def shrink(view: JobView, role: Role) -> WriteRole | None:
     """The write that takes rights away again, once for all the workers that left."""
     needed = _needed(view, role)
-    if not needed or not view.elastic or view.surplus() or not set(needed) < set(role.exec_names):
+    if not needed or not view.elastic or view.surplus or not set(needed) < set(role.exec_names):
         return None  # a rule without resourceNames would be one on every pod
     note = Note(reason="ScaledIn", message=f"{view.replicas} workers left; the launcher's Role is narrowed to them")
     return _write(role, needed, note)
 
 
 def _needed(view: JobView, role: Role) -> tuple[str, ...]:
-    wanted = view.wanted_names()
+    wanted = view.wanted_names
     known = {*wanted, *(worker.name for worker in view.workers)}
     strangers = [name for name in role.exec_names if name not in known and not _is_worker(view, name)]
     surplus = [worker.name for worker in view.workers if worker.index >= len(wanted)]

@@ -18,7 +18,7 @@ def awaited(view: JobView, config: Config) -> tuple[str, ...]:
 
     Whoever is named already and runs stays named, so that workers which come up one after the other change nothing.
     """
-    wanted = view.wanted_names()
+    wanted = view.wanted_names
     if view.policy.min_replicas is None:
         return wanted
     least = max(view.policy.min_replicas, view.first)

@@ -20,7 +20,7 @@ def growth(view: JobView, old: Memory, published: Collection[str], *, now: float
     if view.policy.scale_timeout is None or not view.elastic:
         return None
     before = old.growth or Growth(worked=old.scale.after if old.scale else 0, asked=view.replicas, at=now)
-    wanted = view.wanted_names()
+    wanted = view.wanted_names
     whole = bool(wanted) and set(wanted) <= set(published)
     worked = view.replicas if whole else min(before.worked, view.replicas)
     believed = before.asked == view.replicas and before.at == clock.honest(before.at, now=now)
@@ -46,12 +46,12 @@ def roll_back(view: JobView, *, now: float) -> tuple[RollBack | None, float | No
 def _missing(view: JobView) -> list[str]:
     """Wanted workers that are not Ready, in numeric order."""
     ready = {worker.name for worker in view.workers if worker.ready}
-    return [pod for pod in view.wanted_names() if pod not in ready]
+    return [pod for pod in view.wanted_names if pod not in ready]
 
 
 def _unbroken(view: JobView, missing: list[str]) -> int:
     """The size all of whose workers are Ready: the operator knows a size only, not which workers are meant."""
-    return view.wanted_names().index(missing[0]) if missing else view.replicas
+    return view.wanted_names.index(missing[0]) if missing else view.replicas
 
 
 def _note(view: JobView, missing: list[str], size: int) -> Note:

@@ -17,7 +17,7 @@ WANTED = (*pods.ORDER, *listing.ORDER, *ranks.ORDER)
 def findings(view: JobView, facts: Facts, *, now: float) -> Iterator[WorkerFinding]:
     """One for each worker, in numeric order."""
     there = {worker.name: worker for worker in view.workers}
-    wanted = frozenset(view.wanted_names())
+    wanted = frozenset(view.wanted_names)
     same = known(view, facts, now=now)
     for name in sorted({*wanted, *there}, key=lambda name: names.worker_index(name, job=view.name) or 0):
         case = Case(known=same, name=name, worker=there.get(name))

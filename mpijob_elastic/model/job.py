@@ -280,18 +280,12 @@ class JobView:
     def _by_name(self) -> Mapping[str, Worker]:
         return {worker.name: worker for worker in self.workers}
 
+    @cached_property
     def wanted_names(self) -> tuple[str, ...]:
         """The names of the workers that the size asks for."""
-        return self._wanted_names
-
-    @cached_property
-    def _wanted_names(self) -> tuple[str, ...]:
         return tuple(names.worker(self.name, index) for index in range(min(self.replicas, MOST_WORKERS)))
 
+    @cached_property
     def surplus(self) -> tuple[Worker, ...]:
         """Workers beyond the size asked for, highest index first: the order in which they leave."""
-        return self._surplus
-
-    @cached_property
-    def _surplus(self) -> tuple[Worker, ...]:
         return tuple(worker for worker in reversed(self.workers) if worker.index >= self.replicas)

@@ -65,8 +65,12 @@ class Nodes:
         return msgspec.structs.replace(pod, disrupted=threat) if threat else pod
 
     def _changed(self, old: NodeFacts | None, new: NodeFacts | None) -> None:
-        before, after = old and old.signs, new and new.signs
-        if old is not None and before != after:
-            self._on_change(old.metadata.name)
-        elif new is not None and old is None and new.is_going:
-            self._on_change(new.metadata.name)
+        node = new or old
+        if node is not None and _is_news(old, new):
+            self._on_change(node.metadata.name)
+
+
+def _is_news(old: NodeFacts | None, new: NodeFacts | None) -> bool:
+    if old is None:
+        return new is not None and new.is_going
+    return new is None or new.signs != old.signs

@@ -14,8 +14,7 @@ from lab.registration import called
 from lab.replicas import Controller, Webhook
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.kube.client import Client, connect
-from tests.lab.accounts import has_account
-from tests.lab.upgrades import until
+from tests.lab.waiting import has_account, until
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

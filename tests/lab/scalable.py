@@ -6,7 +6,8 @@ import json
 import subprocess
 
 from lab.cluster import Cluster
-from tests.lab.upgrades import CRD, until
+from tests.lab.upgrades import CRD
+from tests.lab.waiting import until
 from upgrade import crd
 
 

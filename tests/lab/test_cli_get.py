@@ -11,8 +11,8 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube.client import Client
-from tests.lab.accounts import may
 from tests.lab.job import Job
+from tests.lab.waiting import may
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 

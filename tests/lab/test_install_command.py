@@ -21,8 +21,8 @@ from lab.replicas import Webhook
 from mpijob_elastic import names
 from mpijob_elastic.cli import app
 from mpijob_elastic.kube.errors import KubeError
-from tests.lab.accounts import PATIENCE, kubectl_until_done
-from tests.lab.upgrades import CRD, established, gone, until, whole
+from tests.lab.upgrades import CRD, established, gone, whole
+from tests.lab.waiting import PATIENCE, kubectl_until_done, until
 
 pytestmark = pytest.mark.lab
 HOOKS = ("mutatingwebhookconfiguration,validatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)

@@ -22,7 +22,7 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, SE
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.execs import Exec
 from tests.builders import KUBEXEC
-from tests.lab.accounts import PATIENCE
+from tests.lab.waiting import PATIENCE
 
 pytestmark = pytest.mark.lab
 JOB = "train"

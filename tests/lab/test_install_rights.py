@@ -9,7 +9,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.install import install_into
 from mpijob_elastic import names
-from tests.lab.accounts import PATIENCE
+from tests.lab.waiting import PATIENCE
 
 pytestmark = pytest.mark.lab
 Rights = dict[tuple[str, str], str]

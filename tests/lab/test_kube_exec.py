@@ -12,7 +12,7 @@ from lab.versions import KubernetesVersion
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client, connect
 from mpijob_elastic.kube.exec import ExecFailed, ExecResult, exec_in_pod
-from tests.lab.accounts import may
+from tests.lab.waiting import may
 
 # The minor version of Kubernetes 1.
 CREATE_TOO_SINCE = 35

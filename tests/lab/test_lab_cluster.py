@@ -8,7 +8,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.errors import LabError
-from tests.lab.accounts import may
+from tests.lab.waiting import may
 
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
 

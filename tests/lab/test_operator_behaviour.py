@@ -7,7 +7,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.operator.process import Operator
-from tests.lab.upgrades import until
+from tests.lab.waiting import until
 
 pytestmark = pytest.mark.lab
 

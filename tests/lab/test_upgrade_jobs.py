@@ -28,9 +28,9 @@ from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import Client, connect
 from tests.lab import elastic_operator
-from tests.lab.accounts import has_account
 from tests.lab.job import HOROVODRUN, MPIRUN, PATIENCE, Job
-from tests.lab.upgrades import deploy_operator, interrupted, until
+from tests.lab.upgrades import deploy_operator, interrupted
+from tests.lab.waiting import has_account, until
 from upgrade import adopting, applying, canary, preflight, rolling_back, standing, store, sweeping, traces
 from upgrade.applying import Ask, Options
 from upgrade.canary import Canary

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import secrets
-import time
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from lab.cluster import Cluster
-from lab.errors import LabError
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client, connect
 from tests.faults.faults import Call, Request
 from tests.faults.proxy import FaultProxy
 from tests.lab import etcd
-from tests.lab.accounts import PATIENCE, kubectl_until_done
+from tests.lab.waiting import PATIENCE, kubectl_until_done, until
 from tests.unit.upgrade.definitions import definition
 
 Object = dict[str, Any]
@@ -110,17 +107,6 @@ async def interrupted(cluster: Cluster, run: Callable[[Client], Awaitable[object
             except errors.Unreachable:
                 return False
     return not broken
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        with contextlib.suppress(LabError):
-            if holds():
-                return
-        time.sleep(0.1)
-    raise AssertionError("it never came true")
 
 
 def _is_change(request: Request) -> bool:

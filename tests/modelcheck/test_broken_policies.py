@@ -33,12 +33,12 @@ def delete(plan: Plan, gone: leaving.Leaving) -> Plan:
 
 def hasty(view: JobView) -> leaving.Leaving:
     """Deletes what is surplus, published or not."""
-    return leaving.Leaving(removals=tuple(removal(one) for one in view.surplus() if not one.deleting))
+    return leaving.Leaving(removals=tuple(removal(one) for one in view.surplus if not one.deleting))
 
 
 def impatient(view: JobView) -> leaving.Leaving:
     """Takes a worker for drained as soon as nothing was seen in it once, whatever the launcher knows."""
-    unlisted = (one for one in view.surplus() if one.name not in view.hosts and not one.deleting)
+    unlisted = (one for one in view.surplus if one.name not in view.hosts and not one.deleting)
     empty = [removal(one) for one in unlisted if one.probe.idle_at is not None]
     return leaving.Leaving(removals=(*really_remove(view).removals, *empty))
 
@@ -88,7 +88,7 @@ def test_a_job_that_never_gets_to_its_size_is_caught() -> None:
 def restless(view: JobView) -> Plan:
     """Widens the Role at rest, which is then narrowed again."""
     plan = really_decide(view)
-    spare = (*view.wanted_names(), names.worker(view.name, 1))
+    spare = (*view.wanted_names, names.worker(view.name, 1))
     if plan.actions or view.role is None or view.replicas > 1:
         return plan
     note = Note(reason="Broken", message="")

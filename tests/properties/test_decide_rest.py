@@ -35,13 +35,13 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
         ready = {one.name for one in view.workers if one.ready and one.index < view.replicas}
         wanted = ready - disruption.departing(view)
         assert set(view.hosts) == wanted or (not wanted and len(view.hosts) <= 1)
-        surplus = [one for one in view.surplus() if not one.deleting and one.name not in view.hosts]
+        surplus = [one for one in view.surplus if not one.deleting and one.name not in view.hosts]
         # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is a list again.
         list_lost = view.driver_running and not view.hosts
         assert surplus == [] or list_lost or not showing.may_delete(view)
-        needed = {*view.wanted_names(), *(one.name for one in view.workers)}
+        needed = {*view.wanted_names, *(one.name for one in view.workers)}
         # A rule without names would allow exec on all pods, so where no worker is needed it stays as it is.
-        assert exec_names(view) == needed or view.surplus() or not needed
+        assert exec_names(view) == needed or view.surplus or not needed
 
 
 def is_at_work(view: JobView) -> bool:

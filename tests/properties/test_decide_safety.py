@@ -212,7 +212,7 @@ def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> 
             named = [line.split(" ")[0] for line in change.hostfile.splitlines()]
             least = max(view.policy.min_replicas or view.replicas, view.first)
             assert len(named) >= min(least, view.replicas)
-            assert set(named) <= set(view.wanted_names())
+            assert set(named) <= set(view.wanted_names)
             ready = {one.name for one in view.workers if one.ready}
             assert len(named) == min(least, view.replicas) or least < len(named) == len(ready & {*named})
 
@@ -253,9 +253,9 @@ def a_launcher_that_started_is_never_deleted(view: JobView, plan: Plan) -> None:
 
 def the_role_covers_every_worker_wanted_or_there(view: JobView, plan: Plan) -> None:
     for action in of(WriteRole, plan):
-        assert {*view.wanted_names(), *(worker.name for worker in view.workers)} <= set(action.exec_names)
+        assert {*view.wanted_names, *(worker.name for worker in view.workers)} <= set(action.exec_names)
         if len(action.exec_names) < len(action.before):
-            assert not view.surplus() or not set(action.exec_names) < set(action.before)
+            assert not view.surplus or not set(action.exec_names) < set(action.before)
 
 
 def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:

@@ -31,7 +31,7 @@ FACTS = st.builds(
 @given(jobs, FACTS)
 def test_each_worker_has_one_cause_unless_the_job_is_over(view: JobView, facts: Facts) -> None:
     explanation = explain(view, facts, now=NOW)
-    expected = {*view.wanted_names(), *(worker.name for worker in view.workers)}
+    expected = {*view.wanted_names, *(worker.name for worker in view.workers)}
     assert len(explanation.workers) in (0, len(expected))
     assert {one.worker for one in explanation.workers} in (set(), expected)
     assert explanation.workers or explanation.job or not expected

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import getting, looking, reasons, surroundings
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
+from mpijob_elastic.cli.jobs.surroundings import Registration
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain.facts import Facts, Look
@@ -33,8 +34,9 @@ async def explain(
     async with reached(where) as target:
         snapshot = await getting.find(target, job)
         pod = worker_name(snapshot.view, worker) if worker else None
-        home = controller_namespace or await surroundings.home(target.client)
-        facts = await _facts(target.client, snapshot, pod=pod, look=look, home=home)
+        registered = await surroundings.registration(target.client)
+        home = controller_namespace or surroundings.home(registered)
+        facts = await _facts(target.client, snapshot, registered, pod=pod, look=look, home=home)
     explanation = find(snapshot.view, facts, now=time.time())
     if pod:
         explanation = explanation.of(pod)
@@ -47,19 +49,21 @@ async def explain(
 def worker_name(view: JobView, worker: str) -> str:
     """The pod's name, from that or from its index. Raises NoSuchWorker where it is neither there nor wanted."""
     name = names.worker(view.name, int(worker)) if worker.isdecimal() else worker
-    known = {*view.wanted_names(), *(one.name for one in view.workers)}
+    known = {*view.wanted_names, *(one.name for one in view.workers)}
     if name in known:
         return name
     first = names.worker(view.name, 0)
     raise NoSuchWorker(f"{view.name} has no worker {worker}; {len(known)} there are, such as 0 or {first}")
 
 
-async def _facts(client: Client, snapshot: Snapshot, *, pod: str | None, look: bool, home: str) -> Facts:
+async def _facts(
+    client: Client, snapshot: Snapshot, registered: Registration | None, *, pod: str | None, look: bool, home: str
+) -> Facts:
     view, now = snapshot.view, time.time()
     look = look and not (view.finished or view.deleting or view.foreign)
     controller, webhook, events, threats, looks, frozen = await asyncio.gather(
         surroundings.controller_trouble(lambda: surroundings.lease(client, home), namespace=home, now=now),
-        _webhook(client, view),
+        _webhook(client, view, registered),
         surroundings.warnings(client, view.namespace, dict(_troubled(view, pod))),
         surroundings.threats(client, _threatened(snapshot)),
         _looks(client, view, pod=pod, look=look),
@@ -82,10 +86,10 @@ async def _facts(client: Client, snapshot: Snapshot, *, pod: str | None, look: b
     )
 
 
-async def _webhook(client: Client, view: JobView) -> str:
+async def _webhook(client: Client, view: JobView, registered: Registration | None) -> str:
     """Of interest only while a launcher may yet be created."""
     is_needed = view.elastic and not view.finished and (view.launcher is None or not view.launcher.mounts_discovery)
-    return await surroundings.webhook_trouble(client) if is_needed else ""
+    return await surroundings.webhook_trouble(client, registered) if is_needed else ""
 
 
 def _troubled(view: JobView, pod: str | None) -> Iterable[tuple[str, str]]:

@@ -138,7 +138,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
 def _workers(snapshot: Snapshot, *, now: float) -> list[WorkerReport]:
     view = snapshot.view
     there = {worker.name: worker for worker in view.workers}
-    missing = [] if view.finished else [name for name in view.wanted_names() if name not in there]
+    missing = [] if view.finished else [name for name in view.wanted_names if name not in there]
     reports = [_worker(snapshot, worker, now=now) for worker in view.workers]
     reports += [_missing(snapshot, name) for name in missing]
     return sorted(reports, key=lambda report: report.index)
@@ -162,7 +162,7 @@ def _worker(snapshot: Snapshot, worker: Worker, *, now: float) -> WorkerReport:
 
 def _missing(snapshot: Snapshot, name: str) -> WorkerReport:
     return WorkerReport(
-        index=snapshot.view.wanted_names().index(name),
+        index=snapshot.view.wanted_names.index(name),
         name=name,
         phase=MISSING,
         ready=False,

@@ -24,6 +24,7 @@ from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.times import seconds
 
 T = TypeVar("T")
+Registration = Mapping[str, Any]
 
 # A leader renews every 2 s, and at the latest after 10 s.
 RENEWED_WITHIN = 10.0
@@ -52,10 +53,19 @@ class _Events(msgspec.Struct):
     items: list[_Event]
 
 
-async def home(client: Client) -> str:
+async def registration(client: Client) -> Registration | None:
+    """How the API server asks the webhook, empty where it does not; None where that cannot be read."""
+    try:
+        return _decode(await client.request("GET", MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)))
+    except errors.NotFound:
+        return {}
+    except errors.KubeError:
+        return None
+
+
+def home(registered: Registration | None) -> str:
     """The namespace that the webhook is served in, and so the controller; the usual one where that cannot be seen."""
-    found = await _read(client, MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION), _decode)
-    services = (hook["clientConfig"].get("service") for hook in (found or {}).get("webhooks", ()))
+    services = (hook["clientConfig"].get("service") for hook in (registered or {}).get("webhooks", ()))
     return next((str(service["namespace"]) for service in services if service), names.NAMESPACE)
 
 
@@ -98,16 +108,13 @@ async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], 
     )
 
 
-async def webhook_trouble(client: Client) -> str:
+async def webhook_trouble(client: Client, registered: Registration | None) -> str:
     """Why the API server cannot ask the webhook about a launcher, "" where it can or that cannot be told."""
-    path = MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)
-    try:
-        found = _decode(await client.request("GET", path))
-    except errors.NotFound:
-        return "the API server asks no webhook of mpijob-elastic (there is no MutatingWebhookConfiguration)"
-    except errors.KubeError:
+    if registered is None:
         return ""
-    config: dict[str, Any] = next((hook["clientConfig"] for hook in found.get("webhooks", ())), {})
+    if not registered:
+        return "the API server asks no webhook of mpijob-elastic (there is no MutatingWebhookConfiguration)"
+    config: dict[str, Any] = next((hook["clientConfig"] for hook in registered.get("webhooks", ())), {})
     if not config.get("caBundle"):
         return "the API server cannot trust the webhook (caBundle is empty)"
     service = config.get("service")

@@ -98,7 +98,7 @@ def slices(*ready: bool | None) -> list[dict[str, Any]]:
 )
 async def test_whether_the_webhook_can_be_asked(tmp_path: Path, served: Answers, words: str) -> None:
     async with reaching(tmp_path, served) as (client, _):
-        said = await surroundings.webhook_trouble(client)
+        said = await surroundings.webhook_trouble(client, await surroundings.registration(client))
     assert words in said
     assert bool(said) is bool(words)
 
@@ -115,7 +115,7 @@ async def test_whether_the_webhook_can_be_asked(tmp_path: Path, served: Answers,
 )
 async def test_where_it_is_installed(tmp_path: Path, configuration: web.Response, namespace: str) -> None:
     async with reaching(tmp_path, {"mpijob-elastic": configuration}) as (client, _):
-        assert await surroundings.home(client) == namespace
+        assert surroundings.home(await surroundings.registration(client)) == namespace
 
 
 async def test_the_lease_is_read_in_the_namespace_that_is_asked_for(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def test_without_a_launcher_no_driver_runs() -> None:
 
 def test_surplus_workers_leave_from_the_highest_index_down() -> None:
     view = job(12, replicas=2)
-    assert [worker.index for worker in view.surplus()] == list(range(11, 1, -1))
+    assert [worker.index for worker in view.surplus] == list(range(11, 1, -1))
 
 
 def test_a_worker_takes_ranks_while_it_is_ready_and_stays() -> None:
@@ -39,12 +39,12 @@ def test_a_worker_takes_ranks_while_it_is_ready_and_stays() -> None:
 
 
 def test_a_size_that_is_a_typing_error_does_not_become_as_many_names() -> None:
-    assert len(job(replicas=2**31 - 1).wanted_names()) == MOST_WORKERS
+    assert len(job(replicas=2**31 - 1).wanted_names) == MOST_WORKERS
 
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_no_worker_asked_for_is_no_name(size: int) -> None:
-    assert job(replicas=size).wanted_names() == ()
+    assert job(replicas=size).wanted_names == ()
 
 
 def test_hosts_are_what_the_script_names() -> None:

@@ -14,8 +14,8 @@ from mpijob_elastic.kube.resources import Resource
 from tests.faults.faults import Meanwhile, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
-from upgrade.refusal import Refused
-from upgrade.restoring import ATTEMPTS, restore
+from upgrade.refusal import ATTEMPTS, Refused
+from upgrade.restoring import restore
 
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 SERVED = {(DEPLOYMENTS.api_version, DEPLOYMENTS.kind): DEPLOYMENTS}

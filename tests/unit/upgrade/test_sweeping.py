@@ -9,6 +9,7 @@ from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
 from upgrade import sweeping
+from upgrade.refusal import ATTEMPTS
 
 SPEC = {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}
 
@@ -39,4 +40,4 @@ async def test_whoever_writes_all_the_time_is_given_way_to(api: TinyApi, proxy: 
     await shown(api)
     with proxy.inject(Answer(status=422, reason="Invalid"), on=patches):
         await sweeping.sweep(client, say=lambda _: None)
-    assert proxy.count(patches) == sweeping.ATTEMPTS
+    assert proxy.count(patches) == ATTEMPTS

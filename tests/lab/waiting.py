@@ -1,8 +1,10 @@
-"""Waits for what `kubectl wait` cannot: for an object to be created (it can from 1.31 on), or to have conditions."""
+"""Waits for what `kubectl wait` cannot: an object that is yet to be created, a right, a condition of our own."""
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Callable
 
 from lab.cluster import Cluster
 from lab.errors import LabError
@@ -42,3 +44,14 @@ def kubectl_until_done(cluster: Cluster, *arguments: str, patience: float) -> No
             time.sleep(0.1)
         else:
             return
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        with contextlib.suppress(LabError):
+            if holds():
+                return
+        time.sleep(0.1)
+    raise AssertionError("it never came true")
