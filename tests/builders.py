@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history, naming, showing
+from mpijob_elastic.decide import history, host_names, launcher_refresh
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Ref, Role, Worker
 from mpijob_elastic.model.memory import Host, Memory
@@ -81,7 +81,7 @@ def config(
 
 def named(pod: str, *, uid: str | None = None, incarnation: int = 0) -> Host:
     """What is remembered of a pod's host name; by default of the pod that `worker` gives."""
-    return Host(pod=naming.fingerprint(uid or f"uid-of-{pod}"), incarnation=incarnation)
+    return Host(pod=host_names.fingerprint(uid or f"uid-of-{pod}"), incarnation=incarnation)
 
 
 def role(*indices: int) -> Role:
@@ -109,4 +109,4 @@ def shown(view: JobView, *, at: float = LONG_AGO) -> JobView:
     """The same job after its launcher was shown what is published, at that time."""
     assert view.launcher is not None
     assert view.config is not None
-    return replace(view, launcher=replace(view.launcher, refreshed=showing.mark(view.config, at=at)))
+    return replace(view, launcher=replace(view.launcher, refreshed=launcher_refresh.mark(view.config, at=at)))

@@ -28,7 +28,7 @@ def shortened(config: ConfigMap, job: Sized | None) -> Patch:
 
 
 def _least(job: Sized) -> int | None:
-    """As mpijob_elastic.decide.starting has it."""
+    """As mpijob_elastic.decide.startup_hostfile has it."""
     if job.policy.min_replicas is None:
         return None
     needed = (job.launch.np if job.launch else None) or 0

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from mpijob_elastic.act import tasks
-from mpijob_elastic.decide import frozen
+from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.exec import exec_in_pod
@@ -108,8 +108,8 @@ class Execs:
         found = await look(self._client, view.namespace, launcher, timeout=LOOK_TIMEOUT)
         if found is None:
             return replace(before, asked_at=asked_at, about=about)
-        after = _after(before, frozen.cut_off(view, found, now=asked_at), asked_at=asked_at, about=about)
-        due = frozen.to_end(view, after)
+        after = _after(before, frozen_execs.cut_off(view, found, now=asked_at), asked_at=asked_at, about=about)
+        due = frozen_execs.to_end(view, after)
         return _tried(after, await self._end(view, launcher, due)) if due else after
 
 
@@ -142,7 +142,7 @@ def _after(before: Held, suspects: tuple[Exec, ...], *, asked_at: float, about: 
 
 def _tried(held: Held, ended: Mapping[Exec, bool]) -> Held:
     """One that was ended stays a suspect: the next look shows whether that helped. It is not tried again."""
-    tries = {one: frozen.MOST_TRIES if done else held.tries.get(one, 0) + 1 for one, done in ended.items()}
+    tries = {one: frozen_execs.MOST_TRIES if done else held.tries.get(one, 0) + 1 for one, done in ended.items()}
     still = tuple(one for one in held.frozen if not ended.get(one))
     return replace(held, frozen=still, tries={**held.tries, **tries})
 

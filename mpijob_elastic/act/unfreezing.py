@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, NotLeader
-from mpijob_elastic.decide import frozen
+from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.kube import errors
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Launcher
@@ -63,7 +63,7 @@ class Unfreezer:
         outcomes = await self._outcomes(view, launcher, turn)
         done = [one for one, outcome in outcomes.items() if outcome == ENDED]
         if done:
-            self._events.emit(view, frozen.ended(view, done))
+            self._events.emit(view, frozen_execs.ended(view, done))
         return {one: outcomes.get(one, FAILED) != FAILED for one in turn}
 
     async def _outcomes(self, view: JobView, launcher: Launcher, execs: tuple[Exec, ...]) -> Mapping[Exec, str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from mpijob_elastic.act import unfreezing
 from mpijob_elastic.act.writer import Outdated, Recheck
-from mpijob_elastic.decide import frozen, handover, leaving
+from mpijob_elastic.decide import drain, frozen_execs, handover
 from mpijob_elastic.decide.actions import DeleteWorkers, Removal
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.model.execs import Exec
@@ -22,7 +22,7 @@ def rechecking(client: Client, *, probes: views.Probes, judge: live.Judge, now: 
         if fresh is None:
             raise Outdated(f"{view.namespace}/{view.name} is gone, going, or another operator's by now")
         wanted = {removal.worker.ref.uid for removal in action.removals}
-        return [one for one in leaving.removals(fresh, now=now()).removals if one.worker.ref.uid in wanted]
+        return [one for one in drain.removals(fresh, now=now()).removals if one.worker.ref.uid in wanted]
 
     return recheck
 
@@ -34,7 +34,7 @@ def rechecking_execs(
 
     async def recheck(view: JobView, execs: tuple[Exec, ...]) -> tuple[Exec, ...]:
         fresh = await _ours(client, view, probes=probes, judge=judge, now=now())
-        return frozen.endable(fresh, execs) if fresh and _launcher(fresh) == _launcher(view) else ()
+        return frozen_execs.endable(fresh, execs) if fresh and _launcher(fresh) == _launcher(view) else ()
 
     return recheck
 

@@ -16,7 +16,7 @@ from mpijob_elastic.act.execs import Execs
 from mpijob_elastic.act.probing import Prober
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.controller.scaling import ScaleTimes
-from mpijob_elastic.decide import decide, frozen, ranks
+from mpijob_elastic.decide import decide, frozen_execs, lost_ranks
 from mpijob_elastic.decide.actions import Plan, ProbeWorkers
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.caches import Caches, JobKey
@@ -79,9 +79,9 @@ class Reconciler:
 
     def _sleep(self, key: JobKey, view: JobView, plan: Plan) -> None:
         self._prober.tidy(view)
-        watch = ranks.watch(view, now=self._now())
+        watch = lost_ranks.watch(view, now=self._now())
         self._prober.watch(view, watch.workers)
-        look = frozen.watch(view, now=self._now())
+        look = frozen_execs.watch(view, now=self._now())
         if look.due and view.launcher:
             self._execs.watch(view, view.launcher, look.about)
         wakes = [at for at in (plan.wake_at, watch.wake_at, look.wake_at) if at is not None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mpijob_elastic.decide import hosts
+from mpijob_elastic.decide import host_list
 from mpijob_elastic.decide.actions import Plan, WriteRole
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.caches import JobKey
@@ -54,7 +54,7 @@ class ScaleTimes:
     def _advance(self, key: JobKey, scale: _Scale, view: JobView, plan: Plan) -> None:
         if not any(isinstance(action, WriteRole) for action in plan.actions):
             self._reach(scale, "role")
-        complete = len(view.hosts) == view.replicas and set(view.hosts) == set(hosts.wanted(view))
+        complete = len(view.hosts) == view.replicas and set(view.hosts) == set(host_list.wanted(view))
         if complete:
             self._reach(scale, "published")
         if complete and not view.surplus and not plan.actions:

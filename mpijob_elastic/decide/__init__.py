@@ -12,18 +12,18 @@ The complexity comes from three sides that do not wait for one another:
 from __future__ import annotations
 
 from mpijob_elastic.decide import (
+    config_map,
     disruption,
-    ending,
+    drain,
     handover,
-    launchers,
-    leaving,
+    launcher_recreate,
+    launcher_refresh,
     notices,
-    podgroups,
-    publishing,
+    pod_group,
     roles,
-    selecting,
-    showing,
-    timeouts,
+    scale_selector,
+    scale_timeout,
+    suspicious_success,
 )
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Plan, ProbeWorkers
 from mpijob_elastic.model.job import Config, JobView, LauncherPhase, Role
@@ -51,16 +51,16 @@ def _steps(view: JobView, config: Config, role: Role, *, now: float) -> Plan:
     wakes: list[float | None] = []
 
     actions.append(roles.grow(view, role))
-    actions.append(podgroups.lower(view))
-    change, wake = publishing.write(view, config, now=now)
+    actions.append(pod_group.lower(view))
+    change, wake = config_map.write(view, config, now=now)
     actions.append(change)
     wakes += [wake, disruption.wake_at(view, now=now)]
     if change is None:  # everything below relies on what is published now
-        actions.append(showing.refresh(view, now=now))
-        recreated, wake = launchers.recreate(view, config, now=now)
+        actions.append(launcher_refresh.refresh(view, now=now))
+        recreated, wake = launcher_recreate.recreate(view, config, now=now)
         actions.append(recreated)
         wakes.append(wake)
-        gone = leaving.removals(view, now=now)
+        gone = drain.removals(view, now=now)
         actions.append(DeleteWorkers(removals=gone.removals) if gone.removals else None)
         actions.append(ProbeWorkers(workers=gone.probes) if gone.probes else None)
         wakes.append(gone.wake_at)
@@ -68,16 +68,18 @@ def _steps(view: JobView, config: Config, role: Role, *, now: float) -> Plan:
         told, wake = notices.tell(view, now=now)
         actions.append(told)
         wakes.append(wake)
-        actions.append(selecting.restore(view))
-        back, wake = timeouts.roll_back(view, now=now)
+        actions.append(scale_selector.restore(view))
+        back, wake = scale_timeout.roll_back(view, now=now)
         actions.append(back)
         wakes.append(wake)
     return _plan(actions, wakes)
 
 
 def _finish(view: JobView, *, now: float) -> Plan:
-    gone = leaving.removals(view, now=now)
-    return _plan([DeleteWorkers(removals=gone.removals) if gone.removals else None, ending.tell(view, now=now)], [])
+    gone = drain.removals(view, now=now)
+    return _plan(
+        [DeleteWorkers(removals=gone.removals) if gone.removals else None, suspicious_success.tell(view, now=now)], []
+    )
 
 
 def _plan(actions: list[Action | None], wakes: list[float | None]) -> Plan:

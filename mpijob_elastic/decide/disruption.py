@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 
-from mpijob_elastic.decide import clock, counting
+from mpijob_elastic.decide import clock, retries
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.job import JobView, Launcher, Worker
 from mpijob_elastic.model.memory import Tries
@@ -72,12 +72,12 @@ def may_move(view: JobView, worker: Worker) -> bool:
 def tries(view: JobView, published: Collection[str], *, now: float) -> Mapping[str, Tries]:
     """The count of moves by pod name, each incarnation counted once; `published`: pods that are in the list then."""
     moving = {worker.ref.uid for worker in view.workers if worker.name not in published and _goes(view, worker)}
-    return counting.counted(view.memory.moved, view.workers, troubled=moving, now=now)
+    return retries.counted(view.memory.moved, view.workers, troubled=moving, now=now)
 
 
 def due_at(view: JobView, worker: Worker, *, now: float) -> float | None:
     """When the worker may be deleted, as far as this module knows; None while its move is not written down yet."""
-    counted = counting.of_this_pod(view.memory.moved, worker)
+    counted = retries.of_this_pod(view.memory.moved, worker)
     if counted is None:
         return None
     return clock.honest(counted.at, now=now) + BACKOFFS[min(counted.count, len(BACKOFFS)) - 1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from mpijob_elastic.decide import clock, pacing, showing
+from mpijob_elastic.decide import clock, launcher_refresh, pacing
 from mpijob_elastic.model.job import Config, JobView, Worker
 from mpijob_elastic.model.memory import Left, Memory, fingerprint
 
@@ -40,5 +40,5 @@ def left(view: JobView, worker: Worker, *, now: float) -> Left | None:
     found = view.memory.left.get(worker.name)
     if found is None or found.uid == worker.ref.uid:
         return found
-    known = showing.known_since(view, found, now=now)
+    known = launcher_refresh.known_since(view, found, now=now)
     return None if known is not None and worker.created_at > known + pacing.SETTLE + clock.SKEW else found

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, frozen, giving_up, launchers, ranks, showing, terminating
+from mpijob_elastic.decide import (
+    disruption,
+    frozen_execs,
+    giving_up,
+    launcher_recreate,
+    launcher_refresh,
+    lost_ranks,
+    stuck_pods,
+)
 from mpijob_elastic.decide.actions import Note, TellUser
 from mpijob_elastic.model.job import JobView
 
@@ -27,7 +35,7 @@ def tell(view: JobView, *, now: float) -> tuple[TellUser | None, float | None]:
         return None, None
     notes = list(_notes(view, now=now))
     text = "\n".join(f"{note.reason}: {note.message}" for note in notes)
-    times = (*_pending_from(view), *terminating.late_from(view), *ranks.forgiven_at(view, now=now))
+    times = (*_pending_from(view), *stuck_pods.late_from(view), *lost_ranks.forgiven_at(view, now=now))
     wake_at = min((at for at in times if at > now), default=None)
     if text == view.notices:
         return None, wake_at
@@ -40,11 +48,11 @@ def _notes(view: JobView, *, now: float) -> Iterable[Note]:
     for problem in view.problems:
         yield _warn("InvalidAnnotation", f"{problem}; the default holds")
     yield from _launcher(view)
-    yield from frozen.notes(view, now=now)
+    yield from frozen_execs.notes(view, now=now)
     yield from _size(view)
     yield from disruption.notes(view)
     yield from giving_up.notes(view, now=now)
-    yield from terminating.notes(view, now=now)
+    yield from stuck_pods.notes(view, now=now)
     late = [at for at in _pending_from(view) if at <= now]
     if late:
         yield _warn("WorkersNotReady", f"{_pending(view)}; see `kubectl describe pod` of the workers")
@@ -54,7 +62,7 @@ def _launcher(view: JobView) -> Iterable[Note]:
     if not view.elastic or view.launcher is None:
         return
     pod = view.launcher.ref.name
-    if not showing.sees_hosts(view):
+    if not launcher_refresh.sees_hosts(view):
         kept = "" if view.policy.delete_without_discovery else " and workers are not deleted on a scale-in"
         yield _warn(
             "LauncherWithoutDiscovery",
@@ -63,10 +71,10 @@ def _launcher(view: JobView) -> Iterable[Note]:
             f"from its last checkpoint), "
             f'or annotate the job {names.DELETE_UNSEEN}="true" to delete surplus workers all the same',
         )
-    elif launchers.gave_up(view) and not view.launcher.mounts_discovery:
+    elif launcher_recreate.gave_up(view) and not view.launcher.mounts_discovery:
         yield _warn(
             "AdmissionMissed",
-            f"{pod} was created {launchers.MOST_TRIES} times without {names.DISCOVER_HOSTS_PATH}; check that the "
+            f"{pod} was created {launcher_recreate.MOST_TRIES} times without {names.DISCOVER_HOSTS_PATH}; check that the "
             f"webhook {names.WEBHOOK} is running and that its caBundle is set",
         )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mpijob_elastic.decide import clock, showing
+from mpijob_elastic.decide import clock, launcher_refresh
 from mpijob_elastic.model.job import JobView, Worker
 
 # Two discovery periods of 1 s, and what the kubelet takes to show a touched launcher its file (measured: 0.3-0.7 s).
@@ -23,7 +23,7 @@ def settled_at(view: JobView, *, now: float) -> float:
     """The earliest time for the next change that is ours to time; 0 while no driver can read the list."""
     if not view.driver_may_run:
         return 0.0
-    shown = showing.shown_at(view, now=now) or 0.0
+    shown = launcher_refresh.shown_at(view, now=now) or 0.0
     return max(shown, *(clock.honest(at, now=now) for at in (view.memory.added_at, view.memory.removed_at))) + SETTLE
 
 

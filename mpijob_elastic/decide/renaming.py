@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import naming, ranks
+from mpijob_elastic.decide import host_names, lost_ranks
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Worker
@@ -13,7 +13,7 @@ from mpijob_elastic.model.job import JobView, Worker
 
 def notes(view: JobView, *, added: Collection[str], removed: Collection[str], now: float) -> Iterable[Note]:
     """Of a change of the list by these pods."""
-    gone = ranks.lost(view, now=now) & set(removed)
+    gone = lost_ranks.lost(view, now=now) & set(removed)
     lost = [worker for worker in view.workers if worker.name in gone]
     yield from _lost([worker.name for worker in lost if worker.probe.busy_seen])
     yield from _unused([worker.name for worker in lost if not worker.probe.busy_seen])
@@ -25,7 +25,7 @@ def notes(view: JobView, *, added: Collection[str], removed: Collection[str], no
             message=f"{', '.join(renamed)} in {names.KEY_DISCOVER_HOSTS}: a rank may have died under the former name, "
             "which Horovod never uses again",
         )
-    kept = [worker.name for worker in newcomers if naming.is_kept_back(view, worker, now=now)]
+    kept = [worker.name for worker in newcomers if host_names.is_kept_back(view, worker, now=now)]
     if kept:
         yield Note(
             reason="HostNameKept",
@@ -47,7 +47,7 @@ def _lost(pods: Collection[str]) -> Iterable[Note]:
 
 def _unused(pods: Collection[str]) -> Iterable[Note]:
     if pods:
-        wait = durations.render(ranks.NEVER_TRAINED_AFTER)
+        wait = durations.render(lost_ranks.NEVER_TRAINED_AFTER)
         message = (
             f"{', '.join(pods)}: no rank was seen there for {wait} while others train; should Horovod never use the "
         )
@@ -55,8 +55,8 @@ def _unused(pods: Collection[str]) -> Iterable[Note]:
 
 
 def _is_numbered(view: JobView, worker: Worker, *, now: float) -> bool:
-    return names.incarnation_of(naming.host(view, worker, now=now)) > 0
+    return names.incarnation_of(host_names.host(view, worker, now=now)) > 0
 
 
 def _as(view: JobView, worker: Worker, *, now: float) -> str:
-    return f"{worker.name} is {naming.host(view, worker, now=now)}"
+    return f"{worker.name} is {host_names.host(view, worker, now=now)}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import hosts, showing
-from mpijob_elastic.decide.hosts import Next
+from mpijob_elastic.decide import host_list, launcher_refresh
+from mpijob_elastic.decide.host_list import Next
 from mpijob_elastic.explain.facts import Facts, Look, Pod
 from mpijob_elastic.explain.findings import Finding, kubectl
 from mpijob_elastic.model.job import JobView, Worker
@@ -34,9 +34,9 @@ def known(view: JobView, facts: Facts, *, now: float) -> Known:
         view=view,
         facts=facts,
         now=now,
-        following=hosts.following(view, now=now),
-        untold=showing.is_due(view, now=now),
-        shown_at=showing.shown_at(view, now=now),
+        following=host_list.following(view, now=now),
+        untold=launcher_refresh.is_due(view, now=now),
+        shown_at=launcher_refresh.shown_at(view, now=now),
     )
 
 

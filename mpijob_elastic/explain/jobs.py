@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import ending, frozen, handover
+from mpijob_elastic.decide import frozen_execs, handover, suspicious_success
 from mpijob_elastic.explain import launchers
 from mpijob_elastic.explain.facts import Facts
 from mpijob_elastic.explain.findings import Finding, Level, kubectl
@@ -32,9 +32,9 @@ def over(view: JobView, facts: Facts, *, now: float) -> tuple[Finding, ...]:
 
 def _ended(view: JobView, facts: Facts) -> Finding:
     logs = kubectl(view, "logs", names.launcher(view.name))
-    waited = ending.after_change(view)
+    waited = suspicious_success.after_change(view)
     if waited is not None:
-        return Finding(cause="ended-after-resize", says=ending.words(waited), next_step=logs)
+        return Finding(cause="ended-after-resize", says=suspicious_success.words(waited), next_step=logs)
     return Finding(cause="ended", says=f"the job has ended: {facts.state}", next_step=logs, level=Level.WAITING)
 
 
@@ -85,7 +85,7 @@ def _too_few(view: JobView, facts: Facts) -> Iterator[Finding]:
 
 def _frozen(view: JobView, facts: Facts) -> Iterator[Finding]:
     if facts.frozen:
-        by_itself = not facts.controller and frozen.endable(view, facts.frozen) == facts.frozen
+        by_itself = not facts.controller and frozen_execs.endable(view, facts.frozen) == facts.frozen
         end = "the controller ends it within a minute" if by_itself else "ending it lets the driver go on"
-        said = f"{frozen.words(view, facts.frozen)}; {end}"
-        yield Finding(cause="frozen-exec", says=said, next_step=frozen.remedy(view, facts.frozen))
+        said = f"{frozen_execs.words(view, facts.frozen)}; {end}"
+        yield Finding(cause="frozen-exec", says=said, next_step=frozen_execs.remedy(view, facts.frozen))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, showing
+from mpijob_elastic.decide import disruption, launcher_refresh
 from mpijob_elastic.explain import pods
 from mpijob_elastic.explain.cases import Case, first, known
 from mpijob_elastic.explain.facts import Facts
@@ -29,7 +29,7 @@ def findings(view: JobView, facts: Facts, *, now: float) -> Iterator[Finding]:
         said = f"{launcher.ref.name} has ended; the operator says within seconds whether the job has"
         step = kubectl(view, "logs", launcher.ref.name)
         yield Finding(cause="launcher-ended", says=said, next_step=step, level=Level.WAITING)
-    elif view.elastic and not showing.sees_hosts(view):
+    elif view.elastic and not launcher_refresh.sees_hosts(view):
         yield _blind(view, launcher)
     yield from _disrupted(view, facts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpijob_elastic.decide import history, leaving
+from mpijob_elastic.decide import drain, history
 from mpijob_elastic.explain.cases import Case
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.explain.findings import Finding, Level
@@ -47,7 +47,7 @@ def drains(case: Case) -> Finding | None:
     if left is None:
         return None
     since = durations.render(round(max(0.0, case.now - left.at)))
-    began = leaving.drain_began(case.view, left, now=case.now)
+    began = drain.drain_began(case.view, left, now=case.now)
     if began is None:
         until = "the launcher has yet to be told"
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import showing
+from mpijob_elastic.decide import launcher_refresh
 from mpijob_elastic.explain.cases import Case
 from mpijob_elastic.explain.findings import Finding, Level
 from mpijob_elastic.model import durations
@@ -65,7 +65,7 @@ def before_start(case: Case) -> Finding | None:
 
 def blind(case: Case) -> Finding | None:
     """The launcher cannot see the list."""
-    if showing.sees_hosts(case.view):
+    if launcher_refresh.sees_hosts(case.view):
         return None
     if f"{case.name} " in (case.view.config.hostfile if case.view.config else ""):
         return None  # it has been there since the launcher started, or nobody knows better

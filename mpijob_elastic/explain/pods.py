@@ -5,8 +5,8 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 
 from __future__ import annotations
 
-from mpijob_elastic.decide import replacing
-from mpijob_elastic.decide.terminating import LATE_AFTER
+from mpijob_elastic.decide import failed_workers
+from mpijob_elastic.decide.stuck_pods import LATE_AFTER
 from mpijob_elastic.explain.cases import Case
 from mpijob_elastic.explain.facts import Stuck
 from mpijob_elastic.explain.findings import Finding, Level
@@ -62,12 +62,12 @@ def failed(case: Case) -> Finding | None:
     message = f": {case.pod.message}" if case.pod.message else ""
     how = f"{worker.last_state or 'it has ended'}{message}"
     describe = case.kubectl("describe pod", worker.name)
-    if worker in replacing.given_up(case.view):
+    if worker in failed_workers.given_up(case.view):
         again = case.kubectl("delete pod", worker.name)
-        said = f"failed {len(replacing.BACKOFFS) + 1} times ({how}) and is given up for {_wait(case)}"
+        said = f"failed {len(failed_workers.BACKOFFS) + 1} times ({how}) and is given up for {_wait(case)}"
         return Finding(cause="given-up", says=said, next_step=again)
     cause = "out-of-memory" if worker.out_of_memory else "failed"
-    if not replacing.is_wanted(case.view, worker):
+    if not failed_workers.is_wanted(case.view, worker):
         said = f"has ended ({how}), and is not replaced{_why_not_replaced(case)}"
         return Finding(cause=cause, says=said, next_step=describe)
     said = f"has failed ({how}); it is replaced in {_wait(case)}"
@@ -75,7 +75,7 @@ def failed(case: Case) -> Finding | None:
 
 
 def _wait(case: Case) -> str:
-    due = replacing.due_at(case.view, case.worker, now=case.now) if case.worker else None
+    due = failed_workers.due_at(case.view, case.worker, now=case.now) if case.worker else None
     return durations.render(round(max(0.0, (due or case.now) - case.now)))
 
 

@@ -8,8 +8,8 @@ blacklisted by its name, for ever unless horovodrun got --blacklist-cooldown-ran
 from __future__ import annotations
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import naming
-from mpijob_elastic.decide.ranks import BACKOFFS, GIVEN_UP_FOR, LOST_AFTER, given_up
+from mpijob_elastic.decide import host_names
+from mpijob_elastic.decide.lost_ranks import BACKOFFS, GIVEN_UP_FOR, LOST_AFTER, given_up
 from mpijob_elastic.explain.cases import Case
 from mpijob_elastic.explain.findings import Finding, Level
 from mpijob_elastic.explain.listing import JOINING
@@ -77,7 +77,7 @@ def lost(case: Case) -> Finding | None:
         f"its rank died, and Horovod does not use a host of this name {_how_long(case)}"
     )
     logs = case.kubectl("logs", names.launcher(case.view.name), "| grep -i blacklist")
-    if case.facts.controller or not naming.may_number(case.view):
+    if case.facts.controller or not host_names.may_number(case.view):
         return Finding(cause="lost-rank", says=f"{said}; the controller cannot give it another", next_step=logs)
     said = f"{said}; the controller gives it another once it has seen this for {durations.render(LOST_AFTER)} or longer"
     return Finding(cause="lost-rank", says=said, next_step=logs, level=Level.WAITING)

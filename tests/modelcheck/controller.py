@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, leaving, naming
+from mpijob_elastic.decide import decide, drain, host_names
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -52,15 +52,15 @@ from tests.modelcheck.world import (
 
 T = TypeVar("T")
 Decide = Callable[[JobView], Plan]
-Removals = Callable[[JobView], leaving.Leaving]
+Removals = Callable[[JobView], drain.Leaving]
 
 
 def really_decide(view: JobView) -> Plan:
     return decide(view, now=NOW)
 
 
-def really_remove(view: JobView) -> leaving.Leaving:
-    return leaving.removals(view, now=NOW)
+def really_remove(view: JobView) -> drain.Leaving:
+    return drain.removals(view, now=NOW)
 
 
 @dataclass(kw_only=True)
@@ -172,7 +172,7 @@ def _name(pod: str, host: memory.Host) -> Name:
     if host.pod == "":
         return Name(FREE, host.incarnation)
     index = names.worker_index(pod, job=JOB) or 0
-    uids = {naming.fingerprint(views.uid(index, number)): number for number in range(views.NOBODY)}
+    uids = {host_names.fingerprint(views.uid(index, number)): number for number in range(views.NOBODY)}
     return Name(uids.get(host.pod, views.NOBODY), host.incarnation)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history, hosts, leaving, naming
+from mpijob_elastic.decide import drain, history, host_list, host_names
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Note, Plan, Removal, WriteConfig, WriteRole
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView, Worker
@@ -24,23 +24,23 @@ def removal(worker: Worker) -> Removal:
     return Removal(worker=worker, outcome="broken", note=Note(reason="Broken", message=""))
 
 
-def delete(plan: Plan, gone: leaving.Leaving) -> Plan:
+def delete(plan: Plan, gone: drain.Leaving) -> Plan:
     """The plan with these deletions, before everything else."""
     others = tuple(action for action in plan.actions if not isinstance(action, DeleteWorkers))
     first: tuple[Action, ...] = (DeleteWorkers(removals=gone.removals),) if gone.removals else ()
     return replace(plan, actions=first + others)
 
 
-def hasty(view: JobView) -> leaving.Leaving:
+def hasty(view: JobView) -> drain.Leaving:
     """Deletes what is surplus, published or not."""
-    return leaving.Leaving(removals=tuple(removal(one) for one in view.surplus if not one.deleting))
+    return drain.Leaving(removals=tuple(removal(one) for one in view.surplus if not one.deleting))
 
 
-def impatient(view: JobView) -> leaving.Leaving:
+def impatient(view: JobView) -> drain.Leaving:
     """Takes a worker for drained as soon as nothing was seen in it once, whatever the launcher knows."""
     unlisted = (one for one in view.surplus if one.name not in view.hosts and not one.deleting)
     empty = [removal(one) for one in unlisted if one.probe.idle_at is not None]
-    return leaving.Leaving(removals=(*really_remove(view).removals, *empty))
+    return drain.Leaving(removals=(*really_remove(view).removals, *empty))
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def test_a_worker_that_goes_too_early_is_caught(removals: Removals, words: str) 
 def at_once(view: JobView) -> Plan:
     """Publishes what is wanted in one step, whatever comes and goes."""
     plan = really_decide(view)
-    wanted = hosts.wanted(view)
+    wanted = host_list.wanted(view)
     for action in plan.actions:
         if isinstance(action, WriteConfig) and wanted:
             known = (worker for worker in view.workers if worker.name in wanted)
-            script = names.discover_hosts([naming.host(view, worker, now=NOW) for worker in known], slots=1)
+            script = names.discover_hosts([host_names.host(view, worker, now=NOW) for worker in known], slots=1)
             memory = history.signed(action.memory, script=script)
             return Plan(actions=(replace(action, script=script, memory=memory),))
     return plan

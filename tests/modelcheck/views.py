@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history, leaving, naming, ranks, reforming, showing
+from mpijob_elastic.decide import drain, history, host_names, launcher_refresh, lost_ranks, rank0_loss
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model.hosts import parse_script
@@ -83,8 +83,8 @@ def has_drained(world: World, index: int, *, setup: Setup) -> bool:
     left = seen.memory.left.get(names.worker(JOB, index))
     if worker is None or left is None or left.uid != worker.ref.uid:
         return False
-    began = leaving.drain_began(seen, left, now=NOW)
-    return began is not None and leaving.is_drained(worker.probe, began)
+    began = drain.drain_began(seen, left, now=NOW)
+    return began is not None and drain.is_drained(worker.probe, began)
 
 
 def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
@@ -105,7 +105,7 @@ def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
 
 def _created_at(pod: Pod) -> float:
     # The longest age stands for all that are longer.
-    return NOW - reforming.REFORM if pod.created_age >= LONGEST_DRAIN else at(pod.created_age)
+    return NOW - rank0_loss.REFORM if pod.created_age >= LONGEST_DRAIN else at(pod.created_age)
 
 
 def _probe(probe: Probe | None, watch: Watch | None) -> model.Probe:
@@ -124,7 +124,7 @@ def _watched(watch: Watch) -> model.Probe:
     if watch.idle_age == NEVER:
         return model.Probe(busy_seen=True, busy_at=NOW, asked_at=NOW)
     # The longest age stands for all that are longer.
-    since = NOW - ranks.NEVER_TRAINED_AFTER if watch.idle_age >= LONGEST_IDLE else at(watch.idle_age)
+    since = NOW - lost_ranks.NEVER_TRAINED_AFTER if watch.idle_age >= LONGEST_IDLE else at(watch.idle_age)
     return model.Probe(busy_seen=watch.busy_seen, idle_since=since, idle_at=NOW, asked_at=NOW)
 
 
@@ -135,7 +135,7 @@ def _launcher(launcher: Launcher, config: model.Config, dropped_age: int) -> mod
         mounts_discovery=True,
         created_at=at(dropped_age) if launcher.older else NOW,
         delivering_since=at(launcher.delivering_age) if launcher.phase == DELIVERING else None,
-        refreshed=None if launcher.shown_age == NEVER else showing.mark(config, at=at(launcher.shown_age)),
+        refreshed=None if launcher.shown_age == NEVER else launcher_refresh.mark(config, at=at(launcher.shown_age)),
         deleting=launcher.going,
     )
 
@@ -175,7 +175,7 @@ def _left(index: int, left: Left) -> memory.Left:
 
 
 def _name(index: int, name: Name) -> memory.Host:
-    pod = "" if name.uid == FREE else naming.fingerprint(uid(index, name.uid))
+    pod = "" if name.uid == FREE else host_names.fingerprint(uid(index, name.uid))
     return memory.Host(pod=pod, incarnation=name.number)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, disruption, showing
+from mpijob_elastic.decide import decide, disruption, launcher_refresh
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from tests.builders import NOW, config, job, pods, role, worker
@@ -38,7 +38,7 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
         surplus = [one for one in view.surplus if not one.deleting and one.name not in view.hosts]
         # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is a list again.
         list_lost = view.driver_running and not view.hosts
-        assert surplus == [] or list_lost or not showing.may_delete(view)
+        assert surplus == [] or list_lost or not launcher_refresh.may_delete(view)
         needed = {*view.wanted_names, *(one.name for one in view.workers)}
         # A rule without names would allow exec on all pods, so where no worker is needed it stays as it is.
         assert exec_names(view) == needed or view.surplus or not needed

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, decide, disruption, history, naming, pacing, ranks, showing
+from mpijob_elastic.decide import clock, decide, disruption, history, host_names, launcher_refresh, lost_ranks, pacing
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -94,7 +94,7 @@ def no_name_is_given_to_another_pod_in_doubt(view: JobView, plan: Plan) -> None:
             number = names.incarnation_of(published_by(change)[worker.name])
             if last is None or not is_known_to_a_driver(view):
                 continue
-            is_same = last.pod in ("", naming.fingerprint(worker.ref.uid))
+            is_same = last.pod in ("", host_names.fingerprint(worker.ref.uid))
             may_have_drained = worker.name in view.memory.left
             assert number == last.incarnation + (not is_same) or (may_have_drained and number == last.incarnation)
 
@@ -130,7 +130,7 @@ def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
         gone = [host for host in change.removed if is_gone(view.worker(host)) or host in dead_names(view)]
         if view.driver_may_run and readable and (change.added or change.removed) and not gone:
             changes = (view.memory.added_at, view.memory.removed_at)
-            assert not showing.is_due(view, now=NOW)
+            assert not launcher_refresh.is_due(view, now=NOW)
             assert all(not NOW - pacing.SETTLE < at <= NOW + clock.SKEW for at in changes)
 
 
@@ -180,7 +180,7 @@ def is_nowhere(worker: Worker) -> bool:
 
 
 def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
-    known_at = showing.known_since(view, left, now=NOW)
+    known_at = launcher_refresh.known_since(view, left, now=NOW)
     if known_at is None or (view.driver_running and not view.hosts):
         return False
     quiet = worker.probe.idle_at is not None and worker.probe.idle_at >= known_at + 2.0
@@ -203,7 +203,7 @@ def is_moved(view: JobView, worker: Worker) -> bool:
 
 def dead_names(view: JobView) -> frozenset[str]:
     """Published pods that leave because of the host name they have."""
-    return naming.stale(view, now=NOW) | ranks.lost(view, now=NOW)
+    return host_names.stale(view, now=NOW) | lost_ranks.lost(view, now=NOW)
 
 
 def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> None:

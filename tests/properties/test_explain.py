@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpijob_elastic.cli.jobs import reasons
-from mpijob_elastic.decide import frozen
+from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.explain.findings import Level
@@ -61,7 +61,7 @@ def test_nobody_is_said_to_train_whom_no_rank_can_reach(view: JobView, facts: Fa
 def test_looks_for_frozen_execs_that_find_nothing_come_to_an_end(view: JobView) -> None:
     now, looks = NOW, 0
     for _ in range(4 * MOST):
-        watch = frozen.watch(view, now=now)
+        watch = frozen_execs.watch(view, now=now)
         if watch.due and view.launcher is not None:
             looks += 1
             view = replace(view, launcher=replace(view.launcher, held=Held(asked_at=now, about=watch.about)))

@@ -14,7 +14,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, history, naming, showing
+from mpijob_elastic.decide import decide, history, host_names, launcher_refresh
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
@@ -83,7 +83,7 @@ def _memory(random: Random) -> Memory:
 
 
 def _host(pod: str, random: Random) -> Host:
-    return Host(pod=random.choice(["", *map(naming.fingerprint, UIDS)]), incarnation=_number(random))
+    return Host(pod=random.choice(["", *map(host_names.fingerprint, UIDS)]), incarnation=_number(random))
 
 
 def _number(random: Random) -> int:
@@ -166,7 +166,7 @@ def _job(random: Random) -> JobView:
     at = random.choice([LONG_AGO, LONG_AGO, None, _time(random)])
     if view.launcher is None or view.config is None or at is None:
         return view
-    return replace(view, launcher=replace(view.launcher, refreshed=showing.mark(view.config, at=at)))
+    return replace(view, launcher=replace(view.launcher, refreshed=launcher_refresh.mark(view.config, at=at)))
 
 
 def _training(view: JobView, random: Random) -> JobView:

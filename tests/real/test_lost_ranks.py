@@ -14,7 +14,7 @@ from lab.training import log as training
 from lab.training.job import TrainingJob, workers
 from lab.training.recovery import Recovery, recovery
 from mpijob_elastic import names
-from mpijob_elastic.decide import ranks
+from mpijob_elastic.decide import lost_ranks
 from tests.real.losses import Loss
 from tests.real.two_nodes import SECOND, schedule_on
 from tests.real.waiting import until
@@ -31,8 +31,8 @@ ENVIRONMENT = {
 }
 # Seconds. A worker whose rank nobody had seen before it was lost is only tried again after so long; and a driver that
 # tells rank 0 of hosts, while that is on a lost node, tries three times for two minutes.
-PATIENCE = ranks.NEVER_TRAINED_AFTER + 600
-SEEN_AFTER = ranks.LOOK_SELDOM + ranks.TOGETHER
+PATIENCE = lost_ranks.NEVER_TRAINED_AFTER + 600
+SEEN_AFTER = lost_ranks.LOOK_SELDOM + lost_ranks.TOGETHER
 
 
 def incarnations(job: TrainingJob) -> dict[str, int] | None:

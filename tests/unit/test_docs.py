@@ -12,7 +12,16 @@ from typer.main import get_group
 
 from mpijob_elastic import names
 from mpijob_elastic.cli import app
-from mpijob_elastic.decide import disruption, ending, frozen, launchers, leaving, pacing, reforming, replacing
+from mpijob_elastic.decide import (
+    disruption,
+    drain,
+    failed_workers,
+    frozen_execs,
+    launcher_recreate,
+    pacing,
+    rank0_loss,
+    suspicious_success,
+)
 from mpijob_elastic.model import durations, policy, signs
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -129,14 +138,14 @@ def test_the_job_of_the_readme_is_elastic_and_without_mistakes() -> None:
     [
         ("the first Ready one waits up to {} s", pacing.GATHER),
         ("the next change waits until {} s after the launcher was touched", pacing.SETTLE),
-        ("nobody is added until {} s after its replacement was created", reforming.REFORM),
-        ("for {} s after the touch where a rank was seen before", leaving.QUIET_AFTER_BUSY),
-        ("for {} s where none was", leaving.QUIET_WITHOUT_BUSY),
-        ("up to {} times", launchers.MOST_TRIES),
-        ("{} s after every host of the hostfile runs", launchers.STUCK_AFTER),
-        ("then after {} s", replacing.BACKOFFS[1]),
-        ("looked into by `exec` {} s after a pod of its list is gone", frozen.FIRST_LOOK),
-        ("succeeds within {} s of a change of its list", ending.SUSPICIOUS_WITHIN),
+        ("nobody is added until {} s after its replacement was created", rank0_loss.REFORM),
+        ("for {} s after the touch where a rank was seen before", drain.QUIET_AFTER_BUSY),
+        ("for {} s where none was", drain.QUIET_WITHOUT_BUSY),
+        ("up to {} times", launcher_recreate.MOST_TRIES),
+        ("{} s after every host of the hostfile runs", launcher_recreate.STUCK_AFTER),
+        ("then after {} s", failed_workers.BACKOFFS[1]),
+        ("looked into by `exec` {} s after a pod of its list is gone", frozen_execs.FIRST_LOOK),
+        ("succeeds within {} s of a change of its list", suspicious_success.SUSPICIOUS_WITHIN),
     ],
 )
 def test_numbers_of_the_architecture_are_those_of_the_code(words: str, value: float) -> None:

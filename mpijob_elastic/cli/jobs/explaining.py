@@ -123,4 +123,4 @@ def _distance(worker: Worker, pod: str | None) -> tuple[bool, int]:
 
 
 async def _frozen(client: Client, view: JobView, *, look: bool) -> tuple[Exec, ...]:
-    return await looking.frozen_execs(view, lambda: looking.into_launcher(client, view)) if look else ()
+    return await looking.look_for_frozen(view, lambda: looking.into_launcher(client, view)) if look else ()

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mpijob_elastic.act import execs
 from mpijob_elastic.act.probing import EACH_PROCESS
-from mpijob_elastic.decide import frozen
+from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
@@ -58,9 +58,9 @@ async def into_launcher(client: Client, view: JobView) -> tuple[Exec, ...]:
     return await execs.look(client, view.namespace, view.launcher, timeout=PATIENCE) or ()
 
 
-async def frozen_execs(view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]) -> tuple[Exec, ...]:
+async def look_for_frozen(view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]) -> tuple[Exec, ...]:
     """The execs at whose other end nothing is, now and again some seconds later; `look` gives those that there are."""
-    first = frozen.cut_off(view, await look(), now=time.time())
+    first = frozen_execs.cut_off(view, await look(), now=time.time())
     if not first:
         return ()
     await asyncio.sleep(AGAIN_AFTER)

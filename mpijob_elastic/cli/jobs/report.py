@@ -12,7 +12,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import planned
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.decide import decide, handover, history, leaving, showing
+from mpijob_elastic.decide import decide, drain, handover, history, launcher_refresh
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
 
 # The phase of a worker that is wanted and that no pod is there for.
@@ -187,7 +187,7 @@ def _draining(view: JobView, worker: Worker, *, now: float) -> Draining | None:
     is_leaving = view.elastic and worker.index >= view.replicas and worker.name not in view.hosts
     if not is_leaving or left is None:
         return None
-    began = leaving.drain_began(view, left, now=now)
+    began = drain.drain_began(view, left, now=now)
     until = None if began is None else _time(began + view.policy.drain_timeout)
     return Draining(since=_time(left.at), until=until)
 
@@ -204,7 +204,7 @@ def _launcher(snapshot: Snapshot, launcher: Launcher) -> LauncherReport:
 
 
 def _told(view: JobView) -> bool | None:
-    return showing.is_shown(view) if showing.can_show(view) else None
+    return launcher_refresh.is_shown(view) if launcher_refresh.can_show(view) else None
 
 
 def _phase(launcher: Launcher, pod_phase: str) -> str:

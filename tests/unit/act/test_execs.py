@@ -15,7 +15,7 @@ from aiohttp import web
 
 from mpijob_elastic.act import execs
 from mpijob_elastic.act.execs import Execs
-from mpijob_elastic.decide import frozen
+from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, Launcher
@@ -166,9 +166,9 @@ async def test_what_cannot_be_ended_is_told_and_tried_again_so_often(tmp_path: P
 
     async with looker(tmp_path, "main 25\n" + GONE, end=fails) as (found, woken):
         await look(found, woken)
-        for _ in range(frozen.MOST_TRIES + 2):
+        for _ in range(frozen_execs.MOST_TRIES + 2):
             assert [one.pid for one in (await look(found, woken)).frozen] == [8]
-    assert asked == [1] * frozen.MOST_TRIES
+    assert asked == [1] * frozen_execs.MOST_TRIES
 
 
 async def test_where_nobody_knows_since_when_the_launcher_runs_nothing_is_found(tmp_path: Path) -> None:

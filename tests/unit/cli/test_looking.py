@@ -52,8 +52,8 @@ def answers(*found: tuple[Exec, ...]) -> Callable[[], Awaitable[tuple[Exec, ...]
 def test_an_exec_is_frozen_where_it_is_found_cut_off_and_found_again(
     first: tuple[Exec, ...], second: tuple[Exec, ...], frozen: tuple[Exec, ...]
 ) -> None:
-    assert run(looking.frozen_execs(VIEW, answers(first, second))) == frozen
+    assert run(looking.look_for_frozen(VIEW, answers(first, second))) == frozen
 
 
 def test_where_none_is_cut_off_nobody_looks_again() -> None:
-    assert run(looking.frozen_execs(VIEW, answers((ALIVE,)))) == ()
+    assert run(looking.look_for_frozen(VIEW, answers((ALIVE,)))) == ()

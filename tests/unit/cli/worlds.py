@@ -15,7 +15,7 @@ from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import reading
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Objects
-from mpijob_elastic.decide import history, naming, showing
+from mpijob_elastic.decide import history, host_names, launcher_refresh
 from mpijob_elastic.model import kubexec, memory_text
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, Ref
@@ -94,7 +94,7 @@ def config_map(
 
 def _named(host: str, namespace: str) -> Host:
     pod = names.pod_of(host)
-    return Host(pod=naming.fingerprint(_uid(pod, namespace)), incarnation=names.incarnation_of(host))
+    return Host(pod=host_names.fingerprint(_uid(pod, namespace)), incarnation=names.incarnation_of(host))
 
 
 def role(pods: Iterable[str], *, job: str = "train", namespace: str = "default") -> Object:
@@ -106,7 +106,7 @@ def shown(config: Object, *, at: float) -> str:
     """What the launcher's annotation holds once it was touched for this ConfigMap."""
     facts = facts_config.read_config(json.dumps(config).encode())
     script = facts.script or ""
-    return showing.mark(
+    return launcher_refresh.mark(
         Config(
             ref=Ref(name=facts.metadata.name, uid="", resource_version=""),
             published=parse_script(script),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mpijob_elastic.decide import publishing
+from mpijob_elastic.decide import config_map
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory
@@ -15,7 +15,7 @@ SHRUNK = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}, removed_at=
 
 def written(view: JobView) -> WriteConfig | None:
     assert view.config is not None
-    return publishing.write(view, view.config, now=NOW)[0]
+    return config_map.write(view, view.config, now=NOW)[0]
 
 
 def change(view: JobView) -> WriteConfig:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpijob_elastic.decide.ranks import BACKOFFS
+from mpijob_elastic.decide.lost_ranks import BACKOFFS
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.execs import Exec

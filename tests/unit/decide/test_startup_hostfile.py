@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import starting
+from mpijob_elastic.decide import startup_hostfile
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.policy import Policy
 from tests.builders import config, job, launcher, pending, pods, worker
@@ -60,4 +60,4 @@ def waiting(least: int | None, *, running: tuple[int, ...], hostfile: tuple[int,
 )
 def test_as_many_as_the_least_size_and_those_that_run_first(view: JobView, expected: tuple[int, ...]) -> None:
     assert view.config is not None
-    assert starting.awaited(view, view.config) == pods(*expected)
+    assert startup_hostfile.awaited(view, view.config) == pods(*expected)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import disruption, history, replacing, showing
+from mpijob_elastic.decide import disruption, failed_workers, history, launcher_refresh
 from mpijob_elastic.decide.actions import Note, Removal
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Probe, Worker
@@ -68,9 +68,9 @@ def _leftovers(view: JobView) -> Leaving:
 
 
 def _candidates(view: JobView) -> Iterable[Worker]:
-    if showing.may_delete(view):
+    if launcher_refresh.may_delete(view):
         yield from (worker for worker in view.surplus if not worker.deleting)
-        yield from (worker for worker in reversed(view.workers) if replacing.is_wanted(view, worker))
+        yield from (worker for worker in reversed(view.workers) if failed_workers.is_wanted(view, worker))
         yield from (worker for worker in reversed(view.workers) if disruption.may_move(view, worker))
 
 
@@ -113,7 +113,7 @@ def drain_began(view: JobView, left: Left, *, now: float) -> float | None:
         return None
     if view.driver_running and not view.hosts:
         return None  # nobody was told to leave by a list that got lost
-    return showing.known_since(view, left, now=now)
+    return launcher_refresh.known_since(view, left, now=now)
 
 
 def is_drained(probe: Probe, began: float) -> bool:
@@ -123,7 +123,7 @@ def is_drained(probe: Probe, began: float) -> bool:
 
 
 def _replaced(view: JobView, worker: Worker, *, now: float) -> str:
-    due = replacing.due_at(view, worker, now=now)
+    due = failed_workers.due_at(view, worker, now=now)
     # The last host stays in the list although its pod has ended, because a list must not become empty.
     unlisted = worker.name not in view.hosts or view.hosts == (worker.name,)
     return "failed" if due is not None and now >= due and unlisted else ""
@@ -143,7 +143,7 @@ def _probe_at(view: JobView, worker: Worker, *, now: float) -> float | None:
 
 def _deadline(view: JobView, worker: Worker, *, now: float) -> float | None:
     if worker.terminated and worker.index < view.replicas:
-        return replacing.due_at(view, worker, now=now)
+        return failed_workers.due_at(view, worker, now=now)
     left = history.left(view, worker, now=now)
     began = drain_began(view, left, now=now) if left else None
     return None if began is None else began + view.policy.drain_timeout

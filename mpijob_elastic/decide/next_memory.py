@@ -12,15 +12,15 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import (
     clock,
     disruption,
+    failed_workers,
     handover,
     history,
-    launchers,
-    naming,
-    ranks,
-    reforming,
-    replacing,
-    showing,
-    timeouts,
+    host_names,
+    launcher_recreate,
+    launcher_refresh,
+    lost_ranks,
+    rank0_loss,
+    scale_timeout,
 )
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.memory import Left, Memory, Scale
@@ -51,13 +51,13 @@ def memory(view: JobView, config: Config, change: Change, *, now: float) -> Memo
         removed_at=now if change.removed else min(old.removed_at, now),
         dropped_at=now if lost and not view.driver_running else min(old.dropped_at, now),
         scale=_scale(view, old, change, now=now),
-        replaced=replacing.tries(view, now=now),
+        replaced=failed_workers.tries(view, now=now),
         moved=disruption.tries(view, published, now=now),
-        growth=timeouts.growth(view, old, published, now=now),
-        hosts=naming.remembered(view, published, lost=ranks.lost(view, now=now) - published, now=now),
-        renamed=ranks.tries(view, change.removed, now=now),
-        launchers=launchers.tries(view, now=now),
-        elders=reforming.elders(view, added=change.added, removed=change.removed),
+        growth=scale_timeout.growth(view, old, published, now=now),
+        hosts=host_names.remembered(view, published, lost=lost_ranks.lost(view, now=now) - published, now=now),
+        renamed=lost_ranks.tries(view, change.removed, now=now),
+        launchers=launcher_recreate.tries(view, now=now),
+        elders=rank0_loss.elders(view, added=change.added, removed=change.removed),
         mended_at=handover.mended_at(config, now=now),
     )
     return history.signed(new, script=change.script)
@@ -118,7 +118,7 @@ def _matters(view: JobView, pod: str, left: Left, *, now: float) -> bool:
 def _believed(view: JobView, left: Left, *, now: float) -> Left:
     if left.at != clock.honest(left.at, now=now):
         return Left(uid=left.uid, at=now)
-    known_at = showing.known_since(view, left, now=now) if showing.can_show(view) else left.known_at
+    known_at = launcher_refresh.known_since(view, left, now=now) if launcher_refresh.can_show(view) else left.known_at
     return Left(uid=left.uid, at=left.at, known_at=known_at or 0.0)
 
 

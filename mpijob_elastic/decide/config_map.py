@@ -8,22 +8,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, hosts, naming, ranks, remembering, renaming, starting, wording
+from mpijob_elastic.decide import (
+    disruption,
+    host_list,
+    host_names,
+    lost_ranks,
+    next_memory,
+    phrases,
+    renaming,
+    startup_hostfile,
+)
 from mpijob_elastic.decide.actions import Note, WriteConfig
-from mpijob_elastic.decide.remembering import Change
+from mpijob_elastic.decide.next_memory import Change
 from mpijob_elastic.model import durations, kubexec
 from mpijob_elastic.model.job import Config, JobView
 
 
 def write(view: JobView, config: Config, *, now: float) -> tuple[WriteConfig | None, float | None]:
     """The write that is due, or None; and when to look again."""
-    step = hosts.following(view, now=now)
+    step = host_list.following(view, now=now)
     if view.driver_running and config.published is None and not step.hosts:
         return None, step.wake_at  # a list that the driver cannot read is better than an empty one
     change = _change(view, config, step.hosts, now=now)
-    memory = remembering.memory(view, config, change, now=now)
+    memory = next_memory.memory(view, config, change, now=now)
     same = (change.script, change.hostfile, change.kubexec) == (config.script, config.hostfile, None)
-    if same and not remembering.is_due(view, config, memory):
+    if same and not next_memory.is_due(view, config, memory):
         return None, step.wake_at
     action = WriteConfig(
         ref=config.ref,
@@ -53,7 +62,7 @@ def _change(view: JobView, config: Config, published: tuple[str, ...], *, now: f
 
 def _host(view: JobView, pod: str, *, now: float) -> str:
     listed, worker = view.host_of.get(pod), view.worker(pod)
-    return listed or (naming.host(view, worker, now=now) if worker else pod)
+    return listed or (host_names.host(view, worker, now=now) if worker else pod)
 
 
 def _kubexec(view: JobView, config: Config, host_names: list[str]) -> str | None:
@@ -77,31 +86,31 @@ def _hostfile(view: JobView, config: Config, published: tuple[str, ...], slots: 
     if view.driver_running:
         # A launcher that is created anew waits for each of these, so they are workers that run.
         return names.hostfile(list(published), slots=slots) if published else config.hostfile
-    return names.hostfile(list(starting.awaited(view, config)), slots=slots)
+    return names.hostfile(list(startup_hostfile.awaited(view, config)), slots=slots)
 
 
 def _notes(view: JobView, change: Change, *, now: float) -> Iterable[Note]:
     if change.added:
-        added = wording.listed(_host(view, pod, now=now) for pod in change.added)
+        added = phrases.listed(_host(view, pod, now=now) for pod in change.added)
         yield Note(reason="HostsPublished", message=f"discover_hosts.sh names {added} now; {_sizes(view, change)}")
     surplus = [host for host in change.removed if (names.worker_index(host, job=view.name) or 0) >= view.replicas]
     if surplus:
         limit = durations.render(view.policy.drain_timeout)
         yield Note(
             reason="Draining",
-            message=f"{wording.listed(surplus)} left discover_hosts.sh and {'drain' if len(surplus) > 1 else 'drains'} "
+            message=f"{phrases.listed(surplus)} left discover_hosts.sh and {'drain' if len(surplus) > 1 else 'drains'} "
             f"for at most {limit}; {_sizes(view, change)}",
         )
     left = [one for one in view.workers if one.name in change.removed and one.name not in surplus and one.disruption]
     if left:
         message = f"{disruption.each(left)} left discover_hosts.sh; {_sizes(view, change)}"
         yield Note(reason="Disruption", message=message, warning=True)
-    told = {*surplus, *(one.name for one in left), *ranks.lost(view, now=now)}
+    told = {*surplus, *(one.name for one in left), *lost_ranks.lost(view, now=now)}
     lost = [host for host in change.removed if host not in told]
     if lost:
         yield Note(
             reason="HostsLost",
-            message=f"{wording.listed(lost)} left discover_hosts.sh, not Ready any more",
+            message=f"{phrases.listed(lost)} left discover_hosts.sh, not Ready any more",
             warning=True,
         )
     yield from renaming.notes(view, added=change.added, removed=change.removed, now=now)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import hosts, pacing
+from mpijob_elastic.decide import host_list, pacing
 from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.model.memory import Memory
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, role, worker
@@ -16,9 +16,9 @@ BUSY = Memory(added_at=NOW - 1)
 SETTLED = NOW - 1 + pacing.SETTLE
 
 
-def step(published: tuple[int, ...], *, memory: Memory | None = None, **facts: Any) -> hosts.Next:
+def step(published: tuple[int, ...], *, memory: Memory | None = None, **facts: Any) -> host_list.Next:
     facts = {"role": role(*range(13)), **facts}
-    return hosts.following(job(config=config(pods(*published), memory=memory), **facts), now=NOW)
+    return host_list.following(job(config=config(pods(*published), memory=memory), **facts), now=NOW)
 
 
 READY = (worker(0), worker(1), worker(2))
@@ -57,12 +57,12 @@ def test_the_next_list(published: tuple[int, ...], facts: dict[str, Any], follow
 def test_hosts_stand_in_numeric_order() -> None:
     many = tuple(worker(index) for index in range(12))
     assert step((), workers=many, replicas=12).hosts == pods(*range(12))
-    assert hosts.wanted(job(workers=many, replicas=11)) == pods(*range(11))
+    assert host_list.wanted(job(workers=many, replicas=11)) == pods(*range(11))
 
 
 def test_a_host_that_is_no_worker_of_this_job_is_removed() -> None:
     view = job(config=config(["stranger", *pods(0, 1, 2)]))
-    assert hosts.following(view, now=NOW).hosts == pods(0, 1, 2)
+    assert host_list.following(view, now=NOW).hosts == pods(0, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_a_host_that_is_gone_is_removed_at_once() -> None:
 
 def test_nothing_is_published_that_follows_a_change_the_launcher_was_not_shown() -> None:
     view = job(known=False, config=config(pods(0, 1)))
-    assert hosts.following(view, now=NOW) == hosts.Next(hosts=pods(0, 1))
+    assert host_list.following(view, now=NOW) == host_list.Next(hosts=pods(0, 1))
     gone = replace(view, workers=(worker(0), failed(1), worker(2)))
-    assert hosts.following(gone, now=NOW).hosts == pods(0)
+    assert host_list.following(gone, now=NOW).hosts == pods(0)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,6 @@ def test_a_worker_ready_by_a_clock_that_is_ahead_does_not_wait_for_that_time() -
 def test_a_driver_that_cannot_read_the_list_gets_one_at_once() -> None:
     broken = replace(config(pods(0, 1), memory=BUSY), published=None, script="#!/bin/sh\nexit 1\n")
     view = job(config=broken, workers=(worker(0), worker(1, ready_at=NOW), pending(2)))
-    assert hosts.following(view, now=NOW).hosts == pods(0, 1)
+    assert host_list.following(view, now=NOW).hosts == pods(0, 1)
     waiting = replace(view, launcher=launcher(LauncherPhase.WAITING, created_at=LONG_AGO))
-    assert hosts.following(waiting, now=NOW).hosts == ()
+    assert host_list.following(waiting, now=NOW).hosts == ()

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, terminating, wording
+from mpijob_elastic.decide import clock, phrases, stuck_pods
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, Launcher, Worker
@@ -116,7 +116,7 @@ def _is_open(view: JobView, held: Held) -> bool:
 
 
 def _pods(view: JobView, execs: Iterable[Exec]) -> str:
-    return wording.listed(
+    return phrases.listed(
         sorted({one.pod for one in execs}, key=lambda pod: names.worker_index(pod, job=view.name) or 0)
     )
 
@@ -165,5 +165,5 @@ def _has_no_pod(worker: Worker | None, one: Exec) -> bool:
 
 def _is_dead(worker: Worker, *, now: float) -> bool:
     """Whether nothing can answer from it: it has ended, or its node is gone or has not said for long that it has."""
-    is_lost = worker.deleting and worker.ends_at is not None and now >= worker.ends_at + terminating.LATE_AFTER
+    is_lost = worker.deleting and worker.ends_at is not None and now >= worker.ends_at + stuck_pods.LATE_AFTER
     return worker.terminated or worker.node_gone or is_lost

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 
-from mpijob_elastic.decide import clock, naming
+from mpijob_elastic.decide import clock, host_names
 from mpijob_elastic.model.job import JobView, Worker
 
 # Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS (default 30), and as much as a rank takes to die and the others to form anew.
@@ -34,7 +34,7 @@ def reformed_at(view: JobView, *, now: float) -> float:
     if len(view.hosts) < max(2, view.fewest):
         return 0.0  # one rank has nobody to wait for, and too few wait for whoever is added
     absent = (worker for worker in view.workers if not view.is_published(worker) and _may_lead(view, worker))
-    lost = [worker for worker in absent if naming.succeeds_lost(view, worker, now=now)]
+    lost = [worker for worker in absent if host_names.succeeds_lost(view, worker, now=now)]
     if not lost:
         return 0.0
     created = max(clock.honest(worker.created_at, now=now) for worker in lost)

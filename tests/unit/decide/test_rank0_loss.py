@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.decide import hosts, reforming
+from mpijob_elastic.decide import host_list, rank0_loss
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Host, Left, Memory
 from mpijob_elastic.model.policy import Policy
@@ -17,7 +17,7 @@ from tests.builders import KUBEXEC, LONG_AGO, NOW, config, job, launcher, named,
 POD = pods(1)[0]
 YOUNG = NOW - 10
 DRAIN_TIMEOUT = Policy().drain_timeout
-REFORMED = YOUNG + reforming.REFORM
+REFORMED = YOUNG + rank0_loss.REFORM
 # In the place of worker 1, whose rank may have died with its pod.
 SUCCESSOR = worker(1, uid="new", created_at=YOUNG, ready_at=NOW - 5)
 LEFT = {POD: Left(uid=f"uid-of-{POD}", at=LONG_AGO + 10, known_at=LONG_AGO + 10)}
@@ -42,7 +42,7 @@ def lost(
         # A host name that cannot be changed makes no difference.
         (lost(kubexec="mine"), REFORMED),
         # By a clock far ahead of ours that was long ago.
-        (lost(replace(SUCCESSOR, created_at=NOW + 3600)), reforming.REFORM),
+        (lost(replace(SUCCESSOR, created_at=NOW + 3600)), rank0_loss.REFORM),
         # It is there again.
         (lost(listed=(0, 1, 2)), 0.0),
         # The very pod: its rank was lost, while others trained on for long.
@@ -61,13 +61,13 @@ def lost(
     ],
 )
 def test_ranks_that_are_left_get_time_to_form_anew(view: JobView, at: float) -> None:
-    assert reforming.reformed_at(view, now=NOW) == at
+    assert rank0_loss.reformed_at(view, now=NOW) == at
 
 
 def test_after_a_loss_every_addition_waits_and_removals_do_not() -> None:
-    assert hosts.following(lost(), now=NOW) == hosts.Next(hosts=pods(0, 2), wake_at=REFORMED)
-    assert hosts.following(lost(), now=REFORMED).hosts == pods(0, 1, 2, 3)
-    assert hosts.following(lost(replicas=2), now=NOW).hosts == pods(0)
+    assert host_list.following(lost(), now=NOW) == host_list.Next(hosts=pods(0, 2), wake_at=REFORMED)
+    assert host_list.following(lost(), now=REFORMED).hosts == pods(0, 1, 2, 3)
+    assert host_list.following(lost(replicas=2), now=NOW).hosts == pods(0)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_after_a_loss_every_addition_waits_and_removals_do_not() -> None:
         (YOUNG - DRAIN_TIMEOUT + 1, REFORMED),
         # but nobody who is asked for again an hour later is waited for.
         (YOUNG - DRAIN_TIMEOUT - 1, REFORMED - 1),
-        (LONG_AGO, LONG_AGO + DRAIN_TIMEOUT + reforming.REFORM),
+        (LONG_AGO, LONG_AGO + DRAIN_TIMEOUT + rank0_loss.REFORM),
         # By a clock far ahead of ours that says nothing.
         (NOW + 3600, REFORMED),
     ],
@@ -87,7 +87,7 @@ def test_a_loss_was_before_the_last_host_that_left_was_deleted(removed_at: float
     view = lost()
     assert view.config is not None
     memory = msgspec.structs.replace(view.memory, removed_at=removed_at)
-    assert reforming.reformed_at(replace(view, config=replace(view.config, memory=memory)), now=NOW) == at
+    assert rank0_loss.reformed_at(replace(view, config=replace(view.config, memory=memory)), now=NOW) == at
 
 
 def test_of_two_losses_the_later_counts() -> None:
@@ -96,11 +96,11 @@ def test_of_two_losses_the_later_counts() -> None:
     assert view.config is not None
     known = replace(view.config, memory=Memory(hosts={**view.memory.hosts, again.name: named(again.name)}))
     twice = replace(view, workers=(*view.workers[:3], again), config=known)
-    assert reforming.reformed_at(twice, now=NOW) == NOW + reforming.REFORM
+    assert rank0_loss.reformed_at(twice, now=NOW) == NOW + rank0_loss.REFORM
 
 
 def test_those_that_are_left_alone_get_others_at_once() -> None:
-    assert hosts.following(lost(listed=(0,)), now=NOW).hosts == pods(0, 1, 2, 3)
+    assert host_list.following(lost(listed=(0,)), now=NOW).hosts == pods(0, 1, 2, 3)
 
 
 def knowing(*elders: int, listed: tuple[int, ...] = (0, 1, 2), **facts: Any) -> JobView:
@@ -127,13 +127,13 @@ def knowing(*elders: int, listed: tuple[int, ...] = (0, 1, 2), **facts: Any) -> 
 def test_who_may_have_rank_0(
     view: JobView, added: tuple[int, ...], removed: tuple[int, ...], elders: tuple[int, ...]
 ) -> None:
-    assert reforming.elders(view, added=pods(*added), removed=pods(*removed)) == pods(*elders)
+    assert rank0_loss.elders(view, added=pods(*added), removed=pods(*removed)) == pods(*elders)
 
 
 def test_of_very_many_any_may_have_it() -> None:
-    many = tuple(range(reforming.MOST_ELDERS + 1))
-    assert reforming.elders(knowing(listed=many), added=(), removed=pods(0)) == ()
-    assert len(reforming.elders(knowing(listed=many[1:]), added=(), removed=pods(1))) == reforming.MOST_ELDERS
+    many = tuple(range(rank0_loss.MOST_ELDERS + 1))
+    assert rank0_loss.elders(knowing(listed=many), added=(), removed=pods(0)) == ()
+    assert len(rank0_loss.elders(knowing(listed=many[1:]), added=(), removed=pods(1))) == rank0_loss.MOST_ELDERS
 
 
 @pytest.mark.parametrize(("elders", "at"), [((), REFORMED), ((0, 1), REFORMED), ((0,), 0.0), ((0, 2), 0.0)])
@@ -141,4 +141,4 @@ def test_only_the_loss_of_rank_0_is_waited_for(elders: tuple[int, ...], at: floa
     view = lost()
     assert view.config is not None
     memory = Memory(left=LEFT, hosts=view.memory.hosts, elders=pods(*elders))
-    assert reforming.reformed_at(replace(view, config=replace(view.config, memory=memory)), now=NOW) == at
+    assert rank0_loss.reformed_at(replace(view, config=replace(view.config, memory=memory)), now=NOW) == at

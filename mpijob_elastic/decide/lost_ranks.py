@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import clock, counting, naming
+from mpijob_elastic.decide import clock, host_names, retries
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Tries
 
@@ -105,10 +105,10 @@ def _renamed(view: JobView) -> tuple[Worker, ...]:
 
 def _last(view: JobView, worker: Worker, *, now: float) -> Tries | None:
     """The last loss of this very pod, unless that is forgiven."""
-    last = counting.of_this_pod(view.memory.renamed, worker)
+    last = retries.of_this_pod(view.memory.renamed, worker)
     if last is None:
         return None
-    kept = GIVEN_UP_FOR if last.count > len(BACKOFFS) else counting.FORGIVEN_AFTER
+    kept = GIVEN_UP_FOR if last.count > len(BACKOFFS) else retries.FORGIVEN_AFTER
     return last if now < last.at + kept else None
 
 
@@ -119,7 +119,7 @@ def _losses(view: JobView, worker: Worker, *, now: float) -> int:
 
 def _watched(view: JobView) -> tuple[Worker, ...]:
     anothers = view.foreign or view.handed_over
-    if anothers or view.finished or view.deleting or not view.driver_running or not naming.may_number(view):
+    if anothers or view.finished or view.deleting or not view.driver_running or not host_names.may_number(view):
         return ()
     if len(view.hosts) < 2:
         return ()  # there is nobody to compare it with

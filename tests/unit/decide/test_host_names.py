@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import naming, publishing
+from mpijob_elastic.decide import config_map, host_names
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
@@ -34,12 +34,12 @@ def back(new: Worker = NEW, *, last: Host | None = None, **facts: Any) -> JobVie
 def name(view: JobView) -> str:
     found = view.worker(POD)
     assert found is not None
-    return naming.host(view, found, now=NOW)
+    return host_names.host(view, found, now=NOW)
 
 
 def change(view: JobView) -> WriteConfig:
     assert view.config is not None
-    found, _ = publishing.write(view, view.config, now=NOW)
+    found, _ = config_map.write(view, view.config, now=NOW)
     assert found is not None
     return found
 
@@ -110,26 +110,26 @@ def at_rest(*, host: str = POD, **facts: Any) -> JobView:
 def test_at_rest_nothing_is_written(host: str) -> None:
     view = at_rest(host=host)
     assert view.config is not None
-    assert publishing.write(view, view.config, now=NOW) == (None, None)
-    assert naming.stale(view, now=NOW) == frozenset()
+    assert config_map.write(view, view.config, now=NOW) == (None, None)
+    assert host_names.stale(view, now=NOW) == frozenset()
 
 
 def test_another_pod_under_a_published_name_leaves_at_once_and_comes_back_under_the_next() -> None:
     view = at_rest(workers=(worker(0), NEW, worker(2)))
-    assert naming.stale(view, now=NOW) == {POD}
+    assert host_names.stale(view, now=NOW) == {POD}
     found = change(view)
     assert (found.added, found.removed) == ((), (POD,))
     assert found.memory.hosts[POD] == named(POD)
     assert found.notes[0].warning
     after = shown(replace(view, config=replace(config(pods(0, 2), memory=found.memory), kubexec=KUBEXEC)))
-    assert naming.host(after, NEW, now=NOW) == f"{POD}.r1"
+    assert host_names.host(after, NEW, now=NOW) == f"{POD}.r1"
 
 
 def test_the_only_host_keeps_its_name_for_a_list_must_not_become_empty() -> None:
     view = job(1, workers=(worker(0, uid="new"),))
     assert view.config is not None
-    assert naming.stale(view, now=NOW) == set(pods(0))
-    assert publishing.write(view, view.config, now=NOW) == (None, None)
+    assert host_names.stale(view, now=NOW) == set(pods(0))
+    assert config_map.write(view, view.config, now=NOW) == (None, None)
 
 
 def test_before_the_driver_starts_the_new_pod_takes_the_name_over() -> None:
@@ -139,12 +139,12 @@ def test_before_the_driver_starts_the_new_pod_takes_the_name_over() -> None:
     assert found.memory.hosts[POD] == named(POD, uid="new")
     assert view.config is not None
     started = replace(view, launcher=launcher(), config=replace(view.config, memory=found.memory))
-    assert naming.stale(started, now=NOW) == frozenset()
+    assert host_names.stale(started, now=NOW) == frozenset()
 
 
 def test_what_an_older_version_left_is_taken_as_it_is() -> None:
     older = nameless(at_rest(workers=(worker(0), NEW, worker(2))))
-    assert naming.stale(older, now=NOW) == frozenset()
+    assert host_names.stale(older, now=NOW) == frozenset()
     assert change(older).memory.hosts[POD] == named(POD, uid="new")
 
 
@@ -171,26 +171,26 @@ def nameless(view: JobView) -> JobView:
     ],
 )
 def test_what_is_remembered_of_a_pod_that_is_not_in_the_list(view: JobView, kept: Host | None) -> None:
-    assert naming.remembered(view, view.hosts, lost=(), now=NOW).get(POD) == kept
+    assert host_names.remembered(view, view.hosts, lost=(), now=NOW).get(POD) == kept
 
 
 def test_a_pod_that_lost_its_rank_is_remembered_under_the_next_number() -> None:
     view = at_rest(host=f"{POD}.r1")
-    kept = naming.remembered(view, pods(0, 2), lost=pods(1), now=NOW)
+    kept = host_names.remembered(view, pods(0, 2), lost=pods(1), now=NOW)
     assert kept[POD] == named(POD, incarnation=2)
-    older = naming.remembered(nameless(at_rest()), pods(0, 2), lost=pods(1), now=NOW)
+    older = host_names.remembered(nameless(at_rest()), pods(0, 2), lost=pods(1), now=NOW)
     assert older[POD] == Host(pod="", incarnation=1)
 
 
 def test_of_a_published_pod_that_is_gone_nobody_inherits_the_name() -> None:
     older = nameless(at_rest(workers=(worker(0), worker(2))))
-    kept = naming.remembered(older, older.hosts, lost=(), now=NOW)
-    assert kept[POD].pod not in ("", naming.fingerprint("new"))
+    kept = host_names.remembered(older, older.hosts, lost=(), now=NOW)
+    assert kept[POD].pod not in ("", host_names.fingerprint("new"))
 
 
 def test_the_memory_is_bounded_for_huge_jobs() -> None:
-    size = naming.MOST_REMEMBERED + 3
+    size = host_names.MOST_REMEMBERED + 3
     view = job(size)
-    kept = naming.remembered(view, view.hosts, lost=(), now=NOW)
-    assert len(kept) == naming.MOST_REMEMBERED
-    assert names.worker(view.name, naming.MOST_REMEMBERED - 1) in kept
+    kept = host_names.remembered(view, view.hosts, lost=(), now=NOW)
+    assert len(kept) == host_names.MOST_REMEMBERED
+    assert names.worker(view.name, host_names.MOST_REMEMBERED - 1) in kept

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mpijob_elastic.decide import clock, counting, showing
+from mpijob_elastic.decide import clock, launcher_refresh, retries
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Tries
 
@@ -20,18 +20,23 @@ GIVEN_UP_FOR = 3600.0
 def is_wanted(view: JobView, worker: Worker) -> bool:
     """Whether this worker is to be replaced at all."""
     failed = worker.terminated and not worker.succeeded and not worker.deleting and worker.index < view.replicas
-    return failed and view.elastic and view.policy.replace_failed_workers is not False and showing.may_delete(view)
+    return (
+        failed
+        and view.elastic
+        and view.policy.replace_failed_workers is not False
+        and launcher_refresh.may_delete(view)
+    )
 
 
 def tries(view: JobView, *, now: float) -> Mapping[str, Tries]:
     """The count of replacements by pod name, each new failed incarnation counted once."""
     failed = {worker.ref.uid for worker in view.workers if is_wanted(view, worker)}
-    return counting.counted(view.memory.replaced, view.workers, troubled=failed, now=now)
+    return retries.counted(view.memory.replaced, view.workers, troubled=failed, now=now)
 
 
 def due_at(view: JobView, worker: Worker, *, now: float) -> float | None:
     """When the failed worker may be deleted; None while its failure is not written down yet."""
-    counted = counting.of_this_pod(view.memory.replaced, worker)
+    counted = retries.of_this_pod(view.memory.replaced, worker)
     if counted is None:
         return None
     wait = GIVEN_UP_FOR if counted.count > len(BACKOFFS) else BACKOFFS[counted.count - 1]
@@ -45,5 +50,5 @@ def given_up(view: JobView) -> tuple[Worker, ...]:
 
 
 def _failures(view: JobView, worker: Worker) -> int:
-    counted = counting.of_this_pod(view.memory.replaced, worker)
+    counted = retries.of_this_pod(view.memory.replaced, worker)
     return counted.count if counted else 0

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, naming, pacing, ranks, reforming, showing
+from mpijob_elastic.decide import disruption, host_names, launcher_refresh, lost_ranks, pacing, rank0_loss
 from mpijob_elastic.model.job import JobView, Worker
 
 
@@ -60,7 +60,7 @@ def _may_join(view: JobView, host: str) -> bool:
 def _dead(view: JobView, *, now: float) -> frozenset[str]:
     """Published pods that no rank can run in under the host name they have."""
     lost = (pod for pod in view.hosts if _lost(view.worker(pod)))
-    return frozenset(lost) | naming.stale(view, now=now) | ranks.lost(view, now=now)
+    return frozenset(lost) | host_names.stale(view, now=now) | lost_ranks.lost(view, now=now)
 
 
 def _lost(worker: Worker | None) -> bool:
@@ -69,7 +69,7 @@ def _lost(worker: Worker | None) -> bool:
 
 def _back_at(view: JobView, pod: str, *, now: float) -> float:
     worker = view.worker(pod)
-    return ranks.due_at(view, worker, now=now) if worker else 0.0
+    return lost_ranks.due_at(view, worker, now=now) if worker else 0.0
 
 
 def _remove(view: JobView, staying: list[str], dead: Collection[str], *, now: float) -> Next:
@@ -84,7 +84,7 @@ def _add(view: JobView, joining: list[str], *, now: float) -> Next:
     if view.driver_running and view.config is not None and view.config.published is None:
         return _step(view, joining)  # the driver has nothing to read, so there is nothing to wait for
     newcomers = [worker for worker in view.workers if worker.name in joining]
-    settled, reformed = pacing.settled_at(view, now=now), reforming.reformed_at(view, now=now)
+    settled, reformed = pacing.settled_at(view, now=now), rank0_loss.reformed_at(view, now=now)
     ready = max(settled, reformed, pacing.gathered_at(view, newcomers, now=now))
     return _paced(view, [*view.hosts, *joining], at=ready, now=now)
 
@@ -95,7 +95,7 @@ def _last(view: JobView) -> str:
 
 
 def _paced(view: JobView, hosts: list[str], *, at: float, now: float) -> Next:
-    if showing.is_due(view, now=now):
+    if launcher_refresh.is_due(view, now=now):
         return Next(hosts=view.hosts)  # the change before this one first
     return _step(view, hosts) if now >= at else Next(hosts=view.hosts, wake_at=at)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import clock, decide, frozen
+from mpijob_elastic.decide import clock, decide, frozen_execs
 from mpijob_elastic.decide.actions import TellUser
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase
@@ -40,7 +40,7 @@ def running(index: int, *, after: float = 0.0) -> Exec:
 def test_the_pod_is_gone_has_ended_or_is_another(one: Exec, cut_off: bool) -> None:
     going, lost_node = (worker(2, deleting=True, ends_at=NOW - 30.0), worker(4, deleting=True, ends_at=NOW - 90.0))
     view = job(workers=(worker(0), failed(1), going, lost_node, worker(5, node="n", node_gone=True)))
-    assert frozen.cut_off(view, [one], now=NOW) == ((one,) if cut_off else ())
+    assert frozen_execs.cut_off(view, [one], now=NOW) == ((one,) if cut_off else ())
 
 
 def lost(ago: float, *, held: Held | None = None, **facts: Any) -> JobView:
@@ -56,25 +56,27 @@ def with_held(view: JobView, held: Held) -> JobView:
 
 
 def test_a_launcher_is_asked_once_about_a_pod_that_is_gone() -> None:
-    early = frozen.watch(lost(4.0), now=NOW)
+    early = frozen_execs.watch(lost(4.0), now=NOW)
     assert (early.due, early.wake_at) == (False, NOW + 6.0)
-    look = frozen.watch(lost(11.0), now=NOW)
+    look = frozen_execs.watch(lost(11.0), now=NOW)
     assert look.due
-    assert frozen.watch(lost(11.0, held=Held(asked_at=NOW, about=look.about)), now=NOW) == frozen.Watch()
+    assert frozen_execs.watch(lost(11.0, held=Held(asked_at=NOW, about=look.about)), now=NOW) == frozen_execs.Watch()
 
 
 def test_a_launcher_is_asked_at_once_about_a_worker_whose_node_was_deleted() -> None:
     view = job(workers=(worker(0), worker(1), worker(2, node="n", node_gone=True)))
-    look = frozen.watch(view, now=NOW)
+    look = frozen_execs.watch(view, now=NOW)
     assert look.due
-    assert frozen.watch(with_held(view, Held(asked_at=NOW, about=look.about)), now=NOW + 1) == frozen.Watch()
-    assert not frozen.watch(replace(view, config=config(pods(0, 1))), now=NOW).due, "no rank is started in it"
+    assert (
+        frozen_execs.watch(with_held(view, Held(asked_at=NOW, about=look.about)), now=NOW + 1) == frozen_execs.Watch()
+    )
+    assert not frozen_execs.watch(replace(view, config=config(pods(0, 1))), now=NOW).due, "no rank is started in it"
 
 
 def test_another_pod_is_another_reason() -> None:
-    asked = Held(asked_at=NOW - 1.0, about=frozen.watch(lost(20.0), now=NOW).about)
-    assert not frozen.watch(lost(20.0, held=asked), now=NOW).due
-    assert frozen.watch(lost(19.0, held=asked), now=NOW).due
+    asked = Held(asked_at=NOW - 1.0, about=frozen_execs.watch(lost(20.0), now=NOW).about)
+    assert not frozen_execs.watch(lost(20.0, held=asked), now=NOW).due
+    assert frozen_execs.watch(lost(19.0, held=asked), now=NOW).due
 
 
 def test_a_successor_under_another_host_name_is_a_reason() -> None:
@@ -83,10 +85,10 @@ def test_a_successor_under_another_host_name_is_a_reason() -> None:
         workers = (worker(0), worker(1), worker(2, created_at=NOW - age))
         return job(workers=workers, config=config(pods(0, 1, 2), memory=memory))
 
-    assert frozen.watch(view(1, 11.0), now=NOW).due
-    assert frozen.watch(view(1, 4.0), now=NOW).wake_at == NOW + 6.0
-    assert frozen.watch(view(0, 11.0), now=NOW) == frozen.Watch()
-    assert frozen.watch(view(1, 1000.0), now=NOW) == frozen.Watch()
+    assert frozen_execs.watch(view(1, 11.0), now=NOW).due
+    assert frozen_execs.watch(view(1, 4.0), now=NOW).wake_at == NOW + 6.0
+    assert frozen_execs.watch(view(0, 11.0), now=NOW) == frozen_execs.Watch()
+    assert frozen_execs.watch(view(1, 1000.0), now=NOW) == frozen_execs.Watch()
 
 
 @pytest.mark.parametrize(
@@ -103,26 +105,26 @@ def test_a_successor_under_another_host_name_is_a_reason() -> None:
     ],
 )
 def test_where_nothing_is_to_be_found_nobody_asks(view: JobView) -> None:
-    assert frozen.watch(view, now=NOW) == frozen.Watch()
+    assert frozen_execs.watch(view, now=NOW) == frozen_execs.Watch()
 
 
 def test_what_was_found_is_looked_at_again_soon_and_then_seldom() -> None:
     once = Held(asked_at=NOW, suspects=(DEAD,))
-    assert frozen.watch(with_held(job(), once), now=NOW).wake_at == NOW + frozen.SECOND_LOOK
-    assert frozen.watch(with_held(job(), once), now=NOW + frozen.SECOND_LOOK).due
+    assert frozen_execs.watch(with_held(job(), once), now=NOW).wake_at == NOW + frozen_execs.SECOND_LOOK
+    assert frozen_execs.watch(with_held(job(), once), now=NOW + frozen_execs.SECOND_LOOK).due
     twice = replace(once, frozen=(DEAD,))
     lost_node = job(workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
-    assert frozen.watch(with_held(lost_node, twice), now=NOW).wake_at == NOW + frozen.LATER_LOOKS
+    assert frozen_execs.watch(with_held(lost_node, twice), now=NOW).wake_at == NOW + frozen_execs.LATER_LOOKS
 
 
 def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> None:
     gone = job(2, workers=(worker(0), worker(1)))
     twice = Held(asked_at=NOW, suspects=(DEAD,), frozen=(DEAD,))
-    assert frozen.watch(with_held(gone, twice), now=NOW).wake_at == NOW + frozen.SECOND_LOOK
-    given_up = replace(twice, tries={DEAD: frozen.MOST_TRIES})
-    assert frozen.watch(with_held(gone, given_up), now=NOW).wake_at == NOW + frozen.LATER_LOOKS
+    assert frozen_execs.watch(with_held(gone, twice), now=NOW).wake_at == NOW + frozen_execs.SECOND_LOOK
+    given_up = replace(twice, tries={DEAD: frozen_execs.MOST_TRIES})
+    assert frozen_execs.watch(with_held(gone, given_up), now=NOW).wake_at == NOW + frozen_execs.LATER_LOOKS
     another = replace(given_up, suspects=(DEAD, replace(DEAD, pid=43)))
-    assert frozen.watch(with_held(gone, another), now=NOW).wake_at == NOW + frozen.SECOND_LOOK
+    assert frozen_execs.watch(with_held(gone, another), now=NOW).wake_at == NOW + frozen_execs.SECOND_LOOK
 
 
 @pytest.mark.parametrize(
@@ -134,8 +136,8 @@ def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> Non
         (running(3, after=100.0), True),  # gone
         (running(4), False),  # its pod was to be gone long ago: its node does not answer
         (running(5, after=-clock.SKEW - 1.0), False),  # another pod, if clocks are right
-        (running(5, after=-frozen.SURELY_OLDER), False),
-        (running(5, after=-frozen.SURELY_OLDER - 1.0), True),  # another
+        (running(5, after=-frozen_execs.SURELY_OLDER), False),
+        (running(5, after=-frozen_execs.SURELY_OLDER - 1.0), True),  # another
         (running(6, after=100.0), True),  # its node was deleted, and so its pod will be
         (Exec(pid=41, pod="other-worker-3", started_at=LONG_AGO), False),
     ],
@@ -145,7 +147,7 @@ def test_what_is_ended_has_no_pod_any_more(one: Exec, may_be_ended: bool) -> Non
     lost_node = worker(4, deleting=True, ends_at=NOW - 90.0)
     cut = worker(6, node="n", node_gone=True)
     view = job(7, workers=(worker(0), failed(1), going, lost_node, worker(5), cut))
-    assert frozen.endable(view, [one]) == ((one,) if may_be_ended else ())
+    assert frozen_execs.endable(view, [one]) == ((one,) if may_be_ended else ())
 
 
 @pytest.mark.parametrize(
@@ -162,20 +164,20 @@ def test_what_is_ended_has_no_pod_any_more(one: Exec, may_be_ended: bool) -> Non
     ],
 )
 def test_nothing_is_ended_where_the_job_is_not_ours_or_no_driver_runs(facts: dict[str, Any]) -> None:
-    assert frozen.endable(job(2, workers=(worker(0), worker(1))), [DEAD]) == (DEAD,)
-    assert frozen.endable(job(2, **{"workers": (worker(0), worker(1)), **facts}), [DEAD]) == ()
+    assert frozen_execs.endable(job(2, workers=(worker(0), worker(1))), [DEAD]) == (DEAD,)
+    assert frozen_execs.endable(job(2, **{"workers": (worker(0), worker(1)), **facts}), [DEAD]) == ()
 
 
 def test_one_is_tried_to_be_ended_so_often_and_no_more() -> None:
     view = job(2, workers=(worker(0), worker(1)))
-    held = Held(frozen=(DEAD,), tries={DEAD: frozen.MOST_TRIES - 1})
-    assert frozen.to_end(view, held) == (DEAD,)
-    assert frozen.to_end(view, replace(held, tries={DEAD: frozen.MOST_TRIES})) == ()
-    assert frozen.to_end(view, replace(held, frozen=())) == ()
+    held = Held(frozen=(DEAD,), tries={DEAD: frozen_execs.MOST_TRIES - 1})
+    assert frozen_execs.to_end(view, held) == (DEAD,)
+    assert frozen_execs.to_end(view, replace(held, tries={DEAD: frozen_execs.MOST_TRIES})) == ()
+    assert frozen_execs.to_end(view, replace(held, frozen=())) == ()
 
 
 def test_what_was_ended_is_said_and_why() -> None:
-    note = frozen.ended(job(), [DEAD, replace(DEAD, pid=43), replace(DEAD, pod="j-worker-10")])
+    note = frozen_execs.ended(job(), [DEAD, replace(DEAD, pid=43), replace(DEAD, pod="j-worker-10")])
     assert (note.reason, note.warning) == ("FrozenExecEnded", False)
     assert note.message.startswith(
         "ended `kubectl exec` into j-worker-2, j-worker-10 in j-launcher: the pod or its node"

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Collection, Mapping
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import leaving
+from mpijob_elastic.decide import drain
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Host
 
@@ -96,8 +96,8 @@ def _drained(view: JobView, pod: str, last: Host, *, now: float) -> bool:
         return False
     worker = view.worker(pod)
     probe = worker.probe if worker and worker.ref.uid == left.uid else view.former.get(pod)
-    began = leaving.drain_began(view, left, now=now)
-    return probe is not None and began is not None and leaving.is_drained(probe, began)
+    began = drain.drain_began(view, left, now=now)
+    return probe is not None and began is not None and drain.is_drained(probe, began)
 
 
 def _published(view: JobView, pod: str, *, now: float) -> Host | None:

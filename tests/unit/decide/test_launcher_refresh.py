@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import showing
+from mpijob_elastic.decide import launcher_refresh
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.policy import Policy
@@ -18,11 +18,11 @@ CHANGED = Memory(added_at=LONG_AGO)
 
 def test_a_launcher_that_trains_is_touched_once_for_a_change() -> None:
     view = job(known=False)
-    touch = showing.refresh(view, now=NOW)
+    touch = launcher_refresh.refresh(view, now=NOW)
     assert touch is not None
     after = replace(view, launcher=launcher(refreshed=touch.digest))
-    assert showing.shown_at(after, now=NOW) == NOW
-    assert showing.refresh(after, now=NOW + 1000) is None
+    assert launcher_refresh.shown_at(after, now=NOW) == NOW
+    assert launcher_refresh.refresh(after, now=NOW + 1000) is None
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_a_launcher_that_trains_is_touched_once_for_a_change() -> None:
 )
 def test_when_a_touch_helps(facts: dict[str, Any], helps: bool) -> None:
     view = job(known=False, **facts)
-    assert showing.can_show(view) is helps
-    assert (showing.refresh(view, now=NOW) is not None) is helps
+    assert launcher_refresh.can_show(view) is helps
+    assert (launcher_refresh.refresh(view, now=NOW) is not None) is helps
 
 
 @pytest.mark.parametrize(
@@ -60,22 +60,22 @@ def test_when_a_touch_helps(facts: dict[str, Any], helps: bool) -> None:
     ids=["hosts", "hostfile", "slots", "there-and-back"],
 )
 def test_every_change_is_shown_anew(other: Any) -> None:
-    assert not showing.is_shown(replace(job(3), config=other))
+    assert not launcher_refresh.is_shown(replace(job(3), config=other))
 
 
 @pytest.mark.parametrize("value", ["", "@", "1700000000", "{digest}", "{digest}@", "{digest}@x", "{digest}@nan"])
 def test_an_annotation_that_we_did_not_write_is_written_anew(value: str) -> None:
     view = job(3)
     assert view.config is not None
-    digest = showing.mark(view.config, at=0.0).partition("@")[0]
+    digest = launcher_refresh.mark(view.config, at=0.0).partition("@")[0]
     view = replace(view, launcher=launcher(refreshed=value.format(digest=digest)))
-    assert showing.shown_at(view, now=NOW) is None
-    assert showing.refresh(view, now=NOW) is not None
+    assert launcher_refresh.shown_at(view, now=NOW) is None
+    assert launcher_refresh.refresh(view, now=NOW) is not None
 
 
 @pytest.mark.parametrize(("at", "believed"), [(NOW + 5, True), (NOW + 6, False), (float("inf"), False)])
 def test_a_touch_in_the_future_counts_as_none(at: float, believed: bool) -> None:
-    assert (showing.shown_at(shown(job(), at=at), now=NOW) is not None) is believed
+    assert (launcher_refresh.shown_at(shown(job(), at=at), now=NOW) is not None) is believed
 
 
 @pytest.mark.parametrize(
@@ -91,4 +91,4 @@ def test_a_touch_in_the_future_counts_as_none(at: float, believed: bool) -> None
 def test_a_running_job_that_cannot_learn_of_a_change_loses_no_worker(
     view: JobView, sees: bool, may_delete: bool
 ) -> None:
-    assert (showing.sees_hosts(view), showing.may_delete(view)) == (sees, may_delete)
+    assert (launcher_refresh.sees_hosts(view), launcher_refresh.may_delete(view)) == (sees, may_delete)
