@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import names
-from upgrade import forms, schema
-from upgrade.forms import Crd, Form
+from upgrade import crd_form, schema
+from upgrade.crd_form import Crd, Form
 from upgrade.refusal import Refused
 
 # [training-operator] has the selector at this path too.
@@ -56,8 +56,8 @@ COLUMNS: tuple[Mapping[str, Any], ...] = (
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )
 ONE_WAY = (
-    f"{forms.NAME}: the schema stays in its structural form with the same checks, every unknown field is kept; the API "
-    "server does not accept the former one any more"
+    f"{crd_form.NAME}: the schema stays in its structural form with the same checks, every unknown field is kept; the "
+    "API server does not accept the former one any more"
 )
 
 
@@ -74,8 +74,8 @@ def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
 
     structural: give the legacy form a schema of apiextensions v1 with the same checks, which is a way without return.
     """
-    legacy = forms.form(crd) is Form.LEGACY
-    index = forms.v1_index(crd)
+    legacy = crd_form.form(crd) is Form.LEGACY
+    index = crd_form.v1_index(crd)
     version = crd["spec"]["versions"][index]
     changed = _scalable(version) | {"additionalPrinterColumns": _columns(version.get("additionalPrinterColumns", []))}
     if not legacy:
@@ -86,13 +86,13 @@ def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
 
 def reverted(live: Crd, before: Crd) -> Reverted:
     """The live definition without our additions; what others have changed since stays. Raises `Refused`."""
-    index, former = forms.v1_index(live), before["spec"]["versions"][forms.v1_index(before)]
+    index, former = crd_form.v1_index(live), before["spec"]["versions"][crd_form.v1_index(before)]
     version = dict(live["spec"]["versions"][index])
     notes = []
     if "scale" not in former.get("subresources", {}) and version.get("subresources", {}).get("scale") == SCALE:
         version["subresources"] = {key: value for key, value in version["subresources"].items() if key != "scale"}
     version = _without_columns(version, former)
-    if forms.form(before) is Form.STRUCTURAL:
+    if crd_form.form(before) is Form.STRUCTURAL:
         version = _without_selector(version, former)
     elif not live["spec"].get("preserveUnknownFields"):
         notes.append(ONE_WAY)
@@ -101,7 +101,7 @@ def reverted(live: Crd, before: Crd) -> Reverted:
 
 def is_scalable(crd: Crd) -> bool:
     """Whether version v1 has our subresource scale."""
-    version = crd["spec"]["versions"][forms.v1_index(crd)]
+    version = crd["spec"]["versions"][crd_form.v1_index(crd)]
     return bool(version.get("subresources", {}).get("scale") == SCALE)
 
 
@@ -109,7 +109,7 @@ def _scalable(version: Mapping[str, Any]) -> dict[str, Any]:
     other = version["subresources"].get("scale", SCALE)
     if other != SCALE:
         raise Refused(
-            f"{forms.NAME} has another subresource scale in version v1 ({other}); whoever set it relies on it. "
+            f"{crd_form.NAME} has another subresource scale in version v1 ({other}); whoever set it relies on it. "
             "Remove it there, and run this again"
         )
     return {**version, "subresources": {**version["subresources"], "scale": SCALE}}

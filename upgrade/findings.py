@@ -8,10 +8,10 @@ from enum import IntEnum
 from typing import Any
 
 from mpijob_elastic.install.tailoring import MATCH_CONDITIONS_SINCE
-from upgrade import forms
-from upgrade.adoption import Adoption, Readiness
-from upgrade.forms import Crd, Form
-from upgrade.operators import Kind, Operator
+from upgrade import crd_form
+from upgrade.crd_form import Crd, Form
+from upgrade.job_impact import Adoption, Readiness
+from upgrade.operator_images import Kind, Operator
 from upgrade.refusal import Refused
 
 # https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
@@ -77,13 +77,15 @@ def definition(crd: Crd | None) -> Finding:
     """The definition of MPIJobs; None where there is none."""
     topic = "definition"
     if crd is None:
-        return Finding(topic=topic, verdict=Verdict.NO, text=f"there is no {forms.NAME}; install mpi-operator v0.2.3")
+        return Finding(
+            topic=topic, verdict=Verdict.NO, text=f"there is no {crd_form.NAME}; install mpi-operator v0.2.3"
+        )
     try:
-        form = forms.form(crd)
+        form = crd_form.form(crd)
     except Refused as error:
         return Finding(topic=topic, verdict=Verdict.NO, text=str(error))
     meaning = "from before apiextensions v1" if form is Form.LEGACY else "apiextensions v1"
-    text = f"{form} ({meaning}), stored as {', '.join(forms.stored(crd))}"
+    text = f"{form} ({meaning}), stored as {', '.join(crd_form.stored(crd))}"
     return Finding(topic=topic, verdict=Verdict.GO, text=text)
 
 

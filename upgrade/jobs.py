@@ -10,16 +10,16 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.model.job import JobView, Probe
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
 from mpijob_elastic.observe.facts_pod import PodFacts
-from upgrade import reading
+from upgrade import lists
 
 
 async def views_of_all(client: Client) -> list[JobView]:
     """One view a job, sorted by namespace and name; Roles are left out. Raises `errors.KubeError`."""
-    jobs = await reading.all_of(client, MPI_JOBS, facts_job.read)
+    jobs = await lists.all_of(client, MPI_JOBS, facts_job.read)
     pods: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)
-    for pod in await reading.all_of(client, PODS, facts_pod.read, selector=names.POD_SELECTOR):
+    for pod in await lists.all_of(client, PODS, facts_pod.read, selector=names.POD_SELECTOR):
         pods[pod.metadata.namespace, pod.metadata.job].append(pod)
-    found = await reading.all_of(client, CONFIG_MAPS, facts_config.read_config, selector=names.LABEL_APP)
+    found = await lists.all_of(client, CONFIG_MAPS, facts_config.read_config, selector=names.LABEL_APP)
     configs = {(one.metadata.namespace, one.metadata.name): one for one in found}
     return [
         views.view(

@@ -1,67 +1,88 @@
-"""Which operator looks after MPIJobs, told by its image; pure.
-
-Only v0.2.3 has been held against recordings. v0.3.0 and later and the training-operator are elastic themselves: two
-controllers that delete the same workers would make every job worse.
-"""
+"""Looking for operators in the cluster."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from enum import StrEnum
+import msgspec
 
-KNOWN = (0, 2, 3)
-_FIRST_ELASTIC = (0, 3, 0)
-_NAMES = ("mpi-operator", "training-operator")
-_VERSION = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(\.(?P<patch>\d+))?")
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.resources import PODS, Resource
+from upgrade import lists, operator_images
+from upgrade.operator_images import Kind, Operator
+from upgrade.refusal import Refused
 
-
-class Kind(StrEnum):
-    """What to think of it. elastic: it does itself what we do; other: of the family of v0.2.3, but never tried."""
-
-    KNOWN = "known"
-    ELASTIC = "elastic"
-    OTHER = "other"
-    UNKNOWN = "unknown"
+DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 
 
-@dataclass(frozen=True, kw_only=True, order=True)
-class Operator:
-    """One operator. where: of what, as `Deployment mpi-operator/mpi-operator`; version: "" where its image has none."""
-
-    where: str
-    image: str
-    version: str
-    kind: Kind
-
-    def __str__(self) -> str:
-        version = f"version {self.version}" if self.version else "version unknown"
-        return f"{self.where} ({self.image}, {version}: {self.kind})"
+class _Container(msgspec.Struct):
+    image: str = ""
+    command: list[str] = []
+    args: list[str] = []
 
 
-def recognise(where: str, image: str, command: tuple[str, ...] = ()) -> Operator | None:
-    """The operator that runs this image with this command; None where it is none."""
-    repository, tag = _split(image)
-    name = repository.rpartition("/")[2]
-    if name not in _NAMES:
+class _PodSpec(msgspec.Struct):
+    containers: list[_Container] = []
+
+
+class _Template(msgspec.Struct):
+    spec: _PodSpec
+
+
+class _Deployment(msgspec.Struct):
+    class Spec(msgspec.Struct):
+        """Its template, and how many pods are made of it."""
+
+        template: _Template
+        replicas: int = 1
+
+    metadata: ObjectMeta
+    spec: Spec
+
+
+class _Pod(msgspec.Struct):
+    metadata: ObjectMeta
+    spec: _PodSpec
+
+
+async def operators_in(client: Client) -> list[Operator] | None:
+    """Every operator of MPIJobs, also one that runs in a pod without a Deployment; None where we may not look.
+
+    Raises `errors.KubeError`.
+    """
+    deployments = await lists.all_readable(client, DEPLOYMENTS, _of_deployment)
+    pods = await lists.all_readable(client, PODS, _of_pod)
+    if deployments is None and pods is None:
         return None
-    match = _VERSION.match(tag)
-    version = tag.removeprefix("v") if match else ""
-    kind = Kind.ELASTIC if name != _NAMES[0] or any("v2beta" in part for part in command) else _kind(match)
-    return Operator(where=where, image=image, version=version, kind=kind)
+    return sorted({one for found in (*(deployments or ()), *(pods or ())) for one in found})
 
 
-def _kind(version: re.Match[str] | None) -> Kind:
-    if version is None:
-        return Kind.UNKNOWN
-    number = tuple(int(version[part] or 0) for part in ("major", "minor", "patch"))
-    if number >= _FIRST_ELASTIC:
-        return Kind.ELASTIC
-    return Kind.KNOWN if number == KNOWN else Kind.OTHER
+async def check(client: Client) -> list[Operator] | None:
+    """The same as `operators_in`; raise `Refused` where one of them is elastic itself."""
+    found = await operators_in(client)
+    elastic = [one for one in found or () if one.kind is Kind.ELASTIC]
+    if elastic:
+        raise Refused(
+            f"{elastic[0]} changes the size of jobs itself, and two that do would hurt every job: nothing is to be "
+            "upgraded here. Remove that operator first if v0.2.3 is the one to keep"
+        )
+    return found
 
 
-def _split(image: str) -> tuple[str, str]:
-    """The repository and the tag; a digest says nothing of a version, and a colon before a slash is a port."""
-    name = image.partition("@")[0]
-    repository, colon, tag = name.rpartition(":")
-    return (repository, tag) if colon and "/" not in tag else (name, "")
+def _of_deployment(raw: bytes) -> list[Operator]:
+    one = msgspec.json.decode(raw, type=_Deployment)
+    if one.spec.replicas == 0:
+        return []  # switched off
+    return _operators(f"Deployment {one.metadata.namespace}/{one.metadata.name}", one.spec.template.spec)
+
+
+def _of_pod(raw: bytes) -> list[Operator]:
+    one = msgspec.json.decode(raw, type=_Pod)
+    owner = one.metadata.controller
+    if owner is not None and owner.kind == "ReplicaSet":
+        return []  # its Deployment says the same
+    return _operators(f"Pod {one.metadata.namespace}/{one.metadata.name}", one.spec)
+
+
+def _operators(where: str, spec: _PodSpec) -> list[Operator]:
+    found = [operator_images.recognise(where, one.image, (*one.command, *one.args)) for one in spec.containers]
+    return [one for one in found if one is not None]

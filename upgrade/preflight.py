@@ -14,9 +14,9 @@ from mpijob_elastic.install.objects import identity
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from upgrade import adoption, definition, findings, jobs, reading, rights, searching
-from upgrade.adoption import Adoption
+from upgrade import findings, job_impact, jobs, lists, live_crd, operators, rights
 from upgrade.findings import Finding, Report, Verdict
+from upgrade.job_impact import Adoption
 from upgrade.refusal import Refused
 
 _SCHEDULERS = {"volcano": "scheduling.volcano.sh", "kueue": "kueue.x-k8s.io"}
@@ -51,7 +51,7 @@ async def look(client: Client, plan: Plan, *, now: float) -> Report:
         findings=(
             findings.kubernetes(found.version, found.minor),
             await _definition(client),
-            *findings.operators(await searching.operators_in(client)),
+            *findings.operators(await operators.operators_in(client)),
             findings.jobs(adoptions),
             await _rights(client, found, plan),
             await _webhook(client, Applier(client=client, server=found), plan),
@@ -63,7 +63,7 @@ async def look(client: Client, plan: Plan, *, now: float) -> Report:
 
 async def _definition(client: Client) -> Finding:
     try:
-        return findings.definition(await definition.read(client))
+        return findings.definition(await live_crd.read(client))
     except Refused:
         return findings.definition(None)
     except errors.Forbidden:
@@ -72,7 +72,7 @@ async def _definition(client: Client) -> Finding:
 
 async def _jobs(client: Client, *, now: float) -> list[Adoption] | None:
     try:
-        return [adoption.adoption(view, now=now) for view in await jobs.views_of_all(client)]
+        return [job_impact.adoption(view, now=now) for view in await jobs.views_of_all(client)]
     except (errors.Forbidden, errors.NotFound):
         return None
 
@@ -104,7 +104,7 @@ async def _webhook(client: Client, applier: Applier, plan: Plan) -> Finding:
     if None in registered:
         return Finding(topic=topic, verdict=Verdict.GO, text="not installed yet")
     selector = f"kubernetes.io/service-name={names.WEBHOOK}"
-    slices = await reading.all_readable(client, _SLICES, msgspec.json.Decoder(_Slice).decode, selector=selector)
+    slices = await lists.all_readable(client, _SLICES, msgspec.json.Decoder(_Slice).decode, selector=selector)
     ready = [one for found in slices or () for one in found.endpoints or () if one.conditions.ready is not False]
     namespace = plan.jobs_namespace or "default"
     if await _answers(client, namespace):

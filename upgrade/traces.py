@@ -18,8 +18,8 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
-from upgrade import patching
-from upgrade.patching import Patch
+from upgrade import json_patch
+from upgrade.json_patch import Patch
 
 Object = Mapping[str, Any]
 
@@ -63,7 +63,7 @@ def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], launchers: It
     removals: list[Removal | None] = [_without_annotation(PODS, pod, names.REFRESHED) for pod in pods]
     kept = []
     for config in filter(_is_ours, config_maps):
-        owner = _job(facts_config.read_config(patching.encoded(config)))
+        owner = _job(facts_config.read_config(json_patch.encoded(config)))
         if owner[2] in given:
             removals.append(_without_annotation(CONFIG_MAPS, config, names.MEMORY))
         elif owner in mounting:
@@ -79,7 +79,7 @@ def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], launchers: It
 def surplus(*, jobs: Iterable[Object], pods: Iterable[Object]) -> list[str]:
     """The workers (namespace/name) beyond their job's size that still run: nobody removes them once we are gone."""
     sizes = {}
-    for job in map(facts_job.read, map(patching.encoded, jobs)):
+    for job in map(facts_job.read, map(json_patch.encoded, jobs)):
         sizes[job.metadata.namespace, job.metadata.name, job.metadata.uid] = job.replicas
     found = []
     for pod in map(_pod, pods):
@@ -91,7 +91,7 @@ def surplus(*, jobs: Iterable[Object], pods: Iterable[Object]) -> list[str]:
 
 
 def _is_ours(config: Object) -> bool:
-    facts = facts_config.read_config(patching.encoded(config))
+    facts = facts_config.read_config(json_patch.encoded(config))
     named = facts.metadata.job and facts.metadata.name == names.config_map(facts.metadata.job)
     return bool(named) and (facts.memory is not None or facts.script == _NO_HOSTS)
 
@@ -102,7 +102,7 @@ def _said(job: Object) -> str:
 
 
 def _pod(pod: Object) -> PodFacts:
-    return facts_pod.read(patching.encoded(pod))
+    return facts_pod.read(json_patch.encoded(pod))
 
 
 def _job(facts: PodFacts | facts_config.ConfigFacts) -> tuple[str, str, str]:
@@ -141,7 +141,7 @@ def _without_key(config: Object) -> Removal | None:
 def _removal(resource: Resource, before: Object, after: Object) -> Removal:
     metadata = before["metadata"]
     same = {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}
-    patch = (same, *patching.guarded(before, after))
+    patch = (same, *json_patch.guarded(before, after))
     return Removal(resource=resource, namespace=metadata["namespace"], name=metadata["name"], patch=patch)
 
 

@@ -10,7 +10,7 @@ from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import NAMESPACES
-from upgrade import store, sweeping
+from upgrade import cleanup, store
 from upgrade.refusal import Refused
 
 Ask = Callable[[], bool]
@@ -24,7 +24,7 @@ async def clear(client: Client, *, ask: Ask, dry_run: bool, timeout: float, say:
     if not dry_run:
         await _finish(client, seconds=timeout, say=say)
     await _check(client)
-    left = await sweeping.look(client)
+    left = await cleanup.look(client)
     say("there is no upgrade to take back")
     for line in [f"left on jobs: {one}" for one in left.traces.removals] + left.lines():
         say(line)
@@ -32,7 +32,7 @@ async def clear(client: Client, *, ask: Ask, dry_run: bool, timeout: float, say:
         return True
     if not ask():
         return False
-    await sweeping.sweep(client, say=say)
+    await cleanup.sweep(client, say=say)
     return True
 
 

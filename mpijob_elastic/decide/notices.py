@@ -74,8 +74,8 @@ def _launcher(view: JobView) -> Iterable[Note]:
     elif launcher_recreate.gave_up(view) and not view.launcher.mounts_discovery:
         yield _warn(
             "AdmissionMissed",
-            f"{pod} was created {launcher_recreate.MOST_TRIES} times without {names.DISCOVER_HOSTS_PATH}; check that the "
-            f"webhook {names.WEBHOOK} is running and that its caBundle is set",
+            f"{pod} was created {launcher_recreate.MOST_TRIES} times without {names.DISCOVER_HOSTS_PATH}; check that "
+            f"the webhook {names.WEBHOOK} is running and that its caBundle is set",
         )
 
 

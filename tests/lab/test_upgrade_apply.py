@@ -19,8 +19,8 @@ from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.kube.client import Client, connect
 from tests.lab.upgrades import CRD, define, deploy_operator, interrupted, whole
 from tests.unit.upgrade.definitions import v1
-from upgrade import applying, rolling_back, standing, store
-from upgrade.applying import Options
+from upgrade import apply, rollback, status, store
+from upgrade.apply import Options
 from upgrade.refusal import Refused
 
 pytestmark = pytest.mark.lab
@@ -37,11 +37,11 @@ class Lab:
 
     async def apply(self, client: Client, options: Options = OPTIONS, plan: Plan | None = None) -> bool:
         self.said = []
-        return await applying.apply(client, plan or Plan(), options, ask=yes, say=self.say)
+        return await apply.apply(client, plan or Plan(), options, ask=yes, say=self.say)
 
     async def rollback(self, client: Client, *, dry_run: bool = False) -> bool:
         self.said = []
-        return await rolling_back.rollback(client, ask=yes, dry_run=dry_run, timeout=240, say=self.say)
+        return await rollback.rollback(client, ask=yes, dry_run=dry_run, timeout=240, say=self.say)
 
     def say(self, news: object) -> None:
         self.said.append(str(news))
@@ -118,7 +118,7 @@ async def test_there_and_back_leaves_nothing_but_versions(legacy: Lab, client: C
     create_job(legacy)
     before = whole(legacy.cluster)
     await legacy.apply(client)
-    assert (await standing.look(client)).phase == "applied"
+    assert (await status.look(client)).phase == "applied"
     legacy.cluster.kubectl("scale", "-n", "jobs", "mpijob/train", "--replicas=3")
     assert legacy.cluster.kubectl("get", "-n", "jobs", "mpijob/train", "-o", "jsonpath={..Worker.replicas}") == "3"
     columns = legacy.cluster.kubectl("get", "-n", "jobs", "mpijobs").splitlines()[0].split()
@@ -174,7 +174,7 @@ async def test_dry_run_writes_nothing(legacy: Lab, client: Client) -> None:
 
 async def test_without_a_yes_nothing_is_written(legacy: Lab, client: Client) -> None:
     before = whole(legacy.cluster)
-    assert not await applying.apply(client, Plan(), OPTIONS, ask=no, say=legacy.say)
+    assert not await apply.apply(client, Plan(), OPTIONS, ask=no, say=legacy.say)
     assert whole(legacy.cluster) == before
 
 
@@ -229,7 +229,7 @@ async def test_a_damaged_record_is_refused(legacy: Lab, client: Client) -> None:
     replace(legacy, secret)
     with pytest.raises(Refused, match="changed or damaged"):
         await legacy.rollback(client)
-    assert "changed or damaged" in (await standing.look(client)).damaged
+    assert "changed or damaged" in (await status.look(client)).damaged
     assert legacy.run("uninstall", "--dry-run", group=())[0] == 0
     secret["data"] = whole_data
     replace(legacy, secret)
@@ -255,7 +255,7 @@ async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client
         assert (kept.record if kept else None) == record
         if ended:
             break
-    assert (await standing.look(client)).phase == "applied"
+    assert (await status.look(client)).phase == "applied"
     for at in range(1, 200):
         if await interrupted(legacy.cluster, legacy.rollback, at=at):
             break

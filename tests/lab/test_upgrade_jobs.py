@@ -31,8 +31,8 @@ from tests.lab import elastic_operator
 from tests.lab.job import HOROVODRUN, MPIRUN, PATIENCE, Job
 from tests.lab.upgrades import deploy_operator, interrupted
 from tests.lab.waiting import has_account, until
-from upgrade import adopting, applying, canary, preflight, rolling_back, standing, store, sweeping, traces
-from upgrade.applying import Ask, Options
+from upgrade import adopt, apply, canary, cleanup, preflight, rollback, status, store, traces
+from upgrade.apply import Ask, Options
 from upgrade.canary import Canary
 from upgrade.findings import Verdict
 from upgrade.refusal import Refused
@@ -72,7 +72,7 @@ class Lab:
 
     async def upgrade(self, client: Client) -> None:
         """Apply, and start what runs in the pods of a real cluster."""
-        await applying.apply(client, Plan(), OPTIONS, ask=yes, say=self.say)
+        await apply.apply(client, Plan(), OPTIONS, ask=yes, say=self.say)
         await asyncio.to_thread(self._start)
 
     def _start(self) -> None:
@@ -98,7 +98,7 @@ class Lab:
                 self._run(port)
 
         options = Options(install=installer.Options(timeout=240), canary=CANARY)
-        assert await applying.apply(client, Reachable(port=port), options, ask=yes, say=say)
+        assert await apply.apply(client, Reachable(port=port), options, ask=yes, say=say)
 
     def _run(self, port: int) -> None:
         one = Installed(
@@ -112,11 +112,11 @@ class Lab:
 
     async def rollback(self, client: Client) -> None:
         """Take it back; the programs end when their Deployment goes, as pods do."""
-        await rolling_back.rollback(client, ask=yes, dry_run=False, timeout=240, say=self.say)
+        await rollback.rollback(client, ask=yes, dry_run=False, timeout=240, say=self.say)
         self.running.close()
 
     async def adopt(self, job: Job, *, ask: Ask = yes) -> bool:
-        return await adopting.adopt(
+        return await adopt.adopt(
             job.client, job.namespace, job.name, ask=ask, say=self.say, now=time.time(), timeout=240.0
         )
 
@@ -160,7 +160,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 async def test_apply_as_a_user_runs_it(lab: Lab, client: Client) -> None:
     await lab.upgrade_as_a_user(client)
     assert "as they should be" in lab.said[-1]
-    found = await standing.look(client)
+    found = await status.look(client)
     assert found.complete, found.lines()
     await gone(client)
 
@@ -182,14 +182,14 @@ async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, cli
 
 
 async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: Client) -> None:
-    await applying.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
+    await apply.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
     with pytest.raises(Refused, match="the webhook was not called"):
         await canary.run(client, Canary(image="none", timeout=2.0), say=lab.say)
     await gone(client)
 
 
 async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(lab: Lab, client: Client, namespace: str) -> None:
-    await applying.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
+    await apply.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
     theirs = Job(client=client, namespace=namespace, name=canary.JOB)
     await theirs.create(replicas=1)
     uid = await started(theirs)
@@ -256,7 +256,7 @@ async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
     assert set(after.exec_names) >= set(after.workers)
     assert after.refreshed is None
     assert after.launcher is not None
-    left = await sweeping.look(client)
+    left = await cleanup.look(client)
     assert left.traces.kept == (f"{namespace}/train",)
     assert left.surplus == [f"{namespace}/{name}" for name in sorted(after.running) if name != "train-worker-0"]
     # When its launcher has ended, nothing of ours need stay.
@@ -277,7 +277,7 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
         async with elastic_operator.running(lab.cluster, client, namespace, keeps_annotations=True):
             before = await job.until(lambda state: names.is_handed_over(state.notices), "we gave way")
             assert before.memory
-            found = await standing.look(client)
+            found = await status.look(client)
             assert ([one.version for one in found.elastic], found.complete) == (["0.3.0"], False)
             assert found.handed_over == [f"{namespace}/train"]
             assert any("`mpijob-elastic upgrade rollback` leaves them to it" in line for line in found.lines())
@@ -285,7 +285,7 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
             after = await job.state()
             assert (after.hosts, after.exec_names) == ([f"{name}:1" for name in job.workers(0, 1)], job.workers(0, 1))
             assert (after.notices, after.memory, after.refreshed) == ("", "", None)
-            assert (await sweeping.look(client)).traces == traces.Traces()
+            assert (await cleanup.look(client)).traces == traces.Traces()
     finally:
         lab.cluster.kubectl("delete", "namespace", operator)
 
@@ -326,7 +326,7 @@ async def test_twenty_live_jobs_are_edited_while_the_cluster_is_upgraded(
         )
         assert state.exec_names[:2] == job.workers(0, 1)
     await lab.rollback(client)
-    left = await sweeping.look(client)
+    left = await cleanup.look(client)
     assert left.traces.removals == ()
     assert left.traces.kept == (f"{namespace}/late",)
     for job in jobs:

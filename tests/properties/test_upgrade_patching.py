@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.upgrade.definitions import applied, definition, v1
-from upgrade import crd, patching
+from upgrade import crd, json_patch
 
 KEYS = st.sampled_from(["a", "b/c", "d~e", "~1", "f"])
 JSON = st.recursive(
@@ -40,14 +40,14 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(before=OBJECTS, after=OBJECTS)
 def test_a_patch_turns_one_into_the_other(before: dict[str, Any], after: dict[str, Any]) -> None:
-    patch = patching.guarded(before, after)
+    patch = json_patch.guarded(before, after)
     assert repr(sorted_(applied(copy.deepcopy(before), patch))) == repr(sorted_(after))
 
 
 @given(before=OBJECTS, after=OBJECTS)
 def test_every_operation_is_preceded_by_a_test(before: dict[str, Any], after: dict[str, Any]) -> None:
     tested: list[str] = []
-    for operation in patching.guarded(before, after):
+    for operation in json_patch.guarded(before, after):
         if operation["op"] == "test":
             tested.append(operation["path"])
         else:

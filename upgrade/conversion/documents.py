@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from upgrade import forms
+from upgrade import crd_form
 from upgrade.conversion import mpi_job, old_definition, training_job
 from upgrade.conversion.elastic import subject
 from upgrade.conversion.results import Converted, Note, Source
@@ -35,7 +35,7 @@ def convert(source: Source) -> Converted:
     """One object; what is of no kind that can be converted is left as it is. Raises `Refused`."""
     kind = source.get("apiVersion", ""), source.get("kind", "")
     converter = _CONVERTERS.get(kind)
-    if kind == _OLD_CRD and source.get("metadata", {}).get("name") == forms.NAME:
+    if kind == _OLD_CRD and source.get("metadata", {}).get("name") == crd_form.NAME:
         converter = old_definition.convert
     if converter is not None:
         return _converted(source, converter)

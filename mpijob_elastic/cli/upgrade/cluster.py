@@ -99,12 +99,12 @@ def apply(
     Exit codes: 0 done; 1 not (refused, no rights, not confirmed, the canary failed); 2 wrong usage; 130 interrupted.
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
-    from upgrade import applying  # noqa: PLC0415
+    from upgrade import apply  # noqa: PLC0415
     from upgrade import canary as canaries  # noqa: PLC0415
 
     plan = _plan(overlay, image, namespace)
     how = installer.Options(dry_run=dry_run, force=force_conflicts, wait=wait, timeout=timeout)
-    options = applying.Options(install=how, structural=structural)
+    options = apply.Options(install=how, structural=structural)
     if canary:
         options = replace(
             options, canary=canaries.of(plan.manifests(), namespace=canary_namespace or namespace, timeout=timeout)
@@ -112,7 +112,7 @@ def apply(
 
     async def work(client: Client) -> None:
         ask = common.asking(f"Apply this to {client.host}?", yes=yes)
-        confirmed = await applying.apply(client, plan, options, ask=ask, say=common.say)
+        confirmed = await apply.apply(client, plan, options, ask=ask, say=common.say)
         _end(confirmed=confirmed, dry_run=dry_run, done="Upgraded.")
 
     common.run(work, kubeconfig, context)
@@ -127,10 +127,10 @@ def status(*, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
 
     Exit codes: 0 complete; 1 not to be had (no rights, no cluster); 2 wrong usage; 3 begun, not complete; 4 none.
     """
-    from upgrade import standing  # noqa: PLC0415 - --help need not load the client
+    from upgrade import status  # noqa: PLC0415 - --help need not load the client
 
     async def work(client: Client) -> None:
-        found = await standing.look(client)
+        found = await status.look(client)
         for line in found.lines():
             typer.echo(line)
         if not found.complete:
@@ -159,11 +159,11 @@ def rollback(
 
     Exit codes: 0 done; 1 not (refused, no rights, not confirmed, not gone in time); 2 wrong usage; 130 interrupted.
     """
-    from upgrade import rolling_back  # noqa: PLC0415 - --help need not load the client
+    from upgrade import rollback  # noqa: PLC0415 - --help need not load the client
 
     async def work(client: Client) -> None:
         ask = common.asking(f"Take this back on {client.host}?", yes=yes)
-        confirmed = await rolling_back.rollback(client, ask=ask, dry_run=dry_run, timeout=timeout, say=common.say)
+        confirmed = await rollback.rollback(client, ask=ask, dry_run=dry_run, timeout=timeout, say=common.say)
         _end(confirmed=confirmed, dry_run=dry_run, done="Rolled back.")
 
     common.run(work, kubeconfig, context)

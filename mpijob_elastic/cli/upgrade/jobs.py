@@ -36,13 +36,13 @@ def adopt(
     Exit codes: 0 done, or not needed; 1 not (refused, not confirmed, not in time); 2 wrong usage; 130 interrupted.
     """
     from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
-    from upgrade import adopting  # noqa: PLC0415 - --help need not load the client
+    from upgrade import adopt  # noqa: PLC0415 - --help need not load the client
 
     where = namespace or default_namespace(kubeconfig_file(kubeconfig), context)
 
     async def work(client: Client) -> None:
         ask = common.asking("Delete the launcher?", yes=yes)
-        adopted = adopting.adopt(client, where, job, ask=ask, say=common.say, now=time.time(), timeout=timeout)
+        adopted = adopt.adopt(client, where, job, ask=ask, say=common.say, now=time.time(), timeout=timeout)
         if not await adopted:
             common.not_confirmed()
 

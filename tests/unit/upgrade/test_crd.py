@@ -5,8 +5,8 @@ import jsonpatch
 import pytest
 
 from tests.unit.upgrade.definitions import STAY, applied, definition, v1
-from upgrade import crd, forms, patching
-from upgrade.forms import Form
+from upgrade import crd, crd_form, json_patch
+from upgrade.crd_form import Form
 from upgrade.refusal import Refused
 
 
@@ -71,7 +71,7 @@ def test_a_structural_schema_checks_the_same_and_keeps_every_field() -> None:
 def test_a_second_time_nothing_changes(name: str, structural: bool) -> None:
     once = crd.upgraded(definition(name), structural=structural)
     assert crd.upgraded(once, structural=structural) == once
-    assert patching.guarded(once, crd.upgraded(once, structural=structural)) == ()
+    assert json_patch.guarded(once, crd.upgraded(once, structural=structural)) == ()
 
 
 @pytest.mark.parametrize("name", STAY)
@@ -103,7 +103,7 @@ def test_what_others_changed_since_stays_on_the_way_back() -> None:
 
 def test_the_patch_makes_it_true_and_fails_on_anybody_elses_change() -> None:
     before = definition("administrator")
-    patch = patching.guarded(before, crd.upgraded(before))
+    patch = json_patch.guarded(before, crd.upgraded(before))
     assert applied(before, patch) == crd.upgraded(before)
     edited = copy.deepcopy(before)
     v1(edited)["subresources"]["scale"] = {"specReplicasPath": ".spec.size"}
@@ -112,7 +112,7 @@ def test_the_patch_makes_it_true_and_fails_on_anybody_elses_change() -> None:
 
 
 def test_forms_are_told_apart() -> None:
-    assert [forms.form(definition(name)) for name in STAY] == [Form.LEGACY, Form.STRUCTURAL]
+    assert [crd_form.form(definition(name)) for name in STAY] == [Form.LEGACY, Form.STRUCTURAL]
 
 
 def test_v2beta1_in_the_store_is_refused() -> None:

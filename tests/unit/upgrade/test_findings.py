@@ -1,9 +1,9 @@
 import pytest
 
 from tests.unit.upgrade.definitions import definition
-from upgrade import findings, operators
-from upgrade.adoption import Adoption, Readiness
+from upgrade import findings, operator_images
 from upgrade.findings import Finding, Report, Verdict
+from upgrade.job_impact import Adoption, Readiness
 
 
 def adoptions(*readiness: Readiness) -> list[Adoption]:
@@ -40,7 +40,7 @@ def test_findings(finding: Finding, verdict: Verdict, text: str) -> None:
     [("v0.2.3", Verdict.GO), ("v0.3.0", Verdict.NO), ("v0.2.1", Verdict.CARE), ("latest", Verdict.CARE)],
 )
 def test_operators(tag: str, verdict: Verdict) -> None:
-    one = operators.recognise("Deployment a/b", f"mpi-operator:{tag}")
+    one = operator_images.recognise("Deployment a/b", f"mpi-operator:{tag}")
     assert one is not None
     [found] = findings.operators([one])
     assert found.verdict is verdict

@@ -15,7 +15,7 @@ from tests.faults.faults import Meanwhile, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
 from upgrade.refusal import ATTEMPTS, Refused
-from upgrade.restoring import restore
+from upgrade.restore import restore
 
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 SERVED = {(DEPLOYMENTS.api_version, DEPLOYMENTS.kind): DEPLOYMENTS}

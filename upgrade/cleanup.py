@@ -12,7 +12,7 @@ from mpijob_elastic.install.changes import Say
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON_PATCH, Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
-from upgrade import reading, traces
+from upgrade import lists, traces
 from upgrade.refusal import ATTEMPTS
 from upgrade.traces import Removal, Traces
 
@@ -40,9 +40,9 @@ class Left:
 
 async def look(client: Client) -> Left:
     """Find them, in all namespaces. Raises `errors.KubeError`."""
-    jobs = await reading.all_of(client, MPI_JOBS, _object)
-    pods = await reading.all_of(client, PODS, _object, selector=names.POD_SELECTOR)
-    configs = await reading.all_of(client, CONFIG_MAPS, _object, selector=names.LABEL_APP)
+    jobs = await lists.all_of(client, MPI_JOBS, _object)
+    pods = await lists.all_of(client, PODS, _object, selector=names.POD_SELECTOR)
+    configs = await lists.all_of(client, CONFIG_MAPS, _object, selector=names.LABEL_APP)
     launchers = [pod for pod in pods if pod["metadata"]["labels"].get(names.LABEL_JOB_ROLE) == names.ROLE_LAUNCHER]
     return Left(
         traces=traces.find(jobs=jobs, config_maps=configs, launchers=launchers),

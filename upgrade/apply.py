@@ -20,7 +20,7 @@ from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.kube.client import Client
-from upgrade import canary, crd, definition, findings, rights, searching, store, taking
+from upgrade import canary, crd, findings, live_crd, operators, record_before, rights, store
 from upgrade.canary import Canary
 
 # Whether to go on; what it is about was said before.
@@ -46,8 +46,8 @@ async def apply(client: Client, plan: Plan, options: Options, *, ask: Ask, say: 
         return False
     await _record(client, plan, say=say)
     say("what changes")
-    say(await definition.change(client, wanted))
-    await definition.wait_for_scale(client, seconds=options.install.timeout, say=say)
+    say(await live_crd.change(client, wanted))
+    await live_crd.wait_for_scale(client, seconds=options.install.timeout, say=say)
     await installer.install(client, plan, options.install, say=say)
     if options.canary:
         await canary.run(client, options.canary, say=say)
@@ -55,11 +55,11 @@ async def apply(client: Client, plan: Plan, options: Options, *, ask: Ask, say: 
     return True
 
 
-async def _look(client: Client, plan: Plan, options: Options, wanted: definition.Wanted, *, say: Say) -> None:
-    for finding in findings.operators(await searching.check(client)):
+async def _look(client: Client, plan: Plan, options: Options, wanted: live_crd.Wanted, *, say: Say) -> None:
+    for finding in findings.operators(await operators.check(client)):
         say(f"operator: {finding.text}")
     say("what would change")
-    say(await definition.change(client, wanted, dry_run=True))
+    say(await live_crd.change(client, wanted, dry_run=True))
     await installer.install(client, plan, replace(options.install, dry_run=True), say=say)
     await rights.check(client)
 
@@ -67,5 +67,5 @@ async def _look(client: Client, plan: Plan, options: Options, wanted: definition
 async def _record(client: Client, plan: Plan, *, say: Say) -> None:
     wanted = plan.manifests()
     found = await server.examine(client, [*wanted, *inventory.manifests()])
-    live = await definition.read(client)
-    say(await taking.keep(client, Applier(client=client, server=found), wanted, live))
+    live = await live_crd.read(client)
+    say(await record_before.keep(client, Applier(client=client, server=found), wanted, live))

@@ -10,8 +10,8 @@ from mpijob_elastic.install.applying import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.install.objects import Identity, identity
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
-from upgrade import crd, definition, jobs, searching, store, sweeping
-from upgrade.operators import Kind, Operator
+from upgrade import cleanup, crd, jobs, live_crd, operators, store
+from upgrade.operator_images import Kind, Operator
 from upgrade.refusal import Refused
 
 _MOST_JOBS = 8  # that are named
@@ -81,16 +81,16 @@ async def look(client: Client) -> Standing:
     known = inventory.manifests()
     found_server = await server.examine(client, known)
     found = await inventory.find(client, found_server, (inventory.key(identity(one)) for one in known))
-    left = (await sweeping.look(client)).traces if kept is None else None
+    left = (await cleanup.look(client)).traces if kept is None else None
     return Standing(
         phase=kept.phase if kept else "",
         record=kept.record.taken_at if kept else "",
         damaged=damaged,
-        scalable=crd.is_scalable(await definition.read(client)),
+        scalable=crd.is_scalable(await live_crd.read(client)),
         objects=len(found),
         late=await _late(Applier(client=client, server=found_server), [one.identity for one in found]),
         left=[str(one) for one in left.removals] if left else [],
-        elastic=[one for one in await searching.operators_in(client) or () if one.kind is Kind.ELASTIC],
+        elastic=[one for one in await operators.operators_in(client) or () if one.kind is Kind.ELASTIC],
         handed_over=await _handed_over(client),
     )
 

@@ -12,7 +12,7 @@ from mpijob_elastic.kube.resources import NAMESPACES
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
-from upgrade import store, taking
+from upgrade import record_before, store
 from upgrade.refusal import Refused
 
 
@@ -28,7 +28,7 @@ async def test_a_namespace_that_ends_would_take_the_record_with_it(
     await api.update(NAMESPACES.path(), names.NAMESPACE, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     before = dict(api.objects)
     with pytest.raises(Refused, match="still ending"):
-        await taking.keep(client, applier, [], {})
+        await record_before.keep(client, applier, [], {})
     assert api.objects == before
 
 

@@ -12,8 +12,8 @@ from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS
 from mpijob_elastic.model.job import JobView, Launcher
 from mpijob_elastic.observe import live
-from upgrade import adoption, jobs
-from upgrade.adoption import Readiness
+from upgrade import job_impact, jobs
+from upgrade.job_impact import Readiness
 from upgrade.refusal import Refused
 
 Ask = Callable[[], bool]
@@ -25,7 +25,7 @@ async def adopt(client: Client, namespace: str, job: str, *, ask: Ask, say: Say,
     `now` in seconds since the epoch, `timeout` in seconds. Raises `Refused` and `errors.KubeError`.
     """
     view = await _view(client, namespace, job)
-    found = adoption.adoption(view, now=now)
+    found = job_impact.adoption(view, now=now)
     if found.readiness in (Readiness.ELASTIC, Readiness.LIVE):
         say(f"{namespace}/{job} needs no restart: {found.why}")
         return True
@@ -33,7 +33,7 @@ async def adopt(client: Client, namespace: str, job: str, *, ask: Ask, say: Say,
         raise Refused(f"{namespace}/{job} cannot be adopted ({found.readiness}): {found.why}")
     await _check_webhook(client)
     say(f"pod {namespace}/{view.launcher.ref.name} is deleted and created anew by mpi-operator")
-    say(f"lost: {adoption.cost(view.launcher, now=now)}; its {len(view.workers)} workers stay, their ranks end")
+    say(f"lost: {job_impact.cost(view.launcher, now=now)}; its {len(view.workers)} workers stay, their ranks end")
     if not ask():
         return False
     await _delete(client, namespace, view.launcher)

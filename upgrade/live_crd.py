@@ -14,10 +14,10 @@ from mpijob_elastic.install.objects import identity
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON_PATCH, Client
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS
-from upgrade import forms, patching
+from upgrade import crd_form, json_patch
 from upgrade.refusal import ATTEMPTS, Refused, contended
 
-PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=forms.NAME)
+PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd_form.NAME)
 
 Object = dict[str, Any]
 # From the live definition to the one that is wanted.
@@ -30,7 +30,7 @@ async def read(client: Client) -> Object:
         return _decode(await client.request("GET", PATH))
     except errors.NotFound:
         raise Refused(
-            f"there is no CustomResourceDefinition {forms.NAME}: install mpi-operator v0.2.3 with its definition first"
+            f"there is no CustomResourceDefinition {crd_form.NAME}: install mpi-operator v0.2.3 and its definition"
         ) from None
 
 
@@ -41,17 +41,17 @@ async def change(client: Client, wanted: Wanted, *, dry_run: bool = False) -> Ch
     """
     for _ in range(ATTEMPTS):
         live = await read(client)
-        patch = patching.guarded(live, wanted(live))
+        patch = json_patch.guarded(live, wanted(live))
         if not patch:
             return changes.changed(identity(live), live, live)
         try:
             return changes.changed(identity(live), live, await _write(client, patch, dry_run=dry_run))
         except (errors.Invalid, errors.Conflict) as error:
             if (await read(client))["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]:
-                raise Refused(f"the API server does not accept the change of {forms.NAME}: {error}") from error
+                raise Refused(f"the API server does not accept the change of {crd_form.NAME}: {error}") from error
             # Somebody else was faster: look again.
             await asyncio.sleep(0.1)
-    raise contended(forms.NAME)
+    raise contended(crd_form.NAME)
 
 
 async def wait_for_scale(client: Client, *, seconds: float, say: Say) -> None:
@@ -67,7 +67,7 @@ async def wait_for_scale(client: Client, *, seconds: float, say: Say) -> None:
         raise Refused(f"after {seconds:.0f} s {late}; the API server's log says why. Run the same command again")
 
 
-async def _write(client: Client, patch: patching.Patch, *, dry_run: bool) -> Object:
+async def _write(client: Client, patch: json_patch.Patch, *, dry_run: bool) -> Object:
     query = {"dryRun": "All"} if dry_run else None
     return _decode(await client.request("PATCH", PATH, query=query, body=list(patch), content_type=JSON_PATCH))
 

@@ -8,7 +8,7 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
-from upgrade import sweeping
+from upgrade import cleanup
 from upgrade.refusal import ATTEMPTS
 
 SPEC = {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}
@@ -32,12 +32,12 @@ async def test_what_somebody_else_changed_at_that_moment_is_looked_at_again(
         proxy.inject(Answer(status=409, reason="Conflict"), on=patches, times=1),
         proxy.inject(Answer(status=404, reason="NotFound"), on=patches),
     ):
-        await sweeping.sweep(client, say=lambda _: None)
+        await cleanup.sweep(client, say=lambda _: None)
     assert proxy.count(patches) == 2
 
 
 async def test_whoever_writes_all_the_time_is_given_way_to(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
     await shown(api)
     with proxy.inject(Answer(status=422, reason="Invalid"), on=patches):
-        await sweeping.sweep(client, say=lambda _: None)
+        await cleanup.sweep(client, say=lambda _: None)
     assert proxy.count(patches) == ATTEMPTS

@@ -4,8 +4,8 @@ import pytest
 
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Ref
 from mpijob_elastic.model.memory import Memory
-from upgrade import adoption
-from upgrade.adoption import Readiness
+from upgrade import job_impact
+from upgrade.job_impact import Readiness
 
 REF = Ref(name="train", uid="1", resource_version="1")
 STARTED = Launcher(ref=REF, phase=LauncherPhase.STARTED, mounts_discovery=False, created_at=1000.0)
@@ -31,11 +31,11 @@ JOB = JobView(namespace="ml", ref=REF, replicas=2, slots=1, elastic=True, launch
     ],
 )
 def test_readiness(view: JobView, readiness: Readiness) -> None:
-    assert adoption.adoption(view, now=2000.0).readiness is readiness
+    assert job_impact.adoption(view, now=2000.0).readiness is readiness
 
 
 def test_a_restart_says_what_it_costs_and_how_it_is_done() -> None:
-    why = adoption.adoption(JOB, now=1000.0 + 3 * 3600).why
+    why = job_impact.adoption(JOB, now=1000.0 + 3 * 3600).why
     assert "has run for 3h" in why
     assert "last checkpoint" in why
     assert "mpijob-elastic upgrade adopt train -n ml" in why

@@ -23,7 +23,7 @@ from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.preflight import check_rights
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
-from upgrade import canary, crd, definition, restoring, rights, store, sweeping, taking, unrecorded
+from upgrade import canary, cleanup, crd, live_crd, record_before, restore, rights, store, unrecorded
 from upgrade.record import Record
 from upgrade.refusal import Refused
 
@@ -91,13 +91,13 @@ class Rollback:
         for one in self._created(_everything):
             self.say(Change(identity=one.identity, outcome=Outcome.DELETED))
         for before in self.record.objects:
-            if (change := await restoring.restore(self._trial, before)).outcome is not Outcome.UNCHANGED:
+            if (change := await restore.restore(self._trial, before)).outcome is not Outcome.UNCHANGED:
                 self.say(change)
-        self.say(await definition.change(self.applier.client, self._former, dry_run=True))
-        for note in crd.reverted(await definition.read(self.applier.client), self.record.crd).notes:
+        self.say(await live_crd.change(self.applier.client, self._former, dry_run=True))
+        for note in crd.reverted(await live_crd.read(self.applier.client), self.record.crd).notes:
             self.say(note)
         if not self.keeps_controller:
-            left = await sweeping.look(self.applier.client)
+            left = await cleanup.look(self.applier.client)
             for line in [f"to be removed from {one}" for one in left.traces.removals] + left.lines():
                 self.say(line)
 
@@ -110,13 +110,13 @@ class Rollback:
         await self._take(_runs)
         if not self.keeps_controller:
             await self._until(self._pods)
-            await sweeping.sweep(client, say=self.say)
-        self.say(await definition.change(client, self._former))
+            await cleanup.sweep(client, say=self.say)
+        self.say(await live_crd.change(client, self._former))
         await self._take(_rests)
         if self.takes_namespace:
             await self._until(self._namespace)
             return
-        for name in taking.SECRETS:
+        for name in record_before.SECRETS:
             if name not in self.record.secrets:
                 await store.delete(client, name)
         await store.delete(client)
@@ -124,7 +124,7 @@ class Rollback:
     async def _take(self, chosen: Callable[[Identity], bool]) -> None:
         for before in self.record.objects:
             if chosen(identity(before)):
-                change = await restoring.restore(self.applier, before)
+                change = await restore.restore(self.applier, before)
                 if change.outcome is not Outcome.UNCHANGED:
                     self.say(change)
         await removal.delete(self.applier.client, self.applier.server, self._created(chosen), self.say)
