@@ -13,10 +13,10 @@ from lab.cluster import Cluster
 from lab.ports import free_ports
 from lab.registration import at_address
 from mpijob_elastic import names
-from mpijob_elastic.install.applying import HOOKS, WORKLOADS
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 
 
 @dataclass(frozen=True, kw_only=True)

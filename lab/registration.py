@@ -14,8 +14,8 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.pki import LOOPBACK
 from mpijob_elastic import names
-from mpijob_elastic.install.applying import HOOKS
 from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.server_side_apply import HOOKS
 from mpijob_elastic.kube.resources import MPI_JOBS
 
 Manifest = dict[str, Any]

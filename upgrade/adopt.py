@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mpijob_elastic import names
-from mpijob_elastic.install import waiting
+from mpijob_elastic.install import rollout
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
@@ -46,7 +46,7 @@ async def _wait(client: Client, namespace: str, job: str, old: Launcher, *, seco
     async def missing() -> str:
         return _missing(await _view(client, namespace, job), old)
 
-    if late := await waiting.until(missing, seconds=seconds, say=say):
+    if late := await rollout.until(missing, seconds=seconds, say=say):
         raise Refused(f"after {seconds:.0f} s {late}; `mpijob-elastic get {job} -n {namespace}` says what it waits for")
 
 

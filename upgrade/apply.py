@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from mpijob_elastic.install import installer, inventory, server
-from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.client import Client
 from upgrade import canary, crd, findings, live_crd, operators, record_before, rights, store
 from upgrade.canary import Canary

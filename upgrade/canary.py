@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, waiting
-from mpijob_elastic.install.applying import WORKLOADS
+from mpijob_elastic.install import inventory, rollout
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.objects import Manifest
+from mpijob_elastic.install.server_side_apply import WORKLOADS
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.client import MERGE_PATCH, Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS, Resource
@@ -119,7 +119,7 @@ async def _until(client: Client, canary: Canary, missing: Look, *, say: Say) -> 
         why = await missing(client, canary)
         return f"canary: {why}" if why else ""
 
-    if late := await waiting.until(told, seconds=canary.timeout, say=say):
+    if late := await rollout.until(told, seconds=canary.timeout, say=say):
         raise Refused(
             f"after {canary.timeout:.0f} s {late}. Everything that was applied stays, and jobs run on; mend it and run "
             "the same command again, or take it back with `mpijob-elastic upgrade rollback`"

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import IntEnum
 from typing import Any
 
-from mpijob_elastic.install.tailoring import MATCH_CONDITIONS_SINCE
+from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE
 from upgrade import crd_form
 from upgrade.crd_form import Crd, Form
 from upgrade.job_impact import Adoption, Readiness

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mpijob_elastic.install import changes, waiting
+from mpijob_elastic.install import changes, rollout
 from mpijob_elastic.install.changes import Change, Say
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.kube import errors
@@ -63,7 +63,7 @@ async def wait_for_scale(client: Client, *, seconds: float, say: Say) -> None:
         there = any(one["name"] == f"{MPI_JOBS.plural}/scale" for one in served)
         return "" if there else f"{MPI_JOBS.plural}/scale is not served yet"
 
-    if late := await waiting.until(missing, seconds=seconds, say=say):
+    if late := await rollout.until(missing, seconds=seconds, say=say):
         raise Refused(f"after {seconds:.0f} s {late}; the API server's log says why. Run the same command again")
 
 

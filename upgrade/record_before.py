@@ -8,8 +8,8 @@ from typing import Any
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.install import inventory
-from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.objects import Identity, Manifest, identity
+from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import NAMESPACES

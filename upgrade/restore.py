@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic.install import changes
-from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.objects import Manifest, identity
+from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import LEASES
 from upgrade.refusal import ATTEMPTS, contended

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.install import applying as installing
-from mpijob_elastic.install import inventory, removal, server, waiting
-from mpijob_elastic.install.applying import HOOKS, WORKLOADS, Applier
+from mpijob_elastic.install import inventory, removal, rollout, server
+from mpijob_elastic.install import server_side_apply as installing
 from mpijob_elastic.install.changes import Change, Outcome, Say
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.preflight import check_rights
+from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
 from upgrade import canary, cleanup, crd, live_crd, record_before, restore, rights, store, unrecorded
@@ -135,8 +135,8 @@ class Rollback:
         apart = [one for one in new if not (self.takes_namespace and _goes_with_namespace(one.identity))]
         return tuple(sorted(apart, key=lambda one: (_reverse(one.identity), one.identity)))
 
-    async def _until(self, missing: waiting.Missing) -> None:
-        if late := await waiting.until(missing, seconds=self.timeout, say=self.say):
+    async def _until(self, missing: rollout.Missing) -> None:
+        if late := await rollout.until(missing, seconds=self.timeout, say=self.say):
             raise Refused(f"after {self.timeout:.0f} s {late}; `kubectl describe` says why. Run the same command again")
 
     async def _pods(self) -> str:

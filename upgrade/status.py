@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, server, waiting
-from mpijob_elastic.install.applying import HOOKS, WORKLOADS, Applier
+from mpijob_elastic.install import inventory, rollout, server
 from mpijob_elastic.install.objects import Identity, identity
+from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
 from upgrade import cleanup, crd, jobs, live_crd, operators, store
@@ -112,4 +112,4 @@ async def _late(applier: Applier, found: list[Identity]) -> str:
         if (kind, name) not in there
     ]
     running = [one for one in found if one.kind in WORKLOADS]
-    return ", ".join([*missing, *[why for one in running if (why := waiting.rollout(one, await applier.read(one)))]])
+    return ", ".join([*missing, *[why for one in running if (why := rollout.rollout(one, await applier.read(one)))]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, server, waiting
+from mpijob_elastic.install import inventory, rollout, server
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.kube.client import Client
@@ -39,7 +39,7 @@ async def clear(client: Client, *, ask: Ask, dry_run: bool, timeout: float, say:
 async def _finish(client: Client, *, seconds: float, say: Say) -> None:
     """A namespace that ends takes the record with it; one that is empty was made to keep one, and then nothing more."""
     if await store.is_namespace_ending(client):
-        if late := await waiting.until(lambda: _still_ending(client), seconds=seconds, say=say):
+        if late := await rollout.until(lambda: _still_ending(client), seconds=seconds, say=say):
             raise Refused(f"after {seconds:.0f} s {late}; `kubectl describe` says why. Run the same command again")
     elif await store.created_namespace(client) and len(await _found(client)) == 1:
         await store.delete_namespace(client)

@@ -15,7 +15,7 @@ from lab.demo import job
 from lab.demo.ranks import Ranks, State
 from lab.demo.stage import Stage
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs.following import JobWatch
+from mpijob_elastic.cli.jobs.follow import JobWatch
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.kube import resources

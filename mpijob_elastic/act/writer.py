@@ -17,7 +17,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.probing import Prober
+from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,

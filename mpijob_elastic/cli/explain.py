@@ -55,14 +55,14 @@ def explain(
     """
     import asyncio  # noqa: PLC0415 - --help need not load the client
 
-    from mpijob_elastic.cli.jobs import explaining  # noqa: PLC0415
+    from mpijob_elastic.cli.jobs import explain  # noqa: PLC0415
     from mpijob_elastic.cli.target import Where  # noqa: PLC0415
     from mpijob_elastic.kube.errors import KubeError  # noqa: PLC0415
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
     try:
         all_train = asyncio.run(
-            explaining.explain(
+            explain.explain(
                 where, job=job, worker=worker, output=output, look=look, controller_namespace=controller_namespace
             )
         )

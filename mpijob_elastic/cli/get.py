@@ -36,10 +36,10 @@ def get(
     """
     import asyncio  # noqa: PLC0415 - --help need not load the client
 
-    from mpijob_elastic.cli.jobs import getting  # noqa: PLC0415
+    from mpijob_elastic.cli.jobs import get  # noqa: PLC0415
     from mpijob_elastic.cli.target import Where  # noqa: PLC0415
 
     if job and all_namespaces:
         raise typer.BadParameter("a job has one namespace: give it by -n", param_hint="-A")
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces)
-    asyncio.run(getting.get(where, job=job, output=output))
+    asyncio.run(get.get(where, job=job, output=output))

@@ -30,12 +30,12 @@ def watch(
     """
     import asyncio  # noqa: PLC0415 - --help need not load the client
 
-    from mpijob_elastic.cli.jobs import watching  # noqa: PLC0415
+    from mpijob_elastic.cli.jobs import watch  # noqa: PLC0415
     from mpijob_elastic.cli.target import Where  # noqa: PLC0415
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
     try:
-        succeeded = asyncio.run(watching.watch(where, job=job))
+        succeeded = asyncio.run(watch.watch(where, job=job))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     raise typer.Exit(0 if succeeded else 1)

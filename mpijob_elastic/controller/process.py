@@ -12,16 +12,16 @@ from random import Random
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from mpijob_elastic import __version__, names
+from mpijob_elastic.act.end_execs import Unfreezer
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.execs import Execs
 from mpijob_elastic.act.gate import Gate, NotLeader
-from mpijob_elastic.act.probing import Prober
-from mpijob_elastic.act.unfreezing import Unfreezer
+from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller import definition, health
 from mpijob_elastic.controller.recheck import rechecking, rechecking_execs
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.controller.scaling import ScaleTimes
+from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client, connect

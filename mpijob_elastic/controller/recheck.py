@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mpijob_elastic.act import unfreezing
+from mpijob_elastic.act import end_execs
 from mpijob_elastic.act.writer import Outdated, Recheck
 from mpijob_elastic.decide import drain, frozen_execs, handover
 from mpijob_elastic.decide.actions import DeleteWorkers, Removal
@@ -29,7 +29,7 @@ def rechecking(client: Client, *, probes: views.Probes, judge: live.Judge, now: 
 
 def rechecking_execs(
     client: Client, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]
-) -> unfreezing.Recheck:
+) -> end_execs.Recheck:
     """What Unfreezer asks; as `rechecking`."""
 
     async def recheck(view: JobView, execs: tuple[Exec, ...]) -> tuple[Exec, ...]:

@@ -12,10 +12,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from mpijob_elastic.act.execs import Execs
-from mpijob_elastic.act.probing import Prober
+from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Writer
-from mpijob_elastic.controller.scaling import ScaleTimes
+from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.decide import decide, frozen_execs, lost_ranks
 from mpijob_elastic.decide.actions import Plan, ProbeWorkers
 from mpijob_elastic.model.job import JobView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.explain import leavers, listing, pods, ranks
+from mpijob_elastic.explain import drains, listing, pods, ranks
 from mpijob_elastic.explain.cases import Case, first, known
 from mpijob_elastic.explain.facts import Facts
 from mpijob_elastic.explain.findings import Finding, WorkerFinding
@@ -21,7 +21,7 @@ def findings(view: JobView, facts: Facts, *, now: float) -> Iterator[WorkerFindi
     same = known(view, facts, now=now)
     for name in sorted({*wanted, *there}, key=lambda name: names.worker_index(name, job=view.name) or 0):
         case = Case(known=same, name=name, worker=there.get(name))
-        finding = first(WANTED if name in wanted else leavers.ORDER, case)
+        finding = first(WANTED if name in wanted else drains.ORDER, case)
         yield WorkerFinding(worker=name, wanted=name in wanted, finding=finding or _unknown(case))
 
 

@@ -13,12 +13,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.install import applying, inventory, overlays, preflight, removal, server, tailoring, waiting
-from mpijob_elastic.install.applying import HOOKS, Applier
+from mpijob_elastic.install import (
+    customize,
+    inventory,
+    overlays,
+    preflight,
+    removal,
+    rollout,
+    server,
+    server_side_apply,
+)
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import Server
+from mpijob_elastic.install.server_side_apply import HOOKS, Applier
 from mpijob_elastic.kube.client import Client
 
 # Where a job is no job of a user's.
@@ -42,9 +51,9 @@ class Plan:
 
     def manifests(self) -> list[Manifest]:
         """The manifests, for the newest API server, in the order in which they are to be applied."""
-        changes = [tailoring.with_image(self.image)] if self.image else []
-        changes += [tailoring.for_jobs_in(self.jobs_namespace)] if self.jobs_namespace else []
-        return sorted(tailoring.tailored(overlays.combined(self.overlays), changes), key=applying.order)
+        changes = [customize.with_image(self.image)] if self.image else []
+        changes += [customize.for_jobs_in(self.jobs_namespace)] if self.jobs_namespace else []
+        return sorted(customize.tailored(overlays.combined(self.overlays), changes), key=server_side_apply.order)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,16 +74,16 @@ async def install(client: Client, plan: Plan, options: Options, *, say: Say) -> 
     stale = await _stale(client, found, wanted, known)
     applier = Applier(client=client, server=found, dry_run=options.dry_run, force=options.force)
     waits = options.wait and not options.dry_run
-    manifests = tailoring.tailored(wanted, [tailoring.for_version(found.minor)])
+    manifests = customize.tailored(wanted, [customize.for_version(found.minor)])
     hooks = [manifest for manifest in manifests if manifest["kind"] in HOOKS]
     rest = [manifest for manifest in manifests if manifest["kind"] not in HOOKS]
     await _apply(applier, rest, say)
     if waits:
-        deployments = _of_kinds(rest, applying.WORKLOADS)
-        await waiting.for_deployments(applier, deployments, seconds=options.timeout, say=say)
+        deployments = _of_kinds(rest, server_side_apply.WORKLOADS)
+        await rollout.for_deployments(applier, deployments, seconds=options.timeout, say=say)
     await _apply(applier, hooks, say)
     if waits:
-        await waiting.for_bundles(applier, _of_kinds(hooks, HOOKS), seconds=options.timeout, say=say)
+        await rollout.for_bundles(applier, _of_kinds(hooks, HOOKS), seconds=options.timeout, say=say)
     await removal.delete(client, found, stale, say, dry_run=options.dry_run)
 
 

@@ -12,7 +12,7 @@ from importlib import resources
 
 import yaml
 
-from mpijob_elastic.install import merging
+from mpijob_elastic.install import merge_patch
 from mpijob_elastic.install.objects import Identity, Manifest, by_identity
 
 DEFAULT = "default"
@@ -51,4 +51,4 @@ def _add(
         if key not in default:
             result[key] = manifest
         elif key in result and manifest != default[key]:  # another overlay may have taken it away
-            result[key] = merging.patched(result[key], merging.difference(default[key], manifest))
+            result[key] = merge_patch.patched(result[key], merge_patch.difference(default[key], manifest))

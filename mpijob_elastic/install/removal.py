@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, preflight, waiting
-from mpijob_elastic.install.applying import HOOKS, WORKLOADS
+from mpijob_elastic.install import inventory, preflight, rollout
 from mpijob_elastic.install.changes import Change, Outcome, Say
 from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity, identity
 from mpijob_elastic.install.server import Server, examine
+from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
@@ -54,8 +54,8 @@ class Removal:
         await delete(self.client, self.server, self.found[len(running) :], say)
         await self._until(self._namespace, seconds=timeout, say=say)
 
-    async def _until(self, missing: waiting.Missing, *, seconds: float, say: Say) -> None:
-        if late := await waiting.until(missing, seconds=seconds, say=say):
+    async def _until(self, missing: rollout.Missing, *, seconds: float, say: Say) -> None:
+        if late := await rollout.until(missing, seconds=seconds, say=say):
             raise InstallError(f"after {seconds:.0f} s {late}; `kubectl describe` says why. Run the same command again")
 
     async def _pods(self) -> str:

@@ -19,13 +19,13 @@ from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.model.signs import Signs
-from mpijob_elastic.observe import facts_config, facts_gang, facts_job, facts_pod, views
+from mpijob_elastic.observe import facts_config, facts_job, facts_pod, facts_pod_group, views
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 from mpijob_elastic.observe.facts_job import JobFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
-from mpijob_elastic.observe.gangs import Gangs
 from mpijob_elastic.observe.nodes import Nodes
 from mpijob_elastic.observe.owners import Owned
+from mpijob_elastic.observe.pod_groups import Gangs
 
 
 class JobKey(NamedTuple):
@@ -171,7 +171,7 @@ class Caches:
             case resources.ROLES:
                 self.roles.observe_write(facts_config.read_role(raw))
             case resources.POD_GROUPS:
-                self._gangs.cache.observe_write(facts_gang.read(raw))
+                self._gangs.cache.observe_write(facts_pod_group.read(raw))
 
     def see_pod_gone(self, namespace: str, ref: Ref) -> None:
         """Take in that a pod does not exist any more."""

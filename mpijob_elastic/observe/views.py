@@ -14,9 +14,9 @@ from mpijob_elastic.model import hosts, memory_text
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
-from mpijob_elastic.observe.facts_gang import GangFacts
 from mpijob_elastic.observe.facts_job import JobFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.observe.facts_pod_group import GangFacts
 from mpijob_elastic.observe.owners import Owned
 
 # What exec has shown of a pod, by its uid, and since which occasion (Config.occasion).

@@ -13,8 +13,8 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import Installed
 from mpijob_elastic import names
-from mpijob_elastic.act import execs, unfreezing
-from mpijob_elastic.act.probing import SCRIPT
+from mpijob_elastic.act import end_execs, launcher_execs
+from mpijob_elastic.act.worker_probes import SCRIPT
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client, connect
 from mpijob_elastic.kube.exec import exec_in_pod
@@ -31,10 +31,10 @@ LAUNCHER, WORKER = names.launcher(JOB), names.worker(JOB, 0)
 CONFIG = names.config_map(JOB)
 PROBE = ["/bin/sh", "-c", SCRIPT]
 # No process has so high a number.
-END = unfreezing.command(Exec(pid=4_194_305, ticks=5000, pod=WORKER, started_at=0.0))
+END = end_execs.command(Exec(pid=4_194_305, ticks=5000, pod=WORKER, started_at=0.0))
 # Other words in its places.
 NOT_TO_END = (
-    (2, f"{unfreezing.SCRIPT}id\n"),
+    (2, f"{end_execs.SCRIPT}id\n"),
     (3, "$(id)"),
     (4, "0"),
     (4, "-1"),
@@ -134,9 +134,9 @@ async def test_exec_only_the_three_commands_each_where_it_belongs(cluster: Clust
         (WORKER, [*PROBE, "id"]),
         (LAUNCHER, PROBE),
         (LAUNCHER, ["/bin/sh", "-c", "id"]),
-        (WORKER, execs.COMMAND),
+        (WORKER, launcher_execs.COMMAND),
         ("foreign", PROBE),
-        ("foreign", execs.COMMAND),
+        ("foreign", launcher_execs.COMMAND),
         (WORKER, END),
         ("foreign", END),
         *((LAUNCHER, [*END[:at], word, *END[at + 1 :]]) for at, word in NOT_TO_END),
@@ -150,7 +150,7 @@ async def test_exec_only_the_three_commands_each_where_it_belongs(cluster: Clust
         pods = (f"pod/{WORKER}", f"pod/{LAUNCHER}")
         cluster.kubectl("wait", "-n", controller.namespace, *pods, "--for=condition=Ready", "--timeout=240s")
         assert await controller.executes(WORKER, PROBE) == "idle\n"
-        assert (await controller.executes(LAUNCHER, execs.COMMAND)).startswith("main ")
+        assert (await controller.executes(LAUNCHER, launcher_execs.COMMAND)).startswith("main ")
         assert await controller.executes(LAUNCHER, END) == "gone\n"
 
 

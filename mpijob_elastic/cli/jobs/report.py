@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import planned
+from mpijob_elastic.cli.jobs import plan_words
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.decide import decide, drain, handover, history, launcher_refresh
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
@@ -130,7 +130,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         launcher=_launcher(snapshot, view.launcher) if view.launcher else None,
         workers=workers,
         notices=view.notices.splitlines(),
-        next=planned.words(view, plan) if snapshot.role_readable else [_NO_RIGHTS],
+        next=plan_words.words(view, plan) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(plan.wake_at) if plan.wake_at is not None else None,
     )
 

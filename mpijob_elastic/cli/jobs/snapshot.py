@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs.reading import SeenJob, SeenPod
+from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView, Probe
 from mpijob_elastic.observe import views

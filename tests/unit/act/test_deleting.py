@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.probing import Prober
+from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide.actions import DeleteLauncher, DeleteWorkers, Note, Removal
 from mpijob_elastic.kube import resources

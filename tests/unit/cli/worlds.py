@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import reading
+from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Objects
 from mpijob_elastic.decide import history, host_names, launcher_refresh
@@ -132,8 +132,8 @@ def objects(
 ) -> Objects:
     """What the cluster's answers would be read as; roles: None where the user may not read them."""
     return Objects(
-        jobs=[reading.read_job(_raw(one)) for one in jobs],
-        pods=[reading.read_pod(_raw(one)) for one in pods],
+        jobs=[shown_facts.read_job(_raw(one)) for one in jobs],
+        pods=[shown_facts.read_pod(_raw(one)) for one in pods],
         configs=[facts_config.read_config(_raw(one)) for one in configs],
         roles=None if roles is None else [facts_config.read_role(_raw(one)) for one in roles],
     )

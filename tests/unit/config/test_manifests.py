@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from typer.testing import CliRunner
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.act import execs, probing, unfreezing
+from mpijob_elastic.act import end_execs, launcher_execs, worker_probes
 from mpijob_elastic.cli import app
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
@@ -74,7 +74,7 @@ def test_with_cert_manager_the_webhook_holds_no_token() -> None:
     assert [volume["name"] for volume in pod_of(overlays.DEFAULT, names.WEBHOOK)["volumes"]] == ["token"]
 
 
-@pytest.mark.parametrize(("script", "into"), [(probing.SCRIPT, ""), (execs.SCRIPT, "!")])
+@pytest.mark.parametrize(("script", "into"), [(worker_probes.SCRIPT, ""), (launcher_execs.SCRIPT, "!")])
 def test_the_looks_are_the_commands_that_the_policy_lets_through(script: str, into: str) -> None:
     policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
     expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
@@ -87,8 +87,8 @@ def test_what_ends_an_exec_is_the_command_that_the_policy_lets_through() -> None
     policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
     expressions = "".join(validation["expression"] for validation in policy["spec"]["validations"])
     one_of_it = Exec(pid=41, ticks=5000, pod="j-worker-1", started_at=0.0)
-    assert unfreezing.command(one_of_it)[2] == unfreezing.SCRIPT
-    assert f"object.command[2] == r'''{unfreezing.SCRIPT}'''" in expressions
+    assert end_execs.command(one_of_it)[2] == end_execs.SCRIPT
+    assert f"object.command[2] == r'''{end_execs.SCRIPT}'''" in expressions
 
 
 def test_kubexec_may_be_edited_as_the_policy_lets_through() -> None:

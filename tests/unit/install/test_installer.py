@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from mpijob_elastic.install import applying
+from mpijob_elastic.install import server_side_apply
 from mpijob_elastic.install.installer import NOT_FOR_JOBS, Plan
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.install.overlays import Overlay
@@ -51,8 +51,8 @@ def test_the_webhook_is_asked_about_no_namespace_where_no_jobs_are_looked_after(
 
 
 def test_unknown_kinds_come_between_guards_and_workloads() -> None:
-    assert applying.order({"kind": "NetworkPolicy"}) < applying.order({"kind": "PodMonitor"})
-    assert applying.order({"kind": "PodMonitor"}) < applying.order({"kind": "Deployment"})
+    assert server_side_apply.order({"kind": "NetworkPolicy"}) < server_side_apply.order({"kind": "PodMonitor"})
+    assert server_side_apply.order({"kind": "PodMonitor"}) < server_side_apply.order({"kind": "Deployment"})
 
 
 def last(kinds: list[str], kind: str) -> int:

@@ -7,12 +7,12 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.install import preflight
-from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.changes import Outcome
 from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, examine
+from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.client import Client, connect
 from tests.faults.kubeconfig import write_plain
 

@@ -10,7 +10,7 @@ import yaml
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
 from mpijob_elastic.model.memory import Left, Memory
 from mpijob_elastic.model.memory_text import render as render_memory
-from mpijob_elastic.observe import facts_config, facts_gang, facts_job, facts_pod, views
+from mpijob_elastic.observe import facts_config, facts_job, facts_pod, facts_pod_group, views
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "v0.2.3"
 UID = "job-uid"
@@ -39,7 +39,7 @@ def look(
     world: World,
     job: str = "scale",
     probes: views.Probes = lambda uid, at: Probe(),
-    gang: facts_gang.GangFacts | None = None,
+    gang: facts_pod_group.GangFacts | None = None,
 ) -> JobView:
     raw = {name: json.dumps(thing).encode() for name, thing in world.items()}
     config, role = raw.get(f"ConfigMap/{job}-config"), raw.get(f"Role/{job}-launcher")
@@ -165,10 +165,10 @@ def test_what_exec_has_shown_of_a_host_belongs_to_its_name() -> None:
     assert view.hosts == ("scale-worker-0", "scale-worker-1")
 
 
-def gang(uid: str = UID) -> facts_gang.GangFacts:
+def gang(uid: str = UID) -> facts_pod_group.GangFacts:
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "scale", "uid": uid, "controller": True}
     meta = {"name": "scale", "uid": "g", "resourceVersion": "9", "ownerReferences": [owner]}
-    return facts_gang.read(json.dumps({"metadata": meta, "spec": {"minMember": 3}}).encode())
+    return facts_pod_group.read(json.dumps({"metadata": meta, "spec": {"minMember": 3}}).encode())
 
 
 def test_only_the_jobs_own_pod_group_is_seen() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.server import Server
+from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import NAMESPACES
 from tests.faults.faults import Answer, Request

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.changes import Outcome
 from mpijob_elastic.install.server import Server
+from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import Resource
 from tests.faults.faults import Meanwhile, Request

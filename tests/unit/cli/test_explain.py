@@ -13,11 +13,11 @@ from aiohttp import web
 from typer.testing import CliRunner
 
 from mpijob_elastic.cli import app
-from mpijob_elastic.cli.jobs import explaining
+from mpijob_elastic.cli.jobs import explain
 from mpijob_elastic.kube.lease_record import micro_time
 from tests.builders import job, pods, worker
 from tests.unit.cli import worlds
-from tests.unit.cli.test_getting import Answers, forbidden, serving, status
+from tests.unit.cli.test_get import Answers, forbidden, serving, status
 
 
 def lease() -> web.Response:
@@ -44,7 +44,7 @@ def world(*extra: dict[str, Any], replicas: int = 2, **answers: Any) -> Answers:
 async def explained(folder: Path, answers: Answers, **options: Any) -> bool:
     options = {"job": "train", "worker": None, "output": "table", "look": False, **options}
     async with serving(folder, answers) as (where, _):
-        return await explaining.explain(where, **options)
+        return await explain.explain(where, **options)
 
 
 async def test_a_job_that_trains(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,13 +131,13 @@ VIEW = job(2, workers=(worker(0), worker(4)))
     [("1", pods(1)), ("0", pods(0)), ("4", pods(4)), ("j-worker-4", pods(4))],
 )
 def test_a_worker_is_known_by_its_number_or_its_pod(said: str, name: tuple[str]) -> None:
-    assert (explaining.worker_name(VIEW, said),) == name
+    assert (explain.worker_name(VIEW, said),) == name
 
 
 @pytest.mark.parametrize("said", ["2", "worker-1", "j-launcher", "99999999999"])
 def test_a_worker_that_is_not_there_is_answered_with_how_to_name_one(said: str) -> None:
-    with pytest.raises(explaining.NoSuchWorker, match=f"j has no worker {said}; 3 there are, such as 0 or j-worker-0"):
-        explaining.worker_name(VIEW, said)
+    with pytest.raises(explain.NoSuchWorker, match=f"j has no worker {said}; 3 there are, such as 0 or j-worker-0"):
+        explain.worker_name(VIEW, said)
 
 
 @pytest.mark.parametrize(

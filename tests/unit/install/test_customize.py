@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.install import overlays
+from mpijob_elastic.install.customize import for_jobs_in, for_version, tailored, with_image
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
-from mpijob_elastic.install.tailoring import for_jobs_in, for_version, tailored, with_image
 
 
 def of_kind(manifests: list[Manifest], kind: str) -> list[Any]:

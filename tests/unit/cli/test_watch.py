@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpijob_elastic.cli.jobs import getting, watching
+from mpijob_elastic.cli.jobs import get, watch
 from mpijob_elastic.cli.jobs.report import JobReport
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from tests.unit.cli import worlds
@@ -27,7 +27,7 @@ async def watched(*snapshots: Snapshot | None) -> tuple[bool, list[str]]:
     def show(_: JobReport, news: list[str]) -> None:
         seen.extend(news)
 
-    return await watching.until_end(arriving(), show, job="train"), seen
+    return await watch.until_end(arriving(), show, job="train"), seen
 
 
 async def test_it_ends_well_with_the_jobs_success_and_looks_no_further() -> None:
@@ -46,23 +46,21 @@ async def test_what_changes_is_shown_in_between() -> None:
 
 
 async def test_a_job_that_is_deleted_is_an_error() -> None:
-    with pytest.raises(getting.NoSuchJob, match="MPIJob train was deleted"):
+    with pytest.raises(get.NoSuchJob, match="MPIJob train was deleted"):
         await watched(snapshot("Running"), None)
 
 
 async def test_a_new_job_of_the_name_is_another_one() -> None:
     first = snapshot("Running")
     other = replace(first, view=replace(first.view, ref=replace(first.view.ref, uid="another")))
-    with pytest.raises(getting.NoSuchJob, match="MPIJob train was deleted"):
+    with pytest.raises(get.NoSuchJob, match="MPIJob train was deleted"):
         await watched(first, other)
 
 
 def test_the_page_holds_the_job_and_the_last_changes_only() -> None:
-    page = watching.Page()
+    page = watch.Page()
     assert not page.render().plain
     page.show(worlds.at_rest(2), [f"change {number}" for number in range(30)])
     lines = page.render().plain.splitlines()
     assert lines[0] == "Job:            default/train"
-    assert [line.split("  ")[1] for line in lines[-watching.RECENT :]] == [
-        f"change {number}" for number in range(20, 30)
-    ]
+    assert [line.split("  ")[1] for line in lines[-watch.RECENT :]] == [f"change {number}" for number in range(20, 30)]

@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from mpijob_elastic.act import probing
-from mpijob_elastic.act.probing import Prober
+from mpijob_elastic.act import worker_probes
+from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.job import JobView, Probe
 from mpijob_elastic.model.memory import Left, Memory
@@ -167,7 +167,7 @@ async def test_a_worker_is_asked_once_at_a_time(world: World) -> None:
 
 
 async def test_so_many_at_once_and_no_more(world: World) -> None:
-    size = probing.MOST_AT_ONCE + 8
+    size = worker_probes.MOST_AT_ONCE + 8
     left = {pod: Left(uid=f"uid-of-{pod}", at=NOW - 1) for pod in pods(*range(1, size))}
     everybody = tuple(worker(index) for index in range(size))
     view = job(1, workers=everybody, config=config(pods(0), memory=Memory(left=left)))
@@ -177,14 +177,14 @@ async def test_so_many_at_once_and_no_more(world: World) -> None:
         while world.pods.at_once < 2:
             await asyncio.sleep(0.01)
     await world.done()
-    assert 2 <= world.pods.most_at_once <= probing.MOST_AT_ONCE
+    assert 2 <= world.pods.most_at_once <= worker_probes.MOST_AT_ONCE
     assert sorted(world.pods.asked) == sorted(pods(*range(1, size)))
 
 
 async def test_of_too_many_published_workers_some_are_turned_away(world: World) -> None:
-    view = job(probing.MOST_WAITING + 5)
+    view = job(worker_probes.MOST_WAITING + 5)
     world.prober.watch(view, view.workers)
-    assert len(world.prober._asking) == probing.MOST_WAITING
+    assert len(world.prober._asking) == worker_probes.MOST_WAITING
 
 
 async def test_a_worker_that_still_trains_wakes_nobody(world: World) -> None:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from mpijob_elastic.cli.jobs import fetching, getting
+from mpijob_elastic.cli.jobs import fetch, get
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from tests.faults.kubeconfig import write_plain
@@ -78,7 +78,7 @@ async def test_all_jobs_are_read_by_four_lists_however_many_they_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with serving(tmp_path, two_jobs()) as (where, asked):
-        await getting.get(where, job=None, output="table")
+        await get.get(where, job=None, output="table")
     first = [request for request in asked if "continue" not in request]
     assert len(first) == 4
     lines = capsys.readouterr().out.splitlines()
@@ -93,18 +93,18 @@ async def test_programs_get_an_object_for_one_job_and_items_for_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str, read: Any
 ) -> None:
     async with serving(tmp_path, two_jobs()) as (where, _):
-        await getting.get(where, job="train", output=output)
+        await get.get(where, job="train", output=output)
         assert read(capsys.readouterr().out)["hosts"] == ["train-worker-0:1", "train-worker-1:1"]
-        await getting.get(where, job=None, output=output)
+        await get.get(where, job=None, output=output)
         assert [item["name"] for item in read(capsys.readouterr().out)["items"]] == ["other", "train"]
 
 
 async def test_no_job_at_all_is_said_and_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async with serving(tmp_path, {}) as (where, _):
-        await getting.get(where, job=None, output="table")
+        await get.get(where, job=None, output="table")
         said = capsys.readouterr()
         assert (said.out, said.err) == ("", "No MPIJobs found in namespace default.\n")
-        await getting.get(where, job=None, output="json")
+        await get.get(where, job=None, output="json")
         assert json.loads(capsys.readouterr().out) == {"items": []}
 
 
@@ -114,36 +114,36 @@ async def test_no_job_at_all_is_said_and_is_no_error(tmp_path: Path, capsys: pyt
 )
 async def test_a_job_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path, job: str, hint: str) -> None:
     async with serving(tmp_path, two_jobs()) as (where, _):
-        with pytest.raises(getting.NoSuchJob) as raised:
-            await getting.get(where, job=job, output="table")
+        with pytest.raises(get.NoSuchJob) as raised:
+            await get.get(where, job=job, output="table")
     assert str(raised.value) == f"no MPIJob {job} in namespace default; {hint}"
 
 
 async def test_where_there_is_no_job_other_namespaces_are_pointed_to(tmp_path: Path) -> None:
     async with serving(tmp_path, {}) as (where, _):
-        with pytest.raises(getting.NoSuchJob, match="choose another namespace with -n"):
-            await getting.get(where, job="train", output="table")
+        with pytest.raises(get.NoSuchJob, match="choose another namespace with -n"):
+            await get.get(where, job="train", output="table")
 
 
 async def test_a_cluster_without_the_operators_crd_is_told_apart(tmp_path: Path) -> None:
     missing = web.Response(text="404 page not found\n", status=404)
     async with serving(tmp_path, {"mpijobs": missing}) as (where, _):
-        with pytest.raises(fetching.NotServed, match=r"does not serve MPIJob kubeflow.org/v1; install mpi-operator"):
-            await getting.get(where, job=None, output="table")
+        with pytest.raises(fetch.NotServed, match=r"does not serve MPIJob kubeflow.org/v1; install mpi-operator"):
+            await get.get(where, job=None, output="table")
 
 
 @pytest.mark.parametrize("resource", ["mpijobs", "pods", "configmaps"])
 async def test_what_may_not_be_read_is_named(tmp_path: Path, resource: str) -> None:
     async with serving(tmp_path, {**two_jobs(), resource: forbidden(resource)}) as (where, _):
         with pytest.raises(errors.Forbidden, match=f'cannot list resource "{resource}"'):
-            await getting.get(where, job="train", output="table")
+            await get.get(where, job="train", output="table")
 
 
 async def test_roles_that_may_not_be_read_only_cost_the_plan(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with serving(tmp_path, {**two_jobs(), "roles": forbidden("roles")}) as (where, _):
-        await getting.get(where, job="train", output="table")
+        await get.get(where, job="train", output="table")
     page = capsys.readouterr().out.splitlines()
     assert page[-1].startswith("  unknown: your rights do not include the launcher's Role")
     assert page[10].split()[4] == "?"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from mpijob_elastic.cli.jobs import reading
+from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.selection import Selection, Selectors
 from mpijob_elastic.cli.jobs.snapshot import Objects, Snapshot
 from mpijob_elastic.kube import errors, resources, wire
@@ -32,7 +32,7 @@ async def fetch(client: Client, selection: Selection) -> list[Snapshot]:
     namespace = selection.namespace
     return Objects(
         jobs=await _jobs(client, selection),
-        pods=await _list(client, resources.PODS, namespace, selection.pods, reading.read_pod),
+        pods=await _list(client, resources.PODS, namespace, selection.pods, shown_facts.read_pod),
         configs=await _list(client, resources.CONFIG_MAPS, namespace, selection.configs, facts_config.read_config),
         roles=await _roles(client, selection),
     ).snapshots()
@@ -44,10 +44,10 @@ async def job_names(client: Client, namespace: str | None) -> list[str]:
     return [job.metadata.name for job in jobs]
 
 
-async def _jobs(client: Client, selection: Selection) -> list[reading.SeenJob]:
+async def _jobs(client: Client, selection: Selection) -> list[shown_facts.SeenJob]:
     kind = resources.MPI_JOBS
     try:
-        return await _list(client, kind, selection.namespace, selection.jobs, reading.read_job)
+        return await _list(client, kind, selection.namespace, selection.jobs, shown_facts.read_job)
     except errors.NotFound as error:
         raise NotServed(
             f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator v0.2.3, "

@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Callable
 from random import Random
 from typing import TypeVar
 
-from mpijob_elastic.cli.jobs import reading
-from mpijob_elastic.cli.jobs.reading import SeenJob, SeenPod
+from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.selection import Selection, Selectors
+from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
 from mpijob_elastic.cli.jobs.snapshot import Objects, Snapshot
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import Client
@@ -33,8 +33,8 @@ class JobWatch:
         self._namespace = selection.namespace
         self._random = random
         self._changed = asyncio.Event()
-        self._jobs: WatchCache[SeenJob] = self._cache(resources.MPI_JOBS, selection.jobs, reading.read_job)
-        self._pods: WatchCache[SeenPod] = self._cache(resources.PODS, selection.pods, reading.read_pod)
+        self._jobs: WatchCache[SeenJob] = self._cache(resources.MPI_JOBS, selection.jobs, shown_facts.read_job)
+        self._pods: WatchCache[SeenPod] = self._cache(resources.PODS, selection.pods, shown_facts.read_pod)
         self._configs: WatchCache[ConfigFacts] = self._cache(
             resources.CONFIG_MAPS, selection.configs, facts_config.read_config
         )

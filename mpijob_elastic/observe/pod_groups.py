@@ -18,8 +18,8 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import POD_GROUPS
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.observe import facts_gang
-from mpijob_elastic.observe.facts_gang import GangFacts
+from mpijob_elastic.observe import facts_pod_group
+from mpijob_elastic.observe.facts_pod_group import GangFacts
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Gangs:
         self._client = client
         self._every = every
         self.cache: WatchCache[GangFacts] = WatchCache(
-            client, POD_GROUPS, decode=facts_gang.read, on_change=on_change, random=random, namespace=namespace
+            client, POD_GROUPS, decode=facts_pod_group.read, on_change=on_change, random=random, namespace=namespace
         )
 
     async def run(self) -> Never:

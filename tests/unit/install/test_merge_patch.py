@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.install.merging import difference, patched
+from mpijob_elastic.install.merge_patch import difference, patched
 
 values = st.recursive(
     st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2),

@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.text import Text
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import changes, getting, table
-from mpijob_elastic.cli.jobs.following import JobWatch
+from mpijob_elastic.cli.jobs import changes, get, table
+from mpijob_elastic.cli.jobs.follow import JobWatch
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
@@ -33,7 +33,7 @@ REFRESHES = 2
 async def watch(where: Where, *, job: str) -> bool:
     """Follow a job to its end; tell whether it succeeded. Raises `errors.KubeError`, NoSuchJob if it is deleted."""
     async with reached(where) as target:
-        first = await getting.find(target, job)
+        first = await get.find(target, job)
         follower = JobWatch(
             target.client,
             Selection(namespace=target.namespace, job=job),
@@ -58,7 +58,7 @@ async def until_end(snapshots: AsyncIterator[Snapshot | None], show: Show, *, jo
         last = report
         if snapshot.view.finished:
             return report.state == names.CONDITION_SUCCEEDED
-    raise getting.NoSuchJob(f"MPIJob {job} was deleted")
+    raise get.NoSuchJob(f"MPIJob {job} was deleted")
 
 
 @contextmanager

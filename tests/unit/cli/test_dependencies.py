@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mpijob_elastic.cli.jobs import reading, surroundings
+from mpijob_elastic.cli.jobs import dependencies, shown_facts
 from mpijob_elastic.kube.client import Client, connect
 from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, micro_time
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.observe.facts_pod import PodFacts
 from tests.unit.cli import worlds
-from tests.unit.cli.test_getting import Answers, forbidden, serving, status
+from tests.unit.cli.test_get import Answers, forbidden, serving, status
 from tests.unit.kube.virtual_time import run
 
 NOW = 1_767_225_600.0
@@ -55,7 +55,7 @@ def answers(*found: LeaseObject | None) -> Callable[[], Awaitable[LeaseObject | 
     ],
 )
 def test_whether_a_controller_leads(found: list[LeaseObject | None], words: str) -> None:
-    said = run(surroundings.controller_trouble(answers(*found), namespace="ours", now=NOW))
+    said = run(dependencies.controller_trouble(answers(*found), namespace="ours", now=NOW))
     assert words in said
     assert bool(said) is bool(words)
 
@@ -98,7 +98,7 @@ def slices(*ready: bool | None) -> list[dict[str, Any]]:
 )
 async def test_whether_the_webhook_can_be_asked(tmp_path: Path, served: Answers, words: str) -> None:
     async with reaching(tmp_path, served) as (client, _):
-        said = await surroundings.webhook_trouble(client, await surroundings.registration(client))
+        said = await dependencies.webhook_trouble(client, await dependencies.registration(client))
     assert words in said
     assert bool(said) is bool(words)
 
@@ -115,12 +115,12 @@ async def test_whether_the_webhook_can_be_asked(tmp_path: Path, served: Answers,
 )
 async def test_where_it_is_installed(tmp_path: Path, configuration: web.Response, namespace: str) -> None:
     async with reaching(tmp_path, {"mpijob-elastic": configuration}) as (client, _):
-        assert surroundings.home(await surroundings.registration(client)) == namespace
+        assert dependencies.home(await dependencies.registration(client)) == namespace
 
 
 async def test_the_lease_is_read_in_the_namespace_that_is_asked_for(tmp_path: Path) -> None:
     async with reaching(tmp_path, {"mpijob-elastic-controller": status(404, "NotFound")}) as (client, asked):
-        found = await surroundings.lease(client, "elsewhere")
+        found = await dependencies.lease(client, "elsewhere")
     assert found is not None
     assert found.metadata.name == ""
     assert "/namespaces/elsewhere/leases/mpijob-elastic-controller" in asked[0]
@@ -145,19 +145,19 @@ async def test_the_newest_warning_that_is_not_ours(tmp_path: Path) -> None:
     ]
     served: Answers = {"events": web.json_response({"items": events})}
     async with reaching(tmp_path, served) as (client, asked):
-        found = await surroundings.warnings(client, "default", {"train": "uid-1"})
+        found = await dependencies.warnings(client, "default", {"train": "uid-1"})
     assert found == {"train": "Second: Second happened to it"}
     assert "uid-1" in asked[0]
 
 
 async def test_events_that_may_not_be_read_say_nothing(tmp_path: Path) -> None:
     async with reaching(tmp_path, {"events": forbidden("events")}) as (client, _):
-        assert await surroundings.warnings(client, "default", {"train": "uid-1"}) == {}
+        assert await dependencies.warnings(client, "default", {"train": "uid-1"}) == {}
 
 
 async def test_nodes_that_are_about_to_go(tmp_path: Path) -> None:
     def pod(index: int) -> PodFacts:
-        return reading.read_pod(json.dumps(worlds.worker(index)).encode()).facts
+        return shown_facts.read_pod(json.dumps(worlds.worker(index)).encode()).facts
 
     def node(*taints: dict[str, str]) -> web.Response:
         return web.json_response({"metadata": {"name": "n"}, "spec": {"taints": list(taints)}})
@@ -165,5 +165,5 @@ async def test_nodes_that_are_about_to_go(tmp_path: Path) -> None:
     going = node({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"})
     served: Answers = {"node-0": going, "node-1": node(), "node-2": forbidden("nodes")}
     async with reaching(tmp_path, served) as (client, _):
-        found = await surroundings.threats(client, [pod(0), pod(1), pod(2)])
+        found = await dependencies.threats(client, [pod(0), pod(1), pod(2)])
     assert found == {"train-worker-0": "taint karpenter.sh/disrupted"}

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from mpijob_elastic.act import execs
-from mpijob_elastic.act.execs import Execs
+from mpijob_elastic.act import launcher_execs
+from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.execs import Exec, Held
@@ -50,30 +50,32 @@ def test_the_script_finds_execs_and_prints_nothing_of_their_secrets(
     with kubectl(tmp_path, *words) as process:
         pid, output = process.pid, ""
         while f"\n{pid} " not in output:  # until the process is what it was started to be
-            output = subprocess.run([*shell, *execs.COMMAND[1:]], capture_output=True, text=True, check=True).stdout
+            output = subprocess.run(
+                [*shell, *launcher_execs.COMMAND[1:]], capture_output=True, text=True, check=True
+            ).stdout
     assert "SECRET" not in output
-    [found] = [one for one in execs.parse(output, started_at=NOW) or () if one.pid == pid]
+    [found] = [one for one in launcher_execs.parse(output, started_at=NOW) or () if one.pid == pid]
     assert found.pod == "my--job-worker-10"
     assert found.started_at >= NOW  # no process is older than the first
 
 
 def test_what_is_printed_is_read() -> None:
     output = "main 5000\n7 5025 j-worker-1\n8 15025 j-worker-2--containermain\n"
-    assert execs.parse(output, started_at=NOW) == (
+    assert launcher_execs.parse(output, started_at=NOW) == (
         Exec(pid=7, pod="j-worker-1", started_at=NOW + 0.25, ticks=5025),
         Exec(pid=8, pod="j-worker-2", started_at=NOW + 100.25, ticks=15025),
     )
-    assert execs.parse("main 5000\n", started_at=NOW) == ()
+    assert launcher_execs.parse("main 5000\n", started_at=NOW) == ()
 
 
 def test_what_is_no_exec_into_a_worker_is_left_out() -> None:
     lines = ["7 1 database-0", "8 1 j-worker-1--tty", "x 1 j-worker-1", "9 j-worker-1", "10 1 j-worker-"]
-    assert execs.parse("main 1\n" + "".join(f"{line}\n" for line in lines), started_at=NOW) == ()
+    assert launcher_execs.parse("main 1\n" + "".join(f"{line}\n" for line in lines), started_at=NOW) == ()
 
 
 @pytest.mark.parametrize("output", ["", "main \n", "sh: not found\n", "7 1 j-worker-1\n"])
 def test_what_the_script_did_not_print_says_nothing(output: str) -> None:
-    assert execs.parse(output, started_at=NOW) is None
+    assert launcher_execs.parse(output, started_at=NOW) is None
 
 
 VIEW = replace(job(2, workers=(worker(0), worker(1))), namespace="n")
@@ -88,7 +90,7 @@ async def refuses(_view: JobView, _launcher: Launcher, execs: tuple[Exec, ...]) 
 
 @asynccontextmanager
 async def looker(
-    folder: Path, *answers: str, end: execs.End = refuses
+    folder: Path, *answers: str, end: launcher_execs.End = refuses
 ) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
     """Execs of a launcher that answers so, the last one again and again, and whom it has woken."""
     rest = list(answers)

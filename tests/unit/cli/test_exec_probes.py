@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpijob_elastic.cli.jobs import looking
+from mpijob_elastic.cli.jobs import exec_probes
 from mpijob_elastic.model.execs import Exec
 from tests.builders import LONG_AGO, failed, job, worker
 from tests.unit.kube.virtual_time import run
@@ -23,7 +23,7 @@ def test_the_script_prints_names_whatever_is_in_them(tmp_path: Path, shell: str)
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not there")
     (tmp_path / "a) R (b c").symlink_to(shutil.which("sleep") or "")
-    command = [shell, *(["sh"] if shell == "busybox" else []), "-c", looking.SCRIPT]
+    command = [shell, *(["sh"] if shell == "busybox" else []), "-c", exec_probes.SCRIPT]
     with subprocess.Popen([tmp_path / "a) R (b c", "300"]) as process:
         try:
             printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
@@ -52,8 +52,8 @@ def answers(*found: tuple[Exec, ...]) -> Callable[[], Awaitable[tuple[Exec, ...]
 def test_an_exec_is_frozen_where_it_is_found_cut_off_and_found_again(
     first: tuple[Exec, ...], second: tuple[Exec, ...], frozen: tuple[Exec, ...]
 ) -> None:
-    assert run(looking.look_for_frozen(VIEW, answers(first, second))) == frozen
+    assert run(exec_probes.look_for_frozen(VIEW, answers(first, second))) == frozen
 
 
 def test_where_none_is_cut_off_nobody_looks_again() -> None:
-    assert run(looking.look_for_frozen(VIEW, answers((ALIVE,)))) == ()
+    assert run(exec_probes.look_for_frozen(VIEW, answers((ALIVE,)))) == ()

@@ -10,8 +10,8 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from mpijob_elastic.act import execs
-from mpijob_elastic.act.probing import EACH_PROCESS
+from mpijob_elastic.act import launcher_execs
+from mpijob_elastic.act.worker_probes import EACH_PROCESS
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.kube import errors
@@ -55,7 +55,7 @@ async def into_launcher(client: Client, view: JobView) -> tuple[Exec, ...]:
     """The execs that the launcher holds, none where nobody can look."""
     if view.launcher is None or not view.driver_running:
         return ()
-    return await execs.look(client, view.namespace, view.launcher, timeout=PATIENCE) or ()
+    return await launcher_execs.look(client, view.namespace, view.launcher, timeout=PATIENCE) or ()
 
 
 async def look_for_frozen(view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]) -> tuple[Exec, ...]:

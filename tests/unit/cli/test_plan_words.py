@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from mpijob_elastic.cli.jobs import planned
+from mpijob_elastic.cli.jobs import plan_words
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -69,17 +69,17 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
 @pytest.mark.parametrize("kind", get_args(Action))
 def test_every_action_has_its_words(kind: type[Action]) -> None:
     action, words = WORDS[kind]
-    assert planned.words(builders.job(), Plan(actions=(action,))) == words
+    assert plan_words.words(builders.job(), Plan(actions=(action,))) == words
 
 
 def test_a_write_without_a_change_of_hosts_says_what_it_writes() -> None:
     write = WriteConfig(ref=builders.ref("c"), script="", hostfile="", memory=Memory())
-    [words] = planned.words(builders.job(), Plan(actions=(write,)))
+    [words] = plan_words.words(builders.job(), Plan(actions=(write,)))
     assert "hostfile" in words
 
 
 def test_taking_a_notice_back_is_told_from_giving_one() -> None:
-    [words] = planned.words(builders.job(), Plan(actions=(TellUser(ref=builders.ref("j"), text=""),)))
+    [words] = plan_words.words(builders.job(), Plan(actions=(TellUser(ref=builders.ref("j"), text=""),)))
     assert words.endswith("waits for nothing")
 
 
@@ -96,4 +96,4 @@ def test_taking_a_notice_back_is_told_from_giving_one() -> None:
     ],
 )
 def test_an_empty_plan_says_why(view: JobView, plan: Plan, why: str) -> None:
-    assert planned.words(view, plan) == [f"nothing: {why}"]
+    assert plan_words.words(view, plan) == [f"nothing: {why}"]

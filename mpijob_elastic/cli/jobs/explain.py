@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import getting, looking, reasons, surroundings
+from mpijob_elastic.cli.jobs import dependencies, exec_probes, get, reasons
+from mpijob_elastic.cli.jobs.dependencies import Registration
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.cli.jobs.surroundings import Registration
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain.facts import Facts, Look
@@ -32,16 +32,16 @@ async def explain(
     controller_namespace: where the controllers' Lease is; None: where the webhook is served, as far as can be seen.
     """
     async with reached(where) as target:
-        snapshot = await getting.find(target, job)
+        snapshot = await get.find(target, job)
         pod = worker_name(snapshot.view, worker) if worker else None
-        registered = await surroundings.registration(target.client)
-        home = controller_namespace or surroundings.home(registered)
+        registered = await dependencies.registration(target.client)
+        home = controller_namespace or dependencies.home(registered)
         facts = await _facts(target.client, snapshot, registered, pod=pod, look=look, home=home)
     explanation = find(snapshot.view, facts, now=time.time())
     if pod:
         explanation = explanation.of(pod)
     report = reasons.build(snapshot.view, explanation, state=snapshot.state)
-    write = getting.WRITERS.get(output)
+    write = get.WRITERS.get(output)
     print(write(report) if write else "\n".join(reasons.text(report)))  # noqa: T201
     return explanation.all_train
 
@@ -62,10 +62,10 @@ async def _facts(
     view, now = snapshot.view, time.time()
     look = look and not (view.finished or view.deleting or view.foreign)
     controller, webhook, events, threats, looks, frozen = await asyncio.gather(
-        surroundings.controller_trouble(lambda: surroundings.lease(client, home), namespace=home, now=now),
+        dependencies.controller_trouble(lambda: dependencies.lease(client, home), namespace=home, now=now),
         _webhook(client, view, registered),
-        surroundings.warnings(client, view.namespace, dict(_troubled(view, pod))),
-        surroundings.threats(client, _threatened(snapshot)),
+        dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
+        dependencies.threats(client, _threatened(snapshot)),
         _looks(client, view, pod=pod, look=look),
         _frozen(client, view, look=look),
     )
@@ -89,7 +89,7 @@ async def _facts(
 async def _webhook(client: Client, view: JobView, registered: Registration | None) -> str:
     """Of interest only while a launcher may yet be created."""
     is_needed = view.elastic and not view.finished and (view.launcher is None or not view.launcher.mounts_discovery)
-    return await surroundings.webhook_trouble(client, registered) if is_needed else ""
+    return await dependencies.webhook_trouble(client, registered) if is_needed else ""
 
 
 def _troubled(view: JobView, pod: str | None) -> Iterable[tuple[str, str]]:
@@ -115,7 +115,7 @@ async def _looks(client: Client, view: JobView, *, pod: str | None, look: bool) 
         return {}
     running = [worker for worker in view.workers if worker.running and not worker.deleting]
     # The one that is asked about first; whether others train tells what it means that it does not.
-    return dict(await looking.into_workers(client, view, sorted(running, key=lambda one: _distance(one, pod))))
+    return dict(await exec_probes.into_workers(client, view, sorted(running, key=lambda one: _distance(one, pod))))
 
 
 def _distance(worker: Worker, pod: str | None) -> tuple[bool, int]:
@@ -123,4 +123,4 @@ def _distance(worker: Worker, pod: str | None) -> tuple[bool, int]:
 
 
 async def _frozen(client: Client, view: JobView, *, look: bool) -> tuple[Exec, ...]:
-    return await looking.look_for_frozen(view, lambda: looking.into_launcher(client, view)) if look else ()
+    return await exec_probes.look_for_frozen(view, lambda: exec_probes.into_launcher(client, view)) if look else ()

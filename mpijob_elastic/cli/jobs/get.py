@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import msgspec
 import yaml
 
-from mpijob_elastic.cli.jobs import fetching, table
+from mpijob_elastic.cli.jobs import fetch, table
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
@@ -30,7 +30,7 @@ class NoSuchJob(errors.KubeError):
 async def get(where: Where, *, job: str | None, output: str) -> None:
     """Print one job, or all that `where` names. Raises `errors.KubeError`."""
     async with reached(where) as target:
-        snapshots = [await find(target, job)] if job else await fetching.fetch(target.client, _all(target))
+        snapshots = [await find(target, job)] if job else await fetch.fetch(target.client, _all(target))
     now = time.time()
     reports = [build(snapshot, now=now) for snapshot in snapshots]
     if not reports:
@@ -43,7 +43,7 @@ async def get(where: Where, *, job: str | None, output: str) -> None:
 
 async def find(target: Target, job: str) -> Snapshot:
     """One job. Raises NoSuchJob and other `errors.KubeError`."""
-    found = await fetching.fetch(target.client, Selection(namespace=target.namespace, job=job))
+    found = await fetch.fetch(target.client, Selection(namespace=target.namespace, job=job))
     if not found:
         raise NoSuchJob(f"no MPIJob {job}{_in(target.namespace)}; {await _hint(target, job)}")
     return found[0]
@@ -56,7 +56,7 @@ def _all(target: Target) -> Selection:
 async def _hint(target: Target, job: str) -> str:
     here: list[str] = []
     with suppress(errors.KubeError):
-        here = await fetching.job_names(target.client, target.namespace)
+        here = await fetch.job_names(target.client, target.namespace)
     near = difflib.get_close_matches(job, here, n=3)
     if near:
         return f"did you mean {' or '.join(near)}?"

@@ -12,18 +12,18 @@ from random import Random
 
 import pytest
 from prometheus_client import CollectorRegistry
+from tests.unit.act.test_execs import SHELLS, kubectl
 
-from mpijob_elastic.act import execs, unfreezing
+from mpijob_elastic.act import end_execs, launcher_execs
+from mpijob_elastic.act.end_execs import Unfreezer
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.unfreezing import Unfreezer
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, NOW, job, launcher, ref, worker
-from tests.unit.act.test_execs import SHELLS, kubectl
 from tests.unit.kube.test_exec import SUCCESS, Talk, failure, says, server
 
 POD = "my--job-worker-10"
@@ -32,14 +32,16 @@ POD = "my--job-worker-10"
 def seen(shell: list[str], pid: int) -> Exec:
     """That process, as the look finds it once it is what it was started to be."""
     while True:
-        output = subprocess.run([*shell, *execs.COMMAND[1:]], capture_output=True, text=True, check=True).stdout
-        for one in execs.parse(output, started_at=NOW) or ():
+        output = subprocess.run(
+            [*shell, *launcher_execs.COMMAND[1:]], capture_output=True, text=True, check=True
+        ).stdout
+        for one in launcher_execs.parse(output, started_at=NOW) or ():
             if one.pid == pid:
                 return one
 
 
 def answer(shell: list[str], one: Exec) -> str:
-    command = [*shell, *unfreezing.command(one)[1:]]
+    command = [*shell, *end_execs.command(one)[1:]]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout.strip()
@@ -111,7 +113,7 @@ class Sent(Events):
 
 
 async def end(
-    folder: Path, talk: Talk, *, recheck: unfreezing.Recheck = all_of_them, time_left: float = 60.0
+    folder: Path, talk: Talk, *, recheck: end_execs.Recheck = all_of_them, time_left: float = 60.0
 ) -> tuple[list[bool], list[list[str]], list[str]]:
     """Two execs are to be ended: whether nothing is left of each, the commands that were run, the Events."""
     async with (
@@ -136,7 +138,7 @@ async def end(
 async def test_execs_are_ended_one_after_the_other_and_that_is_said_once(tmp_path: Path) -> None:
     ended, commands, events = await end(tmp_path, says((1, "ended\n"), (3, SUCCESS)))
     assert ended == [True, True]
-    assert commands == [unfreezing.command(DEAD), unfreezing.command(LATER)]
+    assert commands == [end_execs.command(DEAD), end_execs.command(LATER)]
     assert commands[0][3:] == ["sh", "41", "5000", "j-worker-2"]
     assert events == ["FrozenExecEnded"]
 
@@ -161,7 +163,7 @@ async def test_what_goes_wrong_fails_nothing_and_leaves_them(tmp_path: Path, tal
 
 
 @pytest.mark.parametrize("recheck", [none_of_them, cannot_tell])
-async def test_what_does_not_hold_live_is_left_alone(tmp_path: Path, recheck: unfreezing.Recheck) -> None:
+async def test_what_does_not_hold_live_is_left_alone(tmp_path: Path, recheck: end_execs.Recheck) -> None:
     done = await end(tmp_path, says((1, "ended\n"), (3, SUCCESS)), recheck=recheck)
     assert done == ([False, False], [], [])
 

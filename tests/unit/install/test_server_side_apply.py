@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from mpijob_elastic.install import removal
-from mpijob_elastic.install.applying import Applier
 from mpijob_elastic.install.changes import Outcome
 from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.install.server import Server
+from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 from tests.faults.faults import Answer, Request

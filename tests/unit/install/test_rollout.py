@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpijob_elastic.install import waiting
+from mpijob_elastic.install import rollout
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import Client
 from tests.faults.faults import Answer, Fault, Reset
@@ -28,7 +28,7 @@ async def test_trouble_of_the_api_server_is_waited_for(
         return ""
 
     with proxy.inject(fault, times=3):
-        assert await waiting.until(missing, seconds=60, say=lambda news: told.append(str(news))) == ""
+        assert await rollout.until(missing, seconds=60, say=lambda news: told.append(str(news))) == ""
     assert told
     assert all(one.startswith(said) for one in told)
 
@@ -39,7 +39,7 @@ async def test_what_does_not_pass_ends_the_wait(client: Client) -> None:
         return ""
 
     with pytest.raises(errors.NotFound):
-        await waiting.until(missing, seconds=60, say=lambda _: None)
+        await rollout.until(missing, seconds=60, say=lambda _: None)
 
 
 async def test_trouble_that_does_not_pass_is_what_is_missing_in_the_end(proxy: FaultProxy, client: Client) -> None:
@@ -48,4 +48,4 @@ async def test_trouble_that_does_not_pass_is_what_is_missing_in_the_end(proxy: F
         return ""
 
     with proxy.inject(Answer(status=500)):
-        assert "injected" in await waiting.until(missing, seconds=0, say=lambda _: None)
+        assert "injected" in await rollout.until(missing, seconds=0, say=lambda _: None)

@@ -11,7 +11,7 @@ import pytest
 
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import POD_GROUPS
-from mpijob_elastic.observe.gangs import Gangs
+from mpijob_elastic.observe.pod_groups import Gangs
 from tests.faults.faults import Answer, Request, lists
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
