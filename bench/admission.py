@@ -12,7 +12,7 @@ from lab.operator.job import MPIJob
 from lab.operator.kinds import PODS, SERVICE_ACCOUNTS
 from mpijob_elastic import names
 from mpijob_elastic.kube.client import Client
-from webhook import review
+from webhook.rules import review
 
 DRY_RUN = {"dryRun": "All"}
 # What an answer holds only where the webhook was asked.

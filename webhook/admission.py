@@ -15,12 +15,12 @@ from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.model import durations
-from webhook import handlers, review
-from webhook.handlers import Answer, Handler, Kind
 from webhook.metrics import Metrics
-from webhook.review import Malformed, Request
+from webhook.rules import handlers, review
+from webhook.rules.handlers import Answer, Handler, Kind
+from webhook.rules.review import Malformed, Request
+from webhook.rules.review_context import NOTHING, Surroundings
 from webhook.settings import Limits
-from webhook.surroundings import NOTHING, Surroundings
 
 # The longest namespace/name that Kubernetes allows; a hostile one does not fill the log.
 _LOGGED = 253

@@ -6,8 +6,8 @@ from cryptography import x509
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
-from webhook import review
-from webhook.scale import SCALES
+from webhook.rules import review
+from webhook.rules.scale import SCALES
 
 _KINDS = frozenset({PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind, SCALES.kind})
 _OPERATIONS = frozenset({review.CREATE, review.UPDATE})

@@ -24,17 +24,17 @@ from mpijob_elastic.kube import client
 from mpijob_elastic.kube.client import Client
 from webhook.admission import Admission
 from webhook.certificates.bundles import Registrations
-from webhook.certificates.decision import Policy
 from webhook.certificates.files import Files
 from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.secret import SharedSecret
 from webhook.certificates.serving import Serving
 from webhook.health import Health
+from webhook.job_cache import Watched
 from webhook.listener import listening
 from webhook.metrics import Metrics
+from webhook.rules.certificates.decision import Policy
+from webhook.rules.review_context import NOTHING, Surroundings
 from webhook.settings import Settings
-from webhook.surroundings import NOTHING, Surroundings
-from webhook.watched import Watched
 
 # Share of a lifetime over which the replicas' renewals are spread.
 _SPREAD = 0.03

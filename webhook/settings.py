@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mpijob_elastic import names
-from webhook.certificates.issue import Lifetimes
 from webhook.certificates.rotation import Timing
+from webhook.rules.certificates.issue import Lifetimes
 
 
 @dataclass(frozen=True, kw_only=True)

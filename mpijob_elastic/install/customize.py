@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mpijob_elastic.install.objects import Manifest
-from webhook.registration import without_match_conditions
+from webhook.rules.registration import without_match_conditions
 
 # Stands in manifests/single-namespace.yaml for the namespace of the jobs.
 NAMESPACE_PLACEHOLDER = "your-namespace"

@@ -25,8 +25,8 @@ from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING
 from tests.lab.launchers import calling, patched, patient, until_patched
 from tests.lab.service import Backend, Service
 from tests.unit.webhook.objects import Object
-from webhook.certificates.issue import Lifetimes
 from webhook.certificates.rotation import Timing
+from webhook.rules.certificates.issue import Lifetimes
 from webhook.server import running
 from webhook.settings import Settings
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.webhook.objects import ELASTIC, Object, body, config_map, launcher_pod, mpi_job, review, worker_pod
-from webhook import handlers
-from webhook import review as reviews
-from webhook.handlers import MUTATING, VALIDATING
-from webhook.review import Malformed
+from webhook.rules import handlers
+from webhook.rules import review as reviews
+from webhook.rules.handlers import MUTATING, VALIDATING
+from webhook.rules.review import Malformed
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -6,10 +6,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.webhook.certificates.material import NOON, POLICY, authority, healthy
-from webhook.certificates import content, decision, pairs
-from webhook.certificates.content import Content
-from webhook.certificates.decision import KEEP
 from webhook.certificates.serving import Serving
+from webhook.rules.certificates import content, decision, pairs
+from webhook.rules.certificates.content import Content
+from webhook.rules.certificates.decision import KEEP
 
 LEAF = healthy().leaf
 WHOLE = Content(authority=authority(), leaf=LEAF, following=authority(), retired=(authority().certificate,))

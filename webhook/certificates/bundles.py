@@ -18,7 +18,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import JSON_PATCH, Client
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from webhook.certificates import pairs
+from webhook.rules.certificates import pairs
 
 
 class _ClientConfig(msgspec.Struct, frozen=True, kw_only=True, rename={"ca_bundle": "caBundle"}):

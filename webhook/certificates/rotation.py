@@ -12,14 +12,15 @@ from cryptography import x509
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from webhook.certificates import bundles, content, decision
+from webhook.certificates import bundles
 from webhook.certificates.bundles import Registered, Registrations
-from webhook.certificates.content import Content
-from webhook.certificates.decision import Action, Policy, Step
 from webhook.certificates.secret import SharedSecret, Stored
 from webhook.certificates.serving import Serving
-from webhook.certificates.trust import Trust
 from webhook.metrics import Metrics
+from webhook.rules.certificates import content, decision
+from webhook.rules.certificates.content import Content
+from webhook.rules.certificates.decision import Action, Policy, Step
+from webhook.rules.certificates.trust import Trust
 
 # Between what one look can need (BEGIN, then nothing) and an endless quarrel with somebody else who writes the Secret.
 MOST_STEPS = 8

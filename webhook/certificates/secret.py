@@ -12,8 +12,8 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import MERGE_PATCH, Client
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import SECRETS
-from webhook.certificates import content
-from webhook.certificates.content import Content
+from webhook.rules.certificates import content
+from webhook.rules.certificates.content import Content
 
 
 @dataclass(frozen=True, kw_only=True)

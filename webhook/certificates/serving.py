@@ -13,7 +13,7 @@ from datetime import datetime
 
 from cryptography import x509
 
-from webhook.certificates import pairs
+from webhook.rules.certificates import pairs
 
 
 class Unusable(ValueError):

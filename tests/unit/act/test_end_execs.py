@@ -12,7 +12,6 @@ from random import Random
 
 import pytest
 from prometheus_client import CollectorRegistry
-from tests.unit.act.test_execs import SHELLS, kubectl
 
 from mpijob_elastic.act import end_execs, launcher_execs
 from mpijob_elastic.act.end_execs import Unfreezer
@@ -24,6 +23,7 @@ from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, NOW, job, launcher, ref, worker
+from tests.unit.act.test_launcher_execs import SHELLS, kubectl
 from tests.unit.kube.test_exec import SUCCESS, Talk, failure, says, server
 
 POD = "my--job-worker-10"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from webhook.certificates import issue
-from webhook.certificates.content import Content
-from webhook.certificates.decision import Policy
-from webhook.certificates.issue import Lifetimes
-from webhook.certificates.pairs import Pair
+from webhook.rules.certificates import issue
+from webhook.rules.certificates.content import Content
+from webhook.rules.certificates.decision import Policy
+from webhook.rules.certificates.issue import Lifetimes
+from webhook.rules.certificates.pairs import Pair
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

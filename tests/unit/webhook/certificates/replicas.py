@@ -22,15 +22,15 @@ from tests.unit.webhook.certificates.memory_api import (
     configuration,
     finish,
 )
-from webhook.certificates import pairs
 from webhook.certificates.bundles import Registrations
-from webhook.certificates.content import Content, parse
-from webhook.certificates.decision import Policy
-from webhook.certificates.issue import Lifetimes
 from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.secret import SharedSecret
 from webhook.certificates.serving import Serving
 from webhook.metrics import Metrics
+from webhook.rules.certificates import pairs
+from webhook.rules.certificates.content import Content, parse
+from webhook.rules.certificates.decision import Policy
+from webhook.rules.certificates.issue import Lifetimes
 
 # A look is due every 10 s; a certificate is renewed after 80 s, a CA replaced after 160 s.
 TIMING = Timing(look_every=10.0, settled=5.0)

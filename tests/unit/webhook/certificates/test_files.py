@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.webhook.certificates.material import authority, leaf
 from webhook.certificates.files import Files
-from webhook.certificates.pairs import Pair
 from webhook.certificates.serving import Serving
 from webhook.metrics import Metrics
+from webhook.rules.certificates.pairs import Pair
 
 CA = authority()
 ONE, TWO = leaf(CA), leaf(CA)

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from tests.unit.webhook.certificates.material import DAY, HOST, authority, leaf
-from webhook.certificates.pairs import Pair
 from webhook.certificates.serving import Serving, Unusable
+from webhook.rules.certificates.pairs import Pair
 
 NOW = datetime.now(UTC)
 CA = authority(now=NOW)

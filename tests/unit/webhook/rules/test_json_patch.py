@@ -1,0 +1,53 @@
+"""No patch but of our fields leaves this program."""
+
+from __future__ import annotations
+
+import pytest
+
+from webhook.rules import json_patch
+from webhook.rules.json_patch import ForeignField
+
+
+def test_an_addition_to_our_fields() -> None:
+    script = json_patch.adding(at="/data/discover_hosts.sh", value="#!/bin/sh\n")
+    assert script == ({"op": "add", "path": "/data/discover_hosts.sh", "value": "#!/bin/sh\n"},)
+    item = json_patch.adding(at="/spec/volumes/10/configMap/items/2", value={"key": "x"})
+    assert item == ({"op": "add", "path": "/spec/volumes/10/configMap/items/2", "value": {"key": "x"}},)
+
+
+def test_the_hosts_that_a_launcher_waits_for_are_replaced_and_nothing_else() -> None:
+    hosts = json_patch.replacing(at="/data/hostfile", value="a slots=1\n")
+    assert hosts == ({"op": "replace", "path": "/data/hostfile", "value": "a slots=1\n"},)
+    for at in ("", "/data", "/data/discover_hosts.sh", "/data/kubexec.sh", "/data/hostfile/x", "/binaryData/hostfile"):
+        with pytest.raises(ForeignField):
+            json_patch.replacing(at=at, value="x")
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "",
+        "/data",
+        "/data/hostfile",
+        "/binaryData/discover_hosts.sh",
+        "/data/discover_hosts.sh/x",
+        "/data/discover_hosts_sh",
+        "/spec/containers/0",
+        "/spec/volumes/0",
+        "/spec/volumes/0/secret/items/0",
+        "/spec/volumes/0/configMap/name",
+        "/spec/volumes/0/configMap/optional/x",
+        "/spec/volumes/0/secret/optional",
+        "/spec/volumes/0/configMap/items/01",
+        "/spec/volumes/0/configMap/items/-",
+        "/spec/volumes/x/configMap/items/0",
+        "/status",
+        "/status/replicaStatuses/Worker",
+        "/status/replicaStatuses/Launcher/selector",
+        "/spec/volumes/0/configMap/items/0\n",
+        "x/spec/volumes/0/configMap/items/0",
+    ],
+)
+def test_anything_else_is_a_fault(at: str) -> None:
+    with pytest.raises(ForeignField):
+        json_patch.adding(at=at, value="x")

@@ -1,0 +1,56 @@
+"""What the webhook is asked about, as installed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mpijob_elastic import names
+from webhook.rules import registration
+
+MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
+MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
+STATUS, AUTOSCALERS = MUTATING["webhooks"][2], VALIDATING["webhooks"][2]
+HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
+
+
+def test_names_agree_with_the_program() -> None:
+    for configuration in (MUTATING, VALIDATING):
+        assert configuration["metadata"]["name"] == names.WEBHOOK_CONFIGURATION
+    services = [hook["clientConfig"]["service"] for hook in HOOKS]
+    assert {(one["name"], one["namespace"]) for one in services} == {(names.WEBHOOK, names.NAMESPACE)}
+    assert [one["path"] for one in services] == [names.PATH_MUTATE] * 3 + [names.PATH_VALIDATE] * 3
+    assert HOOKS[0]["objectSelector"]["matchLabels"] == {
+        names.LABEL_GROUP_NAME: names.GROUP,
+        names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER,
+    }
+    assert HOOKS[1]["objectSelector"]["matchExpressions"][0]["key"] == names.LABEL_APP
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
+def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
+    seconds = 1 if hook in (STATUS, AUTOSCALERS) else 2
+    assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", seconds, "None")
+    assert hook["matchPolicy"] == "Equivalent"
+    assert "caBundle" not in hook["clientConfig"]
+    assert hook["namespaceSelector"]["matchExpressions"] == [
+        {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "NotIn",
+            "values": ["kube-system", "kube-node-lease", "kube-public", names.NAMESPACE],
+        },
+        {"key": names.NAMESPACE_OPT_OUT, "operator": "NotIn", "values": ["disabled"]},
+    ]
+
+
+def test_without_match_conditions_the_hooks_that_need_one_go() -> None:
+    plain = registration.without_match_conditions(MUTATING)
+    (launchers,) = plain["webhooks"]
+    assert launchers["name"] == "launchers.webhook.mpijob-elastic"
+    assert launchers == {key: value for key, value in HOOKS[0].items() if key != "matchConditions"}
+    assert {**plain, "webhooks": []} == {**MUTATING, "webhooks": []}
+    rest = registration.without_match_conditions(VALIDATING)
+    assert rest == {**VALIDATING, "webhooks": VALIDATING["webhooks"][:2]}

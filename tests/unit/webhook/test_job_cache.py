@@ -1,0 +1,36 @@
+"""Which HPAs scale a job: whatever order they come, change and go in."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+from mpijob_elastic.kube.client import Client
+from webhook.job_cache import Watched
+from webhook.rules import hpa_facts
+from webhook.rules.hpa_facts import Autoscaler
+
+
+def hpa(name: str, job: str = "train", *, kind: str = "MPIJob") -> Autoscaler:
+    target = {"apiVersion": "kubeflow.org/v1", "kind": kind, "name": job}
+    made = {"metadata": {"name": name, "namespace": "default"}, "spec": {"scaleTargetRef": target, "maxReplicas": 2}}
+    return hpa_facts.read(json.dumps(made).encode())
+
+
+def scaling(watched: Watched, job: str = "train") -> list[str]:
+    return sorted(one.metadata.name for one in watched.autoscalers("default", job))
+
+
+async def test_hpas_come_change_their_job_and_go(client: Client) -> None:
+    watched = Watched(client, namespace=None, random=Random(1))
+    assert scaling(watched) == []
+    watched._changed(None, hpa("a"))
+    watched._changed(None, hpa("b"))
+    watched._changed(None, hpa("c", kind="Deployment"))
+    assert scaling(watched) == ["a", "b"]
+    watched._changed(hpa("a"), hpa("a", "other"))
+    assert (scaling(watched), scaling(watched, "other")) == (["b"], ["a"])
+    watched._changed(hpa("b"), hpa("b", kind="Deployment"))
+    watched._changed(hpa("a", "other"), None)
+    assert (scaling(watched), scaling(watched, "other")) == ([], [])
+    assert watched.autoscalers("elsewhere", "train") == ()

@@ -1,0 +1,58 @@
+"""What the webhook follows of the cluster: MPIJobs, and the HPAs that scale them, in memory by watches.
+
+A replica that cannot watch answers reviews all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from random import Random
+
+from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.watch import WatchCache
+from webhook.rules import hpa_facts, job_size
+from webhook.rules.hpa_facts import AUTOSCALERS, Autoscaler
+from webhook.rules.job_size import Sized
+
+
+class Watched:
+    """All MPIJobs, and all HPAs of MPIJobs, of one namespace or all; until the first list is complete none is known."""
+
+    def __init__(self, client: Client, *, namespace: str | None, random: Random) -> None:
+        self._by_job: defaultdict[tuple[str, str], dict[str, Autoscaler]] = defaultdict(dict)
+        self._jobs: WatchCache[Sized] = WatchCache(
+            client,
+            MPI_JOBS,
+            decode=job_size.read,
+            on_change=lambda _old, _new: None,
+            random=random,
+            namespace=namespace,
+        )
+        self._autoscalers: WatchCache[Autoscaler] = WatchCache(
+            client, AUTOSCALERS, decode=hpa_facts.read, on_change=self._changed, random=random, namespace=namespace
+        )
+
+    def job(self, namespace: str, name: str) -> Sized | None:
+        """The job as last seen; None where it is not known (yet)."""
+        return self._jobs.get(namespace, name)
+
+    def autoscalers(self, namespace: str, job: str) -> tuple[Autoscaler, ...]:
+        """The HPAs that scale the job of that name, as last seen, whether there is such a job or not."""
+        return tuple(self._by_job.get((namespace, job), {}).values())
+
+    async def run(self) -> None:
+        """Follow for ever."""
+        async with asyncio.TaskGroup() as group:
+            for cache in (self._jobs, self._autoscalers):
+                group.create_task(cache.run())
+
+    def _changed(self, old: Autoscaler | None, new: Autoscaler | None) -> None:
+        if old is not None and old.scales_mpi_job:
+            rest = self._by_job[old.job]
+            rest.pop(old.metadata.name, None)
+            if not rest:
+                del self._by_job[old.job]
+        if new is not None and new.scales_mpi_job:
+            self._by_job[new.job][new.metadata.name] = new

@@ -1,0 +1,103 @@
+"""What is allowed on a MPIJob but keeps it from becoming elastic, or will hurt; pure, each finding a short warning.
+
+Only of jobs that are elastic or ask to be, by an annotation of ours: a plain job's author is told nothing. An update is
+told what it brings in. Limits of names: a label value has 63 characters at most, and so has a hostname, to which the
+kubelet cuts a pod's name (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mpijob_elastic import names
+from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
+from mpijob_elastic.model.mpijob import MPIJob
+from webhook.rules import job_size, preview
+from webhook.rules.job_size import Sized
+
+# More than a handful nobody reads.
+MOST = 5
+_LONGEST_NAME = 63
+_ASKING = (
+    names.MIN_REPLICAS,
+    names.MAX_REPLICAS,
+    names.DRAIN_TIMEOUT,
+    names.REPLACE_FAILED_WORKERS,
+    names.SCALE_TIMEOUT,
+)
+
+
+def created(job: MPIJob) -> tuple[str, ...]:
+    """What is to be said of a new job."""
+    return tuple(_findings(job))[:MOST]
+
+
+def updated(job: MPIJob, before: MPIJob) -> tuple[str, ...]:
+    """What an update brings in."""
+    if (job.spec, job.metadata.annotations) == (before.spec, before.metadata.annotations):
+        return ()
+    known = set(_findings(before))
+    return tuple(one for one in _findings(job) if one not in known)[:MOST]
+
+
+def _findings(job: MPIJob) -> Iterator[str]:
+    about = job_size.of(job)
+    asks = any(key in job.metadata.annotations for key in _ASKING) and about.policy.enabled is not False
+    if about.elastic:
+        yield from _command(about)
+        yield from preview.doubts(about, about.replicas)
+        yield from _sidecars(job)
+        yield from _name(about)
+    elif asks:
+        yield f"this job is not elastic: {_reason(about.launch)}"
+
+
+def _reason(launch: Launch | None) -> str:
+    if launch is not None and launch.program != HOROVODRUN:
+        return f"{launch.program} cannot change its size; use horovodrun with --host-discovery-script"
+    return f'run horovodrun with --host-discovery-script, or set {names.ENABLED}: "true"'
+
+
+def _command(job: Sized) -> Iterator[str]:
+    launch = job.launch
+    if launch is None:
+        return
+    if launch.program != HOROVODRUN:
+        yield f"{launch.program} cannot change its size while it runs; use horovodrun with --host-discovery-script"
+        return
+    script = launch.discovery_script
+    if script is None and not launch.unread:
+        yield f"horovodrun has no --host-discovery-script; give it {names.DISCOVER_HOSTS_PATH}"
+    elif script is not None and script != names.DISCOVER_HOSTS_PATH:
+        yield f"--host-discovery-script is not {names.DISCOVER_HOSTS_PATH}, which follows the job's size"
+    yield from _least(job, launch)
+
+
+def _least(job: Sized, launch: Launch) -> Iterator[str]:
+    """Without --min-np training waits below -np (Horovod's launch.py), so the job cannot become smaller.
+
+    It never starts below -np (the driver's wait_for_available_slots), so the job cannot start at its least size.
+    """
+    least = (job.policy.min_replicas or 1) * job.slots
+    starts_small = job.policy.min_replicas is not None and job.policy.min_replicas < job.replicas
+    if starts_small and launch.np is not None and launch.np > least:
+        yield f"horovodrun starts with -np {launch.np} slots, more than min-replicas has, {least}: it waits for more"
+    if launch.min_np is None and not launch.unread and launch.np is not None and least < launch.np:
+        yield f"horovodrun has no --min-np: with fewer slots than -np {launch.np} training waits"
+
+
+def _sidecars(job: MPIJob) -> Iterator[str]:
+    workers = job.containers(names.ROLE_WORKER)
+    main = job.spec.main_container if job.spec else None
+    if len(workers) > 1 and not main:
+        first = workers[0].name[:_LONGEST_NAME]
+        yield f"workers have {len(workers)} containers and no spec.mainContainer: ranks start in the first, {first}"
+
+
+def _name(job: Sized) -> Iterator[str]:
+    name = job.metadata.name
+    most = max(job.policy.max_replicas or 0, job.replicas, 1)
+    if len(name) > _LONGEST_NAME:
+        yield f"the name has {len(name)} characters, but as a label of the pods it may have {_LONGEST_NAME}"
+    elif len(names.worker(name, most - 1)) > _LONGEST_NAME:
+        yield f"names of workers exceed {_LONGEST_NAME} characters: their hostnames are cut and may be alike"

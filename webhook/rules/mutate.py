@@ -1,0 +1,128 @@
+"""What the webhook adds to the operator's objects when they are created; pure, from object to patch.
+
+Both additions are what mpi-operator v0.3.0 writes itself, so an object of v0.3.0, or one seen before, is left as it is.
+What is not recognised beyond doubt as an object of v0.2.3 is left alone: the controller reports what was missed.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.model.mpijob import Container
+from mpijob_elastic.model.policy import names_discovery
+from webhook.rules import json_patch
+from webhook.rules.json_patch import Patch
+
+_ITEM = {"key": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE, "path": names.KEY_DISCOVER_HOSTS}
+# No worker is Ready when a job's ConfigMap is created; the controller publishes each as it becomes so.
+_NO_HOSTS = names.discover_hosts([], slots=1)
+
+
+class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of what is read: only the fields below are decoded, the rest is skipped."""
+
+
+class Item(_Wire, frozen=True):
+    """One of `items`: which key becomes which file."""
+
+    key: str = ""
+    path: str = ""
+
+
+class ConfigMapVolume(_Wire, frozen=True):
+    """A volume's `configMap`; without `items` every key is a file."""
+
+    name: str = ""
+    items: list[Item] | None = None
+    optional: bool | None = None
+
+
+class Volume(_Wire, frozen=True):
+    """One of `spec.volumes`."""
+
+    name: str = ""
+    config_map: ConfigMapVolume | None = None
+
+
+class PodSpec(_Wire, frozen=True):
+    """A pod's `spec`."""
+
+    containers: list[Container] | None = None
+    volumes: list[Volume] | None = None
+
+
+class Pod(_Wire, frozen=True):
+    """A pod about to be created."""
+
+    metadata: ObjectMeta
+    spec: PodSpec
+
+
+class ConfigMap(_Wire, frozen=True):
+    """A ConfigMap about to be created."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] | None = None
+    binary_data: dict[str, str] | None = None
+
+
+def launcher(pod: Pod) -> Patch:
+    """Project discover_hosts.sh, executable, beside the hostfile into a launcher pod of the operator."""
+    job = _job_of(pod.metadata)
+    if job is None or not _is_launcher(pod.metadata, job):
+        return ()
+    for index, volume in enumerate(pod.spec.volumes or ()):
+        if volume.name == names.CONFIG_VOLUME and volume.config_map:
+            at = f"/spec/volumes/{index}/configMap"
+            item = _with_item(volume.config_map, job, at=f"{at}/items")
+            return (*item, *_optional(pod, volume.config_map, at=at)) if item else ()
+    return ()
+
+
+def config_map(config: ConfigMap) -> Patch:
+    """Give the operator's ConfigMap a discover_hosts.sh that names no host, so that the file exists from the start."""
+    job = _job_of(config.metadata)
+    if job is None or config.metadata.name != names.config_map(job) or config.data is None:
+        return ()
+    if names.KEY_DISCOVER_HOSTS in config.data or names.KEY_DISCOVER_HOSTS in (config.binary_data or ()):
+        return ()
+    return json_patch.adding(at=f"/data/{names.KEY_DISCOVER_HOSTS}", value=_NO_HOSTS)
+
+
+def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
+    # Without a list of items all keys are files already, and with another ConfigMap the volume is not the operator's.
+    if volume.name != names.config_map(job) or not volume.items:
+        return ()
+    if any(names.KEY_DISCOVER_HOSTS in (item.key, item.path) for item in volume.items):
+        return ()
+    return json_patch.adding(at=f"{at}/{len(volume.items)}", value=_ITEM)
+
+
+def _optional(pod: Pod, volume: ConfigMapVolume, *, at: str) -> Patch:
+    """A kubelet holds a pod back while a key that it mounts is missing.
+
+    That is right for a launcher that reads the file, and must not happen to one that has no use for it, should the key
+    have been missed and the controller be away.
+    """
+    texts = (text for container in pod.spec.containers or () for text in container.texts())
+    if volume.optional is not None or names_discovery(texts):
+        return ()
+    return json_patch.adding(at=f"{at}/optional", value=True)
+
+
+def _is_launcher(metadata: ObjectMeta, job: str) -> bool:
+    labels = metadata.labels
+    return (
+        metadata.name == names.launcher(job)
+        and labels.get(names.LABEL_GROUP_NAME) == names.GROUP
+        and labels.get(names.LABEL_JOB_ROLE) == names.ROLE_LAUNCHER
+    )
+
+
+def _job_of(metadata: ObjectMeta) -> str | None:
+    owner: OwnerReference | None = metadata.controller
+    ours = owner and (owner.api_version, owner.kind) == (MPI_JOBS.api_version, MPI_JOBS.kind)
+    return owner.name if owner and ours else None
