@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from bench import running
+from bench import runner
 from bench.parts import events as events_part
 from bench.parts import real as real_part
 from bench.parts import scale as scale_part
 from bench.parts import starts as starts_part
 from bench.parts import throughput as throughput_part
 from bench.parts import webhook as webhook_part
-from bench.running import Wanted
+from bench.runner import Wanted
 from bench.sides import Ours, Peer
 from bench.spot import command as spot_command
 from bench.spot.contenders import SideName
@@ -68,37 +68,37 @@ def scale(
     """Edits of one job's size: times, writes, CPU, memory; by turns with a peer, where given, and with us."""
     ours = Ours(qps=operator_qps, burst=operator_burst)
     peer = _peer(peer_operator, peer_flag)
-    running.measure([scale_part.run], Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
+    runner.measure([scale_part.run], Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
 
 
 @app.command(epilog=_examples("python -m bench throughput --repeat 3"))
 def throughput(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
     """200 jobs of 10 workers change their size at once: how many a second come right."""
-    running.measure([throughput_part.run], Wanted(repeat=repeat, json=json, check=check))
+    runner.measure([throughput_part.run], Wanted(repeat=repeat, json=json, check=check))
 
 
 @app.command(epilog=_examples("python -m bench webhook"))
 def webhook(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
     """Reviews a second and their latency; what the webhook adds to requests through the API server."""
-    running.measure([webhook_part.run], Wanted(repeat=repeat, json=json, check=check))
+    runner.measure([webhook_part.run], Wanted(repeat=repeat, json=json, check=check))
 
 
 @app.command(epilog=_examples("python -m bench events --repeat 20"))
 def events(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
     """What one pod event costs the controller. Needs no lab."""
-    running.measure([events_part.run], Wanted(repeat=repeat, json=json, check=check))
+    runner.measure([events_part.run], Wanted(repeat=repeat, json=json, check=check))
 
 
 @app.command(epilog=_examples("python -m bench memory"))
 def memory(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
     """The controller's memory, and its start, beside 1,000 and 10,000 pods."""
-    running.measure([starts_part.small, starts_part.large], Wanted(repeat=repeat, json=json, check=check))
+    runner.measure([starts_part.small, starts_part.large], Wanted(repeat=repeat, json=json, check=check))
 
 
 @app.command(epilog=_examples("python -m bench start"))
 def start(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
     """The controller's start, and its memory, beside 1,000 pods."""
-    running.measure([starts_part.small], Wanted(repeat=repeat, json=json, check=check))
+    runner.measure([starts_part.small], Wanted(repeat=repeat, json=json, check=check))
 
 
 @app.command(
@@ -164,7 +164,7 @@ def real(
 ) -> None:
     """A job that really trains, resized 2→3→1→3→4→2 on a real node (needs root); what touching a pod is worth."""
     peer = _peer(peer_operator, peer_flag)
-    running.measure([real_part.run], Wanted(repeat=repeat, json=json, check=check, peer=peer))
+    runner.measure([real_part.run], Wanted(repeat=repeat, json=json, check=check, peer=peer))
 
 
 @app.command("all", epilog=_examples("python -m bench all --peer-operator ./mpi-operator-v0.3.0 --json figures.json"))
@@ -189,7 +189,7 @@ def everything(
         starts_part.small,
         starts_part.large,
     ]
-    running.measure(parts, Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
+    runner.measure(parts, Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
 
 
 def _peer(binary: Path | None, flags: list[str] | None) -> Peer | None:

@@ -14,7 +14,7 @@ from bench import changes, jobs
 from bench.audit import Tail
 from bench.changes import Course
 from bench.processes import Usage, usage
-from bench.settling import settled
+from bench.settle import settled
 from bench.sides import Side
 from lab.cluster import Cluster
 from mpijob_elastic.kube.client import Client

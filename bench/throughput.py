@@ -14,7 +14,7 @@ from bench.audit import Tail, Write
 from bench.changes import Writer, writer_of
 from bench.fleet import Fleet
 from bench.processes import usage
-from bench.settling import quiet
+from bench.settle import quiet
 from lab.cluster import Cluster
 from lab.errors import LabError
 from mpijob_elastic import names

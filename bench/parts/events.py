@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench import events, targets
 from bench.figures import Figure
-from bench.parts.setting import Findings, Setting
+from bench.parts.context import Findings, Setting
 
 
 async def run(setting: Setting) -> Findings:

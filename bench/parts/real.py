@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from bench import namespaces
-from bench.parts.keeping import until_trouble
-from bench.parts.setting import Findings, Setting
-from bench.real import figures, touching, transcript
+from bench.parts.context import Findings, Setting
+from bench.parts.partial_results import until_trouble
+from bench.real import figures, touch, transcript
 from bench.real.transcript import Round
 from bench.sides import Ours, Peer
 from lab.cluster import Cluster
@@ -34,7 +34,7 @@ async def run(setting: Setting) -> Findings:
         cluster.load_image(build.ensure(delivery.NAME, setting.say))
         with namespaces.passing(cluster, "touch") as where:
             setting.say("changes of a ConfigMap, with and without a touch")
-            delays = touching.run(cluster, namespace=where, changes=CHANGES_WITH_TOUCH, pods=PODS_WITHOUT)
+            delays = touch.run(cluster, namespace=where, changes=CHANGES_WITH_TOUCH, pods=PODS_WITHOUT)
             cluster.kubectl("delete", "pods", "--all", "--namespace", where)
         peer, without_peer = until_trouble(_rounds(cluster, setting, setting.peer, ["with the peer"]))
         turns = [f"with us, {turn} of {setting.repeat}" for turn in range(1, setting.repeat + 1)]

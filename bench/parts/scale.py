@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bench import draining, namespaces, scale, scale_figures, targets
-from bench.draining import Drain
+from bench import drain, namespaces, scale, scale_figures, targets
+from bench.drain import Drain
 from bench.figures import Figure
-from bench.parts.setting import TROUBLE, Findings, Setting, lab
+from bench.parts.context import TROUBLE, Findings, Setting, lab
 from bench.scale import Round
 from bench.sides import Ours, Peer
 from lab.cluster import Cluster
@@ -60,13 +60,13 @@ async def _measure(cluster: Cluster, client: Client, side: Ours | Peer, gathered
             gathered.rounds.append(await scale.run(cluster, client, running, namespace=where))
         if cluster.exec_offered:
             with namespaces.passing(cluster, "drain") as where:
-                gathered.drains.append(await draining.run(cluster, client, namespace=where))
+                gathered.drains.append(await drain.run(cluster, client, namespace=where))
 
 
 def _drain_figures(ours: Sequence[Drain], peer: Sequence[Drain]) -> list[Figure]:
     if not ours:
         return []
-    group = f"{draining.BEFORE}→{draining.AFTER}, ranks end after {draining.RANK_SECONDS} s"
+    group = f"{drain.BEFORE}→{drain.AFTER}, ranks end after {drain.RANK_SECONDS} s"
     return [
         Figure(
             topic="Drain",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bench import fleet, namespaces, starting, targets
+from bench import controller_start, fleet, namespaces, targets
+from bench.controller_start import Start
 from bench.figures import Figure
 from bench.fleet import Fleet
-from bench.parts.setting import Findings, Setting, lab
+from bench.parts.context import Findings, Setting, lab
 from bench.processes import MIB
-from bench.starting import Start
 from lab.install import install_into
 
 WORKERS = 9
@@ -33,7 +33,7 @@ async def _starts(setting: Setting, size: Fleet) -> list[Start]:
         found = []
         for turn in range(setting.repeat):
             setting.say(f"a controller starts beside {size.pods} pods, {turn + 1} of {setting.repeat}")
-            found.append(await starting.run(cluster, installed, namespace=where))
+            found.append(await controller_start.run(cluster, installed, namespace=where))
     return found
 
 

@@ -9,8 +9,8 @@ from bench import throughput as bursts
 from bench.audit import Tail
 from bench.figures import Figure, Target
 from bench.fleet import Fleet
-from bench.parts.setting import Findings, Setting, lab
-from bench.settling import quiet
+from bench.parts.context import Findings, Setting, lab
+from bench.settle import quiet
 from bench.sides import Ours, Side
 from bench.throughput import Burst
 from lab.cluster import Cluster

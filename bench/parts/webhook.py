@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from bench import added, admission, namespaces, reviews, targets
-from bench.added import Added, Ground, Pattern
+from bench import admission, admission_overhead, namespaces, reviews, targets
+from bench.admission_overhead import Added, Ground, Pattern
 from bench.figures import Figure
-from bench.parts.setting import Findings, Setting, lab
+from bench.parts.context import Findings, Setting, lab
 from bench.processes import MIB, usage
 from bench.reviews import Rate
 from lab import registration
@@ -20,7 +20,9 @@ from lab.replicas import Webhook
 
 @dataclass(frozen=True, kw_only=True)
 class _Gathered:
-    added: Mapping[Pattern, list[Added]] = field(default_factory=lambda: {one: [] for one in added.PATTERNS})
+    added: Mapping[Pattern, list[Added]] = field(
+        default_factory=lambda: {one: [] for one in admission_overhead.PATTERNS}
+    )
     rates: Mapping[int, list[Rate]] = field(default_factory=lambda: {many: [] for many in reviews.CONNECTIONS})
 
 
@@ -39,7 +41,7 @@ async def run(setting: Setting) -> Findings:
             for turn in range(setting.repeat):
                 for pattern, found in gathered.added.items():
                     setting.say(f"{pattern}, {turn + 1} of {setting.repeat}")
-                    found.append(await added.run(ground, pattern))
+                    found.append(await admission_overhead.run(ground, pattern))
             for turn in range(setting.repeat):
                 for many, rates in gathered.rates.items():
                     setting.say(f"reviews over {many} connections, {turn + 1} of {setting.repeat}")

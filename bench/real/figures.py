@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from bench import targets
 from bench.figures import Figure, Target
-from bench.real.courses import Course
-from bench.real.touching import Delays
+from bench.real.timeline import Course
+from bench.real.touch import Delays
 from bench.real.transcript import LIMIT, SIZES, Round
 from bench.statistics import percentile
 

@@ -12,9 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.audit import Tail
-from bench.real import sights
-from bench.real.courses import Course, course
-from bench.real.sights import Watcher
+from bench.real import visibility
+from bench.real.timeline import Course, course
+from bench.real.visibility import Watcher
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.processes import spawn
@@ -102,4 +102,4 @@ def _followed(job: TrainingJob, output: Path) -> Iterator[Callable[[], Log]]:
 
 def _watched(job: TrainingJob, output: Path) -> AbstractContextManager[Watcher]:
     pod, path = names.launcher(NAME), names.DISCOVER_HOSTS_PATH
-    return sights.watched(job.cluster, namespace=job.namespace, pod=pod, path=path, output=output)
+    return visibility.watched(job.cluster, namespace=job.namespace, pod=pod, path=path, output=output)

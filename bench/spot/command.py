@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import report as circumstances_of
-from bench import running
+from bench import runner
 from bench.jobs import AGENT
 from bench.sides import Ours, Peer
 from bench.spot import chart, contenders, contest, published, report, synthetic
@@ -58,7 +58,7 @@ def run(wanted: Wanted) -> None:
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     trace = find(wanted)
     if wanted.peer:
-        running.ready(wanted.peer)
+        runner.ready(wanted.peer)
     try:
         with progress() as say:
             found = asyncio.run(_play(wanted, trace, say))

@@ -12,8 +12,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import added, admission, draining, fleet, jobs, namespaces, reviews, scale, starting, throughput
-from bench.added import Ground, Pattern
+from bench import (
+    admission,
+    admission_overhead,
+    controller_start,
+    drain,
+    fleet,
+    jobs,
+    namespaces,
+    reviews,
+    scale,
+    throughput,
+)
+from bench.admission_overhead import Ground, Pattern
 from bench.changes import Writer
 from bench.fleet import Fleet
 from bench.jobs import AGENT
@@ -56,7 +67,7 @@ async def test_a_controller_starts_beside_a_fleet(bench_lab: Cluster, bench_clie
     namespace = await make_fleet(bench_lab, bench_client)
     installed = install_into(bench_lab)
     try:
-        start = await starting.run(bench_lab, installed, namespace=namespace)
+        start = await controller_start.run(bench_lab, installed, namespace=namespace)
     finally:
         uninstall_from(bench_lab, installed)
     assert start.ready > 0
@@ -87,9 +98,9 @@ async def test_one_job_is_edited_and_drained(bench_lab: Cluster, bench_client: C
         assert set(found.cpu) == {"operator", "webhook", "controller"}
         if bench_lab.exec_offered:
             with namespaces.passing(bench_lab, "drain") as namespace:
-                drain = await draining.run(bench_lab, bench_client, namespace=namespace)
+                drain = await drain.run(bench_lab, bench_client, namespace=namespace)
             assert drain.killed == 0
-            assert drain.after_edit > draining.RANK_SECONDS - 1
+            assert drain.after_edit > drain.RANK_SECONDS - 1
     assert not any(identity.alive() for identity in identities)
 
 
@@ -105,7 +116,7 @@ async def test_the_webhook_is_asked_and_not_asked_by_turns(
             review = tmp_path / "review.json"
             review.write_bytes(admission.review_of(await admission.try_create(bench_client, namespace, pod), namespace))
             ground = Ground(cluster=bench_lab, installed=installed, client=bench_client, namespace=namespace, pod=pod)
-            found = await added.run(ground, Pattern(callers=2, interval=0.01, creations=4))
+            found = await admission_overhead.run(ground, Pattern(callers=2, interval=0.01, creations=4))
             rate = await reviews.run(
                 webhook.process.pid, installed.webhook_port, connections=2, review=review, seconds=0.5
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.added import PATTERNS, Added, Pattern, added
+from bench.admission_overhead import PATTERNS, Added, Pattern, added
 
 
 def test_it_is_the_difference_of_the_percentiles() -> None:

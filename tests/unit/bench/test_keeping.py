@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.parts.keeping import until_trouble
+from bench.parts.partial_results import until_trouble
 from lab.errors import LabError
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import running
+from bench import runner
 from bench.figures import Figure, Target
-from bench.parts.setting import Findings, Setting
+from bench.parts.context import Findings, Setting
 from bench.report import Report
-from bench.running import Wanted
+from bench.runner import Wanted
 from bench.sides import Peer
 from lab.errors import LabError
 
@@ -45,7 +45,7 @@ def signals() -> Iterator[None]:
 
 
 def test_what_was_found_is_shown_and_saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    running.measure([slow], wanted(json=tmp_path / "figures.json"))
+    runner.measure([slow], wanted(json=tmp_path / "figures.json"))
     shown = capsys.readouterr().out
     assert "measured on paper" in shown
     assert "MISSED" in shown
@@ -55,16 +55,16 @@ def test_what_was_found_is_shown_and_saved(tmp_path: Path, capsys: pytest.Captur
 
 
 def test_a_missed_target_fails_only_where_that_is_asked_for() -> None:
-    running.measure([slow], wanted())
+    runner.measure([slow], wanted())
     with pytest.raises(SystemExit) as end:
-        running.measure([slow], wanted(check=True))
-    assert end.value.code == running.MISSED
+        runner.measure([slow], wanted(check=True))
+    assert end.value.code == runner.MISSED
 
 
 def test_a_part_that_fails_does_not_keep_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        running.measure([broken, slow], wanted())
-    assert end.value.code == running.FAILED
+        runner.measure([broken, slow], wanted())
+    assert end.value.code == runner.FAILED
     shown = capsys.readouterr()
     assert "MISSED" in shown.out
     assert "not measured: no lab today" in shown.err
@@ -72,8 +72,8 @@ def test_a_part_that_fails_does_not_keep_the_others(capsys: pytest.CaptureFixtur
 
 def test_a_part_that_fails_half_way_keeps_what_it_took(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        running.measure([half], wanted(json=tmp_path / "figures.json"))
-    assert end.value.code == running.FAILED
+        runner.measure([half], wanted(json=tmp_path / "figures.json"))
+    assert end.value.code == runner.FAILED
     shown = capsys.readouterr()
     assert "MISSED" in shown.out
     assert "not measured: the peer ended with exit code 255" in shown.err
@@ -84,9 +84,9 @@ def test_nothing_is_begun_where_the_peers_port_is_taken(capsys: pytest.CaptureFi
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(SystemExit) as end:
-            running.measure([slow], wanted(peer=Peer(binary=Path("mpi-operator"), port=port)))
-    assert end.value.code == running.FAILED
+            runner.measure([slow], wanted(peer=Peer(binary=Path("mpi-operator"), port=port)))
+    assert end.value.code == runner.FAILED
     shown = capsys.readouterr()
     assert shown.out == ""
     assert f"the peer mpi-operator answers about its health on port {port}" in shown.err
-    running.ready(Peer(binary=Path("mpi-operator"), port=port))
+    runner.ready(Peer(binary=Path("mpi-operator"), port=port))

@@ -1,8 +1,8 @@
 """How a change went, from one second after another."""
 
 from bench.audit import Write
-from bench.real.courses import course
-from bench.real.sights import Sight
+from bench.real.timeline import course
+from bench.real.visibility import Sight
 from lab.training.job import workers
 from lab.training.log import Told
 

@@ -2,8 +2,8 @@
 
 from bench.figures import Figure
 from bench.real import figures
-from bench.real.courses import Course
-from bench.real.touching import Delays
+from bench.real.timeline import Course
+from bench.real.touch import Delays
 from bench.real.transcript import Round
 
 DELAYS = Delays(touched=(0.4, 0.6, 0.5), untouched=(60.0, 80.0))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.audit import Write
-from bench.real.sights import Sight
+from bench.real.visibility import Sight
 from lab.training.job import NAME, workers
 from lab.training.log import Told, first_with, longest_pause
 from mpijob_elastic import names

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from bench.parts.setting import TROUBLE
+from bench.parts.context import TROUBLE
 from lab.errors import LabError
 
 Taken = TypeVar("Taken")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.audit import Tail
 from bench.processes import usage
-from bench.settling import quiet
+from bench.settle import quiet
 from lab.cluster import Cluster
 from lab.install import Installed
 from lab.replicas import Controller

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bench import changes, jobs
 from bench.audit import Tail
-from bench.settling import settled
+from bench.settle import settled
 from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.kube.client import Client

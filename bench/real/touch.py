@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.real import sights
-from bench.real.sights import Watcher
+from bench.real import visibility
+from bench.real.visibility import Watcher
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.images import horovod
@@ -42,7 +42,7 @@ def run(cluster: Cluster, *, namespace: str, changes: int, pods: int) -> Delays:
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         watchers = [
             stack.enter_context(
-                sights.watched(cluster, namespace=namespace, pod=name, path=PATH, output=Path(folder) / name)
+                visibility.watched(cluster, namespace=namespace, pod=name, path=PATH, output=Path(folder) / name)
             )
             for name in names
         ]
@@ -69,14 +69,14 @@ def _change(cluster: Cluster, namespace: str, content: str) -> float:
 
 def _seen(watchers: list[Watcher], content: str) -> Iterator[float]:
     for watcher in watchers:
-        found = sights.first(watcher.sights(), content=content)
+        found = visibility.first(watcher.sights(), content=content)
         assert found is not None, "it was awaited"
         yield found.at
 
 
 def _await(watchers: list[Watcher], content: str) -> None:
     deadline = time.monotonic() + LIMIT
-    while any(sights.first(watcher.sights(), content=content) is None for watcher in watchers):
+    while any(visibility.first(watcher.sights(), content=content) is None for watcher in watchers):
         if time.monotonic() > deadline:
             raise LabError(f"not every pod saw a change of its ConfigMap within {LIMIT:.0f} s.")
         time.sleep(POLL)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import report
-from bench.parts.setting import TROUBLE, Findings, Setting
+from bench.parts.context import TROUBLE, Findings, Setting
 from bench.report import Report
 from bench.sides import Ours, Peer
 from lab.display import progress
