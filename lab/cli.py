@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lab import control, kind, logs
-from lab.building import ensure_programs
+from lab.build import ensure_programs
 from lab.display import progress, report
 from lab.errors import LabError
 from lab.images import cli as images

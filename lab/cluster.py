@@ -9,14 +9,14 @@ from typing import Self
 
 from lab import control
 from lab.api import Api
-from lab.building import Say
+from lab.build import Say
 from lab.errors import LabError
 from lab.kubeconfig import read_server, write_token_kubeconfig
 from lab.layout import Layout
 from lab.lifeline import Lifeline
 from lab.lock import is_held
-from lab.node import images, orders
-from lab.node.places import places
+from lab.node import commands, images
+from lab.node.addresses import places
 from lab.options import Options
 from lab.pki import LOOPBACK, KeyPair
 from lab.programs import Programs
@@ -109,14 +109,14 @@ class Cluster:
 
     def kill_node(self, name: str) -> None:
         """End a real node as if its power failed: its peers are not told. Its Node stays. Raise LabError."""
-        orders.ask(Layout(self.state_dir), orders.Order(do="kill", node=name))
+        commands.ask(Layout(self.state_dir), commands.Order(do="kill", node=name))
 
     def start_node(self, name: str) -> None:
         """Start a real node that was killed, and return when pods can be scheduled on it. Raise LabError.
 
         It has nothing of what it had but the images.
         """
-        orders.ask(Layout(self.state_dir), orders.Order(do="start", node=name))
+        commands.ask(Layout(self.state_dir), commands.Order(do="start", node=name))
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Return a new kubeconfig file that has exactly the rights of this ServiceAccount, for a day; raise LabError.

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.credentials import Credentials
+from lab.exec_server import confinement
 from lab.layout import Layout
-from lab.podexec import confinement
 from lab.programs import Programs
 
 MANIFESTS = Path(__file__).parent / "manifests"

@@ -5,7 +5,7 @@ import signal
 from dataclasses import dataclass
 
 from lab import kind
-from lab.building import Say, ensure_programs
+from lab.build import Say, ensure_programs
 from lab.errors import LabError
 from lab.layout import Layout
 from lab.lifeline import END, Lifeline

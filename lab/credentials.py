@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.kubeconfig import Server, write_certificate_kubeconfig
 from lab.layout import Layout
-from lab.node.places import GROUP, SERVICE_ADDRESS, Place
+from lab.node.addresses import GROUP, SERVICE_ADDRESS, Place
 from lab.pki import Authority, KeyPair, write_service_account_keys
 
 ADMINISTRATORS = "system:masters"

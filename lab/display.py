@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from lab.building import Say
+from lab.build import Say
 from lab.control import Status
 from lab.layout import Layout
 

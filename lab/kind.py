@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from lab.building import Say
+from lab.build import Say
 from lab.components import CRDS
 from lab.errors import LabError
 from lab.layout import Layout

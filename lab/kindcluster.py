@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from lab import kind, nodes
-from lab.building import Say, ensure_programs
+from lab.build import Say, ensure_programs
 from lab.cluster import DEFAULT, TOKEN_SECONDS, Cluster
 from lab.errors import LabError
 from lab.kubeconfig import read_server

@@ -6,7 +6,7 @@ It is here because kubectl is: users of the package need none.
 import subprocess
 from pathlib import Path
 
-from lab.building import ensure_programs
+from lab.build import ensure_programs
 from lab.errors import LabError
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.install.overlays import DEFAULT, Overlay

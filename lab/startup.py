@@ -16,12 +16,12 @@ from lab.children import Children, ComponentEndedError
 from lab.components import CRDS, Ports
 from lab.credentials import Credentials, write_credentials
 from lab.errors import LabError
+from lab.exec_server import sandboxes_work
 from lab.kubeconfig import read_server
 from lab.layout import Layout
 from lab.node import egress
-from lab.node.places import places
+from lab.node.addresses import places
 from lab.node.rack import Rack
-from lab.podexec import sandboxes_work
 from lab.state import Request
 
 DEADLINE = 120.0  # seconds; a busy machine is slow, a broken lab must still end

@@ -7,7 +7,7 @@ Life of a lab
   the lab.
 - SIGTERM, SIGINT and SIGHUP end it. If it is killed, the kernel ends the components (see lab.processes).
 - If a component ends by itself, the lab is of no use: it ends, and the state and the logs stay to tell why.
-- While it is up, the supervisor does what it is asked to do with real nodes (see lab.keeping).
+- While it is up, the supervisor does what it is asked to do with real nodes (see lab.keeper).
 """
 
 import contextlib
@@ -23,10 +23,10 @@ import msgspec
 
 from lab.children import Children
 from lab.errors import LabError
-from lab.keeping import HeldLifeline, Stopped, keep
+from lab.keeper import HeldLifeline, Stopped, keep
 from lab.layout import Layout
 from lab.lock import held
-from lab.node import cgroups, orders
+from lab.node import cgroups, commands
 from lab.ports import free_ports
 from lab.processes import Identity, orphans_awaited
 from lab.remains import clear
@@ -85,7 +85,7 @@ class Supervisor:
             interrupted=lifeline.check,
         ).run()
         seconds = time.monotonic() - begin
-        with orders.taken(self._layout, started.rack) as asked:
+        with commands.taken(self._layout, started.rack) as asked:
             self._report(self._ready(started, children, seconds=seconds))
             _write_to(self._layout.log("supervisor"), STDOUT)
             keep(children, lifeline, asked, lambda: self._report(self._ready(started, children, seconds=seconds)))

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from lab.building import Say
+from lab.build import Say
 from lab.demo import play
 from lab.demo.job import NAME, Terminal
 from lab.demo.play import Played, StepFailed

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.building import Say
+from lab.build import Say
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import install_into

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from lab.alone import alone
-from lab.building import Say
+from lab.build import Say
 from lab.images.tools import Tool, check_tools
 
 

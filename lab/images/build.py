@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from lab.building import Say
+from lab.build import Say
 from lab.errors import LabError
 from lab.images import delivery, horovod
 from lab.images.artifacts import Artifact, Store

@@ -7,7 +7,7 @@ That one copies kubectl to /opt/kube, then waits for every pod of /etc/mpi/hostf
 from pathlib import Path
 from typing import Final
 
-from lab.building import ensure_programs
+from lab.build import ensure_programs
 from lab.errors import LabError
 from lab.images.archive import File, Link, Settings, write_image, write_layer
 from lab.images.artifacts import Artifact, Making

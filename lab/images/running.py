@@ -6,7 +6,7 @@ import subprocess
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from lab.building import Say
+from lab.build import Say
 from lab.errors import LabError
 
 TAIL = 15  # lines that an error shows

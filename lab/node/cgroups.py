@@ -19,7 +19,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.node import entering
+from lab.node import namespaces
 
 PATIENCE = 30.0  # seconds until the last killed process is gone
 POLL = 0.02
@@ -107,7 +107,7 @@ def _removed(group: Path) -> bool:
 @contextmanager
 def removed_afterwards(group: str) -> Iterator[None]:
     """Have the group removed when the block or this process ends."""
-    command = entering.module("lab.node.cgroups", group)
+    command = namespaces.module("lab.node.cgroups", group)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True):
         yield  # then Popen closes the pipe, which is what is waited for, and awaits the end
 

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from lab.node.addresses import CONTAINERD, CONTAINERD_SOCKET, LAB
 from lab.node.network import CONFIGURATIONS
-from lab.node.places import CONTAINERD, CONTAINERD_SOCKET, LAB
 
 CONFIGURATION = LAB / "containerd.toml"
 _CRI = 'plugins."io.containerd.grpc.v1.cri"'

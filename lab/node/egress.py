@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from lab.layout import Layout
-from lab.node import places
+from lab.node import addresses
 
 
 def write_selection(layout: Layout) -> Path:
@@ -14,7 +14,7 @@ def write_selection(layout: Layout) -> Path:
     "cluster" is what goes to nodes, pods and Services; webhooks that are given by URL are not among it
     (https://kubernetes.io/docs/reference/config-api/apiserver-config.v1beta1/#apiserver-k8s-io-v1beta1-EgressSelection).
     """
-    transport = {"uds": {"udsName": str(places.egress_socket(layout))}}
+    transport = {"uds": {"udsName": str(addresses.egress_socket(layout))}}
     connection = {"proxyProtocol": "HTTPConnect", "transport": transport}
     content = {
         "apiVersion": "apiserver.k8s.io/v1beta1",

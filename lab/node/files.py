@@ -6,8 +6,8 @@ from pathlib import Path
 from lab.credentials import Credentials
 from lab.kubeconfig import Server, write_certificate_kubeconfig
 from lab.layout import Layout
-from lab.node import containerd, images, kubelet, network, places
-from lab.node.places import Place
+from lab.node import addresses, containerd, images, kubelet, network
+from lab.node.addresses import Place
 from lab.pki import KeyPair
 
 
@@ -15,7 +15,10 @@ def write(layout: Layout, place: Place, credentials: Credentials) -> None:
     """Make the node's directories anew, and keep containerd's: an image takes a minute to be unpacked again."""
     _clear(place.lib(layout))
     shutil.rmtree(place.log(layout), ignore_errors=True)
-    for directory in (place.log(layout), *(place.there(layout, one) for one in (places.LAB, network.CONFIGURATIONS))):
+    for directory in (
+        place.log(layout),
+        *(place.there(layout, one) for one in (addresses.LAB, network.CONFIGURATIONS)),
+    ):
         directory.mkdir(parents=True)
     plugins = network.plugin_directory()
     assert plugins is not None, "requirements were not checked"
@@ -32,12 +35,12 @@ def write(layout: Layout, place: Place, credentials: Credentials) -> None:
 
 def _clear(lib: Path) -> None:
     for path in lib.iterdir() if lib.exists() else ():
-        if path.name != places.CONTAINERD.name:
+        if path.name != addresses.CONTAINERD.name:
             shutil.rmtree(path)
 
 
 def _write_credentials(layout: Layout, place: Place, pair: KeyPair, authority: Path) -> None:
-    server = Server(url=f"https://{places.SERVICE_ADDRESS}:{places.SERVICE_PORT}", ca=authority.read_bytes())
+    server = Server(url=f"https://{addresses.SERVICE_ADDRESS}:{addresses.SERVICE_PORT}", ca=authority.read_bytes())
     write_certificate_kubeconfig(place.there(layout, kubelet.KUBECONFIG), server, user=place.user, pair=pair)
     copies = {kubelet.AUTHORITY: authority, kubelet.CERTIFICATE: pair.certificate, kubelet.KEY: pair.key}
     for path, source in copies.items():

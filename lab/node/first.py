@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from lab.node import cgroups
-from lab.node.places import BRIDGE, LAB, LIB, LOG, PREFIX_LENGTH, RUN
+from lab.node.addresses import BRIDGE, LAB, LIB, LOG, PREFIX_LENGTH, RUN
 
 # What a kubelet wants of the kernel (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables). These settings
 # are the whole machine's, so it is shown files that say they are as it wants them.

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lab.node import switch
-from lab.node.places import SERVICE_ADDRESS, SERVICE_PORT
+from lab.node.addresses import SERVICE_ADDRESS, SERVICE_PORT
 
 LOOPBACK = "127.0.0.1"
 CHUNK = 64 * 1024  # bytes

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.images.archive import File, Settings, write_image, write_layer
-from lab.node import containerd, entering
+from lab.node import containerd, namespaces
 
 PAUSE = "mpijob-elastic.local/pause:1"
 
@@ -13,7 +13,7 @@ PAUSE = "mpijob-elastic.local/pause:1"
 def load(node: int, archive: Path) -> None:
     """Make the images of a Docker archive known on a node, which `node` holds (see entering). Raise LabError."""
     with archive.open("rb") as file:
-        command = entering.inside(node, containerd.ask("images", "import", "-"))
+        command = namespaces.inside(node, containerd.ask("images", "import", "-"))
         done = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(f"{archive} cannot be loaded into a real node: {done.stderr.strip()}")

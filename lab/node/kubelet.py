@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from lab.node.places import CONTAINERD_SOCKET, KUBELET_PORT, LAB, Place
+from lab.node.addresses import CONTAINERD_SOCKET, KUBELET_PORT, LAB, Place
 
 CONFIGURATION = LAB / "kubelet.yaml"
 KUBECONFIG = LAB / "kubeconfig"

@@ -4,7 +4,7 @@ import json
 import os
 from pathlib import Path
 
-from lab.node.places import BRIDGE, LAB, Place
+from lab.node.addresses import BRIDGE, LAB, Place
 
 PLUGINS = ("bridge", "host-local", "loopback")
 # Of the upstream release archives, Debian and Ubuntu, Fedora.

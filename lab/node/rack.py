@@ -13,8 +13,8 @@ from lab.credentials import Credentials
 from lab.errors import LabError
 from lab.kubeconfig import read_server
 from lab.layout import Layout
-from lab.node import entering, images, places, switch
-from lab.node.joining import RealNode, Wait
+from lab.node import addresses, images, namespaces, switch
+from lab.node.real_node import RealNode, Wait
 from lab.programs import Programs
 
 
@@ -31,9 +31,9 @@ class Rack:
     def begin(self, api_server_port: int) -> None:
         """Start all that needs no API server."""
         self.layout.node.mkdir(exist_ok=True)
-        images.write_pause(_needed(self.programs.pause), places.pause_archive(self.layout))
+        images.write_pause(_needed(self.programs.pause), addresses.pause_archive(self.layout))
         self.children.start(self._gateway(api_server_port))
-        self.wait("the gateway", places.egress_socket(self.layout).exists)
+        self.wait("the gateway", addresses.egress_socket(self.layout).exists)
         for node in self._nodes():
             node.begin()
 
@@ -83,11 +83,11 @@ class Rack:
         return found[name]
 
     def _gateway(self, api_server_port: int) -> Component:
-        egress = places.egress_socket(self.layout)
+        egress = addresses.egress_socket(self.layout)
         egress.unlink(missing_ok=True)
-        machine = entering.network_namespace(os.getpid())
-        module = entering.module("lab.node.gateway", str(machine), str(api_server_port), str(egress))
-        return Component(name=switch.COMPONENT, command=entering.new_network(*module))
+        machine = namespaces.network_namespace(os.getpid())
+        module = namespaces.module("lab.node.gateway", str(machine), str(api_server_port), str(egress))
+        return Component(name=switch.COMPONENT, command=namespaces.new_network(*module))
 
 
 def _needed(program: Path | None) -> Path:

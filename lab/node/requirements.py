@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.layout import state_dir
-from lab.node import cgroups, entering, network
+from lab.node import cgroups, namespaces, network
 
 # Programs, and the packages of Debian and Ubuntu that have them.
 PACKAGES = {
@@ -64,7 +64,7 @@ def missing() -> list[str]:
     """Return what is missing, a sentence each with what to do; nothing is left of the trials."""
     if sys.platform != "linux":
         return [f"Linux is needed, and this is {sys.platform}."]
-    if not entering.is_root():
+    if not namespaces.is_root():
         return ["root is needed, for mounts, networks and cgroups: run it with sudo."]
     if packages := _missing_packages():
         return [f"programs are missing: run `apt-get install --no-install-recommends {' '.join(packages)}`."]
@@ -79,7 +79,7 @@ def _missing_packages() -> list[str]:
 
 
 def _failed_trials() -> list[str]:
-    separated = subprocess.run(entering.first("true"), capture_output=True, text=True, check=False)
+    separated = subprocess.run(namespaces.first("true"), capture_output=True, text=True, check=False)
     if separated.returncode:
         return [f"new namespaces are forbidden ({separated.stderr.strip()}): {_PRIVILEGED}"]
     failures = ((trial, _failure(trial)) for trial in TRIALS)
@@ -88,7 +88,7 @@ def _failed_trials() -> list[str]:
 
 def _failure(trial: Trial) -> str | None:
     with tempfile.TemporaryDirectory(prefix="mpijob-lab-", dir=_disk()) as folder:
-        command = entering.first("sh", "-ec", trial.script)
+        command = namespaces.first("sh", "-ec", trial.script)
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return (done.stderr.strip() or f"exit code {done.returncode}") if done.returncode else None
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.node.entering import in_network
-from lab.node.places import POD_NETWORKS, SERVICE_ADDRESS, UPLINK, Place
+from lab.node.addresses import POD_NETWORKS, SERVICE_ADDRESS, UPLINK, Place
+from lab.node.namespaces import in_network
 
 COMPONENT = "gateway"  # whose network namespace it is
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")  # of whatever network namespace one is in

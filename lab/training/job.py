@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from lab.building import Say
+from lab.build import Say
 from lab.cluster import Cluster
 from lab.demo.job import editor
 from lab.errors import LabError

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from lab.building import ensure_programs
+from lab.build import ensure_programs
 from lab.cluster import Cluster
 from lab.install import Installed, install_into
 from lab.operator.process import Operator

@@ -98,9 +98,9 @@ async def test_one_job_is_edited_and_drained(bench_lab: Cluster, bench_client: C
         assert set(found.cpu) == {"operator", "webhook", "controller"}
         if bench_lab.exec_offered:
             with namespaces.passing(bench_lab, "drain") as namespace:
-                drain = await drain.run(bench_lab, bench_client, namespace=namespace)
-            assert drain.killed == 0
-            assert drain.after_edit > drain.RANK_SECONDS - 1
+                drained = await drain.run(bench_lab, bench_client, namespace=namespace)
+            assert drained.killed == 0
+            assert drained.after_edit > drain.RANK_SECONDS - 1
     assert not any(identity.alive() for identity in identities)
 
 

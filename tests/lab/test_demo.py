@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.building import ensure_programs
+from lab.build import ensure_programs
 from lab.versions import DEFAULT_KUBERNETES
 
 pytestmark = pytest.mark.lab

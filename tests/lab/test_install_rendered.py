@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.building import ensure_programs
+from lab.build import ensure_programs
 from lab.render import MANIFESTS, OVERLAYS, kustomize
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.install import overlays

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.building import ensure_programs
+from lab.build import ensure_programs
 from lab.children import Children
 from lab.layout import Layout
 from lab.options import Options

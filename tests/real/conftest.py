@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.building import Say, ensure_programs
+from lab.build import Say, ensure_programs
 from lab.cluster import Cluster
 from lab.images import build, delivery, horovod
 from lab.kindcluster import KindCluster

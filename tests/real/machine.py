@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.node import cgroups, first, switch
-from lab.node.places import Place, places
+from lab.node.addresses import Place, places
 from lab.state import State
 
 KINDS = ("pid", "mnt", "net")

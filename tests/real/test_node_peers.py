@@ -5,7 +5,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.layout import Layout
 from lab.node import cgroups
-from lab.node.places import Place
+from lab.node.addresses import Place
 from lab.state import read_state
 from tests.real.machine import Machine, containers, groups, namespaces_of, processes_in
 from tests.real.pods import await_phase, create, manifest

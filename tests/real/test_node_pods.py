@@ -1,7 +1,7 @@
 """Pods of the real node are real: they run, can be looked into, reach each other and the API server, and end."""
 
 from lab.cluster import Cluster
-from lab.node import places
+from lab.node import addresses
 from tests.real.pods import await_phase, create, manifest
 from tests.real.two_nodes import FIRST
 
@@ -31,7 +31,7 @@ def test_a_pod_reaches_the_api_server_as_its_service_account(cluster: Cluster, n
     create(cluster, namespace, manifest("one", script))
     await_phase(cluster, namespace, "one", "Failed")
     address, pod, refusal = cluster.kubectl("logs", "one", "--namespace", namespace).splitlines()
-    assert (address, pod) == (places.SERVICE_ADDRESS, "pod/one")
+    assert (address, pod) == (addresses.SERVICE_ADDRESS, "pod/one")
     assert f'User "system:serviceaccount:{namespace}:default" cannot list resource "secrets"' in refusal
 
 

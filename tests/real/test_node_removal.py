@@ -13,7 +13,7 @@ from lab.cluster import Cluster
 from lab.images import build, delivery
 from lab.layout import Layout
 from lab.node import cgroups
-from lab.node.places import Place
+from lab.node.addresses import Place
 from lab.state import State, read_state
 from tests.real.machine import Machine, containers, groups, namespaces, processes_in
 from tests.real.pods import await_phase, create, manifest

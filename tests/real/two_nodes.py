@@ -4,7 +4,7 @@ import os
 
 from lab.cluster import Cluster
 from lab.kindcluster import workers
-from lab.node.places import places
+from lab.node.addresses import places
 
 NAME = f"real-{os.getpid()}"
 KIND = bool(os.environ.get("LAB_KIND"))

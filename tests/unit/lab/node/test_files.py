@@ -7,10 +7,10 @@ import pytest
 
 from lab.credentials import Credentials, write_credentials
 from lab.layout import Layout
-from lab.node import files, kubelet, network, places
-from lab.node.places import Place
+from lab.node import addresses, files, kubelet, network
+from lab.node.addresses import Place
 
-ONE, OTHER = places.places(2)
+ONE, OTHER = addresses.places(2)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def credentials(layout: Layout) -> Credentials:
 
 def test_a_node_that_comes_back_has_its_images_and_nothing_else(layout: Layout, credentials: Credentials) -> None:
     files.write(layout, ONE, credentials)
-    image, pod = ONE.there(layout, places.CONTAINERD / "image"), ONE.there(layout, places.LIB / "kubelet" / "pod")
+    image, pod = ONE.there(layout, addresses.CONTAINERD / "image"), ONE.there(layout, addresses.LIB / "kubelet" / "pod")
     for path in (image, pod, ONE.log(layout) / "pods"):
         path.parent.mkdir(exist_ok=True)
         path.touch()

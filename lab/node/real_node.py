@@ -12,8 +12,8 @@ from lab.children import Children
 from lab.components import Component
 from lab.credentials import Credentials
 from lab.layout import Layout
-from lab.node import cgroups, containerd, entering, files, images, kubelet, places, switch
-from lab.node.places import Place
+from lab.node import addresses, cgroups, containerd, files, images, kubelet, namespaces, switch
+from lab.node.addresses import Place
 from lab.processes import Identity
 
 Wait = Callable[[str, Callable[[], bool]], None]
@@ -48,9 +48,9 @@ class RealNode:
     def join(self) -> None:
         """Start the rest."""
         root = Path(f"/proc/{self._pid}/root")
-        socket = root / places.CONTAINERD_SOCKET.relative_to("/")
+        socket = root / addresses.CONTAINERD_SOCKET.relative_to("/")
         self.wait(self.place.containerd, socket.exists)
-        images.load(self._pid, places.pause_archive(self.layout))
+        images.load(self._pid, addresses.pause_archive(self.layout))
         self.children.start(self._inside(self.place.kubelet, kubelet.command(self.place, labels=nodes.REAL)))
 
     def await_use(self, api: Api, since: datetime) -> None:
@@ -59,7 +59,7 @@ class RealNode:
 
     def lose_power(self) -> None:
         """Cut it off, so that no peer is told, then end all of it at once."""
-        first = Identity.of(entering.first_of(self._pid))
+        first = Identity.of(namespaces.first_of(self._pid))
         switch.pull(self.place, switch=self._switch)
         self.children.end(first, self.place.components)
         cgroups.remove(self._group)
@@ -79,11 +79,11 @@ class RealNode:
     def _namespaces(self) -> Component:
         directories = (self.place.lib(self.layout), self.place.log(self.layout), self.kubelet)
         arguments = (*map(str, directories), self._group, self.place.address)
-        first = entering.first(*entering.module("lab.node.first", *arguments))
+        first = namespaces.first(*namespaces.module("lab.node.first", *arguments))
         return Component(name=self.place.name, command=cgroups.as_all_there_is(self._group, first))
 
     def _inside(self, name: str, command: list[str]) -> Component:
-        there = entering.inside(self._pid, command)
+        there = namespaces.inside(self._pid, command)
         return Component(name=name, command=cgroups.among_programs(self._group, there))
 
     def _usable(self, node: dict[str, Any], since: datetime) -> bool:

@@ -9,16 +9,16 @@ import pytest
 
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.node import orders, places
+from lab.node import addresses, commands
 
-KILL = orders.Order(do="kill", node="real-1")
+KILL = commands.Order(do="kill", node="real-1")
 
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Iterator[socket.socket]:
     """The other end."""
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(places.control_socket(Layout(tmp_path))))
+        listening.bind(str(addresses.control_socket(Layout(tmp_path))))
         listening.listen()
         yield listening
 
@@ -32,10 +32,10 @@ def answer(listening: socket.socket, text: bytes) -> bytes:
 
 
 def test_a_lab_without_real_nodes_takes_no_orders(tmp_path: Path) -> None:
-    with orders.taken(Layout(tmp_path), None) as taking:
+    with commands.taken(Layout(tmp_path), None) as taking:
         assert taking.descriptors() == []
     with pytest.raises(LabError, match="has no real node; `up --real-nodes 2` makes two"):
-        orders.ask(Layout(tmp_path), KILL)
+        commands.ask(Layout(tmp_path), KILL)
 
 
 @pytest.mark.parametrize(
@@ -46,5 +46,5 @@ def test_what_went_wrong_is_told(tmp_path: Path, supervisor: socket.socket, text
     with ThreadPoolExecutor() as pool:
         told = pool.submit(answer, supervisor, text)
         with pytest.raises(LabError, match=message):
-            orders.ask(Layout(tmp_path), KILL)
+            commands.ask(Layout(tmp_path), KILL)
     assert told.result() == b'{"do":"kill","node":"real-1"}\n'

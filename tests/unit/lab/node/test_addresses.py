@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from lab.layout import Layout
-from lab.node import containerd, kubelet, network, places
-from lab.node.places import Place
+from lab.node import addresses, containerd, kubelet, network
+from lab.node.addresses import Place
 from lab.options import MAX_REAL_NODES
 
-ALL = places.places(MAX_REAL_NODES)
+ALL = addresses.places(MAX_REAL_NODES)
 LAYOUT = Layout(Path("/state/lab"))
 
 
@@ -31,7 +31,7 @@ def test_no_two_nodes_share_anything(what: Callable[[Place], set[object]]) -> No
 
 
 def test_pods_of_a_node_and_the_node_are_in_its_part_of_the_network() -> None:
-    whole = ipaddress.IPv4Network(places.POD_NETWORKS)
+    whole = ipaddress.IPv4Network(addresses.POD_NETWORKS)
     for place in ALL:
         part = ipaddress.IPv4Network(place.pod_network)
         assert part.subnet_of(whole)

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from lab.children import Children
 from lab.lifeline import DETACH
-from lab.node.orders import Orders
+from lab.node.commands import Orders
 
 
 class Stopped(BaseException):

@@ -12,7 +12,7 @@ import msgspec
 
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.node import places
+from lab.node import addresses
 from lab.node.rack import Rack
 
 HURRY = 5.0  # seconds for an order to be said in
@@ -68,7 +68,7 @@ def taken(layout: Layout, rack: Rack | None) -> Iterator[Orders]:
         yield Orders(None, None)
         return
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(places.control_socket(layout)))
+        listening.bind(str(addresses.control_socket(layout)))
         listening.listen()
         yield Orders(listening, rack)
 
@@ -77,7 +77,7 @@ def ask(layout: Layout, order: Order) -> None:
     """Have an order done by the supervisor of a lab that is up; raise LabError."""
     with socket.socket(socket.AF_UNIX) as connection:
         try:
-            connection.connect(str(places.control_socket(layout)))
+            connection.connect(str(addresses.control_socket(layout)))
         except FileNotFoundError:
             raise LabError(f"lab {layout.name!r} has no real node; `up --real-nodes 2` makes two.") from None
         connection.sendall(msgspec.json.encode(order) + b"\n")
