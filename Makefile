@@ -29,7 +29,7 @@ check: setup  ## Lint, format, types, layers
 	.venv/bin/lint-imports
 
 unit: setup  ## The tests that need no control plane
-	$(PYTEST) tests/unit tests/properties $(PYTEST_ARGS)
+	$(PYTEST) tests/product tests/modelcheck tests/tooling $(PYTEST_ARGS)
 
 lab: lab-binaries  ## The tests on a real control plane
 	$(PYTEST) tests/lab tests/faults $(PYTEST_ARGS)

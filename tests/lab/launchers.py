@@ -13,8 +13,8 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.client import JSON_PATCH, Client
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS, Resource
-from tests.unit.webhook import objects
-from tests.unit.webhook.objects import Object
+from tests.product.webhook import objects
+from tests.product.webhook.objects import Object
 
 ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
 

@@ -18,7 +18,7 @@ from mpijob_elastic.install import installer
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.kube.client import Client, connect
 from tests.lab.upgrades import CRD, define, deploy_operator, interrupted, whole
-from tests.unit.upgrade.definitions import v1
+from tests.product.upgrade.definitions import v1
 from upgrade import apply, rollback, status, store
 from upgrade.apply import Options
 from upgrade.refusal import Refused

@@ -15,7 +15,7 @@ import yaml
 from lab.cluster import Cluster
 from mpijob_elastic import names
 from tests.lab.upgrades import CRD, define, deploy_operator, established, gone, whole
-from tests.unit.upgrade.definitions import definition
+from tests.product.upgrade.definitions import definition
 
 pytestmark = pytest.mark.lab
 GO, CARE, NO = 0, 3, 4

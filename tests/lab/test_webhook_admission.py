@@ -20,8 +20,8 @@ from mpijob_elastic.kube.client import MERGE_PATCH, Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from tests.lab.job import Job
 from tests.lab.launchers import ITEM, items, launcher, tried
-from tests.unit.webhook import objects
-from tests.unit.webhook.objects import Object
+from tests.product.webhook import objects
+from tests.product.webhook.objects import Object
 
 pytestmark = pytest.mark.lab
 

@@ -24,7 +24,7 @@ from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from tests.lab.launchers import calling, patched, patient, until_patched
 from tests.lab.service import Backend, Service
-from tests.unit.webhook.objects import Object
+from tests.product.webhook.objects import Object
 from webhook.certificates.rotation import Timing
 from webhook.rules.certificates.issue import Lifetimes
 from webhook.server import running

@@ -16,7 +16,7 @@ from tests.faults.faults import Call, Request
 from tests.faults.proxy import FaultProxy
 from tests.lab import etcd
 from tests.lab.waiting import PATIENCE, kubectl_until_done, until
-from tests.unit.upgrade.definitions import definition
+from tests.product.upgrade.definitions import definition
 
 Object = dict[str, Any]
 CRD = "crd/mpijobs.kubeflow.org"
@@ -55,7 +55,7 @@ def gone(cluster: Cluster, name: str) -> None:
 
 
 def define(cluster: Cluster, name: str) -> None:
-    """Give the cluster the MPIJob definition of that name (tests/unit/upgrade/crds), and no jobs."""
+    """Give the cluster the MPIJob definition of that name (tests/product/upgrade/crds), and no jobs."""
     gone(cluster, CRD)
     if name == "v0.2.3":
         _define_legacy(cluster)

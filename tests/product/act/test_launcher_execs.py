@@ -1,0 +1,190 @@
+"""The look into a launcher: the script in real shells, on real processes, and what is read from it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from mpijob_elastic.act import launcher_execs
+from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.decide import frozen_execs
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.model.execs import Exec, Held
+from mpijob_elastic.model.job import JobView, Launcher
+from tests.builders import LONG_AGO, job, launcher, ref, worker
+from tests.product.kube.test_exec import SUCCESS, says, server
+
+NOW = 1_000_000.0
+SHELLS = [["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"]]
+SECRET = "HOROVOD_SECRET_KEY=of nobody's business\nand more"
+
+
+@contextmanager
+def kubectl(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process with the command line of kubexec.sh's kubectl."""
+    (folder / "exec").write_text("sleep 300\n")
+    command = ["/opt/kube/kubectl", "exec", *words, "--", "/bin/sh", "-c", f"env {SECRET} python3 train.py"]
+    # The shell takes its first argument, the word exec, for its script.
+    with subprocess.Popen(command, executable="/bin/sh", cwd=folder) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize("words", [("my--job-worker-10",), ("my--job-worker-10", "--container", "main")])
+def test_the_script_finds_execs_and_prints_nothing_of_their_secrets(
+    tmp_path: Path, shell: list[str], words: tuple[str, ...]
+) -> None:
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not there")
+    with kubectl(tmp_path, *words) as process:
+        pid, output = process.pid, ""
+        while f"\n{pid} " not in output:  # until the process is what it was started to be
+            output = subprocess.run(
+                [*shell, *launcher_execs.COMMAND[1:]], capture_output=True, text=True, check=True
+            ).stdout
+    assert "SECRET" not in output
+    [found] = [one for one in launcher_execs.parse(output, started_at=NOW) or () if one.pid == pid]
+    assert found.pod == "my--job-worker-10"
+    assert found.started_at >= NOW  # no process is older than the first
+
+
+def test_what_is_printed_is_read() -> None:
+    output = "main 5000\n7 5025 j-worker-1\n8 15025 j-worker-2--containermain\n"
+    assert launcher_execs.parse(output, started_at=NOW) == (
+        Exec(pid=7, pod="j-worker-1", started_at=NOW + 0.25, ticks=5025),
+        Exec(pid=8, pod="j-worker-2", started_at=NOW + 100.25, ticks=15025),
+    )
+    assert launcher_execs.parse("main 5000\n", started_at=NOW) == ()
+
+
+def test_what_is_no_exec_into_a_worker_is_left_out() -> None:
+    lines = ["7 1 database-0", "8 1 j-worker-1--tty", "x 1 j-worker-1", "9 j-worker-1", "10 1 j-worker-"]
+    assert launcher_execs.parse("main 1\n" + "".join(f"{line}\n" for line in lines), started_at=NOW) == ()
+
+
+@pytest.mark.parametrize("output", ["", "main \n", "sh: not found\n", "7 1 j-worker-1\n"])
+def test_what_the_script_did_not_print_says_nothing(output: str) -> None:
+    assert launcher_execs.parse(output, started_at=NOW) is None
+
+
+VIEW = replace(job(2, workers=(worker(0), worker(1))), namespace="n")
+LAUNCHER = replace(launcher(), ref=ref("p"), container="c", started_at=LONG_AGO)
+ALIVE, GONE = "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
+
+
+async def refuses(_view: JobView, _launcher: Launcher, execs: tuple[Exec, ...]) -> Mapping[Exec, bool]:
+    """Ends none."""
+    return dict.fromkeys(execs, False)
+
+
+@asynccontextmanager
+async def looker(
+    folder: Path, *answers: str, end: launcher_execs.End = refuses
+) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
+    """Execs of a launcher that answers so, the last one again and again, and whom it has woken."""
+    rest = list(answers)
+
+    async def talk(socket: web.WebSocketResponse) -> None:
+        await says((1, rest.pop(0) if len(rest) > 1 else rest[0]), (3, SUCCESS))(socket)
+
+    async with server(talk, folder), await connect(user_agent="test", kubeconfig=folder / "kubeconfig") as client:
+        woken: list[tuple[str, str]] = []
+        found = Execs(client, end=end, now=lambda: LONG_AGO + 500.25, wake=lambda *job: woken.append(job))
+        try:
+            yield found, woken
+        finally:
+            await found.close()
+
+
+async def look(found: Execs, woken: list[tuple[str, str]]) -> Held:
+    """What is held after one look more."""
+    before = len(woken)
+    found.watch(VIEW, LAUNCHER, frozenset({"a reason"}))
+    while len(woken) == before:
+        await asyncio.sleep(0.01)
+    return found.held(LAUNCHER.ref.uid)
+
+
+async def test_what_two_looks_find_is_frozen_and_what_one_finds_is_not(tmp_path: Path) -> None:
+    up = "main 25\n"
+    async with looker(tmp_path, up + ALIVE + GONE, up + ALIVE + GONE, up + ALIVE) as (found, woken):
+        once = await look(found, woken)
+        assert ([one.pid for one in once.suspects], once.frozen) == ([8], ())
+        assert (once.asked_at, once.about) == (LONG_AGO + 500.25, frozenset({"a reason"}))
+        assert [one.pid for one in (await look(found, woken)).frozen] == [8]
+        over = await look(found, woken)
+        assert (over.suspects, over.frozen) == ((), ())
+        assert woken == [("n", "j")] * 3
+
+
+async def test_a_look_that_fails_proves_nothing(tmp_path: Path) -> None:
+    async with looker(tmp_path, "main 25\n" + GONE, "sh: not found\n") as (found, woken):
+        await look(found, woken)
+        after = await look(found, woken)
+        assert ([one.pid for one in after.suspects], after.frozen) == ([8], ())
+
+
+async def test_another_process_of_the_same_id_is_not_the_one_that_was_found(tmp_path: Path) -> None:
+    other = "8 10026 j-worker-2\n"
+    async with looker(tmp_path, "main 25\n" + GONE, "main 25\n" + other) as (found, woken):
+        await look(found, woken)
+        after = await look(found, woken)
+        assert ([one.ticks for one in after.suspects], after.frozen) == ([10026], ())
+
+
+async def test_what_was_ended_is_not_told_unless_it_is_found_still(tmp_path: Path) -> None:
+    asked: list[list[int]] = []
+
+    async def ends(view: JobView, launcher: Launcher, due: tuple[Exec, ...]) -> Mapping[Exec, bool]:
+        assert (view, launcher) == (VIEW, LAUNCHER)
+        asked.append([one.pid for one in due])
+        return dict.fromkeys(due, True)
+
+    async with looker(tmp_path, "main 25\n" + GONE, end=ends) as (found, woken):
+        await look(found, woken)
+        after = await look(found, woken)
+        assert ([one.pid for one in after.suspects], after.frozen) == ([8], ())
+        assert [one.pid for one in (await look(found, woken)).frozen] == [8]
+    assert asked == [[8]]
+
+
+async def test_what_cannot_be_ended_is_told_and_tried_again_so_often(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    async def fails(_view: JobView, _launcher: Launcher, due: tuple[Exec, ...]) -> Mapping[Exec, bool]:
+        asked.append(len(due))
+        return dict.fromkeys(due, False)
+
+    async with looker(tmp_path, "main 25\n" + GONE, end=fails) as (found, woken):
+        await look(found, woken)
+        for _ in range(frozen_execs.MOST_TRIES + 2):
+            assert [one.pid for one in (await look(found, woken)).frozen] == [8]
+    assert asked == [1] * frozen_execs.MOST_TRIES
+
+
+async def test_where_nobody_knows_since_when_the_launcher_runs_nothing_is_found(tmp_path: Path) -> None:
+    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
+        found.watch(VIEW, replace(LAUNCHER, started_at=None), frozenset({"a reason"}))
+        while not woken:
+            await asyncio.sleep(0.01)
+        assert found.held(LAUNCHER.ref.uid) == Held(asked_at=LONG_AGO + 500.25, about=frozenset({"a reason"}))
+
+
+async def test_a_job_that_is_gone_is_forgotten(tmp_path: Path) -> None:
+    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
+        await look(found, woken)
+        found.forget("n", "other")
+        assert found.held(LAUNCHER.ref.uid).suspects
+        found.forget("n", "j")
+        assert found.held(LAUNCHER.ref.uid) == Held()

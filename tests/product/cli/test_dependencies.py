@@ -1,0 +1,169 @@
+"""Whether controller and webhook are at work, as far as this user may see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from mpijob_elastic.cli.jobs import dependencies, shown_facts
+from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, micro_time
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.observe.facts_pod import PodFacts
+from tests.product.cli import worlds
+from tests.product.cli.test_get import Answers, forbidden, serving, status
+from tests.product.kube.virtual_time import run
+
+NOW = 1_767_225_600.0
+
+
+def lease(age: float, *, version: str = "1", holder: str = "a") -> LeaseObject:
+    renewed = micro_time(datetime.fromtimestamp(NOW - age, UTC))
+    spec = LeaseSpec(holder_identity=holder, renew_time=renewed, lease_duration_seconds=15)
+    return LeaseObject(metadata=ObjectMeta(name="lease", resource_version=version), spec=spec)
+
+
+def answers(*found: LeaseObject | None) -> Callable[[], Awaitable[LeaseObject | None]]:
+    rest = list(found)
+
+    async def read() -> LeaseObject | None:
+        return rest.pop(0)
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ([lease(2.0)], ""),
+        ([None], ""),
+        ([LeaseObject(metadata=ObjectMeta())], "is not installed in namespace ours"),
+        ([lease(2.0, holder="")], "no controller of mpijob-elastic leads"),
+        ([lease(300.0), lease(300.0)], "the last leader renewed its Lease 5m ago"),
+        # A clock that is wrong here.
+        ([lease(300.0), lease(300.0, version="2")], ""),
+        ([lease(-300.0), lease(-300.0, version="2")], ""),
+        ([lease(-300.0), lease(-300.0)], "the last leader renewed its Lease 10s ago"),
+        ([lease(300.0), None], ""),
+    ],
+)
+def test_whether_a_controller_leads(found: list[LeaseObject | None], words: str) -> None:
+    said = run(dependencies.controller_trouble(answers(*found), namespace="ours", now=NOW))
+    assert words in said
+    assert bool(said) is bool(words)
+
+
+@asynccontextmanager
+async def reaching(folder: Path, served: Answers) -> AsyncIterator[tuple[Client, list[str]]]:
+    """A client of a cluster that answers so, and the requests it made."""
+    async with (
+        serving(folder, served) as (where, asked),
+        await connect(user_agent="test", kubeconfig=where.kubeconfig) as client,
+    ):
+        yield client, asked
+
+
+def hooks(**config: Any) -> web.Response:
+    return web.json_response({"webhooks": [{"clientConfig": config}]})
+
+
+SERVICE = {"namespace": "mpijob-elastic", "name": "w"}
+
+
+def slices(*ready: bool | None) -> list[dict[str, Any]]:
+    ends = [{"conditions": {} if one is None else {"ready": one}} for one in ready]
+    return [{"metadata": {"name": "w-1"}, "endpoints": ends}]
+
+
+@pytest.mark.parametrize(
+    ("served", "words"),
+    [
+        ({"mpijob-elastic": hooks(caBundle="x", url="https://somewhere")}, ""),
+        ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": slices(False, True)}, ""),
+        ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": slices(None)}, ""),
+        ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": slices(False)}, "no replica"),
+        ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": []}, "no replica"),
+        ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": forbidden("endpointslices")}, ""),
+        ({"mpijob-elastic": hooks(service=SERVICE)}, "caBundle is empty"),
+        ({"mpijob-elastic": status(404, "NotFound")}, "asks no webhook"),
+        ({"mpijob-elastic": forbidden("mutatingwebhookconfigurations")}, ""),
+    ],
+)
+async def test_whether_the_webhook_can_be_asked(tmp_path: Path, served: Answers, words: str) -> None:
+    async with reaching(tmp_path, served) as (client, _):
+        said = await dependencies.webhook_trouble(client, await dependencies.registration(client))
+    assert words in said
+    assert bool(said) is bool(words)
+
+
+@pytest.mark.parametrize(
+    ("configuration", "namespace"),
+    [
+        (hooks(caBundle="x", service={**SERVICE, "namespace": "elsewhere"}), "elsewhere"),
+        (hooks(caBundle="x", url="https://somewhere"), "mpijob-elastic"),
+        (web.json_response({}), "mpijob-elastic"),
+        (forbidden("mutatingwebhookconfigurations"), "mpijob-elastic"),
+        (status(404, "NotFound"), "mpijob-elastic"),
+    ],
+)
+async def test_where_it_is_installed(tmp_path: Path, configuration: web.Response, namespace: str) -> None:
+    async with reaching(tmp_path, {"mpijob-elastic": configuration}) as (client, _):
+        assert dependencies.home(await dependencies.registration(client)) == namespace
+
+
+async def test_the_lease_is_read_in_the_namespace_that_is_asked_for(tmp_path: Path) -> None:
+    async with reaching(tmp_path, {"mpijob-elastic-controller": status(404, "NotFound")}) as (client, asked):
+        found = await dependencies.lease(client, "elsewhere")
+    assert found is not None
+    assert found.metadata.name == ""
+    assert "/namespaces/elsewhere/leases/mpijob-elastic-controller" in asked[0]
+
+
+def event(reason: str, at: str, component: str = "mpi-job-controller") -> dict[str, Any]:
+    message = f"{reason} happened\nto it"
+    return {
+        "metadata": {"name": reason},
+        "reason": reason,
+        "message": message,
+        "lastTimestamp": at,
+        "source": {"component": component},
+    }
+
+
+async def test_the_newest_warning_that_is_not_ours(tmp_path: Path) -> None:
+    events = [
+        event("Second", "2026-01-01T00:00:02Z"),
+        event("First", "2026-01-01T00:00:01Z"),
+        event("Ours", "2026-01-01T00:00:03Z", "mpijob-elastic"),
+    ]
+    served: Answers = {"events": web.json_response({"items": events})}
+    async with reaching(tmp_path, served) as (client, asked):
+        found = await dependencies.warnings(client, "default", {"train": "uid-1"})
+    assert found == {"train": "Second: Second happened to it"}
+    assert "uid-1" in asked[0]
+
+
+async def test_events_that_may_not_be_read_say_nothing(tmp_path: Path) -> None:
+    async with reaching(tmp_path, {"events": forbidden("events")}) as (client, _):
+        assert await dependencies.warnings(client, "default", {"train": "uid-1"}) == {}
+
+
+async def test_nodes_that_are_about_to_go(tmp_path: Path) -> None:
+    def pod(index: int) -> PodFacts:
+        return shown_facts.read_pod(json.dumps(worlds.worker(index)).encode()).facts
+
+    def node(*taints: dict[str, str]) -> web.Response:
+        return web.json_response({"metadata": {"name": "n"}, "spec": {"taints": list(taints)}})
+
+    going = node({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"})
+    served: Answers = {"node-0": going, "node-1": node(), "node-2": forbidden("nodes")}
+    async with reaching(tmp_path, served) as (client, _):
+        found = await dependencies.threats(client, [pod(0), pod(1), pod(2)])
+    assert found == {"train-worker-0": "taint karpenter.sh/disrupted"}

@@ -1,0 +1,59 @@
+"""Looks by exec: the script on real processes, and the second look."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from mpijob_elastic.cli.jobs import exec_probes
+from mpijob_elastic.model.execs import Exec
+from tests.builders import LONG_AGO, failed, job, worker
+from tests.product.kube.virtual_time import run
+
+VIEW = job(workers=(worker(0), failed(1)))
+ALIVE, DEAD = Exec(pid=7, pod="j-worker-0", started_at=LONG_AGO), Exec(pid=8, pod="j-worker-1", started_at=LONG_AGO)
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "busybox"])
+def test_the_script_prints_names_whatever_is_in_them(tmp_path: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not there")
+    (tmp_path / "a) R (b c").symlink_to(shutil.which("sleep") or "")
+    command = [shell, *(["sh"] if shell == "busybox" else []), "-c", exec_probes.SCRIPT]
+    with subprocess.Popen([tmp_path / "a) R (b c", "300"]) as process:
+        try:
+            printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        finally:
+            process.kill()
+    assert "a) R (b c" in printed
+
+
+def answers(*found: tuple[Exec, ...]) -> Callable[[], Awaitable[tuple[Exec, ...]]]:
+    rest = list(found)
+
+    async def look() -> tuple[Exec, ...]:
+        return rest.pop(0)
+
+    return look
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "frozen"),
+    [
+        ((ALIVE, DEAD), (ALIVE, DEAD), (DEAD,)),
+        ((ALIVE, DEAD), (ALIVE,), ()),
+        ((DEAD,), (Exec(pid=9, pod="j-worker-1", started_at=LONG_AGO),), ()),
+    ],
+)
+def test_an_exec_is_frozen_where_it_is_found_cut_off_and_found_again(
+    first: tuple[Exec, ...], second: tuple[Exec, ...], frozen: tuple[Exec, ...]
+) -> None:
+    assert run(exec_probes.look_for_frozen(VIEW, answers(first, second))) == frozen
+
+
+def test_where_none_is_cut_off_nobody_looks_again() -> None:
+    assert run(exec_probes.look_for_frozen(VIEW, answers((ALIVE,)))) == ()

@@ -1,0 +1,149 @@
+"""`get` against a server that answers what the test says, above all what goes wrong."""
+
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from aiohttp import web
+
+from mpijob_elastic.cli.jobs import fetch, get
+from mpijob_elastic.cli.target import Where
+from mpijob_elastic.kube import errors
+from tests.faults.kubeconfig import write_plain
+from tests.product.cli import worlds
+
+Answers = dict[str, web.Response | list[worlds.Object]]
+
+
+def status(code: int, reason: str, message: str = "") -> web.Response:
+    return web.json_response({"kind": "Status", "code": code, "reason": reason, "message": message}, status=code)
+
+
+def forbidden(resource: str) -> web.Response:
+    return status(403, "Forbidden", f'{resource} is forbidden: User "u" cannot list resource "{resource}"')
+
+
+@asynccontextmanager
+async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Where, list[str]]]:
+    """A cluster whose resources, by plural, hold these objects or give this answer; and the requests it got."""
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append(request.path_qs)
+        content = answers.get(request.path.rsplit("/", 1)[1], [])
+        if isinstance(content, list):
+            return web.json_response(page(content, request))
+        # A response can be sent once only.
+        return web.Response(status=content.status, headers=content.headers, body=content.body)
+
+    application = web.Application()
+    application.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        write_plain(directory / "kubeconfig", f"http://127.0.0.1:{runner.addresses[0][1]}")
+        yield Where(kubeconfig=directory / "kubeconfig"), asked
+    finally:
+        await runner.cleanup()
+
+
+def page(items: Iterable[worlds.Object], request: web.Request) -> dict[str, Any]:
+    """What the selectors leave, one object a page."""
+    kept = [item for item in items if selected(item, request)]
+    start = int(request.query.get("continue", 0))
+    more = str(start + 1) if start + 1 < len(kept) else ""
+    return {"metadata": {"resourceVersion": "9", "continue": more}, "items": kept[start : start + 1]}
+
+
+def selected(item: worlds.Object, request: web.Request) -> bool:
+    field = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
+    job = request.query.get("labelSelector", "").partition("mpi-job-name=")[2]
+    owners = [owner["name"] for owner in item["metadata"].get("ownerReferences", [])]
+    return (not field or item["metadata"]["name"] == field) and (not job or job in owners)
+
+
+def two_jobs() -> Answers:
+    pods = [worlds.launcher(), worlds.worker(0), worlds.worker(1), worlds.worker(0, job="other")]
+    config = worlds.config_map(worlds.workers(0, 1))
+    jobs = [worlds.mpi_job(), worlds.mpi_job(name="other", replicas=1)]
+    return {"mpijobs": jobs, "pods": pods, "configmaps": [config], "roles": [worlds.role(worlds.workers(0, 1))]}
+
+
+async def test_all_jobs_are_read_by_four_lists_however_many_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(tmp_path, two_jobs()) as (where, asked):
+        await get.get(where, job=None, output="table")
+    first = [request for request in asked if "continue" not in request]
+    assert len(first) == 4
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:5] for line in lines[1:]] == [
+        ["other", "Running", "1", "1", "0"],
+        ["train", "Running", "2", "2", "2"],
+    ]
+
+
+@pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+async def test_programs_get_an_object_for_one_job_and_items_for_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], output: str, read: Any
+) -> None:
+    async with serving(tmp_path, two_jobs()) as (where, _):
+        await get.get(where, job="train", output=output)
+        assert read(capsys.readouterr().out)["hosts"] == ["train-worker-0:1", "train-worker-1:1"]
+        await get.get(where, job=None, output=output)
+        assert [item["name"] for item in read(capsys.readouterr().out)["items"]] == ["other", "train"]
+
+
+async def test_no_job_at_all_is_said_and_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving(tmp_path, {}) as (where, _):
+        await get.get(where, job=None, output="table")
+        said = capsys.readouterr()
+        assert (said.out, said.err) == ("", "No MPIJobs found in namespace default.\n")
+        await get.get(where, job=None, output="json")
+        assert json.loads(capsys.readouterr().out) == {"items": []}
+
+
+@pytest.mark.parametrize(
+    ("job", "hint"),
+    [("trian", "did you mean train?"), ("zzz", "there are: other, train"), ("othr", "did you mean other?")],
+)
+async def test_a_job_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path, job: str, hint: str) -> None:
+    async with serving(tmp_path, two_jobs()) as (where, _):
+        with pytest.raises(get.NoSuchJob) as raised:
+            await get.get(where, job=job, output="table")
+    assert str(raised.value) == f"no MPIJob {job} in namespace default; {hint}"
+
+
+async def test_where_there_is_no_job_other_namespaces_are_pointed_to(tmp_path: Path) -> None:
+    async with serving(tmp_path, {}) as (where, _):
+        with pytest.raises(get.NoSuchJob, match="choose another namespace with -n"):
+            await get.get(where, job="train", output="table")
+
+
+async def test_a_cluster_without_the_operators_crd_is_told_apart(tmp_path: Path) -> None:
+    missing = web.Response(text="404 page not found\n", status=404)
+    async with serving(tmp_path, {"mpijobs": missing}) as (where, _):
+        with pytest.raises(fetch.NotServed, match=r"does not serve MPIJob kubeflow.org/v1; install mpi-operator"):
+            await get.get(where, job=None, output="table")
+
+
+@pytest.mark.parametrize("resource", ["mpijobs", "pods", "configmaps"])
+async def test_what_may_not_be_read_is_named(tmp_path: Path, resource: str) -> None:
+    async with serving(tmp_path, {**two_jobs(), resource: forbidden(resource)}) as (where, _):
+        with pytest.raises(errors.Forbidden, match=f'cannot list resource "{resource}"'):
+            await get.get(where, job="train", output="table")
+
+
+async def test_roles_that_may_not_be_read_only_cost_the_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(tmp_path, {**two_jobs(), "roles": forbidden("roles")}) as (where, _):
+        await get.get(where, job="train", output="table")
+    page = capsys.readouterr().out.splitlines()
+    assert page[-1].startswith("  unknown: your rights do not include the launcher's Role")
+    assert page[10].split()[4] == "?"

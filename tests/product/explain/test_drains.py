@@ -1,0 +1,64 @@
+"""Workers that are too many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mpijob_elastic.explain.facts import Look
+from mpijob_elastic.explain.findings import Level
+from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.memory import Left, Memory
+from tests.builders import NOW, config, job, pending, pods, role, shown, worker
+from tests.product.explain.said import BUSY, IDLE, of_worker
+
+LAST = "j-worker-2"
+
+
+def leaving(*, told: bool = True) -> JobView:
+    """3→2: out of the list for ten seconds, the launcher told one second later."""
+    memory = Memory(left={LAST: Left(uid=f"uid-of-{LAST}", at=NOW - 10.0)}, removed_at=NOW - 10.0)
+    view = job(3, replicas=2, config=config(pods(0, 1), memory=memory), known=False)
+    return shown(view, at=NOW - 9.0) if told else view
+
+
+@pytest.mark.parametrize(
+    ("look", "words"),
+    [
+        (BUSY, "drains for 10s, at most 51s more; python3 still runs in it"),
+        (IDLE, "drains for 10s, at most 51s more; nothing runs in it any more"),
+        (Look(error="no rights"), "at most 51s more"),
+        (None, "at most 51s more"),
+    ],
+)
+def test_a_drain_says_since_when_until_when_and_what_still_runs(look: Look | None, words: str) -> None:
+    found = of_worker(leaving(), 2, looks={LAST: look} if look else {})
+    assert (found.cause, found.level) == ("draining", Level.WAITING)
+    assert found.says.endswith(words)
+
+
+def test_a_drain_begins_when_the_launcher_is_told() -> None:
+    assert "the launcher has yet to be told" in of_worker(leaving(told=False), 2).says
+
+
+@pytest.mark.parametrize(
+    ("view", "cause", "words"),
+    [
+        (job(3, replicas=2, elastic=False), "kept", "not elastic"),
+        (job(3, replicas=2, workers=(worker(0), worker(1), worker(2, deleting=True))), "leaving", "being deleted"),
+        (job(3, replicas=2), "leaving", "it leaves discover_hosts.sh next"),
+        (job(3, replicas=2, config=config(pods(0, 1)), role=role(0, 1)), "leaving", "never trained"),
+        (replace(leaving(), workers=(worker(0), worker(1), pending(2))), "leaving", "never trained"),
+    ],
+)
+def test_others_that_are_too_many(view: JobView, cause: str, words: str) -> None:
+    found = of_worker(view, 2)
+    assert found.cause == cause
+    assert found.level is not Level.WRONG
+    assert words in found.says
+
+
+def test_one_that_must_wait_for_an_earlier_change() -> None:
+    view = job(3, replicas=2, config=config(pods(0, 1, 2), memory=Memory(added_at=NOW - 1.0)), known=False)
+    assert "leaves discover_hosts.sh in 2s" in of_worker(shown(view, at=NOW - 1.0), 2).says

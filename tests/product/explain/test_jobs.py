@@ -1,0 +1,155 @@
+"""What holds for a job as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.explain import explain
+from mpijob_elastic.explain.facts import Facts, Pod, Stuck
+from mpijob_elastic.explain.findings import Level
+from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.horovodrun import Launch
+from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.memory import Memory, Scale
+from tests.builders import LONG_AGO, NOW, config, job, launcher, pending, pods, worker
+from tests.product.explain.said import BUSY, of_job, of_worker
+
+WAITING, DELIVERING = LauncherPhase.WAITING, LauncherPhase.DELIVERING
+
+
+def ended_after_resize() -> JobView:
+    resized = config(pods(0, 1, 2), memory=Memory(added_at=NOW - 42.0, scale=Scale(before=2, after=3, at=NOW - 42.0)))
+    return job(config=resized, finished=True, succeeded_at=NOW - 30.0)
+
+
+def test_of_a_job_that_trains_nothing_is_said_and_all_train() -> None:
+    explanation = explain(job(), Facts(looks=dict.fromkeys(pods(0, 1, 2), BUSY)), now=NOW)
+    assert explanation.job == ()
+    assert explanation.all_train
+    assert explanation.training == 3
+
+
+@pytest.mark.parametrize(
+    ("view", "cause", "words"),
+    [
+        (job(finished=True), "ended", "the job has ended: Succeeded"),
+        (job(deleting=True), "deleted", "being deleted"),
+        (job(foreign="its pods carry labels"), "foreign", "its pods carry labels"),
+        (ended_after_resize(), "ended-after-resize", "succeeded 12s after its host list had changed"),
+    ],
+)
+def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView, cause: str, words: str) -> None:
+    explanation = explain(view, Facts(state="Succeeded"), now=NOW)
+    [found] = explanation.job
+    assert found.cause == cause
+    assert words in found.says
+    assert explanation.workers == ()
+    assert not explanation.all_train
+
+
+@pytest.mark.parametrize(
+    ("view", "facts", "cause", "words", "level"),
+    [
+        (job(reported=False), {"created_at": NOW - 5.0}, "no-operator", "created 5s ago", Level.WAITING),
+        (job(reported=False), {"created_at": NOW - 60.0}, "no-operator", "created 1m ago", Level.WRONG),
+        (job(), {"controller": "no controller leads"}, "no-controller", "keeps the size it has", Level.WRONG),
+        (job(), {"webhook": "no replica is ready"}, "no-webhook", "no replica is ready", Level.WRONG),
+        (job(elastic=False), {}, "not-elastic", "--host-discovery-script", Level.FINE),
+        (job(launcher=None), {}, "no-launcher", "creates it after the workers", Level.WAITING),
+        (job(launcher=launcher(WAITING)), {}, "launcher-starting", "j-launcher has not started", Level.WAITING),
+        (job(launcher=launcher(LauncherPhase.FINISHED)), {}, "launcher-ended", "has ended", Level.WAITING),
+        (job(launcher=launcher(mounts_discovery=False)), {}, "blind-launcher", "cannot change its size", Level.WRONG),
+        (
+            job(launcher=launcher(WAITING)),
+            {"pods": {"j-launcher": Pod(unscheduled="0/1 nodes")}},
+            "launcher-stuck",
+            "j-launcher: no node takes it: 0/1 nodes",
+            Level.WRONG,
+        ),
+        (
+            job(launcher=launcher(WAITING)),
+            {"pods": {"j-launcher": Pod(stuck=Stuck(container="c", reason="ErrImagePull"))}},
+            "launcher-stuck",
+            "ErrImagePull",
+            Level.WRONG,
+        ),
+        (
+            job(launcher=launcher(disruption="condition DisruptionTarget (Preemption)")),
+            {},
+            "launcher-disrupted",
+            "taken away (condition DisruptionTarget (Preemption)); training ends with it",
+            Level.WRONG,
+        ),
+        (
+            job(),
+            {"threats": {"j-launcher": "taint spot"}},
+            "launcher-disrupted",
+            "nodeSelector or affinity",
+            Level.WRONG,
+        ),
+        (
+            job(),
+            {"launch": Launch(program="horovodrun", min_np=4)},
+            "below-min-np",
+            "waits for 4 slots",
+            Level.WRONG,
+        ),
+    ],
+)
+def test_what_holds_for_all_workers(view: JobView, facts: dict[str, Any], cause: str, words: str, level: Level) -> None:
+    found = of_job(view, **facts)[cause]
+    assert words in found.says
+    assert found.level is level
+    if cause != "not-elastic":
+        assert found.next_step
+
+
+def test_a_launcher_in_its_init_container_says_for_whom_it_waits() -> None:
+    waits = launcher(DELIVERING, delivering_since=NOW - 90.0)
+    view = job(launcher=waits, workers=(worker(0), pending(1)), config=config([], hostfile=pods(0, 1, 2)))
+    found = of_job(view)["launcher-init"]
+    assert "for 1m30s until j-worker-1, j-worker-2 run" in found.says
+    assert found.next_step == "kubectl -n default describe pod j-worker-1"
+    assert "a moment more" in of_job(job(launcher=waits))["launcher-init"].says
+
+
+def test_slots_that_suffice_are_no_cause() -> None:
+    launch = Launch(program="horovodrun", min_np=12)
+    assert "below-min-np" not in of_job(job(slots=4, config=config(pods(0, 1, 2), slots=4)), launch=launch)
+
+
+def test_frozen_execs_come_with_the_command_that_ends_them() -> None:
+    frozen = tuple(Exec(pid=pid, pod=pod, started_at=LONG_AGO) for pid, pod in ((41, "j-worker-2"), (44, "j-worker-2")))
+    found = of_job(job(), frozen=frozen)["frozen-exec"]
+    assert "into j-worker-2, where" in found.says
+    assert found.next_step == "kubectl -n default exec j-launcher -- /bin/sh -c 'kill 41 44'"
+
+
+def test_of_frozen_execs_it_is_said_who_ends_them() -> None:
+    frozen = (Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO),)
+    gone = job(2, workers=(worker(0), worker(1)))
+    lost_node = job(workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
+    by_itself, by_hand = "; the controller ends it within a minute", "; ending it lets the driver go on"
+    assert of_job(gone, frozen=frozen)["frozen-exec"].says.endswith(by_itself)
+    assert of_job(gone, frozen=frozen, controller="no controller leads")["frozen-exec"].says.endswith(by_hand)
+    assert of_job(lost_node, frozen=frozen)["frozen-exec"].says.endswith(by_hand)
+
+
+def test_one_worker_can_be_asked_about_alone() -> None:
+    view = job(workers=(worker(0), worker(1), pending(2)), config=config(pods(0, 1)))
+    explanation = explain(view, Facts(), now=NOW)
+    assert not explanation.all_train
+    assert explanation.of("j-worker-1").all_train
+    assert [one.worker for one in explanation.of("j-worker-2").workers] == ["j-worker-2"]
+
+
+def test_a_drain_beside_workers_that_train_is_nothing_wrong() -> None:
+    assert of_worker(job(3, replicas=2), 2).cause == "leaving"
+    assert explain(job(3, replicas=2), Facts(), now=NOW).all_train
+
+
+def test_all_train_only_where_nothing_is_wrong() -> None:
+    assert not explain(job(), Facts(controller="away"), now=NOW).all_train
+    assert not explain(job(0), Facts(), now=NOW).all_train

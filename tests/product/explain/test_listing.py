@@ -1,0 +1,74 @@
+"""Causes between a Ready pod and the launcher."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpijob_elastic.explain.findings import Level
+from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.memory import Memory
+from tests.builders import NOW, config, job, launcher, pods, role, shown, worker
+from tests.product.explain.said import of_worker
+
+AWAY = "no controller leads"
+TWO = config(pods(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("view", "cause", "words"),
+    [
+        (job(role=role(0, 1)), "no-right", "Role does not name it"),
+        (job(role=None), "no-right", "Role does not name it"),
+        (job(config=TWO), "not-published", "the controller writes it next"),
+        (job(known=False), "launcher-untold", "the launcher is told next"),
+    ],
+)
+def test_what_a_controller_does_next_waits_for_one_that_leads(view: JobView, cause: str, words: str) -> None:
+    found = of_worker(view, 2)
+    assert (found.cause, found.level) == (cause, Level.WAITING)
+    assert words in found.says
+    away = of_worker(view, 2, controller=AWAY)
+    assert (away.cause, away.level) == (cause, Level.WRONG)
+    assert AWAY in away.says
+    assert away.next_step.startswith("kubectl -n mpijob-elastic logs")
+
+
+def test_without_the_right_to_read_roles_nothing_is_said_of_them() -> None:
+    assert of_worker(job(role=None), 2, role_readable=False).cause == "trains"
+    found = of_worker(job(role=None, config=TWO), 2, role_readable=False)
+    assert found.cause == "not-published"
+    assert "the right to read Roles" in found.says
+
+
+def test_a_change_that_settles_says_for_how_long() -> None:
+    view = job(config=config(pods(0, 1), memory=Memory(removed_at=NOW - 1.0)), known=False)
+    found = of_worker(shown(view, at=NOW - 1.0), 2)
+    assert (found.cause, found.level) == ("settling", Level.WAITING)
+    assert "names it in 2s" in found.says
+
+
+def test_a_worker_that_leaves_a_node_that_goes() -> None:
+    workers = (worker(0), worker(1), worker(2, disruption="taint karpenter.sh/disrupted"))
+    told = of_worker(job(workers=workers, config=TWO), 2)
+    read = of_worker(job(config=TWO), 2, threats={"j-worker-2": "taint karpenter.sh/disrupted"})
+    for found in (told, read):
+        assert (found.cause, found.level) == ("disrupted", Level.WAITING)
+        assert "karpenter.sh/disrupted" in found.says
+
+
+@pytest.mark.parametrize("phase", [None, LauncherPhase.WAITING, LauncherPhase.DELIVERING, LauncherPhase.FINISHED])
+def test_before_and_after_the_launcher_runs_nobody_trains(phase: LauncherPhase | None) -> None:
+    view = job(launcher=launcher(phase) if phase else None)
+    for each in (view, job(launcher=view.launcher, elastic=False)):
+        assert of_worker(each, 2).cause == "no-launcher"
+
+
+def test_a_launcher_without_the_list_never_learns_of_a_new_worker() -> None:
+    view = job(launcher=launcher(mounts_discovery=False), config=config(pods(0, 1, 2), hostfile=pods(0, 1)))
+    assert of_worker(view, 2).cause == "blind-launcher"
+    assert of_worker(view, 1).cause == "trains"
+
+
+def test_a_job_that_is_not_elastic_waits_for_no_list() -> None:
+    found = of_worker(job(elastic=False, config=config([])), 2)
+    assert (found.cause, found.level) == ("trains", Level.FINE)

@@ -1,0 +1,140 @@
+"""Causes in a worker's pod."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.explain.facts import Pod, Stuck
+from mpijob_elastic.explain.findings import Level
+from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.policy import Policy
+from tests.builders import NOW, config, failed, job, pending, pods, worker
+from tests.product.explain.said import of_worker
+
+LAST = "j-worker-2"
+SCHEDULER = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+
+
+def last(one: Worker | None, **facts: Any) -> Any:
+    """A job of three whose last worker is that one, not published."""
+    others = (worker(0), worker(1))
+    return job(workers=others if one is None else (*others, one), config=config(pods(0, 1)), **facts)
+
+
+@pytest.mark.parametrize(
+    ("one", "pod", "cause", "words"),
+    [
+        (None, Pod(), "missing", "no mpi-operator is at work"),
+        (pending(2), Pod(unscheduled=SCHEDULER), "not-scheduled", SCHEDULER),
+        (
+            pending(2),
+            Pod(node="n", stuck=Stuck(container="main", reason="ImagePullBackOff", message="not found")),
+            "image",
+            "ImagePullBackOff: not found",
+        ),
+        (
+            pending(2),
+            Pod(node="n", stuck=Stuck(container="main", reason="CrashLoopBackOff"), ended=("main: Error",)),
+            "crashing",
+            "main ends again and again (last time: main: Error)",
+        ),
+        (
+            worker(2, ready_at=None, out_of_memory=True),
+            Pod(node="n", stuck=Stuck(container="main", reason="CrashLoopBackOff"), ended=("main: OOMKilled",)),
+            "out-of-memory",
+            "OOMKilled",
+        ),
+        (
+            pending(2),
+            Pod(node="n", stuck=Stuck(container="main", reason="CreateContainerConfigError", message='secret "s"')),
+            "cannot-start",
+            'CreateContainerConfigError: secret "s"',
+        ),
+        (pending(2), Pod(node="n"), "starting", "on node n"),
+        (
+            worker(2, ready_at=None),
+            Pod(node="n", unready="containers with unready status: [main]"),
+            "not-ready",
+            "[main]",
+        ),
+        (worker(2, ready_at=None), Pod(node="n"), "not-ready", "its node does not answer"),
+    ],
+)
+def test_what_keeps_a_pod_from_being_ready(one: Worker | None, pod: Pod, cause: str, words: str) -> None:
+    found = of_worker(last(one), 2, pods={LAST: pod})
+    assert found.cause == cause
+    assert words in found.says
+    assert found.next_step
+
+
+def test_why_the_operator_creates_no_worker_is_in_its_own_words() -> None:
+    event = "MPIJobFailed: worker pod created failed: exceeded quota: gpus"
+    found = of_worker(last(None), 2, events={"j": event})
+    assert event in found.says
+    assert found.next_step == "kubectl -n default describe mpijob j"
+
+
+def test_an_event_on_a_pod_that_starts_is_told() -> None:
+    found = of_worker(last(pending(2)), 2, events={LAST: "FailedMount: no such volume"})
+    assert (found.cause, found.level) == ("starting", Level.WAITING)
+    assert "FailedMount: no such volume" in found.says
+
+
+@pytest.mark.parametrize("late", [None, -20.0, 0.0, 59.0])
+def test_a_pod_that_is_given_time_to_end(late: float | None) -> None:
+    going = worker(2, deleting=True, ends_at=None if late is None else NOW - late)
+    found = of_worker(last(going), 2, pods={LAST: Pod(node="n", disrupted="preempted")})
+    assert (found.cause, found.level) == ("terminating", Level.WAITING)
+    assert "preempted" in found.says
+
+
+def test_a_pod_that_should_be_gone_tells_of_its_node() -> None:
+    found = of_worker(last(worker(2, deleting=True, ends_at=NOW - 70.0, node="n")), 2)
+    assert (found.cause, found.level) == ("lost-node", Level.WRONG)
+    assert "1m10s ago" in found.says
+    assert "delete pod j-worker-2 --grace-period=0 --force" in found.says
+    assert found.next_step == "kubectl describe node n"
+
+
+FAILED = failed(2, last_state="Failed; Evicted on node n")
+
+
+def failures(count: int) -> JobView:
+    """The last worker failed so often, the last time 4 s ago."""
+    memory = Memory(replaced={LAST: Tries(count=count, at=NOW - 4.0, uid=FAILED.ref.uid)})
+    return job(workers=(worker(0), worker(1), FAILED), config=config(pods(0, 1), memory=memory))
+
+
+def test_a_failed_worker_that_is_replaced() -> None:
+    found = of_worker(failures(2), 2, pods={LAST: Pod(node="n", message="The node was low on memory")})
+    assert (found.cause, found.level) == ("failed", Level.WAITING)
+    assert "Failed; Evicted on node n: The node was low on memory" in found.says
+    assert "replaced in 6s" in found.says
+
+
+def test_a_worker_that_failed_too_often_is_given_up() -> None:
+    found = of_worker(failures(8), 2)
+    assert (found.cause, found.level) == ("given-up", Level.WRONG)
+    assert "failed 8 times (Failed; Evicted on node n) and is given up for 59m56s" in found.says
+    assert found.next_step == "kubectl -n default delete pod j-worker-2"
+
+
+@pytest.mark.parametrize(
+    ("one", "facts", "words"),
+    [
+        (failed(2, succeeded=True), {}, "ended as a success"),
+        (FAILED, {"elastic": False}, "the job is not elastic"),
+        (FAILED, {"policy": Policy(replace_failed_workers=False)}, "as the job's annotation says"),
+    ],
+)
+def test_a_failed_worker_that_is_not_replaced(one: Worker, facts: dict[str, Any], words: str) -> None:
+    found = of_worker(last(one, **facts), 2)
+    assert (found.cause, found.level) == ("failed", Level.WRONG)
+    assert words in found.says
+
+
+def test_one_that_was_killed_for_its_memory_is_named_so() -> None:
+    assert of_worker(last(failed(2, out_of_memory=True)), 2).cause == "out-of-memory"

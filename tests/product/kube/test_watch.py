@@ -1,0 +1,254 @@
+"""The watch cache against an API server, through everything that can go wrong between them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from mpijob_elastic.kube.backoff import Backoff
+from mpijob_elastic.kube.client import Client
+from tests.faults.faults import Answer, EventError, Fault, Freeze, LoseEvents, Request, StaleAnswers, lists, watches
+from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
+from tests.faults.waiting import eventually
+from tests.product.kube.items import Item, state
+from tests.product.kube.watched import PATH, RETRY, TIMES, Watched, fill, watching
+
+
+class EndsAtOnce(Fault):
+    """The server ends a stream before its first line."""
+
+    async def asked(self, request: Request) -> web.Response:
+        return web.Response()
+
+
+async def test_the_first_list_is_read_page_by_page_and_then_the_watch_is_followed(
+    api: TinyApi, proxy: FaultProxy, client: Client
+) -> None:
+    await fill(api, *"abcde")
+    async with watching(client) as watched:
+        assert watched.agrees_with(api)
+        assert proxy.count(lists) == 3
+        await api.update(PATH, "a", value=7)
+        await api.delete(PATH, "b")
+        await fill(api, "f")
+        await eventually(lambda: watched.agrees_with(api))
+        assert watched.cache.get("n", "a") == msgspec.convert(api.objects[f"{PATH}/a"], Item)
+        old, new = watched.changes[5]
+        assert old is not None
+        assert new is not None
+        assert (old.value, new.value) == (0, 7)
+        assert proxy.count(watches) == 1
+        assert proxy.requests[-1].query["allowWatchBookmarks"] == "true"
+        assert 300 <= int(proxy.requests[-1].query["timeoutSeconds"]) <= 600
+
+
+async def test_a_stream_that_the_server_ends_goes_on_from_the_last_version(
+    api: TinyApi, proxy: FaultProxy, client: Client
+) -> None:
+    async with watching(client) as watched:
+        await fill(api, "a")
+        await eventually(lambda: watched.agrees_with(api))
+        reached = api.revision
+        await api.end_streams()
+        await fill(api, "b")
+        await eventually(lambda: watched.agrees_with(api))
+        assert proxy.count(lists) == 1
+        assert int(proxy.requests[-1].query["resourceVersion"]) >= reached
+
+
+@pytest.mark.parametrize("fault", [EventError(status=410, reason="Expired"), Answer(status=410), Answer(status=400)])
+async def test_a_version_that_is_too_old_makes_it_list_and_tell_of_what_is_gone(
+    api: TinyApi, proxy: FaultProxy, client: Client, fault: Fault
+) -> None:
+    await fill(api, "a", "b")
+    async with watching(client) as watched:
+        freeze = Freeze()
+        with proxy.inject(freeze, on=lists):
+            with proxy.inject(LoseEvents(chosen=lambda line: line["type"] == "DELETED"), on=watches):
+                await api.delete(PATH, "a")
+                await api.update(PATH, "b", value=1)
+                await eventually(lambda: watched.changes[-1][1] and watched.changes[-1][1].value == 1)
+            with proxy.inject(fault, on=watches, times=1):
+                await api.end_streams()
+                await eventually(lambda: proxy.count(lists) == 2)
+            assert watched.cache.get("n", "a") is not None, "the old cache stays until the list is there"
+            freeze.thaw()
+            await eventually(lambda: watched.agrees_with(api))
+        old, new = watched.changes[-1]
+        assert old is not None
+        assert (old.metadata.name, new) == ("a", None)
+
+
+async def test_history_that_was_compacted_makes_it_list(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    async with watching(client) as watched:
+        async with proxy.down():
+            await fill(api, "a")
+            api.compact()
+        await eventually(lambda: watched.agrees_with(api))
+        assert proxy.count(lists) == 2
+
+
+@pytest.mark.parametrize("healthy", [TIMES.healthy, 0])
+@pytest.mark.parametrize("on", [lists, watches])
+async def test_retry_after_is_obeyed(
+    proxy: FaultProxy, client: Client, on: Callable[[Request], bool], healthy: float
+) -> None:
+    with proxy.inject(Answer(status=429, retry_after=1), on=on, times=1):
+        async with watching(client, replace(TIMES, healthy=healthy)):
+            await eventually(lambda: proxy.count(on) == 2)
+    first, second = [request.at for request in proxy.requests if on(request)]
+    assert second - first >= 1
+
+
+async def test_an_outage_is_asked_about_less_and_less_often(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    never_healthy = replace(TIMES, healthy=3600)
+    async with watching(client, never_healthy) as watched:
+        with proxy.inject(Answer(status=503), on=watches):
+            before = proxy.count()
+            await api.end_streams()
+            await eventually(lambda: proxy.count() == before + 6)
+        asked = [request.at for request in proxy.requests][before:]
+        gaps = [later - earlier for earlier, later in pairwise(asked)]
+        least = [RETRY.first / 2 * 2**n for n in range(3)] + [RETRY.longest / 2] * 2
+        assert [gap >= bound for gap, bound in zip(gaps, least, strict=True)] == [True] * 5
+        await fill(api, "a")
+        await eventually(lambda: watched.agrees_with(api))
+        assert proxy.count(lists) == 1
+
+
+async def test_a_healthy_stream_ends_the_backoff(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    patient = replace(TIMES, retry=Backoff(first=3600, longest=3600))
+    async with watching(client, patient):
+        await eventually(lambda: proxy.count(watches) == 1)
+        await asyncio.sleep(patient.healthy)
+        await api.end_streams()
+        await eventually(lambda: proxy.count(watches) == 2)
+
+
+async def test_a_silent_connection_is_given_up(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    async with watching(client) as watched:
+        await eventually(lambda: proxy.count(watches) == 1)
+        with proxy.inject(Freeze(), on=lambda request: request.number <= 2):
+            await fill(api, "a")
+            await eventually(lambda: watched.agrees_with(api))
+        assert proxy.count(watches) == 2
+        assert proxy.count(lists) == 1
+
+
+async def test_bookmarks_keep_a_quiet_stream_and_tell_that_it_is_alive(
+    api: TinyApi, proxy: FaultProxy, client: Client
+) -> None:
+    async with watching(client, replace(TIMES, silence=1)) as watched:
+        await asyncio.sleep(1.5)
+        await eventually(lambda: watched.cache.age() < 0.5)
+        assert proxy.count(watches) == 1
+        with proxy.inject(Freeze(), on=watches):
+            await eventually(lambda: watched.cache.age() > 0.5)
+
+
+async def test_a_watch_that_ends_at_once_again_and_again_makes_it_list(
+    api: TinyApi, proxy: FaultProxy, client: Client
+) -> None:
+    with proxy.inject(EndsAtOnce(), on=watches, times=4):
+        async with watching(client) as watched:
+            await fill(api, "a")
+            await eventually(lambda: watched.agrees_with(api))
+            await eventually(lambda: proxy.count(watches) == 5)
+    assert [lists(request) for request in proxy.requests] == [True, False, False, False, True, False, False]
+
+
+async def test_streams_that_end_at_once_now_and_then_do_not(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    async with watching(client) as watched:
+        for name in "abc":
+            with proxy.inject(EndsAtOnce(), on=watches, times=2):
+                await api.end_streams()
+                await fill(api, name)
+                await eventually(lambda: watched.agrees_with(api))
+    assert proxy.count(lists) == 1
+
+
+async def test_a_list_is_a_sign_of_life(proxy: FaultProxy, client: Client) -> None:
+    watched = Watched(client)
+    await asyncio.sleep(0.1)
+    before = time.monotonic()
+    with proxy.inject(Freeze(), on=watches):
+        running = asyncio.create_task(watched.cache.run())
+        await watched.cache.synced.wait()
+        assert watched.cache.age() <= time.monotonic() - before
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+async def test_a_list_from_a_server_that_lags_behind_is_refused(
+    api: TinyApi, proxy: FaultProxy, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    stale = StaleAnswers()
+    with proxy.inject(stale, on=lists):
+        async with watching(client) as watched:
+            await fill(api, "a")
+            await eventually(lambda: watched.agrees_with(api))
+            api.compact()
+            with proxy.inject(EventError(status=410), on=watches, times=1):
+                await eventually(lambda: "the list is of version" in caplog.text)
+            assert watched.cache.get("n", "a") is not None
+            proxy.withdraw(stale)
+            await fill(api, "b")
+            await eventually(lambda: watched.agrees_with(api))
+    assert len(watched.changes) == 2
+
+
+async def test_news_of_a_server_that_was_put_back_in_time_does_not_count_as_life(
+    api: TinyApi, proxy: FaultProxy, client: Client
+) -> None:
+    async with watching(client) as watched:
+        await fill(api, "a")
+        await eventually(lambda: watched.agrees_with(api))
+        api.objects.clear()
+        api.revision = 10
+        await api.end_streams()
+        await fill(api, "b")
+        await eventually(lambda: watched.cache.age() > 2 * TIMES.silence)
+        assert watched.cache.get("n", "a") is not None
+
+
+async def test_an_object_that_cannot_be_read_is_absent_and_logged(
+    api: TinyApi, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    await api.create(PATH, "bad", value="seven")
+    await fill(api, "a", "b")
+    async with watching(client) as watched:
+        assert sorted(state(watched.cache.values())) == ["a", "b"]
+        await api.update(PATH, "a", value="seven")
+        await eventually(lambda: sorted(state(watched.cache.values())) == ["b"])
+        await api.update(PATH, "a", value=8)
+        await eventually(lambda: sorted(state(watched.cache.values())) == ["a", "b"])
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert [text.split(":")[0] for text in warnings] == ["ignoring pods n/bad", "ignoring pods n/a"]
+
+
+async def test_our_own_writes_are_seen_at_once_and_told_once(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+    async with watching(client) as watched:
+        freeze = Freeze()
+        with proxy.inject(freeze, on=watches):
+            written = msgspec.convert(await api.create(PATH, "a"), Item)
+            watched.cache.observe_write(written)
+            assert watched.cache.get("n", "a") == written
+            await api.delete(PATH, "a")
+            watched.cache.forget("n", "a", written.metadata.uid)
+            assert watched.cache.get("n", "a") is None
+            freeze.thaw()
+        await fill(api, "b")
+        await eventually(lambda: watched.agrees_with(api))
+        told = [(old and old.metadata.name, new and new.metadata.name) for old, new in watched.changes]
+        assert told == [(None, "a"), ("a", None), (None, "b")]

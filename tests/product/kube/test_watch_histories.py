@@ -1,0 +1,168 @@
+"""The watch cache through random histories of a server and of the way to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from random import Random
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpijob_elastic.kube.backoff import Backoff
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.resources import PODS
+from mpijob_elastic.kube.watch import WatchCache, WatchTimes
+from tests.faults.faults import (
+    Answer,
+    EventError,
+    Fault,
+    Freeze,
+    Request,
+    Reset,
+    StaleAnswers,
+    everything,
+    lists,
+    watches,
+)
+from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
+from tests.faults.waiting import eventually
+from tests.product.kube.items import Item, state
+
+PATH = PODS.path("n")
+TIMES = WatchTimes(
+    silence=0.15, opening=0.15, healthy=0.1, list_timeout=0.15, retry=Backoff(first=0.002, longest=0.01), page=2
+)
+
+FAULTS: dict[str, tuple[Callable[[], Fault], Callable[[Request], bool]]] = {
+    "410": (lambda: Answer(status=410), everything),
+    "429": (lambda: Answer(status=429, retry_after=0), everything),
+    "503": (lambda: Answer(status=503), everything),
+    "reset": (Reset, everything),
+    "answer lost": (lambda: Reset(after=True), everything),
+    "410 in the stream": (lambda: EventError(status=410), watches),
+    "500 in the stream": (lambda: EventError(status=500), watches),
+    "freeze": (Freeze, everything),
+    "freeze lists": (Freeze, lists),
+    "server lags": (StaleAnswers, lists),
+}
+
+# A verb, what it is done to, and how many requests a fault strikes.
+steps = st.one_of(
+    st.tuples(st.sampled_from(["write", "our write", "delete", "our delete"]), st.sampled_from("abc"), st.just(0)),
+    st.tuples(st.just("break"), st.sampled_from(sorted(FAULTS)), st.integers(1, 3)),
+    st.tuples(st.sampled_from(["end streams", "cut", "compact", "heal", "pause"]), st.just(""), st.just(0)),
+)
+
+
+@given(history=st.lists(steps, max_size=30), seed=st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_in_the_end_the_cache_is_what_the_server_has_and_on_the_way_it_never_went_back(
+    history: list[tuple[str, str, int]], seed: int
+) -> None:
+    asyncio.run(live(history, seed))
+
+
+@dataclass
+class World:
+    """A server, the way to it, and a cache at its end."""
+
+    api: TinyApi
+    proxy: FaultProxy
+    cache: WatchCache[Item]
+    stack: AsyncExitStack
+    freezes: list[Freeze]
+
+    async def step(self, verb: str, subject: str, times: int) -> None:
+        match verb:
+            case "write" | "our write" | "delete" | "our delete":
+                await self.change(verb, subject)
+            case "break":
+                self.break_something(subject, times)
+            case "end streams":
+                await self.api.end_streams()
+            case "cut":
+                self.proxy.cut()
+            case "compact":
+                self.api.compact()
+            case "heal":
+                await self.heal()
+            case "pause":
+                await asyncio.sleep(0.01)
+
+    async def change(self, verb: str, name: str) -> None:
+        there = f"{PATH}/{name}" in self.api.objects
+        if verb in {"write", "our write"}:
+            item = await (self.api.update(PATH, name, value=1) if there else self.api.create(PATH, name))
+            if verb == "our write":
+                self.cache.observe_write(msgspec.convert(item, Item))
+        elif there:
+            item = await self.api.delete(PATH, name)
+            if verb == "our delete":
+                self.cache.forget("n", name, item["metadata"]["uid"])
+
+    def break_something(self, what: str, times: int) -> None:
+        make, on = FAULTS[what]
+        fault = make()
+        if isinstance(fault, Freeze):
+            self.freezes.append(fault)
+        self.stack.enter_context(self.proxy.inject(fault, on=on, times=times))
+
+    async def heal(self) -> None:
+        for freeze in self.freezes:
+            freeze.thaw()
+        await self.stack.aclose()
+
+
+class Mirror:
+    """Repeats what was told of changes, and does not accept a step back or a step that changes nothing."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, Item] = {}
+
+    def change(self, old: Item | None, new: Item | None) -> None:
+        one = new or old
+        assert one is not None
+        assert self.items.pop(one.metadata.name, None) == old
+        if new is not None:
+            assert old is None or int(old.metadata.resource_version) < int(new.metadata.resource_version)
+            self.items[new.metadata.name] = new
+
+
+async def live(history: Iterable[tuple[str, str, int]], seed: int) -> None:
+    mirror = Mirror()
+    async with (
+        TinyApi() as api,
+        FaultProxy(api.kubeconfig) as proxy,
+        await connect(user_agent="test", kubeconfig=proxy.kubeconfig) as client,
+        AsyncExitStack() as stack,
+    ):
+        cache: WatchCache[Item] = WatchCache(
+            client,
+            PODS,
+            namespace="n",
+            decode=msgspec.json.Decoder(Item).decode,
+            on_change=mirror.change,
+            random=Random(seed),
+            times=TIMES,
+        )
+        world = World(api, proxy, cache, stack, [])
+        running = asyncio.create_task(cache.run())
+        for step in history:
+            await world.step(*step)
+        await world.heal()
+        await eventually(lambda: running.done() or (cache.synced.is_set() and same(cache, api)))
+        assert not running.done(), running.exception()
+        assert state(mirror.items.values()) == state(cache.values())
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def same(cache: WatchCache[Item], api: TinyApi) -> bool:
+    there = (msgspec.convert(one, Item) for one in api.objects.values())
+    return state(cache.values()) == state(there)

@@ -1,0 +1,98 @@
+"""kubexec.sh is run by /bin/sh here, as a launcher runs it, with a kubectl that prints what it was asked for."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mpijob_elastic import names
+from mpijob_elastic.model import kubexec
+from tests.product.test_names import NASTY_JOBS
+
+OPERATORS = '#!/bin/sh\nset -x\nPOD_NAME=$1\nshift\n/opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"'
+WITH_MAIN = OPERATORS.replace("${POD_NAME} --", "${POD_NAME} --container main-1 --")
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "v0.2.3"
+SHELLS = [shell for shell in ("/bin/sh", "/bin/dash", "/bin/bash", "/bin/busybox") if Path(shell).exists()]
+
+
+def scripts(value: object) -> set[str]:
+    """Every kubexec.sh in a recording."""
+    if isinstance(value, dict):
+        own = {value["kubexec.sh"]} if isinstance(value.get("kubexec.sh"), str) else set()
+        return own.union(*map(scripts, value.values()))
+    return set[str]().union(*map(scripts, value)) if isinstance(value, list) else set()
+
+
+@pytest.mark.parametrize("recording", sorted(RECORDINGS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_script_the_operator_wrote_is_known(recording: Path) -> None:
+    found = scripts(list(yaml.safe_load_all(recording.read_text())))
+    assert found
+    for script in found:
+        edited = kubexec.mapped(script)
+        assert edited is not None
+        assert kubexec.unmapped(edited) == script
+
+
+@pytest.mark.parametrize("script", [OPERATORS, WITH_MAIN])
+def test_it_is_edited_once(script: str) -> None:
+    edited = kubexec.mapped(script)
+    assert edited is not None
+    assert edited != script
+    assert kubexec.mapped(edited) == edited
+    assert (kubexec.is_mapped(script), kubexec.is_mapped(edited)) == (False, True)
+    assert kubexec.unmapped(edited) == script == kubexec.unmapped(script)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        None,
+        "",
+        OPERATORS + "\n",
+        OPERATORS.replace("set -x\n", ""),
+        OPERATORS.replace("/opt/kube/kubectl", "kubectl"),
+        OPERATORS.replace("${POD_NAME} --", "${POD_NAME} --container $(reboot) --"),
+        OPERATORS.replace("shift\n", "shift\necho $POD_NAME\n"),
+        OPERATORS.replace("POD_NAME=$1\n", "POD_NAME=$1\n" + 2 * kubexec.MAPPING),
+        OPERATORS.replace("shift\n", "shift\n" + kubexec.MAPPING),
+    ],
+)
+def test_what_somebody_else_wrote_is_left_alone(script: str | None) -> None:
+    assert kubexec.mapped(script) is None
+    assert not kubexec.is_mapped(script)
+    assert script is None or kubexec.unmapped(script) == script
+
+
+def reached(script: str, host: str, *words: str, program: str, tmp_path: Path) -> list[str]:
+    """What kubectl is called with, a word a line; no other program can be found."""
+    kubectl = tmp_path / "kubectl"
+    kubectl.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    kubectl.chmod(0o755)
+    here = script.replace("/opt/kube/kubectl", str(kubectl))
+    command = [program, "sh"] if program.endswith("busybox") else [program]
+    run = subprocess.run(
+        [*command, "-c", here, "kubexec.sh", host, *words], env={"PATH": ""}, capture_output=True, text=True, check=True
+    )
+    return run.stdout.splitlines()
+
+
+@pytest.mark.parametrize("program", SHELLS)
+@pytest.mark.parametrize("job", [*NASTY_JOBS, "a.r5", "x.r5-worker-0.r7", "r1"])
+def test_every_host_name_leads_to_its_pod(job: str, program: str, tmp_path: Path) -> None:
+    edited = kubexec.mapped(WITH_MAIN)
+    assert edited is not None
+    for index, incarnation in ((0, 0), (3, 1), (12, 0), (5, 20)):
+        pod = names.worker(job, index)
+        host = names.host(pod, incarnation)
+        assert reached(edited, host, "echo", "a b", "$HOME", program=program, tmp_path=tmp_path) == [
+            *("exec", pod, "--container", "main-1", "--", "/bin/sh", "-c"),
+            "echo a b $HOME",
+        ]
+        assert names.pod_of(host) == pod
+
+
+def test_without_the_edit_a_numbered_name_would_reach_nobody(tmp_path: Path) -> None:
+    assert reached(OPERATORS, "j-worker-1.r1", "true", program="/bin/sh", tmp_path=tmp_path)[1] == "j-worker-1.r1"

@@ -1,0 +1,88 @@
+"""Every job comes to rest: with nothing happening but time, the writes end, and there are few of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import decide, disruption, launcher_refresh
+from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
+from mpijob_elastic.model.job import JobView, LauncherPhase
+from tests.builders import NOW, config, job, pods, role, worker
+from tests.product.properties.applying import run
+from tests.product.properties.views import jobs
+
+WEEK = 7 * 86_400.0
+
+
+@settings(max_examples=1000, deadline=None)
+@given(jobs)
+def test_every_job_comes_to_rest_and_stays_there(view: JobView) -> None:
+    rested, _, now = run(view, now=NOW)
+    for later in (now, now + 61, now + 3601, now + WEEK):
+        assert decide(rested, now=later).actions == ()
+
+
+@settings(max_examples=1000, deadline=None)
+@given(jobs)
+def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
+    view, _, _ = run(view, now=NOW)
+    if is_at_work(view):
+        ready = {one.name for one in view.workers if one.ready and one.index < view.replicas}
+        wanted = ready - disruption.departing(view)
+        assert set(view.hosts) == wanted or (not wanted and len(view.hosts) <= 1)
+        surplus = [one for one in view.surplus if not one.deleting and one.name not in view.hosts]
+        # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is a list again.
+        list_lost = view.driver_running and not view.hosts
+        assert surplus == [] or list_lost or not launcher_refresh.may_delete(view)
+        needed = {*view.wanted_names, *(one.name for one in view.workers)}
+        # A rule without names would allow exec on all pods, so where no worker is needed it stays as it is.
+        assert exec_names(view) == needed or view.surplus or not needed
+
+
+def is_at_work(view: JobView) -> bool:
+    """Whether it is ours to bring to its size, and can be."""
+    ended = view.finished or (view.launcher is not None and view.launcher.phase is LauncherPhase.FINISHED)
+    readable = view.config is not None and view.config.published is not None and view.role is not None
+    begun = bool(view.workers or view.launcher)
+    return view.elastic and readable and begun and not (view.deleting or view.foreign or view.handed_over or ended)
+
+
+def exec_names(view: JobView) -> set[str]:
+    """The workers in the Role."""
+    found = view.role.exec_names if view.role else ()
+    return {name for name in found if names.worker_index(name, job=view.name) is not None}
+
+
+@given(before=st.integers(1, 13), after=st.integers(1, 13))
+def test_a_scale_takes_three_writes_and_one_for_each_worker_that_goes(before: int, after: int) -> None:
+    size = max(before, after)
+    view = job(
+        size,
+        replicas=after,
+        config=config(pods(*range(before))),
+        role=role(*range(before)),
+        workers=tuple(worker(index) for index in range(size)),
+    )
+    rested, done, _ = run(view, now=NOW)
+    gone = sum(len(action.removals) for action in done if isinstance(action, DeleteWorkers))
+    writes = [action for action in done if not isinstance(action, ProbeWorkers | DeleteWorkers)]
+    assert rested.hosts == pods(*range(after))
+    assert gone == max(0, before - after)
+    assert len(writes) == (0 if before == after else 3)
+    assert not any(isinstance(action, TellUser) for action in done)
+
+
+@pytest.mark.parametrize("stray", [pods(3), ("stranger",)])
+def test_rest_includes_what_others_added_to_the_role(stray: tuple[str, ...]) -> None:
+    view = job(3)
+    assert view.role is not None
+    added = replace(view, role=replace(view.role, exec_names=(*view.role.exec_names, *stray)))
+    rested, _, _ = run(added, now=NOW)
+    assert rested.role is not None
+    assert ("stranger" in rested.role.exec_names) is ("stranger" in stray)
+    assert "j-worker-3" not in rested.role.exec_names

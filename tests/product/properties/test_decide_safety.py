@@ -1,0 +1,327 @@
+"""The safety rules hold for the plan of every view, however unlikely."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar, get_args
+
+import pytest
+from hypothesis import given, settings
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import clock, decide, disruption, history, host_names, launcher_refresh, lost_ranks, pacing
+from mpijob_elastic.decide.actions import (
+    Action,
+    DeleteLauncher,
+    DeleteWorkers,
+    LowerPodGroup,
+    Plan,
+    Removal,
+    RollBack,
+    TellUser,
+    WriteConfig,
+    WriteRole,
+)
+from mpijob_elastic.model import kubexec, memory_text
+from mpijob_elastic.model.hosts import Published, parse_script
+from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
+from mpijob_elastic.model.memory import Left
+from tests.builders import KUBEXEC, NOW
+from tests.product.properties.views import jobs, some
+
+A = TypeVar("A", bound=Action)
+OURS = (KUBEXEC, kubexec.mapped(KUBEXEC))
+LINE = re.compile(r"echo [a-z0-9.-]+:[1-9][0-9]*")
+
+
+def of(kind: type[A], plan: Plan) -> list[A]:
+    return [action for action in plan.actions if isinstance(action, kind)]
+
+
+def removals(plan: Plan) -> Iterable[Removal]:
+    return [removal for action in of(DeleteWorkers, plan) for removal in action.removals]
+
+
+def others_are_left_alone(view: JobView, plan: Plan) -> None:
+    if view.deleting or (view.foreign and view.handed_over):
+        assert plan == Plan()
+    elif view.foreign:
+        assert all(names.is_handed_over(tell.text) for tell in of(TellUser, plan))
+        assert len(plan.actions) == len(of(TellUser, plan)) <= 1
+
+
+def a_host_is_added_when_it_is_ready_ours_reachable_and_wanted(view: JobView, plan: Plan) -> None:
+    for host in (host for change in of(WriteConfig, plan) for host in change.added):
+        worker = view.worker(host)
+        assert worker is not None
+        assert worker.ready
+        assert view.role is not None
+        assert host in view.role.exec_names
+        assert worker.index < view.replicas or not view.elastic
+
+
+def a_change_adds_or_removes(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        assert not (change.added and change.removed)
+        if view.hosts:
+            assert parse_script(change.script) != Published()
+
+
+def the_script_is_valid_and_says_what_the_change_says(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        first, *lines = change.script.splitlines()
+        assert first == "#!/bin/sh"
+        assert all(LINE.fullmatch(line) for line in lines)
+        published = parse_script(change.script)
+        assert published is not None
+        assert set(map(names.pod_of, published.hosts)) == {*view.hosts, *change.added} - {*change.removed}
+
+
+def a_host_that_stays_keeps_its_name(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        for pod, host in published_by(change).items():
+            if pod not in change.added:
+                assert host == view.host_of[pod]
+            elif view.elastic and pod in change.memory.hosts:
+                assert host == names.host(pod, change.memory.hosts[pod].incarnation)
+
+
+def no_name_is_given_to_another_pod_in_doubt(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        for worker in (one for one in view.workers if one.name in change.added):
+            last = view.memory.hosts.get(worker.name)
+            number = names.incarnation_of(published_by(change)[worker.name])
+            if last is None or not is_known_to_a_driver(view):
+                continue
+            is_same = last.pod in ("", host_names.fingerprint(worker.ref.uid))
+            may_have_drained = worker.name in view.memory.left
+            assert number == last.incarnation + (not is_same) or (may_have_drained and number == last.incarnation)
+
+
+def is_known_to_a_driver(view: JobView) -> bool:
+    """Whether a driver runs that may have blacklisted a name, and whose launcher can be told of others."""
+    return view.elastic and view.driver_running and view.config is not None and view.config.kubexec in OURS
+
+
+def only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        numbered = any(names.incarnation_of(host) for host in published_by(change).values())
+        if change.kubexec is not None:
+            assert view.elastic
+            assert numbered
+            assert view.config is not None
+            assert (view.config.kubexec, change.kubexec) == (KUBEXEC, kubexec.mapped(KUBEXEC))
+        elif view.elastic and any(names.incarnation_of(published_by(change)[pod]) for pod in change.added):
+            assert view.config is not None
+            assert view.config.kubexec == kubexec.mapped(KUBEXEC)
+
+
+def published_by(change: WriteConfig) -> Mapping[str, str]:
+    """The host names by pod."""
+    published = parse_script(change.script)
+    assert published is not None
+    return {names.pod_of(host): host for host in published.hosts}
+
+
+def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        readable = view.config is not None and view.config.published is not None
+        gone = [host for host in change.removed if is_gone(view.worker(host)) or host in dead_names(view)]
+        if view.driver_may_run and readable and (change.added or change.removed) and not gone:
+            changes = (view.memory.added_at, view.memory.removed_at)
+            assert not launcher_refresh.is_due(view, now=NOW)
+            assert all(not NOW - pacing.SETTLE < at <= NOW + clock.SKEW for at in changes)
+
+
+def is_gone(worker: Worker | None) -> bool:
+    return worker is None or worker.deleting or worker.terminated
+
+
+def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        assert memory_text.parse(memory_text.render(change.memory)) == change.memory
+        for worker in view.workers:
+            if worker.name in change.removed:
+                assert change.memory.left[worker.name] == Left(uid=worker.ref.uid, at=NOW)
+            if worker.name in change.added:
+                assert worker.name not in change.memory.left
+
+
+def a_worker_goes_for_a_reason(view: JobView, plan: Plan) -> None:
+    for removal in removals(plan):
+        worker = removal.worker
+        assert worker in view.workers
+        assert not worker.deleting
+        if view.finished:
+            assert view.clean_pod_policy in ("Running", "All")
+            assert worker.index >= view.replicas
+        elif worker.index < view.replicas:
+            assert worker.disruption or (worker.terminated and not worker.succeeded)
+            assert view.policy.replace_failed_workers is not False
+
+
+def a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained(view: JobView, plan: Plan) -> None:
+    for removal in () if view.finished else removals(plan):
+        worker = removal.worker
+        assert view.elastic
+        assert worker.name not in view.hosts or (worker.terminated and view.hosts == (worker.name,))
+        if view.driver_running and view.launcher and not view.launcher.mounts_discovery:
+            assert view.policy.delete_without_discovery
+        if view.driver_may_run and not worker.terminated:
+            assert history.is_known(view.config)
+            left = history.left(view, worker, now=NOW)
+            assert left is None or is_drained(view, worker, left) or is_nowhere(worker)
+
+
+def is_nowhere(worker: Worker) -> bool:
+    """No container can ever have run in it."""
+    return not (worker.node or worker.running or worker.terminated)
+
+
+def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
+    known_at = launcher_refresh.known_since(view, left, now=NOW)
+    if known_at is None or (view.driver_running and not view.hosts):
+        return False
+    quiet = worker.probe.idle_at is not None and worker.probe.idle_at >= known_at + 2.0
+    return quiet or known_at + view.policy.drain_timeout <= NOW
+
+
+def nodes_that_go_take_no_more_than_may_leave(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        left = [one for one in view.workers if one.name in change.removed and is_moved(view, one)]
+        if left:
+            stays = [one for one in view.workers if one.name in view.hosts and one.name not in change.removed]
+            assert sum(one.ready and one.index < view.replicas for one in stays) >= disruption.fewest(view)
+            assert not any(one.name in change.added for one in view.workers if one.disruption)
+
+
+def is_moved(view: JobView, worker: Worker) -> bool:
+    renamed = worker.name in dead_names(view)  # it comes back, and is judged then
+    return worker.ready and worker.index < view.replicas and bool(worker.disruption) and not renamed
+
+
+def dead_names(view: JobView) -> frozenset[str]:
+    """Published pods that leave because of the host name they have."""
+    return host_names.stale(view, now=NOW) | lost_ranks.lost(view, now=NOW)
+
+
+def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan):
+        if view.elastic and not view.driver_running:
+            named = [line.split(" ")[0] for line in change.hostfile.splitlines()]
+            least = max(view.policy.min_replicas or view.replicas, view.first)
+            assert len(named) >= min(least, view.replicas)
+            assert set(named) <= set(view.wanted_names)
+            ready = {one.name for one in view.workers if one.ready}
+            assert len(named) == min(least, view.replicas) or least < len(named) == len(ready & {*named})
+
+
+def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
+    for action in of(LowerPodGroup, plan):
+        assert view.pod_group is not None
+        assert action.before == view.pod_group.min_member > action.min_member
+        assert action.min_member - 1 in (view.policy.min_replicas, view.replicas)
+        assert view.elastic
+
+
+def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
+    for action in of(RollBack, plan):
+        assert view.elastic
+        assert view.driver_running
+        assert view.policy.scale_timeout is not None
+        assert max(1, view.policy.min_replicas or 1) <= action.replicas < action.before == view.replicas
+        growth = view.memory.growth
+        assert growth is not None
+        assert growth.at + view.policy.scale_timeout <= NOW
+        unready = [one.index for one in view.workers if one.index < action.replicas and not one.ready]
+        assert action.replicas == growth.worked or not unready or action.replicas == view.policy.min_replicas
+
+
+def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
+    if not view.elastic and not view.finished:
+        assert all(isinstance(action, WriteConfig | TellUser) for action in plan.actions)
+        assert all(view.config and change.hostfile == view.config.hostfile for change in of(WriteConfig, plan))
+
+
+def a_launcher_that_started_is_never_deleted(view: JobView, plan: Plan) -> None:
+    for action in of(DeleteLauncher, plan):
+        assert action.launcher.phase in (LauncherPhase.WAITING, LauncherPhase.DELIVERING)
+        assert not action.launcher.deleting
+        assert view.elastic
+
+
+def the_role_covers_every_worker_wanted_or_there(view: JobView, plan: Plan) -> None:
+    for action in of(WriteRole, plan):
+        assert {*view.wanted_names, *(worker.name for worker in view.workers)} <= set(action.exec_names)
+        if len(action.exec_names) < len(action.before):
+            assert not view.surplus or not set(action.exec_names) < set(action.before)
+
+
+def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
+    assert plan.wake_at is None or plan.wake_at > NOW
+
+
+RULES: list[Callable[[JobView, Plan], None]] = [
+    others_are_left_alone,
+    a_host_is_added_when_it_is_ready_ours_reachable_and_wanted,
+    a_change_adds_or_removes,
+    the_script_is_valid_and_says_what_the_change_says,
+    a_host_that_stays_keeps_its_name,
+    no_name_is_given_to_another_pod_in_doubt,
+    only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name,
+    a_driver_gets_time_to_follow,
+    whoever_leaves_is_remembered,
+    a_worker_goes_for_a_reason,
+    a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained,
+    nodes_that_go_take_no_more_than_may_leave,
+    a_launcher_that_waits_is_given_its_least_size,
+    a_gang_is_only_made_smaller,
+    a_size_is_taken_back_to_one_that_works,
+    a_plain_job_notices_nothing,
+    a_launcher_that_started_is_never_deleted,
+    the_role_covers_every_worker_wanted_or_there,
+    we_never_wake_at_once_for_nothing,
+]
+
+
+@settings(max_examples=2000, deadline=None)
+@given(jobs)
+def test_every_plan_keeps_the_rules(view: JobView) -> None:
+    plan = decide(view, now=NOW)
+    for rule in RULES:
+        rule(view, plan)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [*get_args(Action)],
+)
+def test_every_kind_of_action_is_among_the_plans(kind: type[Action]) -> None:
+    assert some(lambda view: bool(of(kind, decide(view, now=NOW))))
+
+
+@pytest.mark.parametrize("outcome", ["finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed"])
+def test_every_reason_to_delete_is_among_the_plans(outcome: str) -> None:
+    def has(view: JobView) -> bool:
+        return any(removal.outcome == outcome for removal in removals(decide(view, now=NOW)))
+
+    assert some(has)
+
+
+@pytest.mark.parametrize("outcome", ["unused", "drained", "timeout", "idle"])
+def test_every_reason_to_move_a_worker_is_among_the_plans(outcome: str) -> None:
+    def has(view: JobView) -> bool:
+        found = removals(decide(view, now=NOW))
+        return any(one.outcome == outcome and one.worker.index < view.replicas and not view.finished for one in found)
+
+    assert some(has)
+
+
+@pytest.mark.parametrize("reason", ["HostRenamed", "RankLost", "HostNameKept"])
+def test_every_word_on_host_names_is_among_the_plans(reason: str) -> None:
+    def says(view: JobView) -> bool:
+        changes = of(WriteConfig, decide(view, now=NOW))
+        return any(note.reason == reason for change in changes for note in change.notes)
+
+    assert some(says)

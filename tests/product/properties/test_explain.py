@@ -1,0 +1,75 @@
+"""Whatever a job looks like, each of its workers has a cause that fits; looks for frozen execs come to an end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpijob_elastic.cli.jobs import reasons
+from mpijob_elastic.decide import frozen_execs
+from mpijob_elastic.explain import explain
+from mpijob_elastic.explain.facts import Facts, Look
+from mpijob_elastic.explain.findings import Level
+from mpijob_elastic.model.execs import Held
+from mpijob_elastic.model.job import JobView
+from tests.builders import NOW
+from tests.product.properties.views import MOST, NAMES, jobs
+
+LOOKS = st.sampled_from([Look(), Look(processes=("python3",)), Look(error="no rights")])
+FACTS = st.builds(
+    Facts,
+    controller=st.sampled_from(["", "no controller leads"]),
+    role_readable=st.booleans(),
+    looked=st.just(value=True),
+    looks=st.dictionaries(st.sampled_from(NAMES), LOOKS),
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(jobs, FACTS)
+def test_each_worker_has_one_cause_unless_the_job_is_over(view: JobView, facts: Facts) -> None:
+    explanation = explain(view, facts, now=NOW)
+    expected = {*view.wanted_names, *(worker.name for worker in view.workers)}
+    assert len(explanation.workers) in (0, len(expected))
+    assert {one.worker for one in explanation.workers} in (set(), expected)
+    assert explanation.workers or explanation.job or not expected
+    said = [*explanation.job, *(one.finding for one in explanation.workers)]
+    assert all(finding.says and finding.cause != "unknown" for finding in said)
+    assert all(
+        finding.next_step for finding in said if finding.level is Level.WRONG and "(see above)" not in finding.says
+    )
+    assert reasons.text(reasons.build(view, explanation, state="Running"))
+
+
+@settings(max_examples=500, deadline=None)
+@given(jobs, FACTS)
+def test_nobody_is_said_to_train_whom_no_rank_can_reach(view: JobView, facts: Facts) -> None:
+    for one in explain(view, facts, now=NOW).workers:
+        worker = view.worker(one.worker)
+        if one.wanted and one.finding.level is Level.FINE:
+            assert worker is not None
+            assert worker.ready
+            assert view.driver_running
+            assert view.is_published(worker) or not view.elastic
+            assert facts.looks.get(one.worker) != Look() or not view.elastic
+
+
+@settings(max_examples=500, deadline=None)
+@given(jobs)
+def test_looks_for_frozen_execs_that_find_nothing_come_to_an_end(view: JobView) -> None:
+    now, looks = NOW, 0
+    for _ in range(4 * MOST):
+        watch = frozen_execs.watch(view, now=now)
+        if watch.due and view.launcher is not None:
+            looks += 1
+            view = replace(view, launcher=replace(view.launcher, held=Held(asked_at=now, about=watch.about)))
+        elif watch.wake_at is None:
+            break
+        else:
+            assert watch.wake_at > now
+            now = watch.wake_at
+    else:
+        raise AssertionError("it goes on")
+    assert looks <= 2 * MOST

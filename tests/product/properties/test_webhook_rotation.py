@@ -1,0 +1,125 @@
+"""Replicas that look in any interleaving, crash and meet vandals: a call that would have succeeded goes on succeeding.
+
+Certificates live for two minutes here and CAs for four, so that a run of some minutes holds every kind of change. Two
+replicas end a look in every round of ten seconds; the third is so slow that what it read is many rounds old when it
+writes, and whatever it then does must not hurt the other two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.product.webhook.certificates.memory_api import CONFIGURATIONS, SECRET, configuration
+from tests.product.webhook.certificates.replicas import TIMING, Replica, World
+
+DILIGENT = 2
+SLOW = 2
+PARTS = ("ca.crt", "ca.key", "tls.crt", "tls.key", "next-ca.crt", "next-ca.key", "retired-ca.crt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Round:
+    """In which order the replicas' requests and answers come, and what somebody does meanwhile."""
+
+    turns: list[int]
+    broken: str | None = None
+    restarted: int | None = None
+
+
+TURNS = st.lists(st.integers(0, SLOW), max_size=16)
+CALM = st.builds(Round, turns=TURNS)
+RESTARTS = st.builds(Round, turns=TURNS, restarted=st.sampled_from([None, None, *range(DILIGENT)]))
+# Spoiling retired-ca.crt takes trust away, which nothing can undo.
+VANDALS = st.builds(Round, turns=TURNS, broken=st.sampled_from([None] * 12 + ["deleted", *PARTS[:-1]]))
+
+
+def damage(world: World, what: str | None) -> None:
+    """Delete the Secret or spoil one of its parts."""
+    secret = world.api.objects.get(SECRET)
+    if what == "deleted":
+        world.api.objects.pop(SECRET, None)
+    elif what and secret:
+        world.api.put(SECRET, {**secret, "data": {**secret["data"], what: "c3BvaWxlZA=="}})
+
+
+def play(world: World, replicas: list[Replica], one: Round) -> None:
+    world.now += TIMING.look_every
+    for number, turn in enumerate(one.turns):
+        if number == len(one.turns) // 2:
+            damage(world, one.broken)
+            if one.restarted is not None:
+                replicas[one.restarted].stop()
+                replicas[one.restarted] = Replica(world)
+        replicas[turn].advance()
+        world.record()
+    for replica in replicas[:DILIGENT]:
+        replica.finish()
+        world.record()
+
+
+def started() -> tuple[World, list[Replica]]:
+    world = World()
+    world.record()
+    return world, [Replica(world) for _ in range(DILIGENT + 1)]
+
+
+def believed(world: World, replicas: list[Replica]) -> set[int]:
+    every = enumerate(replicas[:DILIGENT])
+    return {number for number, one in every if world.believes(one.serving.certificate, lag=TIMING.settled)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(VANDALS, min_size=1, max_size=60))
+def test_whoever_was_believed_stays_believed(rounds: list[Round]) -> None:
+    world, replicas = started()
+    before: set[int] = set()
+    for one in rounds:
+        play(world, replicas, one)
+        now = believed(world, replicas)
+        assert before <= now
+        before = now
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(CALM, min_size=2, max_size=4), st.lists(RESTARTS, max_size=60))
+def test_once_all_is_well_a_replica_is_believed_from_its_first_look(start: list[Round], rounds: list[Round]) -> None:
+    world, replicas = started()
+    for one in [*start, *rounds]:
+        play(world, replicas, one)
+        if world.now > len(start) * TIMING.look_every:
+            assert believed(world, replicas) == set(range(DILIGENT))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(VANDALS, st.sampled_from(["", "", "restart", "blank", "jump", "retired"]), st.integers(-400, 400)),
+        max_size=25,
+    )
+)
+def test_after_any_trouble_all_is_well_and_at_rest(troubles: list[tuple[Round, str, int]]) -> None:
+    world, replicas = started()
+    for one, trouble, number in troubles:
+        play(world, replicas, one)
+        match trouble:
+            case "restart":
+                replicas[number % len(replicas)].stop()
+                replicas[number % len(replicas)] = Replica(world)
+            case "blank":
+                path = CONFIGURATIONS[number % 2]
+                world.api.put(path, configuration(len(world.api.objects[path]["webhooks"])))
+            case "jump":
+                world.skew += number
+            case "retired":
+                damage(world, "retired-ca.crt")
+    replicas[SLOW].finish()
+    for _ in range(4):
+        play(world, replicas, Round(turns=[]))
+    assert believed(world, replicas) == set(range(DILIGENT))
+    world.api.writes.clear()
+    for replica in replicas:
+        replica.finish()
+    assert world.api.writes == []

@@ -1,0 +1,202 @@
+"""Any view of a job that the API server could show, and many that it should not: a hypothesis strategy.
+
+An example costs hypothesis one draw, the seed of a view, for a view of many draws would take it longer to make than all
+the rest of a test. Times lie around NOW on both sides, for every one of them is of another clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from random import Random
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import decide, history, host_names, launcher_refresh
+from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.hosts import parse_script
+from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
+from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Tries
+from mpijob_elastic.model.policy import Policy
+from tests.builders import JOB, KUBEXEC, LONG_AGO, NOW, launcher, pods, ref, worker
+from tests.product.properties.applying import apply
+
+T = TypeVar("T")
+MOST = 6
+NAMES = pods(*range(MOST))
+UIDS = ("a", "b")
+TRAINING = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 1)
+SCRIPTS = (None, "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho stranger:1\n")
+
+
+def _time(random: Random) -> float:
+    known = [0.0, LONG_AGO, LONG_AGO, NOW, NOW + 4, NOW + 3600]
+    return random.choice([*known, *(NOW + random.uniform(-90, 90) for _ in known)])
+
+
+def _subset(items: Sequence[T], random: Random) -> list[T]:
+    return [item for item in items if random.random() < 0.5]
+
+
+def _worker(index: int, random: Random) -> Worker:
+    phase = random.choice(["ready", "ready", "running", "pending", "failed", "succeeded"])
+    return worker(
+        index,
+        uid=random.choice(UIDS),
+        created_at=_time(random),
+        node="" if phase == "pending" and random.random() < 0.5 else "n",
+        running=phase in ("ready", "running"),
+        ready_at=_time(random) if phase == "ready" else None,
+        deleting=random.random() < 0.2,
+        terminated=phase in ("failed", "succeeded"),
+        succeeded=phase == "succeeded",
+        disruption=random.choice(["", "", "", "taint spot"]),
+        opaque=random.random() < 0.1,
+        probe=_probe(random),
+    )
+
+
+def _tries(random: Random) -> Tries:
+    return Tries(count=random.randint(1, 9), at=_time(random), uid=random.choice(UIDS))
+
+
+def _growth(random: Random) -> Growth:
+    return Growth(worked=random.randint(0, MOST), asked=random.randint(0, MOST), at=_time(random))
+
+
+def _memory(random: Random) -> Memory:
+    return Memory(
+        left={name: Left(uid=random.choice(UIDS), at=_time(random)) for name in _subset(NAMES, random)},
+        added_at=_time(random),
+        removed_at=_time(random),
+        dropped_at=_time(random),
+        replaced={name: _tries(random) for name in _subset(NAMES, random)},
+        moved={name: _tries(random) for name in _subset(NAMES, random)},
+        growth=random.choice([None, _growth(random)]),
+        launchers=random.choice([None, _tries(random)]),
+        mended_at=random.choice([0.0, 0.0, _time(random)]),
+        hosts={name: _host(name, random) for name in _subset(NAMES, random)},
+        renamed={name: _tries(random) for name in _subset(NAMES, random)},
+    )
+
+
+def _host(pod: str, random: Random) -> Host:
+    return Host(pod=random.choice(["", *map(host_names.fingerprint, UIDS)]), incarnation=_number(random))
+
+
+def _number(random: Random) -> int:
+    return random.choice([0, 0, 0, 1, 2, 19])
+
+
+def _probe(random: Random) -> Probe:
+    idle_at = random.choice([None, _time(random)])
+    since = None if idle_at is None else idle_at - random.choice([0.0, 20.0, 40.0, 700.0])
+    return Probe(
+        busy_seen=random.random() < 0.5,
+        idle_at=idle_at,
+        asked_at=_time(random),
+        busy_at=_time(random),
+        idle_since=since,
+    )
+
+
+def _launcher(random: Random) -> Launcher:
+    return launcher(
+        random.choice([LauncherPhase.STARTED, *LauncherPhase]),
+        mounts_discovery=random.random() < 0.8,
+        created_at=_time(random),
+        delivering_since=random.choice([None, _time(random)]),
+        refreshed=random.choice([None, "", "other@0"]),
+        disruption=random.choice(["", "", "taint spot"]),
+        deleting=random.random() < 0.2,
+    )
+
+
+def _policy(random: Random) -> Policy:
+    return Policy(
+        min_replicas=random.choice([None, None, random.randint(1, MOST)]),
+        scale_timeout=random.choice([None, None, 1.0, 60.0]),
+        drain_timeout=random.choice([0.0, 1.0, 60.0]),
+        replace_failed_workers=random.choice([None, True, False]),
+        delete_without_discovery=random.random() < 0.3,
+    )
+
+
+def _config(random: Random) -> Config:
+    hosts, slots = [names.host(pod, _number(random)) for pod in _subset(NAMES, random)], random.randint(1, 2)
+    ours = names.discover_hosts(hosts, slots=slots)
+    script = ours if random.random() < 0.8 else random.choice(SCRIPTS)
+    memory = None if random.random() < 0.1 else _memory(random)
+    signed = memory is not None and random.random() < 0.9
+    return Config(
+        ref=ref(names.config_map(JOB)),
+        published=None if script is None else parse_script(script),
+        script=script,
+        hostfile=names.hostfile(_subset(NAMES, random), slots=slots),
+        memory=history.signed(memory, script=script or "") if memory and signed else memory,
+        kubexec=random.choice([KUBEXEC, KUBEXEC, kubexec.mapped(KUBEXEC), "mine", None]),
+    )
+
+
+def _job(random: Random) -> JobView:
+    exec_names = random.choice([NAMES, tuple(_subset(NAMES, random))])
+    view = JobView(
+        namespace="default",
+        ref=ref(JOB),
+        replicas=random.randint(0, MOST),
+        slots=random.randint(1, 2),
+        elastic=random.random() < 0.9,
+        first=random.choice([0, 0, random.randint(0, MOST)]),
+        fewest=random.choice([0, 0, random.randint(0, MOST)]),
+        policy=_policy(random),
+        clean_pod_policy=random.choice(["None", "Running", "All"]),
+        deleting=random.random() < 0.05,
+        finished=random.random() < 0.1,
+        foreign="somebody else's" if random.random() < 0.05 else "",
+        workers=tuple(_worker(index, random) for index in _subset(range(MOST), random)),
+        launcher=None if random.random() < 0.1 else _launcher(random),
+        config=None if random.random() < 0.05 else _config(random),
+        former={pod: _probe(random) for pod in _subset(NAMES, random)},
+        most=random.choice([0, 0, random.randint(1, MOST)]),
+        pod_group=PodGroup(ref=ref(JOB), min_member=random.randint(0, MOST)) if random.random() < 0.2 else None,
+        role=None if random.random() < 0.05 else Role(ref=ref("j-launcher"), exec_rule=1, exec_names=exec_names),
+    )
+    at = random.choice([LONG_AGO, LONG_AGO, None, _time(random)])
+    if view.launcher is None or view.config is None or at is None:
+        return view
+    return replace(view, launcher=replace(view.launcher, refreshed=launcher_refresh.mark(view.config, at=at)))
+
+
+def _training(view: JobView, random: Random) -> JobView:
+    """The view where published workers are well, and most were seen to train a moment ago."""
+    return replace(view, workers=tuple(_well(view, one, random) for one in view.workers))
+
+
+def _well(view: JobView, one: Worker, random: Random) -> Worker:
+    if not view.is_published(one):
+        return one
+    probe = _probe(random) if random.random() < 0.3 else TRAINING
+    return replace(one, running=True, ready_at=LONG_AGO, terminated=False, deleting=False, probe=probe)
+
+
+def _lived(random: Random) -> JobView:
+    """A view that we have worked on for a while, before something else happened."""
+    view = _job(random)
+    for _ in range(random.choice([0, 0, 1, 2, 4])):
+        then = _time(random)
+        for action in decide(view, now=then).actions[: random.randint(1, 3)]:
+            view = apply(view, action, now=then)
+    if random.random() < 0.2:
+        view = _training(view, random)
+    replicas = random.choice([view.replicas, view.replicas, random.randint(0, MOST)])
+    return replace(view, replicas=replicas, selector_due=random.random() < 0.2)
+
+
+jobs = st.integers(0, 2**63).map(lambda seed: _lived(Random(seed)))
+
+
+def some(condition: Callable[[JobView], bool]) -> bool:
+    """Whether the condition holds for any of many views, always the same ones: what is rare must be found each time."""
+    return any(condition(_lived(Random(seed))) for seed in range(50_000))

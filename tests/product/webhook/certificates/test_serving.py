@@ -1,0 +1,126 @@
+"""What a client sees in the handshake, before and after certificates are exchanged."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+
+from tests.product.webhook.certificates.material import DAY, HOST, authority, leaf
+from webhook.certificates.serving import Serving, Unusable
+from webhook.rules.certificates.pairs import Pair
+
+NOW = datetime.now(UTC)
+CA = authority(now=NOW)
+
+
+class Listener:
+    """A TLS server that greets; `seen` is who a client with that trust is greeted by."""
+
+    def __init__(self, serving: Serving, server: asyncio.Server) -> None:
+        self.serving = serving
+        self._port = server.sockets[0].getsockname()[1]
+
+    async def seen(self, trusted: Pair | None, *, name: str = HOST) -> x509.Certificate:
+        context = ssl.create_default_context(cadata=trusted.certificate_pem.decode() if trusted else None)
+        if trusted is None:
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        _, writer = await asyncio.open_connection("127.0.0.1", self._port, ssl=context, server_hostname=name)
+        der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.transport.abort()
+        return x509.load_der_x509_certificate(der)
+
+
+@pytest.fixture
+async def listener() -> AsyncIterator[Listener]:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.close()
+
+    serving = Serving()
+    server = await asyncio.start_server(greet, "127.0.0.1", 0, ssl=serving.context)
+    yield Listener(serving, server)
+    server.close()
+
+
+async def test_before_the_first_certificate_a_handshake_fails(listener: Listener) -> None:
+    with pytest.raises((ConnectionError, ssl.SSLError)):
+        await listener.seen(None)
+    assert listener.serving.certificate is None
+
+
+async def test_certificates_are_exchanged_while_it_listens(listener: Listener) -> None:
+    for _ in range(3):
+        pair = leaf(CA, now=NOW)
+        listener.serving.load(pair.certificate_pem, pair.key_pem)
+        assert await listener.seen(CA) == pair.certificate
+    with pytest.raises(ssl.SSLCertVerificationError):
+        await listener.seen(authority(now=NOW))
+
+
+async def test_an_address_needs_no_server_name(listener: Listener) -> None:
+    pair = leaf(CA, now=NOW, hosts=frozenset({"127.0.0.1"}))
+    listener.serving.load(pair.certificate_pem, pair.key_pem)
+    assert await listener.seen(CA, name="127.0.0.1") == pair.certificate
+
+
+async def test_a_change_of_key_type_leaves_nothing_of_the_old(listener: Listener) -> None:
+    old = leaf(CA, now=NOW)
+    listener.serving.load(old.certificate_pem, old.key_pem)
+    certificate, key = rsa_pair()
+    listener.serving.load(certificate.public_bytes(Encoding.PEM), key)
+    assert await listener.seen(None) == certificate
+
+
+def rsa_pair() -> tuple[x509.Certificate, bytes]:
+    """As cert-manager makes them by default."""
+    key = rsa.generate_private_key(65537, 2048)
+    builder = x509.CertificateBuilder(
+        issuer_name=CA.certificate.subject,
+        subject_name=x509.Name([]),
+        public_key=key.public_key(),
+        serial_number=7,
+        not_valid_before=NOW - DAY,
+        not_valid_after=NOW + DAY,
+    )
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return builder.sign(CA.key, hashes.SHA256()), pem
+
+
+PAIR = leaf(CA, now=NOW)
+ENCRYPTED = PAIR.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key"),
+    [
+        (b"", b""),
+        (b"garbage", PAIR.key_pem),
+        (PAIR.certificate_pem, b""),
+        (PAIR.certificate_pem, CA.key_pem),
+        (PAIR.certificate_pem, ENCRYPTED),
+        (PAIR.certificate_pem[:-80], PAIR.key_pem),
+    ],
+)
+async def test_what_cannot_be_served_leaves_the_old_one(listener: Listener, certificate: bytes, key: bytes) -> None:
+    old = leaf(CA, now=NOW)
+    listener.serving.load(old.certificate_pem, old.key_pem)
+    with pytest.raises(Unusable, match="cannot be served"):
+        listener.serving.load(certificate, key)
+    assert listener.serving.certificate == old.certificate
+    assert await listener.seen(CA) == old.certificate
+
+
+async def test_old_versions_of_tls_are_refused(listener: Listener) -> None:
+    assert listener.serving.context.minimum_version is ssl.TLSVersion.TLSv1_2

@@ -1,0 +1,148 @@
+"""HPAs and their jobs: who creates or changes either is told what does not fit, once, and nothing is refused."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mpijob_elastic import names
+from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
+from webhook.rules import handlers, hpa_facts, job_size, review
+from webhook.rules.review_context import Surroundings
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+BOUNDS = {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"}
+LIMITED = ["horovodrun", "-np", "2", "--max-np", "4", *ELASTIC[1:]]
+
+
+def hpa(least: int | None = 2, most: int = 6, *, name: str = "a", target: Object | None = None) -> Object:
+    target = target or {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train"}
+    metadata = {"name": name, "namespace": "default", "uid": name, "resourceVersion": "1"}
+    spec = {"scaleTargetRef": target, "maxReplicas": most, **({"minReplicas": least} if least else {})}
+    return {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec}
+
+
+def job(*, deadline: int | None = None, age: int = 0, **facts: Any) -> Object:
+    """A running elastic job of 3 workers, begun `age` seconds ago."""
+    facts = {"replicas": 3, "command": ELASTIC, "conditions": ["Created", "Running"], **facts}
+    made = mpi_job(**facts)
+    made["metadata"]["resourceVersion"] = "1"
+    if "status" in made:
+        made["status"]["startTime"] = (NOW - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    if deadline is not None:
+        made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["activeDeadlineSeconds"] = deadline
+    return made
+
+
+def said(
+    sent: Object, *, before: Object | None = None, behind: Object | None = None, there: tuple[Object, ...] = ()
+) -> tuple[str, ...]:
+    """The warnings where `behind` is the job that is known and `there` are its HPAs."""
+    known = job_size.read(json.dumps(behind).encode()) if behind else None
+    scaling = [hpa_facts.read(json.dumps(one).encode()) for one in there]
+    surroundings = Surroundings(
+        job=lambda _namespace, name: known if name == "train" else None,
+        autoscalers=lambda _namespace, name: scaling if name == "train" else (),
+        now=lambda: NOW,
+    )
+    verdict = handlers.answer(review.parse(body(sent, old=before)), handlers.validating(surroundings)).verdict
+    assert verdict.allowed
+    assert all(len(warning) <= 140 for warning in verdict.warnings)
+    return verdict.warnings
+
+
+ABOVE = "HPA a: maxReplicas 8 is above mpijob-elastic/max-replicas (6): more is refused, not cut to 6"
+BELOW = "HPA a: minReplicas 1 is below mpijob-elastic/min-replicas (2): less is refused, not raised to 2"
+RIVALS = "HPAs a and b scale the same job, so neither will (AmbiguousSelector): delete one"
+
+
+@pytest.mark.parametrize(
+    ("one", "behind", "warnings"),
+    [
+        (hpa(), job(annotations=BOUNDS), ()),
+        (hpa(None, 100), job(), ()),
+        (hpa(2, 8), job(annotations=BOUNDS), (ABOVE,)),
+        (hpa(1, 6), job(annotations=BOUNDS), (BELOW,)),
+        (hpa(None, 8), job(annotations=BOUNDS), (ABOVE, BELOW)),
+        (
+            hpa(2, 6),
+            job(command=LIMITED),
+            ("HPA a: horovodrun's --max-np 4 is less than its slots, 6: 2 stay unused",),
+        ),
+        (
+            hpa(2, 6),
+            job(command=["mpirun", "x"]),
+            ("HPA a: this job is not elastic, so new workers stay unused and surplus ones keep running",),
+        ),
+        (
+            hpa(2, 8),
+            job(annotations=BOUNDS, conditions=["Succeeded"]),
+            ("HPA a: the job has finished, so every scale is refused: delete it",),
+        ),
+        (
+            hpa(2, 6),
+            job(deadline=3600, age=3300),
+            ("HPA a: it may still grow this job, but activeDeadlineSeconds of its launcher ends it in 5m",),
+        ),
+        (hpa(2, 6), job(deadline=3600, age=3000), ()),
+        (hpa(2, 3), job(deadline=3600, age=3300), ()),
+        (hpa(2, 6), None, ()),
+    ],
+    ids=[
+        "within", "job without bounds", "above", "below", "both", "max-np", "plain", "finished", "near its end",
+        "not near", "cannot grow", "unknown job",
+    ],
+)  # fmt: skip
+def test_a_new_hpa_and_its_job(one: Object, behind: Object | None, warnings: tuple[str, ...]) -> None:
+    assert said(one, behind=behind) == warnings
+
+
+def test_a_new_job_is_told_of_the_hpa_that_waits_for_it() -> None:
+    new = job(annotations=BOUNDS, conditions=None)
+    assert said(new, there=(hpa(1, 8),)) == (ABOVE, BELOW)
+    assert said(new, there=(hpa(), hpa(name="b"))) == (RIVALS,)
+    short = job(conditions=None, deadline=300)
+    [warning] = said(short, there=(hpa(),))
+    assert warning.endswith("ends it in 5m")
+
+
+def test_two_hpas_on_one_job() -> None:
+    assert said(hpa(name="b"), behind=job(), there=(hpa(),)) == (RIVALS,)
+    assert said(hpa(name="b"), there=(hpa(),)) == (RIVALS,)
+    assert said(hpa(2, 5), before=hpa(), behind=job(), there=(hpa(),)) == ()
+
+
+def test_an_update_is_told_what_it_brings_in() -> None:
+    bounded = job(annotations=BOUNDS)
+    assert said(hpa(1, 9), before=hpa(1, 8), behind=bounded)[0].startswith("HPA a: maxReplicas 9")
+    assert said(hpa(1, 8), before=hpa(2, 8), behind=bounded) == (BELOW,)
+    assert said(hpa(1, 8), before=hpa(1, 8), behind=bounded) == ()
+    assert said(bounded, before=job(), there=(hpa(1, 8),)) == (ABOVE, BELOW)
+    assert said(bounded, before=bounded, there=(hpa(1, 8),)) == ()
+
+
+def test_hpas_of_others_are_none_of_our_business() -> None:
+    for target in (
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "train"},
+        {"apiVersion": "example.org/v1", "kind": "MPIJob", "name": "train"},
+        {"kind": "MPIJob", "name": "train"},
+    ):
+        assert said(hpa(1, 99, target=target), behind=job(annotations=BOUNDS), there=(hpa(name="b"),)) == ()
+
+
+def test_growing_near_the_end_is_told_to_whoever_does_it() -> None:
+    late = job(deadline=3600, age=3300)
+    warning = "new workers may be of no use: activeDeadlineSeconds of its launcher ends it in 5m"
+    larger = job(deadline=3600, age=3300, replicas=4)
+    assert said(larger, before=late) == (warning,)
+    assert said(late, before=larger) == ()
+
+
+@pytest.mark.parametrize("started", ["", "yesterday", "2026-03-01T11:55:00", None])
+def test_a_start_that_cannot_be_read_does_no_harm(started: str | None) -> None:
+    late = job(deadline=3600)
+    late["status"]["startTime"] = started
+    assert said(hpa(), behind=late) == ()

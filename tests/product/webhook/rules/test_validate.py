@@ -1,0 +1,195 @@
+"""What is said of a MPIJob: field, value, what is allowed."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from mpijob_elastic.model.mpijob import MPIJob
+from tests.product.webhook.objects import ELASTIC, Object, mpi_job
+from webhook.rules import validate
+from webhook.rules.review import LONGEST_WARNING, Verdict
+
+
+def on_create(job: Object) -> Verdict:
+    return validate.created(msgspec.convert(job, MPIJob))
+
+
+def on_update(job: Object, before: Object) -> Verdict:
+    return validate.updated(msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob), now=datetime.now(UTC))
+
+
+def annotated(**annotations: str) -> Object:
+    """A running elastic job of 3 workers with our annotations, given without prefix and with underscores."""
+    named = {f"mpijob-elastic/{key.replace('_', '-')}": value for key, value in annotations.items()}
+    return mpi_job(replicas=3, command=ELASTIC, annotations=named, conditions=["Created", "Running"])
+
+
+def test_a_plain_job_is_let_through_without_a_word() -> None:
+    assert on_create(mpi_job()) == Verdict()
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {"enabled": "true"},
+        {"enabled": "false"},
+        {"min_replicas": "1", "max_replicas": "3"},
+        {"min_replicas": "3", "max_replicas": "3"},
+        {"drain_timeout": "90s", "replace_failed_workers": "false", "delete_without_discovery": "true"},
+        {"min_replicas": "9", "enabled": "false"},
+    ],
+)
+def test_good_annotations(annotations: dict[str, str]) -> None:
+    assert on_create(annotated(**annotations)) == Verdict()
+
+
+BAD: list[tuple[dict[str, str], str]] = [
+    ({"enabled": "yes"}, 'metadata.annotations[mpijob-elastic/enabled]: "yes" is not allowed; use "true" or "false"'),
+    ({"enabled": ""}, 'metadata.annotations[mpijob-elastic/enabled]: "" is not allowed; use "true" or "false"'),
+    (
+        {"min_replicas": "x"},
+        'metadata.annotations[mpijob-elastic/min-replicas]: "x" is not allowed; use a whole number from 1 to 100000',
+    ),
+    (
+        {"max_replicas": "0"},
+        'metadata.annotations[mpijob-elastic/max-replicas]: "0" is not allowed; use a whole number from 1 to 100000',
+    ),
+    (
+        {"drain_timeout": "90"},
+        (
+            'metadata.annotations[mpijob-elastic/drain-timeout]: "90" is not allowed; use a duration from 0s to 24h, '
+            'such as "90s" or "2m30s"'
+        ),
+    ),
+    (
+        {"min_replicas": "4", "max_replicas": "2"},
+        (
+            'metadata.annotations[mpijob-elastic/min-replicas]: "4" is not allowed; use a number not above '
+            "mpijob-elastic/max-replicas (2)"
+        ),
+    ),
+    (
+        {"max_replicas": "2"},
+        (
+            "spec.mpiReplicaSpecs.Worker.replicas: 3 is above metadata.annotations[mpijob-elastic/max-replicas] (2); "
+            "use 1 to 2, or change the annotation"
+        ),
+    ),
+    (
+        {"min_replicas": "4", "max_replicas": "8"},
+        (
+            "spec.mpiReplicaSpecs.Worker.replicas: 3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); "
+            "use 4 to 8, or change the annotation"
+        ),
+    ),
+    (
+        {"min_replicas": "4"},
+        (
+            "spec.mpiReplicaSpecs.Worker.replicas: 3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); "
+            "use 4 or more, or change the annotation"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("annotations", "message"), BAD)
+def test_refused_at_creation_and_when_brought_in_by_an_update(annotations: dict[str, str], message: str) -> None:
+    for verdict in (on_create(annotated(**annotations)), on_update(annotated(**annotations), annotated())):
+        assert [str(refusal) for refusal in verdict.refusals] == [message]
+        assert not verdict.allowed
+
+
+@pytest.mark.parametrize(("annotations", "_message"), BAD)
+def test_what_was_bad_before_never_blocks_another_change(annotations: dict[str, str], _message: str) -> None:
+    before = annotated(**annotations)
+    for field, value in (("labels", {"team": "a"}), ("finalizers", ["x/y"])):
+        after = copy.deepcopy(before)
+        after["metadata"][field] = value
+        assert on_update(after, before) == Verdict()
+    after = copy.deepcopy(before)
+    after["metadata"]["annotations"]["mpijob-elastic/status"] = "draining"
+    after["status"] = {"conditions": []}
+    assert on_update(after, before) == Verdict()
+
+
+@pytest.mark.parametrize(("annotations", "_message"), BAD)
+@pytest.mark.parametrize("end", ["deleting", "Succeeded", "Failed"])
+def test_a_job_that_is_over_is_never_blocked(annotations: dict[str, str], _message: str, end: str) -> None:
+    before, after = annotated(), annotated(**annotations)
+    for job in (before, after):
+        if end == "deleting":
+            job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        else:
+            job["status"]["conditions"].append({"type": end, "status": "True"})
+    assert on_update(after, before) == Verdict()
+
+
+def test_several_problems_are_all_named() -> None:
+    verdict = on_create(annotated(enabled="maybe", drain_timeout="soon"))
+    assert [refusal.field for refusal in verdict.refusals] == [
+        "metadata.annotations[mpijob-elastic/enabled]",
+        "metadata.annotations[mpijob-elastic/drain-timeout]",
+    ]
+
+
+def test_a_size_that_stays_out_of_bounds_is_refused_when_it_is_touched() -> None:
+    before, after = annotated(max_replicas="2"), annotated(max_replicas="2")
+    after["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 4
+    (refusal,) = on_update(after, before).refusals
+    assert refusal.message.startswith("4 is above")
+    after["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
+    assert on_update(after, before) == Verdict()
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("mpijob-elastic/min-replica", "mpijob-elastic/min-replicas"),
+        ("mpijob-elastic/maxReplicas", "mpijob-elastic/max-replicas"),
+        ("mpijob-elastic/drain_timeout", "mpijob-elastic/drain-timeout"),
+    ],
+)
+def test_an_unknown_annotation_is_warned_of_once_with_the_nearest_name(written: str, meant: str) -> None:
+    job = mpi_job(annotations={written: "1", "example.com/enable": "x"})
+    warning = f"metadata.annotations[{written}] is not known and has no effect; did you mean {meant}?"
+    assert on_create(job) == Verdict(warnings=(warning,))
+    assert on_update(job, mpi_job()) == Verdict(warnings=(warning,))
+    assert on_update(job, job) == Verdict()
+
+
+def running(**fields: Any) -> Object:
+    return mpi_job(**fields, conditions=["Created", "Running"])
+
+
+def test_shrinking_a_job_that_is_not_elastic_is_warned_of() -> None:
+    (warning,) = on_update(running(replicas=1), running(replicas=3)).warnings
+    assert "spec.mpiReplicaSpecs.Worker.replicas 3 to 1: this job is not elastic" in warning
+    assert "--host-discovery-script /etc/mpi/discover_hosts.sh" in warning
+    assert 'mpijob-elastic/enabled: "true"' in warning
+    assert len(warning) <= LONGEST_WARNING
+
+
+@pytest.mark.parametrize(
+    ("job", "before"),
+    [
+        (running(replicas=1, command=ELASTIC), running(replicas=3, command=ELASTIC)),
+        (running(replicas=3), running(replicas=1)),
+        (mpi_job(replicas=1), mpi_job(replicas=3)),
+        (running(replicas=1), mpi_job(replicas=3, conditions=["Created", "Succeeded"])),
+    ],
+    ids=["elastic", "grows", "not started", "finished"],
+)
+def test_no_warning(job: Object, before: Object) -> None:
+    assert on_update(job, before) == Verdict()
+
+
+def test_changed_slots_of_a_running_job_are_warned_of() -> None:
+    (warning,) = on_update(running(slots=2), running(slots=1)).warnings
+    assert warning.startswith("spec.slotsPerWorker 1 to 2: the running job keeps 1")
+    assert len(warning) <= LONGEST_WARNING
+    assert on_update(mpi_job(slots=2), mpi_job(slots=1)) == Verdict()

@@ -1,0 +1,205 @@
+"""Reviews over HTTP: every body gets a clear answer in bounded time and memory."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import aiohttp
+import pytest
+
+from tests.product.webhook.objects import Object, body, launcher_pod, mpi_job
+from webhook.admission import Admission
+from webhook.listener import listening
+from webhook.metrics import Metrics
+from webhook.settings import Limits
+
+LIMITS = Limits(small_requests=2, large_requests=1, small_bytes=10_000, read_seconds=0.3, request_bytes=8 * 2**20)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    client: aiohttp.ClientSession
+    port: int
+    metrics: Metrics
+    draining: asyncio.Event
+
+    async def post(self, sent: bytes, path: str = "/mutate") -> tuple[int, str]:
+        async with self.client.post(path, data=io.BytesIO(sent)) as response:
+            return response.status, await response.text()
+
+    async def reviewed(self, sent: bytes, path: str = "/mutate") -> Object:
+        status, text = await self.post(sent, path)
+        assert status == 200
+        response: Object = json.loads(text)["response"]
+        return response
+
+    def counted(self, outcome: str, *, kind: str = "other", operation: str = "other") -> float:
+        labels = f'{{kind="{kind}",operation="{operation}",outcome="{outcome}"}}'
+        return metric(self.metrics, f"mpijob_elastic_webhook_reviews_total{labels}")
+
+
+def metric(metrics: Metrics, name: str) -> float:
+    found = [line for line in metrics.render().decode().splitlines() if line.startswith(f"{name} ")]
+    return float(found[0].rpartition(" ")[2]) if found else 0.0
+
+
+@asynccontextmanager
+async def serving(limits: Limits = LIMITS) -> AsyncIterator[Server]:
+    metrics, draining = Metrics(), asyncio.Event()
+    admission = Admission(limits=limits, metrics=metrics, draining=draining)
+    listen = partial(listening, host="127.0.0.1", port=0, idle_seconds=limits.idle_seconds, finish_seconds=1.0)
+    async with (
+        listen(admission.application()) as port,
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
+    ):
+        yield Server(client=client, port=port, metrics=metrics, draining=draining)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    async with serving() as running:
+        yield running
+
+
+async def test_each_path_has_its_handlers(server: Server) -> None:
+    bad = body(mpi_job(annotations={"mpijob-elastic/enabled": "yes"}))
+    assert "patch" in await server.reviewed(body(launcher_pod()))
+    assert "patch" not in await server.reviewed(body(launcher_pod()), "/validate")
+    assert (await server.reviewed(bad))["allowed"]
+    assert not (await server.reviewed(bad, "/validate"))["allowed"]
+    assert server.counted("patched", kind="Pod", operation="CREATE") == 1
+    assert server.counted("rejected", kind="MPIJob", operation="CREATE") == 1
+    assert metric(server.metrics, "mpijob_elastic_webhook_review_seconds_count") == 4
+    assert metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 0
+
+
+async def test_other_paths_and_methods_are_told_so(server: Server) -> None:
+    assert (await server.post(b"", "/"))[0] == 404
+    async with server.client.get("/mutate") as response:
+        assert response.status == 405
+
+
+async def test_malformed(server: Server) -> None:
+    status, text = await server.post(b'{"apiVersion": 1}')
+    assert (status, text) == (
+        400,
+        "the body is not an AdmissionReview: Expected `str`, got `int` - at `$.apiVersion`\n",
+    )
+    assert server.counted("malformed") == 1
+
+
+def padded(size: int) -> bytes:
+    """A review of that many bytes that is fine otherwise."""
+    sent = body(launcher_pod(), padding="PADDING")
+    return sent.replace(b"PADDING", b"x" * (size - len(sent) + len(b"PADDING")))
+
+
+async def chunked(sent: bytes) -> AsyncIterator[bytes]:
+    yield sent
+
+
+async def test_seven_mebibytes_are_read_and_more_than_the_limit_is_refused_however_it_is_sent(server: Server) -> None:
+    assert "patch" in await server.reviewed(padded(7 * 2**20))
+    assert "patch" in await server.reviewed(padded(8 * 2**20))
+    expected = (413, "the body is larger than 8388608 bytes\n")
+    assert await server.post(padded(8 * 2**20 + 1)) == expected
+    async with server.client.post("/mutate", data=chunked(padded(8 * 2**20 + 1))) as response:
+        assert (response.status, await response.text()) == expected
+    assert server.counted("too_large") == 2
+
+
+async def test_a_compressed_body_is_not_blown_up(server: Server) -> None:
+    async with server.client.post("/mutate", data=body(launcher_pod()), compress=True) as response:
+        assert response.status in {200, 400}
+
+
+async def raw(server: Server, sent: bytes) -> bytes:
+    """The head and the first line of what comes back on a connection of its own."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(sent)
+    try:
+        return await reader.readuntil(b"\r\n\r\n") + await reader.readline()
+    finally:
+        writer.transport.abort()
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(server: Server) -> None:
+    answer = await raw(server, b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"the body did not arrive within 0.3 s" in answer
+    assert server.counted("timed_out") == 1
+
+
+async def test_the_callers_timeout_shortens_the_wait_but_never_stretches_it() -> None:
+    async with serving(Limits(read_seconds=60.0)) as server:
+        head = b" HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+        answer = await raw(server, b"POST /mutate?timeout=100ms" + head)
+        assert b"within 0.1 s" in answer
+    async with serving() as server:
+        for timeout in (b"10s", b"0s", b"soon", b""):
+            assert b"within 0.3 s" in await raw(server, b"POST /mutate?timeout=" + timeout + head)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /mutate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+        b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabc",
+        b"\x16\x03\x01\x00\x00\r\n\r\n",
+        b"POST /mutate HTTP/1.1\r\n" + b"a: " + b"x" * 20_000 + b"\r\n\r\n",
+    ],
+)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+async def test_broken_http_is_refused(server: Server, sent: bytes) -> None:
+    assert (await raw(server, sent)).startswith(b"HTTP/1.")
+    assert "patch" in await server.reviewed(body(launcher_pod()))
+
+
+async def test_a_request_head_that_comes_too_slowly_ends_the_connection() -> None:
+    async with serving(Limits(idle_seconds=0.2)) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\n")
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_caller_that_hangs_up_leaves_nothing_behind(server: Server) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 1)
+    writer.transport.abort()
+    await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 0)
+    assert "patch" in await server.reviewed(body(launcher_pod()))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+async def test_slow_large_bodies_do_not_hold_up_small_ones() -> None:
+    async with serving(Limits(large_requests=1, small_bytes=10_000, read_seconds=60.0)) as server:
+        slow = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(5)]
+        for _, writer in slow:
+            writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 10001\r\n\r\n{")
+        await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 5)
+        assert "patch" in await server.reviewed(body(launcher_pod()))
+        for _, writer in slow:
+            writer.transport.abort()
+        await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 0)
+
+
+async def test_while_draining_every_answer_closes_its_connection(server: Server) -> None:
+    async with server.client.post("/mutate", data=body(launcher_pod())) as response:
+        assert response.headers.get("Connection") != "close"
+    server.draining.set()
+    for sent, status in ((body(launcher_pod()), 200), (b"nonsense", 400)):
+        async with server.client.post("/mutate", data=sent) as response:
+            assert (response.status, response.headers.get("Connection")) == (status, "close")

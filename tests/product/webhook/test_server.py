@@ -1,0 +1,126 @@
+"""The process from start to end, with certificates from a directory, so that it needs no cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from lab.ports import free_ports
+from tests.product.webhook.certificates.material import authority, leaf
+from tests.product.webhook.objects import body, launcher_pod
+from webhook.server import serve
+from webhook.settings import Settings
+
+NOW = datetime.now(UTC)
+CA = authority(now=NOW)
+HOSTS = frozenset({"127.0.0.1"})
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    pair = leaf(CA, now=NOW, hosts=HOSTS)
+    (tmp_path / "tls.crt").write_bytes(pair.certificate_pem)
+    (tmp_path / "tls.key").write_bytes(pair.key_pem)
+    port, health_port = free_ports(2)
+    return Settings(
+        host="127.0.0.1",
+        port=port,
+        health_port=health_port,
+        certificate_directory=tmp_path,
+        watch_jobs=False,
+        drain_seconds=60.0,
+    )
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[aiohttp.ClientSession]:
+    trusting = ssl.create_default_context(cadata=CA.certificate_pem.decode())
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trusting)) as session:
+        yield session
+
+
+async def status(client: aiohttp.ClientSession, settings: Settings, path: str) -> int:
+    async with client.get(f"http://127.0.0.1:{settings.health_port}{path}") as response:
+        return response.status
+
+
+async def ready(client: aiohttp.ClientSession, settings: Settings) -> None:
+    while True:
+        try:
+            if await status(client, settings, "/readyz") == 200:
+                return
+        except aiohttp.ClientConnectionError:
+            pass
+        await asyncio.sleep(0.01)
+
+
+async def patched(client: aiohttp.ClientSession, settings: Settings) -> str | None:
+    """The Connection header of an answer that patches a launcher."""
+    async with client.post(f"https://127.0.0.1:{settings.port}/mutate", data=body(launcher_pod())) as response:
+        assert "patch" in json.loads(await response.read())["response"]
+        return response.headers.get("Connection")
+
+
+async def test_from_start_to_a_drained_end(settings: Settings, client: aiohttp.ClientSession) -> None:
+    serving = asyncio.create_task(serve(settings))
+    await ready(client, settings)
+    assert await patched(client, settings) is None
+
+    signal.raise_signal(signal.SIGTERM)
+    while await status(client, settings, "/readyz") == 200:
+        await asyncio.sleep(0.01)
+    assert await status(client, settings, "/healthz") == 200
+    assert [await patched(client, settings) for _ in range(3)] == ["close"] * 3
+    assert not serving.done()
+
+    signal.raise_signal(signal.SIGTERM)
+    await serving
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await patched(client, settings)
+
+
+async def test_a_review_in_flight_at_the_end_is_answered(settings: Settings, client: aiohttp.ClientSession) -> None:
+    serving = asyncio.create_task(serve(replace(settings, drain_seconds=0.0)))
+    await ready(client, settings)
+    trusting = ssl.create_default_context(cadata=CA.certificate_pem.decode())
+    reader, writer = await asyncio.open_connection("127.0.0.1", settings.port, ssl=trusting)
+    sent = body(launcher_pod())
+    writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(sent) + sent[:10])
+    while await in_flight(client, settings) == 0:
+        await asyncio.sleep(0.01)
+
+    signal.raise_signal(signal.SIGTERM)
+    await asyncio.sleep(0.2)
+    writer.write(sent[10:])
+    answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"Connection: close" in answer
+    assert b'"patch"' in answer
+    writer.close()
+    await serving
+
+
+async def in_flight(client: aiohttp.ClientSession, settings: Settings) -> float:
+    async with client.get(f"http://127.0.0.1:{settings.health_port}/metrics") as response:
+        found = re.search(r"^mpijob_elastic_webhook_in_flight (\S+)$", await response.text(), re.MULTILINE)
+        assert found
+        return float(found[1])
+
+
+async def test_a_port_that_is_taken_is_named(settings: Settings) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", settings.port))
+        taken.listen()
+        with pytest.raises(OSError, match=str(settings.port)):
+            await serve(settings)
