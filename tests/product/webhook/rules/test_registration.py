@@ -11,7 +11,7 @@ import yaml
 from mpijob_elastic import names
 from webhook.rules import registration
 
-MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
+MANIFEST = Path(__file__).parents[4] / "config" / "base" / "webhook-configurations.yaml"
 MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
 STATUS, AUTOSCALERS = MUTATING["webhooks"][2], VALIDATING["webhooks"][2]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
