@@ -57,7 +57,7 @@ def _missing(view: JobView, old: Launcher) -> str:
         return "mpi-operator has not created the new launcher yet"
     if not launcher.mounts_discovery:
         return f"the new launcher does not mount {names.KEY_DISCOVER_HOSTS}: the webhook was not called"
-    if not view.hosts:
+    if not view.published_pods:
         return f"no worker is in {names.KEY_DISCOVER_HOSTS} yet"
     return ""
 

@@ -19,7 +19,7 @@ from webhook.metrics import Metrics
 from webhook.rules import handlers, review
 from webhook.rules.handlers import Answer, Handler, Kind
 from webhook.rules.review import Malformed, Request
-from webhook.rules.review_context import NOTHING, Surroundings
+from webhook.rules.review_context import NOTHING, ReviewContext
 from webhook.settings import Limits
 
 # The longest namespace/name that Kubernetes allows; a hostile one does not fill the log.
@@ -42,12 +42,12 @@ class Admission:
     """
 
     def __init__(
-        self, *, limits: Limits, metrics: Metrics, draining: asyncio.Event, surroundings: Surroundings = NOTHING
+        self, *, limits: Limits, metrics: Metrics, draining: asyncio.Event, context: ReviewContext = NOTHING
     ) -> None:
         self._limits = limits
         self._metrics = metrics
         self._draining = draining
-        self._surroundings = surroundings
+        self._context = context
         self._small = asyncio.Semaphore(limits.small_requests)
         self._large = asyncio.Semaphore(limits.large_requests)
         self._answering: set[asyncio.Task[object]] = set()
@@ -55,7 +55,7 @@ class Admission:
 
     def application(self) -> web.Application:
         """The paths the webhook configurations name."""
-        mutating, validating = handlers.mutating(self._surroundings), handlers.validating(self._surroundings)
+        mutating, validating = handlers.mutating(self._context), handlers.validating(self._context)
         application = web.Application(client_max_size=self._limits.request_bytes)
         for path, table in ((names.PATH_MUTATE, mutating), (names.PATH_VALIDATE, validating)):
             application.router.add_post(path, partial(self._respond, table))

@@ -13,16 +13,16 @@ from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.watch import WatchCache
 from webhook.rules import hpa_facts, job_size
-from webhook.rules.hpa_facts import AUTOSCALERS, Autoscaler
-from webhook.rules.job_size import Sized
+from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
+from webhook.rules.job_size import JobSize
 
 
 class Watched:
     """All MPIJobs, and all HPAs of MPIJobs, of one namespace or all; until the first list is complete none is known."""
 
     def __init__(self, client: Client, *, namespace: str | None, random: Random) -> None:
-        self._by_job: defaultdict[tuple[str, str], dict[str, Autoscaler]] = defaultdict(dict)
-        self._jobs: WatchCache[Sized] = WatchCache(
+        self._by_job: defaultdict[tuple[str, str], dict[str, HpaFacts]] = defaultdict(dict)
+        self._jobs: WatchCache[JobSize] = WatchCache(
             client,
             MPI_JOBS,
             decode=job_size.read,
@@ -30,15 +30,15 @@ class Watched:
             random=random,
             namespace=namespace,
         )
-        self._autoscalers: WatchCache[Autoscaler] = WatchCache(
+        self._autoscalers: WatchCache[HpaFacts] = WatchCache(
             client, AUTOSCALERS, decode=hpa_facts.read, on_change=self._changed, random=random, namespace=namespace
         )
 
-    def job(self, namespace: str, name: str) -> Sized | None:
+    def job(self, namespace: str, name: str) -> JobSize | None:
         """The job as last seen; None where it is not known (yet)."""
         return self._jobs.get(namespace, name)
 
-    def autoscalers(self, namespace: str, job: str) -> tuple[Autoscaler, ...]:
+    def autoscalers(self, namespace: str, job: str) -> tuple[HpaFacts, ...]:
         """The HPAs that scale the job of that name, as last seen, whether there is such a job or not."""
         return tuple(self._by_job.get((namespace, job), {}).values())
 
@@ -48,7 +48,7 @@ class Watched:
             for cache in (self._jobs, self._autoscalers):
                 group.create_task(cache.run())
 
-    def _changed(self, old: Autoscaler | None, new: Autoscaler | None) -> None:
+    def _changed(self, old: HpaFacts | None, new: HpaFacts | None) -> None:
         if old is not None and old.scales_mpi_job:
             rest = self._by_job[old.job]
             rest.pop(old.metadata.name, None)

@@ -33,7 +33,7 @@ from webhook.job_cache import Watched
 from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.rules.certificates.decision import Policy
-from webhook.rules.review_context import NOTHING, Surroundings
+from webhook.rules.review_context import NOTHING, ReviewContext
 from webhook.settings import Settings
 
 # Share of a lifetime over which the replicas' renewals are spread.
@@ -79,8 +79,8 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     async with AsyncExitStack() as stack:
         cluster = await _cluster(settings, stack)
         watched = _watched(settings, cluster)
-        surroundings = _surroundings(watched, clocks)
-        admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, surroundings=surroundings)
+        context = _context(watched, clocks)
+        admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, context=context)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)
         listen = partial(
             listening,
@@ -110,10 +110,10 @@ def _watched(settings: Settings, cluster: Client | None) -> Watched | None:
     return Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
 
 
-def _surroundings(watched: Watched | None, clocks: Clocks) -> Surroundings:
+def _context(watched: Watched | None, clocks: Clocks) -> ReviewContext:
     if watched is None:
         return replace(NOTHING, now=clocks.wall)
-    return Surroundings(job=watched.job, autoscalers=watched.autoscalers, now=clocks.wall)
+    return ReviewContext(job=watched.job, autoscalers=watched.autoscalers, now=clocks.wall)
 
 
 def _certificates(

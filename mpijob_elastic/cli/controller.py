@@ -41,7 +41,7 @@ def controller(
 
     from mpijob_elastic.controller import process  # noqa: PLC0415
     from mpijob_elastic.controller.settings import Settings  # noqa: PLC0415
-    from mpijob_elastic.model.signs import BadSign, signs  # noqa: PLC0415
+    from mpijob_elastic.model.disruption_signs import BadSign, signs  # noqa: PLC0415
     from mpijob_elastic.telemetry import logs  # noqa: PLC0415
 
     logs.configure(log_format=log_format, level=log_level)

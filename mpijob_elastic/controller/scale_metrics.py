@@ -40,7 +40,7 @@ class ScaleTimes:
             if key in self._sizes:
                 self._scales[key] = _Scale(replicas=view.replicas, started=self._clock())
             self._sizes[key] = view.replicas
-        self._metrics.published(key.namespace, key.name, len(view.hosts))
+        self._metrics.published(key.namespace, key.name, len(view.published_pods))
         scale = self._scales.get(key)
         if scale is not None:
             self._advance(key, scale, view, plan)
@@ -54,7 +54,7 @@ class ScaleTimes:
     def _advance(self, key: JobKey, scale: _Scale, view: JobView, plan: Plan) -> None:
         if not any(isinstance(action, WriteRole) for action in plan.actions):
             self._reach(scale, "role")
-        complete = len(view.hosts) == view.replicas and set(view.hosts) == set(host_list.wanted(view))
+        complete = len(view.published_pods) == view.replicas and set(view.published_pods) == set(host_list.wanted(view))
         if complete:
             self._reach(scale, "published")
         if complete and not view.surplus and not plan.actions:

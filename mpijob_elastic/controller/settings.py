@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.lease import LeaseTimes
-from mpijob_elastic.model.signs import Signs
+from mpijob_elastic.model.disruption_signs import Signs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,7 +56,7 @@ def _change(view: JobView, config: Config, published: tuple[str, ...], *, now: f
         kubexec=_kubexec(view, config, host_names),
         hostfile=_hostfile(view, config, published, slots),
         added=tuple(pod for pod in published if pod not in view.host_of),
-        removed=tuple(pod for pod in view.hosts if pod not in staying),
+        removed=tuple(pod for pod in view.published_pods if pod not in staying),
     )
 
 
@@ -117,5 +117,5 @@ def _notes(view: JobView, change: Change, *, now: float) -> Iterable[Note]:
 
 
 def _sizes(view: JobView, change: Change) -> str:
-    before = len(view.hosts)
+    before = len(view.published_pods)
     return f"{before} → {before + len(change.added) - len(change.removed)} hosts of {view.replicas} workers asked for"

@@ -52,7 +52,7 @@ def departing(view: JobView, *, now: float = math.inf) -> frozenset[str]:
 
 def fewest(view: JobView) -> int:
     """Workers below which the job is not brought."""
-    return max(view.policy.min_replicas or 1, view.fewest)
+    return max(view.policy.min_replicas or 1, view.min_np_workers)
 
 
 def wake_at(view: JobView, *, now: float) -> float | None:

@@ -78,7 +78,7 @@ def _outcome(view: JobView, worker: Worker, *, now: float) -> str:
     """Why the worker may be deleted now, as a word; "" where it may not."""
     if worker.terminated and worker.index < view.replicas:
         return _replaced(view, worker, now=now)
-    if worker.name in view.hosts or not _may_move(view, worker, now=now):
+    if worker.name in view.published_pods or not _may_move(view, worker, now=now):
         return ""
     if worker.terminated or not view.driver_may_run:
         return "idle"
@@ -111,7 +111,7 @@ def drain_began(view: JobView, left: Left, *, now: float) -> float | None:
     """When the launcher could know that this worker leaves; None while it cannot, or while we do not know."""
     if not history.is_known(view.config):
         return None
-    if view.driver_running and not view.hosts:
+    if view.driver_running and not view.published_pods:
         return None  # nobody was told to leave by a list that got lost
     return launcher_refresh.known_since(view, left, now=now)
 
@@ -125,13 +125,13 @@ def is_drained(probe: Probe, began: float) -> bool:
 def _replaced(view: JobView, worker: Worker, *, now: float) -> str:
     due = failed_workers.due_at(view, worker, now=now)
     # The last host stays in the list although its pod has ended, because a list must not become empty.
-    unlisted = worker.name not in view.hosts or view.hosts == (worker.name,)
+    unlisted = worker.name not in view.published_pods or view.published_pods == (worker.name,)
     return "failed" if due is not None and now >= due and unlisted else ""
 
 
 def _probe_at(view: JobView, worker: Worker, *, now: float) -> float | None:
     left = history.left(view, worker, now=now)
-    if worker.name in view.hosts or left is None or not worker.running or worker.opaque:
+    if worker.name in view.published_pods or left is None or not worker.running or worker.opaque:
         return None
     if drain_began(view, left, now=now) is None:
         return None  # the touch comes first, for looks into many workers would only hold it and the deletions up

@@ -37,14 +37,14 @@ def following(view: JobView, *, now: float) -> Next:
     target = set(wanted(view, now=now)) - dead
     back = {pod: _back_at(view, pod, now=now) for pod in target if pod not in view.host_of and _may_join(view, pod)}
     joining = [pod for pod, at in back.items() if at <= now]
-    staying = [pod for pod in view.hosts if pod in target]
-    if view.hosts and not staying:
+    staying = [pod for pod in view.published_pods if pod in target]
+    if view.published_pods and not staying:
         # Somebody who knows the training's state must stay until newcomers have it from him.
-        staying = list(view.hosts) if joining else [_last(view)]
-    if len(staying) < len(view.hosts):
+        staying = list(view.published_pods) if joining else [_last(view)]
+    if len(staying) < len(view.published_pods):
         return _remove(view, staying, dead, now=now)
     if not joining:
-        return Next(hosts=view.hosts, wake_at=min(back.values(), default=None))
+        return Next(hosts=view.published_pods, wake_at=min(back.values(), default=None))
     return _add(view, joining, now=now)
 
 
@@ -59,7 +59,7 @@ def _may_join(view: JobView, host: str) -> bool:
 
 def _dead(view: JobView, *, now: float) -> frozenset[str]:
     """Published pods that no rank can run in under the host name they have."""
-    lost = (pod for pod in view.hosts if _lost(view.worker(pod)))
+    lost = (pod for pod in view.published_pods if _lost(view.worker(pod)))
     return frozenset(lost) | host_names.stale(view, now=now) | lost_ranks.lost(view, now=now)
 
 
@@ -73,10 +73,10 @@ def _back_at(view: JobView, pod: str, *, now: float) -> float:
 
 
 def _remove(view: JobView, staying: list[str], dead: Collection[str], *, now: float) -> Next:
-    gone = {pod for pod in view.hosts if pod in dead and pod not in staying}
+    gone = {pod for pod in view.published_pods if pod in dead and pod not in staying}
     if gone:
         # At once, and alone: who else is to leave is better judged without them, and in his own time.
-        return _step(view, [pod for pod in view.hosts if pod not in gone])
+        return _step(view, [pod for pod in view.published_pods if pod not in gone])
     return _paced(view, staying, at=pacing.settled_at(view, now=now), now=now)
 
 
@@ -86,18 +86,18 @@ def _add(view: JobView, joining: list[str], *, now: float) -> Next:
     newcomers = [worker for worker in view.workers if worker.name in joining]
     settled, reformed = pacing.settled_at(view, now=now), rank0_loss.reformed_at(view, now=now)
     ready = max(settled, reformed, pacing.gathered_at(view, newcomers, now=now))
-    return _paced(view, [*view.hosts, *joining], at=ready, now=now)
+    return _paced(view, [*view.published_pods, *joining], at=ready, now=now)
 
 
 def _last(view: JobView) -> str:
-    alive = [host for host in view.hosts if not _lost(view.worker(host))]
-    return (alive or view.hosts)[0]
+    alive = [host for host in view.published_pods if not _lost(view.worker(host))]
+    return (alive or view.published_pods)[0]
 
 
 def _paced(view: JobView, hosts: list[str], *, at: float, now: float) -> Next:
     if launcher_refresh.is_due(view, now=now):
-        return Next(hosts=view.hosts)  # the change before this one first
-    return _step(view, hosts) if now >= at else Next(hosts=view.hosts, wake_at=at)
+        return Next(hosts=view.published_pods)  # the change before this one first
+    return _step(view, hosts) if now >= at else Next(hosts=view.published_pods, wake_at=at)
 
 
 def _step(view: JobView, hosts: list[str]) -> Next:

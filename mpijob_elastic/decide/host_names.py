@@ -46,7 +46,7 @@ def remembered(view: JobView, published: Collection[str], *, lost: Collection[st
     """
     if not view.elastic:
         return view.memory.hosts
-    known = {pod for pod in {*view.memory.hosts, *view.hosts, *published} if _is_remembered(view, pod)}
+    known = {pod for pod in {*view.memory.hosts, *view.published_pods, *published} if _is_remembered(view, pod)}
     staying = {pod: _published(view, pod, now=now) for pod in known & set(published)}
     going = {pod: _next(view, pod) for pod in known & set(lost)}
     past = {pod: _past(view, pod, now=now) for pod in known - staying.keys() - going.keys()}

@@ -30,7 +30,7 @@ def can_show(view: JobView) -> bool:
     launcher = view.launcher
     if launcher is None or launcher.deleting or not launcher.mounts_discovery or not view.elastic:
         return False
-    if not view.hosts:
+    if not view.published_pods:
         return False  # a list that is empty, or somebody else's, need not be hurried along
     changed = view.memory.added_at > 0.0 or view.memory.removed_at > 0.0
     return view.driver_running or (view.driver_may_run and changed)

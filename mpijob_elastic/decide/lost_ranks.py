@@ -121,7 +121,7 @@ def _watched(view: JobView) -> tuple[Worker, ...]:
     anothers = view.foreign or view.handed_over
     if anothers or view.finished or view.deleting or not view.driver_running or not host_names.may_number(view):
         return ()
-    if len(view.hosts) < 2:
+    if len(view.published_pods) < 2:
         return ()  # there is nobody to compare it with
     return tuple(worker for worker in view.workers if worker.ready and view.is_published(worker) and not worker.opaque)
 
@@ -145,7 +145,7 @@ def _trains(worker: Worker) -> bool:
 
 def _is_full(view: JobView, training: int) -> bool:
     """Whether horovodrun's own options let no more workers train."""
-    return view.most > 0 and training >= view.most
+    return view.max_np_workers > 0 and training >= view.max_np_workers
 
 
 def _is_lost(view: JobView, worker: Worker, others_busy_at: float, *, patience: float, now: float) -> bool:

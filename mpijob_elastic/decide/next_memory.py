@@ -44,7 +44,7 @@ def memory(view: JobView, config: Config, change: Change, *, now: float) -> Memo
     """What is to be remembered once that change is written."""
     old = config.memory or Memory()
     lost = set(config.hostfile.splitlines()) - set(change.hostfile.splitlines())
-    published = {*view.hosts, *change.added} - {*change.removed}
+    published = {*view.published_pods, *change.added} - {*change.removed}
     new = Memory(
         left=_left(view, config, change, now=now),
         added_at=now if change.added else min(old.added_at, now),
@@ -69,7 +69,7 @@ def is_due(view: JobView, config: Config, new: Memory) -> bool:
         return False
     if config.memory is None or not history.is_known(config):
         # A list without a history: what is missing from it may have been in it a moment ago.
-        return view.driver_running or bool(view.hosts) or bool(view.surplus)
+        return view.driver_running or bool(view.published_pods) or bool(view.surplus)
     return _has_news(config.memory, new)
 
 
@@ -90,7 +90,7 @@ def _times(memory: Memory) -> dict[str, float]:
 
 
 def _left(view: JobView, config: Config, change: Change, *, now: float) -> Mapping[str, Left]:
-    published = {*view.hosts, *change.added} - {*change.removed}
+    published = {*view.published_pods, *change.added} - {*change.removed}
     gone = {host for host in (change.removed if history.is_known(config) else _all(view)) if _is_worker(view, host)}
     kept = {pod: left for pod, left in view.memory.left.items() if _matters(view, pod, left, now=now)}
     return {
@@ -101,7 +101,11 @@ def _left(view: JobView, config: Config, change: Change, *, now: float) -> Mappi
 
 def _all(view: JobView) -> Iterable[str]:
     """Whoever may have been in a list that is lost."""
-    return (*view.hosts, *(worker.name for worker in view.workers), *(view.role.exec_names if view.role else ()))
+    return (
+        *view.published_pods,
+        *(worker.name for worker in view.workers),
+        *(view.role.exec_names if view.role else ()),
+    )
 
 
 def _is_worker(view: JobView, pod: str) -> bool:

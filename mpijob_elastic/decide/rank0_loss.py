@@ -31,7 +31,7 @@ def reformed_at(view: JobView, *, now: float) -> float:
     It counts from the creation of the pod that takes the place of a lost one: later than the loss, and known to all; or
     from when the last host that left the list must have been deleted, for a size may be asked for again much later.
     """
-    if len(view.hosts) < max(2, view.fewest):
+    if len(view.published_pods) < max(2, view.min_np_workers):
         return 0.0  # one rank has nobody to wait for, and too few wait for whoever is added
     absent = (worker for worker in view.workers if not view.is_published(worker) and _may_lead(view, worker))
     lost = [worker for worker in absent if host_names.succeeds_lost(view, worker, now=now)]
@@ -52,7 +52,7 @@ def elders(view: JobView, *, added: Collection[str], removed: Collection[str]) -
     if not (added or removed):
         return view.memory.elders
     known = frozenset(view.memory.elders)
-    oldest = known.intersection(view.hosts) or frozenset(view.hosts)
+    oldest = known.intersection(view.published_pods) or frozenset(view.published_pods)
     found = oldest | known if removed else oldest
     return tuple(sorted(found)) if len(found) <= MOST_ELDERS else ()
 

@@ -21,7 +21,7 @@ def awaited(view: JobView, config: Config) -> tuple[str, ...]:
     wanted = view.wanted_names
     if view.policy.min_replicas is None:
         return wanted
-    least = max(view.policy.min_replicas, view.first)
+    least = max(view.policy.min_replicas, view.np_workers)
     if least >= len(wanted):
         return wanted
     named = {line.split(" ")[0] for line in config.hostfile.splitlines()}

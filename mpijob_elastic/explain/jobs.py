@@ -76,8 +76,8 @@ def _inelastic(view: JobView) -> Iterator[Finding]:
 
 
 def _too_few(view: JobView, facts: Facts) -> Iterator[Finding]:
-    fewest = facts.launch.fewest if facts.launch else None
-    slots = len(view.hosts) * view.slots
+    fewest = facts.launch.effective_min_np if facts.launch else None
+    slots = len(view.published_pods) * view.slots
     if view.elastic and view.driver_running and fewest is not None and slots < fewest:
         said = f"horovodrun waits for {fewest} slots (--min-np, or -np), and the published workers have {slots}"
         yield Finding(cause="below-min-np", says=said, next_step=kubectl(view, "edit mpijob", view.name))

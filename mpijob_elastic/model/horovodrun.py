@@ -64,7 +64,7 @@ class Launch:
     unread: bool = False
 
     @property
-    def fewest(self) -> int | None:
+    def effective_min_np(self) -> int | None:
         """Slots below which training waits; without --min-np it is -np (launch.py, _run_elastic)."""
         return self.min_np if self.min_np is not None or self.unread else self.np
 

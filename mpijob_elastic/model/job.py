@@ -201,8 +201,8 @@ class JobView:
     workers: in numeric order. foreign: why it is not ours to manage, "" where it is. reported: the operator has
     written the job's status. finished: Succeeded, or Failed for good. succeeded_at: when, by the operator's clock, None
     unless it did. notices: what our annotation on it says now.
-    first: workers that horovodrun waits for at its start. fewest, most: those below which its own options make training
-    wait, above which they let none train. 0 where they do not say.
+    np_workers: workers that horovodrun waits for at its start (-np). min_np_workers, max_np_workers: below the first
+    number training waits, above the second no more ranks start. 0 where the command does not say.
     former: what exec had shown of pods that left the host list and are gone, by name.
     selector_due: the MPIJob definition keeps a selector of the workers, and the status that it belongs to has none.
     """
@@ -212,9 +212,9 @@ class JobView:
     replicas: int
     slots: int
     elastic: bool
-    first: int = 0
-    fewest: int = 0
-    most: int = 0
+    np_workers: int = 0
+    min_np_workers: int = 0
+    max_np_workers: int = 0
     policy: Policy = field(default_factory=Policy)
     problems: tuple[Problem, ...] = ()
     clean_pod_policy: str = "None"
@@ -253,7 +253,7 @@ class JobView:
         return self.launcher is not None and self.launcher.phase is not LauncherPhase.FINISHED
 
     @cached_property
-    def hosts(self) -> tuple[str, ...]:
+    def published_pods(self) -> tuple[str, ...]:
         """The pods that discover_hosts.sh names now, in its order; under which host names see `host_of`."""
         return tuple(self.host_of)
 

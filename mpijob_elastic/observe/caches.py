@@ -17,8 +17,8 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.model.disruption_signs import Signs
 from mpijob_elastic.model.job import JobView, Ref
-from mpijob_elastic.model.signs import Signs
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod, facts_pod_group, views
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 from mpijob_elastic.observe.facts_job import JobFacts

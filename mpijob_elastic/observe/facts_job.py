@@ -16,8 +16,8 @@ from mpijob_elastic.observe.times import seconds
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One MPIJob.
 
-    first: workers that horovodrun waits for at its start. fewest, most: those below which it waits for more, above
-    which it starts no ranks. 0 where its command does not say.
+    np_workers: workers that horovodrun waits for at its start (-np). min_np_workers, max_np_workers: below the first
+    number training waits, above the second no more ranks start. 0 where the command does not say.
     reported: the operator has written its status. finished: Succeeded, or Failed for good. succeeded_at: when, None
     unless it did. notices: our annotation on it, "" where there is none. lacks_selector: its status counts the workers
     and does not say how to find them.
@@ -25,9 +25,9 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     metadata: Owned
     replicas: int
-    first: int
-    fewest: int
-    most: int
+    np_workers: int
+    min_np_workers: int
+    max_np_workers: int
     slots: int
     elastic: bool
     policy: Policy
@@ -55,9 +55,9 @@ def read(raw: bytes) -> JobFacts:
     return JobFacts(
         metadata=owned(job.metadata),
         replicas=job.replicas,
-        first=_workers(job, max(launch.np or 0 for launch in launches)),
-        fewest=_workers(job, max(launch.fewest or 0 for launch in launches)),
-        most=_workers(job, min((launch.max_np for launch in launches if launch.max_np), default=0)),
+        np_workers=_workers(job, max(launch.np or 0 for launch in launches)),
+        min_np_workers=_workers(job, max(launch.effective_min_np or 0 for launch in launches)),
+        max_np_workers=_workers(job, min((launch.max_np for launch in launches if launch.max_np), default=0)),
         slots=job.slots,
         elastic=policy.is_elastic(asked, job.launcher_texts()),
         policy=asked,

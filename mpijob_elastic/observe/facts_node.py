@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model.disruption_signs import NO_EXECUTE, Signs, is_built_in
 from mpijob_elastic.model.mpijob import Wire
-from mpijob_elastic.model.signs import NO_EXECUTE, Signs, is_built_in
 from mpijob_elastic.observe.owners import Owned, owned
 
 

@@ -17,7 +17,7 @@ import msgspec
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.model.signs import Signs
+from mpijob_elastic.model.disruption_signs import Signs
 from mpijob_elastic.observe import facts_node
 from mpijob_elastic.observe.facts_node import NodeFacts
 from mpijob_elastic.observe.facts_pod import PodFacts

@@ -38,7 +38,7 @@ def hasty(view: JobView) -> drain.Leaving:
 
 def impatient(view: JobView) -> drain.Leaving:
     """Takes a worker for drained as soon as nothing was seen in it once, whatever the launcher knows."""
-    unlisted = (one for one in view.surplus if one.name not in view.hosts and not one.deleting)
+    unlisted = (one for one in view.surplus if one.name not in view.published_pods and not one.deleting)
     empty = [removal(one) for one in unlisted if one.probe.idle_at is not None]
     return drain.Leaving(removals=(*really_remove(view).removals, *empty))
 

@@ -22,7 +22,7 @@ from mpijob_elastic.decide import (
     rank0_loss,
     suspicious_success,
 )
-from mpijob_elastic.model import durations, policy, signs
+from mpijob_elastic.model import disruption_signs, durations, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
 from webhook.metrics import Metrics as WebhookMetrics
@@ -158,5 +158,5 @@ def test_signs_and_numbers_of_the_page_on_spot_nodes_are_those_of_the_code() -> 
     _, second, third = disruption.BACKOFFS
     assert f"until a newcomer has been Ready for {disruption.SEASONED:g} s" in page
     assert f"is moved again after {second:g} s, and after {third / 60:g} minutes" in page
-    keys = [signs.parse(text).key for text in signs.DEFAULT]
+    keys = [disruption_signs.parse(text).key for text in disruption_signs.DEFAULT]
     assert [key for key in keys if f"`{key}`" not in page and f"`/{key.partition('/')[2]}`" not in page] == []

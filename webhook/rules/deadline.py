@@ -9,13 +9,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from mpijob_elastic.model import durations
-from webhook.rules.job_size import Sized
+from webhook.rules.job_size import JobSize
 
 # Seconds. A worker that has to be scheduled, to pull its image and to join takes minutes, and it must pay off.
 SOON = 600.0
 
 
-def soon(job: Sized, *, now: datetime) -> str | None:
+def soon(job: JobSize, *, now: datetime) -> str | None:
     """When it ends, in words, where that is soon."""
     if job.deadline is None:
         return None
@@ -25,7 +25,7 @@ def soon(job: Sized, *, now: datetime) -> str | None:
     return f"activeDeadlineSeconds of its launcher ends it in {durations.render(round(left))}"
 
 
-def growth(job: Sized, *, before: int, after: int, now: datetime) -> tuple[str, ...]:
+def growth(job: JobSize, *, before: int, after: int, now: datetime) -> tuple[str, ...]:
     """What is to be said where the job grows though it ends soon."""
     end = soon(job, now=now) if after > before and job.started else None
     return (f"new workers may be of no use: {end}",) if end else ()

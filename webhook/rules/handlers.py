@@ -31,7 +31,7 @@ from webhook.rules.hpa_facts import AUTOSCALERS
 from webhook.rules.json_patch import Patch
 from webhook.rules.pod_templates import Templates
 from webhook.rules.review import Request, Verdict
-from webhook.rules.review_context import NOTHING, Surroundings
+from webhook.rules.review_context import NOTHING, ReviewContext
 from webhook.rules.scale import Scale
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ def _changing(operation: str, shape: type[T], change: Callable[[T], Patch]) -> H
     return handle
 
 
-def _config_map(surroundings: Surroundings) -> Handler:
+def _config_map(context: ReviewContext) -> Handler:
     decoder = msgspec.json.Decoder(mutate.ConfigMap)
 
     def handle(request: Request) -> Verdict:
@@ -97,35 +97,35 @@ def _config_map(surroundings: Surroundings) -> Handler:
         patch, owner = mutate.config_map(config), config.metadata.controller
         if not patch or owner is None:
             return Verdict(patch=patch)
-        job = surroundings.job(request.namespace, owner.name)
+        job = context.job(request.namespace, owner.name)
         return Verdict(patch=(*patch, *startup_hostfile.shortened(config, job)))
 
     return handle
 
 
-def _mpi_job(surroundings: Surroundings) -> Handler:
+def _mpi_job(context: ReviewContext) -> Handler:
     def handle(request: Request) -> Verdict:
         if request.operation == review.CREATE:
-            return _created(request, surroundings)
+            return _created(request, context)
         if request.operation == review.UPDATE:
-            return _updated(request, surroundings)
+            return _updated(request, context)
         return review.UNCHANGED
 
     return handle
 
 
-def _created(request: Request, surroundings: Surroundings) -> Verdict:
+def _created(request: Request, context: ReviewContext) -> Verdict:
     job = _mpi_jobs.decode(request.object)
-    verdict, scaling = validate.created(job), surroundings.autoscalers(request.namespace, request.name)
-    return _with(verdict, hpa_fit.of_job(job_size.of(job), scaling, now=surroundings.now())) if scaling else verdict
+    verdict, scaling = validate.created(job), context.autoscalers(request.namespace, request.name)
+    return _with(verdict, hpa_fit.of_job(job_size.of(job), scaling, now=context.now())) if scaling else verdict
 
 
-def _updated(request: Request, surroundings: Surroundings) -> Verdict:
-    job, before, now = _mpi_jobs.decode(request.object), _mpi_jobs.decode(request.old_object), surroundings.now()
+def _updated(request: Request, context: ReviewContext) -> Verdict:
+    job, before, now = _mpi_jobs.decode(request.object), _mpi_jobs.decode(request.old_object), context.now()
     verdict = validate.updated(job, before, now=now, dry_run=request.dry_run)
     if before.finished or job.metadata.deleting:
         return verdict
-    scaling = surroundings.autoscalers(request.namespace, request.name)
+    scaling = context.autoscalers(request.namespace, request.name)
     if scaling:
         found = (hpa_fit.of_job(job_size.of(one), scaling, now=now) for one in (job, before))
         verdict = _with(verdict, hpa_fit.new(*found))
@@ -138,17 +138,17 @@ def _with(verdict: Verdict, warnings: Iterable[str]) -> Verdict:
     return replace(verdict, warnings=(*verdict.warnings, *warnings))
 
 
-def _autoscaler(surroundings: Surroundings) -> Handler:
+def _autoscaler(context: ReviewContext) -> Handler:
     def said(request: Request, raw: msgspec.Raw, now: datetime) -> Iterable[str]:
         one = hpa_facts.read(raw)
         if not one.scales_mpi_job:
             return ()
         where = request.namespace, one.spec.scale_target_ref.name
-        there, job = surroundings.autoscalers(*where), surroundings.job(*where)
+        there, job = context.autoscalers(*where), context.job(*where)
         return hpa_fit.of_autoscaler(one, there=there, job=job, now=now)
 
     def handle(request: Request) -> Verdict:
-        now = surroundings.now()
+        now = context.now()
         if request.operation == review.CREATE:
             return Verdict(warnings=tuple(said(request, request.object, now)))
         if request.operation == review.UPDATE:
@@ -159,34 +159,34 @@ def _autoscaler(surroundings: Surroundings) -> Handler:
     return handle
 
 
-def _scale(surroundings: Surroundings) -> Handler:
+def _scale(context: ReviewContext) -> Handler:
     decoder = msgspec.json.Decoder(Scale)
 
     def handle(request: Request) -> Verdict:
         if request.operation != review.UPDATE:
             return review.UNCHANGED
         after, before = decoder.decode(request.object), decoder.decode(request.old_object)
-        job = surroundings.job(request.namespace, request.name)
-        return scale.updated(after, before, job, now=surroundings.now(), dry_run=request.dry_run)
+        job = context.job(request.namespace, request.name)
+        return scale.updated(after, before, job, now=context.now(), dry_run=request.dry_run)
 
     return handle
 
 
-def mutating(surroundings: Surroundings) -> Mapping[Kind, Handler]:
+def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
     """The table for /mutate."""
     return {
         _kind(PODS): _changing(review.CREATE, mutate.Pod, mutate.launcher),
-        _kind(CONFIG_MAPS): _config_map(surroundings),
+        _kind(CONFIG_MAPS): _config_map(context),
         _kind(MPI_JOBS, "status"): _changing(review.UPDATE, MPIJob, selector.restore),
     }
 
 
-def validating(surroundings: Surroundings) -> Mapping[Kind, Handler]:
+def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     """The table for /validate."""
     return {
-        _kind(MPI_JOBS): _mpi_job(surroundings),
-        _kind(scale.SCALES, "scale"): _scale(surroundings),
-        _kind(AUTOSCALERS): _autoscaler(surroundings),
+        _kind(MPI_JOBS): _mpi_job(context),
+        _kind(scale.SCALES, "scale"): _scale(context),
+        _kind(AUTOSCALERS): _autoscaler(context),
     }
 
 

@@ -40,7 +40,7 @@ class Spec(Wire, frozen=True):
     max_replicas: int = 0
 
 
-class Autoscaler(Wire, frozen=True):
+class HpaFacts(Wire, frozen=True):
     """One HPA."""
 
     metadata: Identity
@@ -58,19 +58,19 @@ class Autoscaler(Wire, frozen=True):
         return self.metadata.namespace, self.spec.scale_target_ref.name
 
     @property
-    def fewest(self) -> int:
+    def min_replicas(self) -> int:
         """The smallest size that it asks for."""
         return 1 if self.spec.min_replicas is None else self.spec.min_replicas
 
     @property
-    def most(self) -> int:
+    def max_replicas(self) -> int:
         """The largest size that it asks for."""
         return self.spec.max_replicas
 
 
-_decoder = msgspec.json.Decoder(Autoscaler)
+_decoder = msgspec.json.Decoder(HpaFacts)
 
 
-def read(raw: bytes | msgspec.Raw) -> Autoscaler:
+def read(raw: bytes | msgspec.Raw) -> HpaFacts:
     """The HPA in its JSON. Raises msgspec.DecodeError where it is none."""
     return _decoder.decode(raw)

@@ -23,7 +23,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sized:
+class JobSize:
     """One job. launch: what its launcher's command says, None where that cannot be read.
 
     started: the operator has written conditions, so its pods are there or on their way.
@@ -46,15 +46,15 @@ class Sized:
 _decoder = msgspec.json.Decoder(MPIJob)
 
 
-def read(raw: bytes) -> Sized:
+def read(raw: bytes) -> JobSize:
     """The job in a MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
     return of(_decoder.decode(raw))
 
 
-def of(job: MPIJob) -> Sized:
+def of(job: MPIJob) -> JobSize:
     """The same of a decoded one."""
     asked, _ = policy.parse(job.metadata.annotations)
-    return Sized(
+    return JobSize(
         metadata=_identity(job.metadata),
         replicas=job.replicas,
         slots=job.slots,

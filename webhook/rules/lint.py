@@ -13,7 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import job_size, preview
-from webhook.rules.job_size import Sized
+from webhook.rules.job_size import JobSize
 
 # More than a handful nobody reads.
 MOST = 5
@@ -58,7 +58,7 @@ def _reason(launch: Launch | None) -> str:
     return f'run horovodrun with --host-discovery-script, or set {names.ENABLED}: "true"'
 
 
-def _command(job: Sized) -> Iterator[str]:
+def _command(job: JobSize) -> Iterator[str]:
     launch = job.launch
     if launch is None:
         return
@@ -73,7 +73,7 @@ def _command(job: Sized) -> Iterator[str]:
     yield from _least(job, launch)
 
 
-def _least(job: Sized, launch: Launch) -> Iterator[str]:
+def _least(job: JobSize, launch: Launch) -> Iterator[str]:
     """Without --min-np training waits below -np (Horovod's launch.py), so the job cannot become smaller.
 
     It never starts below -np (the driver's wait_for_available_slots), so the job cannot start at its least size.
@@ -94,7 +94,7 @@ def _sidecars(job: MPIJob) -> Iterator[str]:
         yield f"workers have {len(workers)} containers and no spec.mainContainer: ranks start in the first, {first}"
 
 
-def _name(job: Sized) -> Iterator[str]:
+def _name(job: JobSize) -> Iterator[str]:
     name = job.metadata.name
     most = max(job.policy.max_replicas or 0, job.replicas, 1)
     if len(name) > _LONGEST_NAME:

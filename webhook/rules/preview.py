@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.horovodrun import HOROVODRUN
-from webhook.rules.job_size import Sized
+from webhook.rules.job_size import JobSize
 
 # So many workers are named; of more the rest is counted.
 _NAMED = 3
 
 
-def doubts(job: Sized, replicas: int) -> Iterator[str]:
+def doubts(job: JobSize, replicas: int) -> Iterator[str]:
     """What horovodrun's own limits make of that size."""
     launch = job.launch
     if launch is None or launch.program != HOROVODRUN or not job.elastic:
@@ -24,12 +24,13 @@ def doubts(job: Sized, replicas: int) -> Iterator[str]:
     if launch.max_np is not None and slots > launch.max_np:
         unused = slots - launch.max_np
         yield f"horovodrun's --max-np {launch.max_np} is less than its slots, {slots}: {unused} stay unused"
-    if launch.fewest is not None and slots < launch.fewest:
+    least = launch.effective_min_np
+    if least is not None and slots < least:
         option = "-np" if launch.min_np is None else "--min-np"
-        yield f"horovodrun's {option} {launch.fewest} is more than its slots, {slots}: training waits for more"
+        yield f"horovodrun's {option} {least} is more than its slots, {slots}: training waits for more"
 
 
-def change(job: Sized, *, before: int, after: int) -> str | None:
+def change(job: JobSize, *, before: int, after: int) -> str | None:
     """What scaling would do, None where nothing changes."""
     if before == after:
         return None
@@ -39,13 +40,13 @@ def change(job: Sized, *, before: int, after: int) -> str | None:
     return f"{scale}: {_grow(job, range(before, after)) if after > before else _shrink(job, range(after, before))}"
 
 
-def _grow(job: Sized, new: range) -> str:
+def _grow(job: JobSize, new: range) -> str:
     if not job.elastic:
         return f"{_few(new)} {_verb(new, 'starts', 'start')} unused, for the job is not elastic"
     return f"{_few(new)} {_verb(new, 'is', 'are')} created, and published once Ready"
 
 
-def _shrink(job: Sized, gone: range) -> str:
+def _shrink(job: JobSize, gone: range) -> str:
     first = _few(gone[::-1])
     if not job.elastic:
         return f"{first} {_verb(gone, 'keeps', 'keep')} running, for the job is not elastic"

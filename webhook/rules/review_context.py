@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from webhook.rules.hpa_facts import Autoscaler
-from webhook.rules.job_size import Sized
+from webhook.rules.hpa_facts import HpaFacts
+from webhook.rules.job_size import JobSize
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class ReviewContext:
     """job: the MPIJob of that namespace and name, None where it is not known (yet). autoscalers: the HPAs of it."""
 
-    job: Callable[[str, str], Sized | None]
-    autoscalers: Callable[[str, str], Sequence[Autoscaler]]
+    job: Callable[[str, str], JobSize | None]
+    autoscalers: Callable[[str, str], Sequence[HpaFacts]]
     now: Callable[[], datetime]
 
 
@@ -24,4 +24,4 @@ def _never() -> datetime:
 
 
 # Where nothing of the cluster is kept; at that time no job is near its end.
-NOTHING = Surroundings(job=lambda _namespace, _name: None, autoscalers=lambda _namespace, _job: (), now=_never)
+NOTHING = ReviewContext(job=lambda _namespace, _name: None, autoscalers=lambda _namespace, _job: (), now=_never)

@@ -12,7 +12,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.mpijob import Wire
 from webhook.rules import deadline, preview, size_bounds
-from webhook.rules.job_size import Sized
+from webhook.rules.job_size import JobSize
 from webhook.rules.review import Refusal, Verdict
 
 FIELD = "spec.replicas"
@@ -33,7 +33,7 @@ class Scale(Wire, frozen=True):
     spec: ScaleSpec = ScaleSpec()
 
 
-def updated(scale: Scale, before: Scale, job: Sized | None, *, now: datetime, dry_run: bool) -> Verdict:
+def updated(scale: Scale, before: Scale, job: JobSize | None, *, now: datetime, dry_run: bool) -> Verdict:
     """The verdict on a changed Scale; `job` is the MPIJob behind it as last seen."""
     after = scale.spec.replicas
     if after == before.spec.replicas:
@@ -51,7 +51,7 @@ def updated(scale: Scale, before: Scale, job: Sized | None, *, now: datetime, dr
     return Verdict(warnings=(*((shown,) if shown else kept), *preview.doubts(job, after), *late))
 
 
-def _refusal(job: Sized, replicas: int) -> Refusal | None:
+def _refusal(job: JobSize, replicas: int) -> Refusal | None:
     if job.finished:
         over = f"{replicas} is too late: the job has finished; create it anew to run it at that size"
         return Refusal(field=FIELD, message=over)
@@ -61,7 +61,7 @@ def _refusal(job: Sized, replicas: int) -> Refusal | None:
     return size_bounds.refusal(replicas, job.policy, field=FIELD)
 
 
-def _kept(job: Sized, *, before: int, after: int) -> tuple[str, ...]:
+def _kept(job: JobSize, *, before: int, after: int) -> tuple[str, ...]:
     if after < before and job.started and not job.elastic:
         return ("this job is not elastic, so its surplus workers keep running",)
     return ()

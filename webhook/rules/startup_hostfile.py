@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from mpijob_elastic import names
 from webhook.rules import json_patch
-from webhook.rules.job_size import Sized
+from webhook.rules.job_size import JobSize
 from webhook.rules.json_patch import Patch
 from webhook.rules.mutate import ConfigMap
 
 
-def shortened(config: ConfigMap, job: Sized | None) -> Patch:
+def shortened(config: ConfigMap, job: JobSize | None) -> Patch:
     """The patch of a ConfigMap that the operator is about to create; nothing where its job does not ask for it."""
     owner = config.metadata.controller
     if job is None or owner is None or owner.uid != job.metadata.uid or not job.elastic:
@@ -27,7 +27,7 @@ def shortened(config: ConfigMap, job: Sized | None) -> Patch:
     return json_patch.replacing(at=f"/data/{names.KEY_HOSTFILE}", value="".join(lines[:least]))
 
 
-def _least(job: Sized) -> int | None:
+def _least(job: JobSize) -> int | None:
     """As mpijob_elastic.decide.startup_hostfile has it."""
     if job.policy.min_replicas is None:
         return None

@@ -18,7 +18,7 @@ from mpijob_elastic.kube.lease_record import LeaseObject
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTATING_WEBHOOKS, NODES
 from mpijob_elastic.model import durations
-from mpijob_elastic.model.signs import signs
+from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.observe import facts_node
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.times import seconds

@@ -115,7 +115,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         state=snapshot.state,
         desired=view.replicas,
         ready=sum(worker.ready for worker in workers),
-        published=len(view.hosts),
+        published=len(view.published_pods),
         draining=sum(worker.draining is not None for worker in workers),
         elastic=view.elastic and not foreign,
         foreign=foreign,
@@ -184,7 +184,7 @@ def _incarnation(view: JobView, pod: str) -> int:
 
 def _draining(view: JobView, worker: Worker, *, now: float) -> Draining | None:
     left = history.left(view, worker, now=now)
-    is_leaving = view.elastic and worker.index >= view.replicas and worker.name not in view.hosts
+    is_leaving = view.elastic and worker.index >= view.replicas and worker.name not in view.published_pods
     if not is_leaving or left is None:
         return None
     began = drain.drain_began(view, left, now=now)

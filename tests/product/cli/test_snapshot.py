@@ -13,7 +13,7 @@ def test_jobs_of_one_name_in_two_namespaces_keep_to_their_own() -> None:
     a, b = seen.snapshots()
     assert (a.view.namespace, len(a.view.workers), a.view.config) == ("a", 2, None)
     assert a.view.role is not None
-    assert (b.view.namespace, len(b.view.workers), b.view.hosts) == ("b", 1, ("train-worker-0",))
+    assert (b.view.namespace, len(b.view.workers), b.view.published_pods) == ("b", 1, ("train-worker-0",))
     assert b.view.role is None
     assert list(b.pods) == ["train-worker-0"]
 

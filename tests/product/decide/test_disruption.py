@@ -41,8 +41,8 @@ NEW: dict[str, Any] = {"ready_at": NOW - 29}
         (job(4, workers=workers(1, 3), policy=at_least(4)), ()),
         (job(4, workers=workers(1, 3), policy=at_least(2)), (1, 3)),
         # horovodrun's own least counts as well.
-        (job(4, workers=workers(1, 3), fewest=3), (3,)),
-        (job(4, workers=workers(1, 3), fewest=3, policy=at_least(4)), ()),
+        (job(4, workers=workers(1, 3), min_np_workers=3), (3,)),
+        (job(4, workers=workers(1, 3), min_np_workers=3, policy=at_least(4)), ()),
         # One stays until somebody else has the training's state.
         (job(4, workers=workers(0, 1, 2, 3)), (1, 2, 3)),
         (job(4, workers=(doomed(0), doomed(1), worker(2, **NEW), worker(3, **NEW))), (1,)),

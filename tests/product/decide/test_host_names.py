@@ -171,7 +171,7 @@ def nameless(view: JobView) -> JobView:
     ],
 )
 def test_what_is_remembered_of_a_pod_that_is_not_in_the_list(view: JobView, kept: Host | None) -> None:
-    assert host_names.remembered(view, view.hosts, lost=(), now=NOW).get(POD) == kept
+    assert host_names.remembered(view, view.published_pods, lost=(), now=NOW).get(POD) == kept
 
 
 def test_a_pod_that_lost_its_rank_is_remembered_under_the_next_number() -> None:
@@ -184,13 +184,13 @@ def test_a_pod_that_lost_its_rank_is_remembered_under_the_next_number() -> None:
 
 def test_of_a_published_pod_that_is_gone_nobody_inherits_the_name() -> None:
     older = nameless(at_rest(workers=(worker(0), worker(2))))
-    kept = host_names.remembered(older, older.hosts, lost=(), now=NOW)
+    kept = host_names.remembered(older, older.published_pods, lost=(), now=NOW)
     assert kept[POD].pod not in ("", host_names.fingerprint("new"))
 
 
 def test_the_memory_is_bounded_for_huge_jobs() -> None:
     size = host_names.MOST_REMEMBERED + 3
     view = job(size)
-    kept = host_names.remembered(view, view.hosts, lost=(), now=NOW)
+    kept = host_names.remembered(view, view.published_pods, lost=(), now=NOW)
     assert len(kept) == host_names.MOST_REMEMBERED
     assert names.worker(view.name, host_names.MOST_REMEMBERED - 1) in kept

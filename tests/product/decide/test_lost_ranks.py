@@ -53,8 +53,8 @@ def lost_before(count: int, *, ago: float) -> Tries:
         (seen({1: replace(NEVER, idle_since=NOW - 604)}), False),
         (seen({1: NEVER}, tries=lost_before(1, ago=900)), False),
         # Horovod lets no more of them train.
-        (seen({1: NEVER}, most=2), False),
-        (seen({1: LOST}, most=3), True),
+        (seen({1: NEVER}, max_np_workers=2), False),
+        (seen({1: LOST}, max_np_workers=3), True),
         # Nothing could be done about it.
         (seen({1: LOST}, elastic=False), False),
         (seen({1: LOST}, launcher=launcher(LauncherPhase.DELIVERING)), False),

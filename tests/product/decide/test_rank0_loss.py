@@ -56,8 +56,8 @@ def lost(
         (lost(elastic=False), 0.0),
         # One rank waits for nobody; too few wait for those who come.
         (lost(listed=(0,)), 0.0),
-        (lost(fewest=3), 0.0),
-        (lost(fewest=2), REFORMED),
+        (lost(min_np_workers=3), 0.0),
+        (lost(min_np_workers=2), REFORMED),
     ],
 )
 def test_ranks_that_are_left_get_time_to_form_anew(view: JobView, at: float) -> None:

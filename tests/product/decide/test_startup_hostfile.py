@@ -46,10 +46,10 @@ def waiting(least: int | None, *, running: tuple[int, ...], hostfile: tuple[int,
         # On a node that goes a worker is as good as none.
         (waiting(2, running=(), workers=(worker(0, disruption="spot-itn"), worker(1), worker(2))), (1, 2)),
         # horovodrun would wait, and give up, with fewer than its -np.
-        (waiting(2, running=(3,), first=3), (0, 1, 3)),
-        (waiting(2, running=(3,), first=4), ALL),
-        (waiting(2, running=(0, 2), first=1, hostfile=(0, 1)), (0, 2)),
-        (waiting(None, running=(0,), first=1), ALL),
+        (waiting(2, running=(3,), np_workers=3), (0, 1, 3)),
+        (waiting(2, running=(3,), np_workers=4), ALL),
+        (waiting(2, running=(0, 2), np_workers=1, hostfile=(0, 1)), (0, 2)),
+        (waiting(None, running=(0,), np_workers=1), ALL),
         # Without a least size, or at it, all are waited for.
         (waiting(None, running=(0,)), ALL),
         (waiting(4, running=(0,), hostfile=(0,)), ALL),

@@ -93,9 +93,9 @@ def test_what_cannot_be_read_is_none(command: list[str]) -> None:
 
 
 def test_training_waits_below_np_unless_told_otherwise() -> None:
-    assert Launch(program="horovodrun", np=4).fewest == 4
-    assert Launch(program="horovodrun", np=4, min_np=2).fewest == 2
-    assert Launch(program="horovodrun", np=4, unread=True).fewest is None
+    assert Launch(program="horovodrun", np=4).effective_min_np == 4
+    assert Launch(program="horovodrun", np=4, min_np=2).effective_min_np == 2
+    assert Launch(program="horovodrun", np=4, unread=True).effective_min_np is None
 
 
 WORDS = st.sampled_from(

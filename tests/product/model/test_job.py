@@ -48,6 +48,6 @@ def test_no_worker_asked_for_is_no_name(size: int) -> None:
 
 
 def test_hosts_are_what_the_script_names() -> None:
-    assert job(3).hosts == pods(0, 1, 2)
-    assert job(config=None).hosts == ()
-    assert job(config=config([])).hosts == ()
+    assert job(3).published_pods == pods(0, 1, 2)
+    assert job(config=None).published_pods == ()
+    assert job(config=config([])).published_pods == ()

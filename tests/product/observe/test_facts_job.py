@@ -69,7 +69,7 @@ def test_what_cannot_be_read_is_refused_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "slots", "first", "fewest"),
+    ("command", "slots", "at_start", "at_least"),
     [
         (["horovodrun", "-np", "4", "--min-np", "3", "python"], 2, 2, 2),
         (["horovodrun", "-np", "5", "--min-np", "1", "python"], 2, 3, 1),
@@ -79,10 +79,10 @@ def test_what_cannot_be_read_is_refused_as_a_whole() -> None:
         ([], 1, 0, 0),
     ],
 )
-def test_how_many_workers_horovodrun_needs(command: list[str], slots: int, first: int, fewest: int) -> None:
+def test_how_many_workers_horovodrun_needs(command: list[str], slots: int, at_start: int, at_least: int) -> None:
     template = {"spec": {"containers": [{"command": command}]}}
     spec = {"slotsPerWorker": slots, "mpiReplicaSpecs": {"Launcher": {"template": template}}}
-    assert (job(spec=spec).first, job(spec=spec).fewest) == (first, fewest)
+    assert (job(spec=spec).np_workers, job(spec=spec).min_np_workers) == (at_start, at_least)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_how_many_workers_horovodrun_needs(command: list[str], slots: int, first
 def test_above_how_many_workers_horovodrun_starts_no_ranks(command: list[str], slots: int, most: int) -> None:
     template = {"spec": {"containers": [{"command": command}]}}
     spec = {"slotsPerWorker": slots, "mpiReplicaSpecs": {"Launcher": {"template": template}}}
-    assert job(spec=spec).most == most
+    assert job(spec=spec).max_np_workers == most
 
 
 def at_version(version: str, *, active: int = 0, replicas: int = 3) -> facts_job.JobFacts:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.model.signs import signs
+from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.observe import facts_node
 from mpijob_elastic.observe.facts_node import NodeFacts, Toleration
 

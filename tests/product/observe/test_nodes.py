@@ -14,7 +14,7 @@ import pytest
 
 from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import NODES
-from mpijob_elastic.model.signs import signs
+from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import Nodes

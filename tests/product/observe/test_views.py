@@ -122,7 +122,7 @@ def test_the_webhooks_empty_script_is_not_foreign() -> None:
     world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\n"
     view = look(world)
     assert not view.foreign
-    assert view.hosts == ()
+    assert view.published_pods == ()
 
 
 def test_what_exec_has_shown_belongs_to_one_pod_and_one_leave_of_its_name() -> None:
@@ -162,7 +162,7 @@ def test_what_exec_has_shown_of_a_host_belongs_to_its_name() -> None:
     view = look(world, probes=probes)
     assert asked == ["scale-worker-0", "scale-worker-1.r2"]
     assert view.host_of == {"scale-worker-0": "scale-worker-0", "scale-worker-1": "scale-worker-1.r2"}
-    assert view.hosts == ("scale-worker-0", "scale-worker-1")
+    assert view.published_pods == ("scale-worker-0", "scale-worker-1")
 
 
 def gang(uid: str = UID) -> facts_pod_group.GangFacts:

@@ -34,10 +34,10 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
     if is_at_work(view):
         ready = {one.name for one in view.workers if one.ready and one.index < view.replicas}
         wanted = ready - disruption.departing(view)
-        assert set(view.hosts) == wanted or (not wanted and len(view.hosts) <= 1)
-        surplus = [one for one in view.surplus if not one.deleting and one.name not in view.hosts]
+        assert set(view.published_pods) == wanted or (not wanted and len(view.published_pods) <= 1)
+        surplus = [one for one in view.surplus if not one.deleting and one.name not in view.published_pods]
         # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is a list again.
-        list_lost = view.driver_running and not view.hosts
+        list_lost = view.driver_running and not view.published_pods
         assert surplus == [] or list_lost or not launcher_refresh.may_delete(view)
         needed = {*view.wanted_names, *(one.name for one in view.workers)}
         # A rule without names would allow exec on all pods, so where no worker is needed it stays as it is.
@@ -71,7 +71,7 @@ def test_a_scale_takes_three_writes_and_one_for_each_worker_that_goes(before: in
     rested, done, _ = run(view, now=NOW)
     gone = sum(len(action.removals) for action in done if isinstance(action, DeleteWorkers))
     writes = [action for action in done if not isinstance(action, ProbeWorkers | DeleteWorkers)]
-    assert rested.hosts == pods(*range(after))
+    assert rested.published_pods == pods(*range(after))
     assert gone == max(0, before - after)
     assert len(writes) == (0 if before == after else 3)
     assert not any(isinstance(action, TellUser) for action in done)

@@ -64,7 +64,7 @@ def a_host_is_added_when_it_is_ready_ours_reachable_and_wanted(view: JobView, pl
 def a_change_adds_or_removes(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan):
         assert not (change.added and change.removed)
-        if view.hosts:
+        if view.published_pods:
             assert parse_script(change.script) != Published()
 
 
@@ -75,7 +75,7 @@ def the_script_is_valid_and_says_what_the_change_says(view: JobView, plan: Plan)
         assert all(LINE.fullmatch(line) for line in lines)
         published = parse_script(change.script)
         assert published is not None
-        assert set(map(names.pod_of, published.hosts)) == {*view.hosts, *change.added} - {*change.removed}
+        assert set(map(names.pod_of, published.hosts)) == {*view.published_pods, *change.added} - {*change.removed}
 
 
 def a_host_that_stays_keeps_its_name(view: JobView, plan: Plan) -> None:
@@ -165,7 +165,7 @@ def a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained(view: JobView, 
     for removal in () if view.finished else removals(plan):
         worker = removal.worker
         assert view.elastic
-        assert worker.name not in view.hosts or (worker.terminated and view.hosts == (worker.name,))
+        assert worker.name not in view.published_pods or (worker.terminated and view.published_pods == (worker.name,))
         if view.driver_running and view.launcher and not view.launcher.mounts_discovery:
             assert view.policy.delete_without_discovery
         if view.driver_may_run and not worker.terminated:
@@ -181,7 +181,7 @@ def is_nowhere(worker: Worker) -> bool:
 
 def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
     known_at = launcher_refresh.known_since(view, left, now=NOW)
-    if known_at is None or (view.driver_running and not view.hosts):
+    if known_at is None or (view.driver_running and not view.published_pods):
         return False
     quiet = worker.probe.idle_at is not None and worker.probe.idle_at >= known_at + 2.0
     return quiet or known_at + view.policy.drain_timeout <= NOW
@@ -191,7 +191,7 @@ def nodes_that_go_take_no_more_than_may_leave(view: JobView, plan: Plan) -> None
     for change in of(WriteConfig, plan):
         left = [one for one in view.workers if one.name in change.removed and is_moved(view, one)]
         if left:
-            stays = [one for one in view.workers if one.name in view.hosts and one.name not in change.removed]
+            stays = [one for one in view.workers if one.name in view.published_pods and one.name not in change.removed]
             assert sum(one.ready and one.index < view.replicas for one in stays) >= disruption.fewest(view)
             assert not any(one.name in change.added for one in view.workers if one.disruption)
 
@@ -210,7 +210,7 @@ def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> 
     for change in of(WriteConfig, plan):
         if view.elastic and not view.driver_running:
             named = [line.split(" ")[0] for line in change.hostfile.splitlines()]
-            least = max(view.policy.min_replicas or view.replicas, view.first)
+            least = max(view.policy.min_replicas or view.replicas, view.np_workers)
             assert len(named) >= min(least, view.replicas)
             assert set(named) <= set(view.wanted_names)
             ready = {one.name for one in view.workers if one.ready}

@@ -37,7 +37,7 @@ def views(draw: st.DrawFn) -> JobView:
         workers=tuple(worker(index, created_at=NOW - age) for index, (age, _, _) in enumerate(drawn)),
         config=config([pod for pod, (_, listed, _) in zip(names, drawn, strict=True) if listed], memory=memory),
         role=role(*range(SIZE)),
-        fewest=draw(st.integers(0, SIZE)),
+        min_np_workers=draw(st.integers(0, SIZE)),
     )
 
 
@@ -45,6 +45,6 @@ def views(draw: st.DrawFn) -> JobView:
 def test_nobody_is_added_while_others_get_over_a_loss(view: JobView) -> None:
     another = {one.name for one in view.workers if view.memory.hosts.get(one.name) == host(one.name, "another")}
     fresh = {one.name for one in view.workers if NOW - one.created_at < rank0_loss.REFORM}
-    lost = (another & fresh & {*(view.memory.elders or pods(*range(SIZE)))}) - {*view.hosts}
+    lost = (another & fresh & {*(view.memory.elders or pods(*range(SIZE)))}) - {*view.published_pods}
     added = [pod for one in decide(view, now=NOW).actions if isinstance(one, WriteConfig) for pod in one.added]
-    assert not (added and lost and len(view.hosts) >= max(2, view.fewest))
+    assert not (added and lost and len(view.published_pods) >= max(2, view.min_np_workers))

@@ -8,10 +8,10 @@ from random import Random
 from mpijob_elastic.kube.client import Client
 from webhook.job_cache import Watched
 from webhook.rules import hpa_facts
-from webhook.rules.hpa_facts import Autoscaler
+from webhook.rules.hpa_facts import HpaFacts
 
 
-def hpa(name: str, job: str = "train", *, kind: str = "MPIJob") -> Autoscaler:
+def hpa(name: str, job: str = "train", *, kind: str = "MPIJob") -> HpaFacts:
     target = {"apiVersion": "kubeflow.org/v1", "kind": kind, "name": job}
     made = {"metadata": {"name": name, "namespace": "default"}, "spec": {"scaleTargetRef": target, "maxReplicas": 2}}
     return hpa_facts.read(json.dumps(made).encode())

@@ -11,7 +11,7 @@ import pytest
 from mpijob_elastic import names
 from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
 from webhook.rules import handlers, hpa_facts, job_size, review
-from webhook.rules.review_context import Surroundings
+from webhook.rules.review_context import ReviewContext
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BOUNDS = {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"}
@@ -43,12 +43,12 @@ def said(
     """The warnings where `behind` is the job that is known and `there` are its HPAs."""
     known = job_size.read(json.dumps(behind).encode()) if behind else None
     scaling = [hpa_facts.read(json.dumps(one).encode()) for one in there]
-    surroundings = Surroundings(
+    context = ReviewContext(
         job=lambda _namespace, name: known if name == "train" else None,
         autoscalers=lambda _namespace, name: scaling if name == "train" else (),
         now=lambda: NOW,
     )
-    verdict = handlers.answer(review.parse(body(sent, old=before)), handlers.validating(surroundings)).verdict
+    verdict = handlers.answer(review.parse(body(sent, old=before)), handlers.validating(context)).verdict
     assert verdict.allowed
     assert all(len(warning) <= 140 for warning in verdict.warnings)
     return verdict.warnings

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mpijob_elastic.model import signs
-from mpijob_elastic.model.signs import BadSign, Sign
+from mpijob_elastic.model import disruption_signs
+from mpijob_elastic.model.disruption_signs import BadSign, Sign
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from mpijob_elastic.model.signs import BadSign, Sign
     ],
 )
 def test_a_sign_is_read(text: str, sign: Sign) -> None:
-    assert signs.parse(text) == sign
+    assert disruption_signs.parse(text) == sign
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a:Soon", "=x", "/a", "a:", "condition:", "condition:A=b", "a=b=c", "x\n"])
 def test_what_is_no_sign_is_refused_with_what_is_allowed(text: str) -> None:
     with pytest.raises(BadSign, match=r"use KEY\[=VALUE\]\[:EFFECT\] of a taint, or condition:TYPE"):
-        signs.parse(text)
+        disruption_signs.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_what_is_no_sign_is_refused_with_what_is_allowed(text: str) -> None:
     ],
 )
 def test_named_taints(key: str, value: str, effect: str, named: bool) -> None:
-    wanted = signs.signs(more=["mine=yes:NoSchedule"], ignored=["karpenter.sh/disruption"])
+    wanted = disruption_signs.signs(more=["mine=yes:NoSchedule"], ignored=["karpenter.sh/disruption"])
     assert wanted.names_taint(key, value, effect) is named
 
 
 @pytest.mark.parametrize(("ignored", "named"), [([], True), (["condition:InstanceExpired"], False)])
 def test_named_conditions(ignored: list[str], named: bool) -> None:
-    wanted = signs.signs(ignored=ignored)
+    wanted = disruption_signs.signs(ignored=ignored)
     assert wanted.names_condition("InstanceExpired") is named
     assert not wanted.names_condition("Ready")
 
@@ -71,4 +71,4 @@ def test_named_conditions(ignored: list[str], named: bool) -> None:
     ],
 )
 def test_taints_that_make_pods_leave(key: str, effect: str, evicts: bool) -> None:
-    assert signs.signs(ignored=["ours"]).evicts(key, effect) is evicts
+    assert disruption_signs.signs(ignored=["ours"]).evicts(key, effect) is evicts
