@@ -136,15 +136,15 @@ def test_the_job_of_the_readme_is_elastic_and_without_mistakes() -> None:
 @pytest.mark.parametrize(
     ("words", "value"),
     [
-        ("the first Ready one waits up to {} s", pacing.GATHER),
-        ("the next change waits until {} s after the launcher was touched", pacing.SETTLE),
-        ("nobody is added until {} s after its replacement was created", rank0_loss.REFORM),
-        ("for {} s after the touch where a rank was seen before", drain.QUIET_AFTER_BUSY),
-        ("for {} s where none was", drain.QUIET_WITHOUT_BUSY),
+        ("the first Ready worker waits up to {} s for the others", pacing.GATHER),
+        ("next change waits until {} s after the launcher was touched", pacing.SETTLE),
+        ("no host is added until {} s after the replacement was created", rank0_loss.REFORM),
+        ("for {} s after the touch if a rank was seen before", drain.QUIET_AFTER_BUSY),
+        ("for {} s if none was", drain.QUIET_WITHOUT_BUSY),
         ("up to {} times", launcher_recreate.MOST_TRIES),
-        ("{} s after every host of the hostfile runs", launcher_recreate.STUCK_AFTER),
+        ("deleted {} s after every host of the hostfile runs", launcher_recreate.STUCK_AFTER),
         ("then after {} s", failed_workers.BACKOFFS[1]),
-        ("looked into by `exec` {} s after a pod of its list is gone", frozen_execs.FIRST_LOOK),
+        ("looks into the launcher by `exec` {} s after a listed pod has gone", frozen_execs.FIRST_LOOK),
         ("succeeds within {} s of a change of its list", suspicious_success.SUSPICIOUS_WITHIN),
     ],
 )
