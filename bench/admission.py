@@ -11,7 +11,7 @@ from lab.operator import pods, shared
 from lab.operator.job import MPIJob
 from lab.operator.kinds import PODS, SERVICE_ACCOUNTS
 from mpijob_elastic import names
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from webhook.rules import review
 
 DRY_RUN = {"dryRun": "All"}
@@ -19,17 +19,17 @@ DRY_RUN = {"dryRun": "All"}
 MARK = names.KEY_DISCOVER_HOSTS.encode()
 
 
-async def launcher(client: Client, namespace: str) -> dict[str, Any]:
-    """A launcher pod that can be created, of a new job that no operator works on. Raises as `Client.request` does."""
+async def launcher(client: ApiWriter, namespace: str) -> dict[str, Any]:
+    """A launcher pod that can be created, of a new job that no operator works on. Raises as `ApiReader` does."""
     body = jobs.manifest(jobs.JOB, replicas=2, drain_timeout=jobs.AT_ONCE)
     job = msgspec.json.decode(await jobs.create(client, namespace, body), type=MPIJob).with_defaults()
-    await client.request("POST", SERVICE_ACCOUNTS.path(namespace), body=shared.service_account(job))
+    await client.create_object(SERVICE_ACCOUNTS.path(namespace), body=shared.service_account(job))
     return _silent(pods.launcher(job, options=pods.PodOptions()))
 
 
-async def try_create(client: Client, namespace: str, pod: bytes | dict[str, Any]) -> bytes:
-    """What would become of the pod, and nothing is created. Raises as `Client.request` does."""
-    return await client.request("POST", PODS.path(namespace), query=DRY_RUN, body=pod)
+async def try_create(client: ApiWriter, namespace: str, pod: bytes | dict[str, Any]) -> bytes:
+    """What would become of the pod, and nothing is created. Raises as `ApiReader` does."""
+    return await client.create_object(PODS.path(namespace), query=DRY_RUN, body=pod)
 
 
 def review_of(pod: bytes, namespace: str) -> bytes:

@@ -17,7 +17,7 @@ from lab import registration
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import Installed
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 
 TURNS = (True, False, False, True)
 PATIENCE = 15.0
@@ -63,17 +63,17 @@ class Ground:
 
     cluster: Cluster
     installed: Installed
-    client: Client
+    client: ApiWriter
     namespace: str
     pod: bytes
 
     async def create(self) -> bool:
-        """Ask for one; whether the webhook was asked about it. Raises as `Client.request` does."""
+        """Ask for one; whether the webhook was asked about it. Raises as `ApiReader` does."""
         return admission.MARK in await admission.try_create(self.client, self.namespace, self.pod)
 
 
 async def run(ground: Ground, pattern: Pattern) -> Added:
-    """One round of turns; at its end the webhook is registered. Raises LabError, and what `Client.request` raises."""
+    """One round of turns; at its end the webhook is registered. Raises LabError, and what `ApiReader` raises."""
     took: dict[bool, list[float]] = {True: [], False: []}
     for asked in TURNS:
         await _switch(ground, asked=asked)

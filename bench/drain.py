@@ -17,7 +17,7 @@ from bench.audit import Tail
 from bench.settle import settled
 from lab.cluster import Cluster
 from mpijob_elastic import names
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 
 BEFORE, AFTER = 3, 1
 RANK_SECONDS = 2
@@ -42,7 +42,7 @@ class _Ended:
     at: float
 
 
-async def run(cluster: Cluster, client: Client, *, namespace: str) -> Drain:
+async def run(cluster: Cluster, client: ApiWriter, *, namespace: str) -> Drain:
     """One such edit in a new job. Raises LabError where it does not come right, and what `Client` raises."""
     tail = Tail(cluster.audit_log)
     await jobs.create(client, namespace, jobs.manifest(jobs.JOB, replicas=BEFORE, drain_timeout=DRAIN_TIMEOUT))

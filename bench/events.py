@@ -19,8 +19,8 @@ from kubernetes.aio.client import Configuration
 
 from bench import jobs
 from mpijob_elastic import names
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.queue import WorkQueue
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.caches import Caches, JobKey
 
@@ -43,7 +43,7 @@ async def run(sample: bytes) -> Cost:
     """The mean over many events, made from one pod's JSON."""
     lines = _lines(msgspec.json.decode(sample))
     queue = WorkQueue[JobKey](random=Random(0))
-    async with Client(Configuration(), user_agent="bench") as client:
+    async with ApiWriter(Configuration(), user_agent="bench") as client:
         caches = Caches(client, namespace=None, enqueue=queue.put, random=Random(0))
         event = _time(caches.pods._take, lines)  # noqa: SLF001 - this is the price to know; it has no other name
     assert len(caches.pods.values()) == JOBS * WORKERS

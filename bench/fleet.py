@@ -20,7 +20,7 @@ from lab.operator.job import MPIJob
 from lab.operator.kinds import CONFIG_MAPS, PODS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 
 AT_ONCE = 32
 # Seconds until all pods run, for each pod and at least.
@@ -53,8 +53,8 @@ class Fleet:
         return [f"{jobs.JOB}-{index}" for index in range(self.count)]
 
 
-async def make(client: Client, fleet: Fleet, *, namespace: str, nodes: int, say: Callable[[str], None]) -> None:
-    """Create all of it and wait until every pod runs. Raises LabError, and what `Client.request` raises."""
+async def make(client: ApiWriter, fleet: Fleet, *, namespace: str, nodes: int, say: Callable[[str], None]) -> None:
+    """Create all of it and wait until every pod runs. Raises LabError, and what `ApiReader` raises."""
     options = pods.PodOptions()
     slots = asyncio.Semaphore(AT_ONCE)
     made = 0
@@ -65,7 +65,7 @@ async def make(client: Client, fleet: Fleet, *, namespace: str, nodes: int, say:
             body = jobs.manifest(name, replicas=fleet.workers, drain_timeout=jobs.AT_ONCE)
             job = msgspec.json.decode(await jobs.create(client, namespace, body), type=MPIJob).with_defaults()
             for resource, object_ in objects(job, options=options, node=f"lab-{index % nodes}"):
-                await client.request("POST", resource.path(namespace), body=object_)
+                await client.create_object(resource.path(namespace), body=object_)
         made += 1
         if made % STEP == 0:
             say(f"{made} of {fleet.count} jobs of {fleet.workers} workers made")
@@ -95,13 +95,13 @@ def objects(job: MPIJob, *, options: pods.PodOptions, node: str) -> list[tuple[R
     ]
 
 
-async def _all_run(client: Client, fleet: Fleet, *, namespace: str) -> None:
+async def _all_run(client: ApiWriter, fleet: Fleet, *, namespace: str) -> None:
     # One object of an answer from the API server's cache: a look costs next to nothing.
     path = resources.PODS.path(namespace)
     query = {"fieldSelector": "status.phase!=Running", "limit": "1", "resourceVersion": "0"}
     try:
         async with asyncio.timeout(max(PATIENCE, PATIENCE_A_POD * fleet.pods)):
-            while msgspec.json.decode(await client.request("GET", path, query=query))["items"]:  # noqa: ASYNC110
+            while msgspec.json.decode(await client.get(path, query=query))["items"]:  # noqa: ASYNC110
                 await asyncio.sleep(POLL)
     except TimeoutError:
         raise LabError(f"not all {fleet.pods} pods of {namespace} run; see the log of kwok") from None

@@ -11,7 +11,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
 # Told apart in the audit log by it.
 AGENT = "mpijob-elastic-bench"
@@ -62,25 +62,25 @@ def _template(name: str, command: list[str] | None = None) -> dict[str, Any]:
     return {"spec": {"containers": [{"name": name, "image": "example/train:1", "command": command, **limits}]}}
 
 
-async def create(client: Client, namespace: str, job: dict[str, Any]) -> bytes:
-    """Create a MPIJob and return it. Raises as `Client.request` does."""
-    return await client.request("POST", resources.MPI_JOBS.path(namespace), body=job)
+async def create(client: ApiWriter, namespace: str, job: dict[str, Any]) -> bytes:
+    """Create a MPIJob and return it. Raises as `ApiReader` does."""
+    return await client.create_object(resources.MPI_JOBS.path(namespace), body=job)
 
 
-async def resize(client: Client, namespace: str, job: str, *, replicas: int) -> None:
-    """Edit the number of workers. Raises as `Client.request` does."""
+async def resize(client: ApiWriter, namespace: str, job: str, *, replicas: int) -> None:
+    """Edit the number of workers. Raises as `ApiReader` does."""
     patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
     path = resources.MPI_JOBS.path(namespace, job)
-    await client.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
+    await client.patch_object(path, body=patch, content_type=MERGE_PATCH)
 
 
-async def look(client: Client, namespace: str, job: str) -> Found:
-    """The job's objects now. Raises as `Client.request` does."""
+async def look(client: ApiWriter, namespace: str, job: str) -> Found:
+    """The job's objects now. Raises as `ApiReader` does."""
     selector = {"labelSelector": f"{names.LABEL_JOB_NAME}={job},{names.LABEL_JOB_ROLE}={names.ROLE_WORKER}"}
     role, config, pods = await asyncio.gather(
-        client.request("GET", resources.ROLES.path(namespace, names.launcher(job))),
-        client.request("GET", resources.CONFIG_MAPS.path(namespace, names.config_map(job))),
-        client.request("GET", resources.PODS.path(namespace), query=selector),
+        client.get(resources.ROLES.path(namespace, names.launcher(job))),
+        client.get(resources.CONFIG_MAPS.path(namespace, names.config_map(job))),
+        client.get(resources.PODS.path(namespace), query=selector),
     )
     return found(msgspec.json.decode(role), msgspec.json.decode(config), msgspec.json.decode(pods))
 

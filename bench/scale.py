@@ -17,7 +17,7 @@ from bench.processes import Usage, usage
 from bench.settle import settled
 from bench.sides import Side
 from lab.cluster import Cluster
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 
 # A chain, so that each edit starts from what the one before left.
 SIZES = (3, 1, 12, 2, 3)
@@ -33,7 +33,7 @@ class Round:
     peak: Mapping[str, int]
 
 
-async def run(cluster: Cluster, client: Client, side: Side, *, namespace: str) -> Round:
+async def run(cluster: Cluster, client: ApiWriter, side: Side, *, namespace: str) -> Round:
     """One round in a new job. Raises LabError where the job does not come right, and what `Client` raises."""
     tail = Tail(cluster.audit_log)
     await jobs.create(client, namespace, jobs.manifest(jobs.JOB, replicas=SIZES[0], drain_timeout=jobs.AT_ONCE))

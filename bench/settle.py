@@ -12,7 +12,7 @@ from bench import jobs
 from bench.audit import Tail, Write
 from lab.errors import LabError
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 
 # Seconds. Longer than any pause that a change may take in between: our pacing of host lists (3 s), client limits,
 # back-offs. It also refills the operators' token buckets before the next edit.
@@ -21,7 +21,7 @@ LIMIT = 90.0
 POLL = 0.1
 
 
-async def settled(client: Client, tail: Tail, *, namespace: str, replicas: int) -> list[Write]:
+async def settled(client: ApiWriter, tail: Tail, *, namespace: str, replicas: int) -> list[Write]:
     """The writes in `namespace` since `tail` began, once all is quiet and right. Raises LabError where it never is."""
     deadline = time.monotonic() + LIMIT
     while True:
@@ -45,7 +45,7 @@ async def quiet(tail: Tail, *, namespace: str) -> list[Write]:
     raise LabError(f"{namespace} is not at rest after {LIMIT:.0f} s: somebody writes on and on")
 
 
-async def _complaint(client: Client, namespace: str, replicas: int) -> str:
+async def _complaint(client: ApiWriter, namespace: str, replicas: int) -> str:
     try:
         return (await jobs.look(client, namespace, jobs.JOB)).lacks(jobs.JOB, replicas)
     except errors.NotFound as error:

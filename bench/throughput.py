@@ -18,7 +18,7 @@ from bench.settle import quiet
 from lab.cluster import Cluster
 from lab.errors import LabError
 from mpijob_elastic import names
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +35,9 @@ class Burst:
 
 
 async def resize_all(
-    cluster: Cluster, client: Client, fleet: Fleet, *, namespace: str, replicas: int, pids: Mapping[str, int]
+    cluster: Cluster, client: ApiWriter, fleet: Fleet, *, namespace: str, replicas: int, pids: Mapping[str, int]
 ) -> Burst:
-    """Edit every job at once and wait until all are right. Raises LabError, and what `Client.request` raises."""
+    """Edit every job at once and wait until all are right. Raises LabError, and what `ApiReader` raises."""
     tail = Tail(cluster.audit_log)
     before = {name: usage(pid).cpu for name, pid in pids.items()}
     await asyncio.gather(*(jobs.resize(client, namespace, job, replicas=replicas) for job in fleet.names))

@@ -8,8 +8,8 @@ from mpijob_elastic import names
 from mpijob_elastic.install import rollout
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView, Launcher
 from mpijob_elastic.observe import live
 from upgrade import job_impact, jobs
@@ -19,7 +19,7 @@ from upgrade.refusal import Refused
 Ask = Callable[[], bool]
 
 
-async def adopt(client: Client, namespace: str, job: str, *, ask: Ask, say: Say, now: float, timeout: float) -> bool:  # noqa: ASYNC109
+async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: Say, now: float, timeout: float) -> bool:  # noqa: ASYNC109
     """Create the job's launcher anew where it cannot see the host list; whether that was confirmed.
 
     `now` in seconds since the epoch, `timeout` in seconds. Raises `Refused` and `errors.KubeError`.
@@ -42,7 +42,7 @@ async def adopt(client: Client, namespace: str, job: str, *, ask: Ask, say: Say,
     return True
 
 
-async def _wait(client: Client, namespace: str, job: str, old: Launcher, *, seconds: float, say: Say) -> None:
+async def _wait(client: ApiWriter, namespace: str, job: str, old: Launcher, *, seconds: float, say: Say) -> None:
     async def missing() -> str:
         return _missing(await _view(client, namespace, job), old)
 
@@ -62,7 +62,7 @@ def _missing(view: JobView, old: Launcher) -> str:
     return ""
 
 
-async def _view(client: Client, namespace: str, job: str) -> JobView:
+async def _view(client: ApiWriter, namespace: str, job: str) -> JobView:
     view = await live.view(client, namespace=namespace, job=job, probes=jobs.never_asked)
     if view is None:
         raise Refused(
@@ -71,9 +71,9 @@ async def _view(client: Client, namespace: str, job: str) -> JobView:
     return view
 
 
-async def _check_webhook(client: Client) -> None:
+async def _check_webhook(client: ApiWriter) -> None:
     try:
-        await client.request("GET", MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION))
+        await client.get(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION))
     except errors.NotFound:
         raise Refused(
             "the webhook is not installed, so a new launcher would be as the old one; "
@@ -81,9 +81,8 @@ async def _check_webhook(client: Client) -> None:
         ) from None
 
 
-async def _delete(client: Client, namespace: str, launcher: Launcher) -> None:
-    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": launcher.ref.uid}}
+async def _delete(client: ApiWriter, namespace: str, launcher: Launcher) -> None:
     try:
-        await client.request("DELETE", PODS.path(namespace, launcher.ref.name), body=options)
+        await client.delete_object(PODS.path(namespace, launcher.ref.name), uid=launcher.ref.uid)
     except (errors.NotFound, errors.Conflict):
         return  # gone, or created anew already

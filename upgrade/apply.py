@@ -19,7 +19,7 @@ from mpijob_elastic.install import installer, inventory, server
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.server_side_apply import Applier
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import canary, crd, findings, live_crd, operators, record_before, rights, store
 from upgrade.canary import Canary
 
@@ -36,7 +36,7 @@ class Options:
     canary: Canary | None = None
 
 
-async def apply(client: Client, plan: Plan, options: Options, *, ask: Ask, say: Say) -> bool:
+async def apply(client: ApiWriter, plan: Plan, options: Options, *, ask: Ask, say: Say) -> bool:
     """Upgrade the cluster; whether it was confirmed. Raises `Refused`, `InstallError` and `errors.KubeError`."""
     wanted = partial(crd.upgraded, structural=options.structural)
     await _look(client, plan, options, wanted, say=say)
@@ -55,7 +55,7 @@ async def apply(client: Client, plan: Plan, options: Options, *, ask: Ask, say: 
     return True
 
 
-async def _look(client: Client, plan: Plan, options: Options, wanted: live_crd.Wanted, *, say: Say) -> None:
+async def _look(client: ApiWriter, plan: Plan, options: Options, wanted: live_crd.Wanted, *, say: Say) -> None:
     for finding in findings.operators(await operators.check(client)):
         say(f"operator: {finding.text}")
     say("what would change")
@@ -64,7 +64,7 @@ async def _look(client: Client, plan: Plan, options: Options, wanted: live_crd.W
     await rights.check(client)
 
 
-async def _record(client: Client, plan: Plan, *, say: Say) -> None:
+async def _record(client: ApiWriter, plan: Plan, *, say: Say) -> None:
     wanted = plan.manifests()
     found = await server.examine(client, [*wanted, *inventory.manifests()])
     live = await live_crd.read(client)

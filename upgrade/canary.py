@@ -18,8 +18,8 @@ from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.server_side_apply import WORKLOADS
 from mpijob_elastic.kube import errors, wire
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS, Resource
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from mpijob_elastic.observe import facts_config, facts_pod
 from upgrade import store
 from upgrade.refusal import Refused
@@ -51,10 +51,10 @@ def of(manifests: Iterable[Manifest], *, namespace: str | None, timeout: float) 
 
 
 # Why it is not as it should be yet, in words; "" where it is.
-Look = Callable[[Client, Canary], Awaitable[str]]
+Look = Callable[[ApiWriter, Canary], Awaitable[str]]
 
 
-async def run(client: Client, canary: Canary, *, say: Say) -> None:
+async def run(client: ApiWriter, canary: Canary, *, say: Say) -> None:
     """Fly it. Raises `Refused` with what did not come true, and `errors.KubeError`; it is removed in any case."""
     await remove(client, canary.namespace)
     await _until(client, canary, _still_there, say=say)
@@ -62,7 +62,7 @@ async def run(client: Client, canary: Canary, *, say: Say) -> None:
         await _ensure_namespace(client, canary.namespace)
         await _until(client, canary, _unasked, say=say)
         say(f"canary: job {canary.namespace}/{JOB}")
-        await client.request("POST", MPI_JOBS.path(canary.namespace), body=_job(canary, {names.ENABLED: "true"}))
+        await client.create_object(MPI_JOBS.path(canary.namespace), body=_job(canary, {names.ENABLED: "true"}))
         await _until(client, canary, _unprepared, say=say)
         await _scale(client, canary, 2)
         await _until(client, canary, _unscaled, say=say)
@@ -71,7 +71,7 @@ async def run(client: Client, canary: Canary, *, say: Say) -> None:
         await remove(client, canary.namespace)
 
 
-async def remove(client: Client, namespace: str = NAMESPACE) -> None:
+async def remove(client: ApiWriter, namespace: str = NAMESPACE) -> None:
     """Remove the job, and the namespace where we made it; gone already is fine. Raises `errors.KubeError`."""
     job = await _get(client, MPI_JOBS, namespace, JOB)
     if job is not None and _LABELS.items() <= wire.read_stub(job).metadata.labels.items():
@@ -80,41 +80,41 @@ async def remove(client: Client, namespace: str = NAMESPACE) -> None:
         await _delete(client, NAMESPACES.path(name=namespace))
 
 
-async def remove_all(client: Client) -> None:
+async def remove_all(client: ApiWriter) -> None:
     """Remove whatever an interrupted run has left, in any namespace. Raises `errors.KubeError`."""
     left = await inventory.metadata(client, MPI_JOBS.path(), selector=inventory.SELECTOR)
     for namespace in {NAMESPACE, *(job.namespace for job in left if job.name == JOB)}:
         await remove(client, namespace)
 
 
-async def _delete(client: Client, path: str) -> None:
+async def _delete(client: ApiWriter, path: str) -> None:
     try:
-        await client.request("DELETE", path)
+        await client.delete_object(path)
     except errors.NotFound:
         return
 
 
-async def _ensure_namespace(client: Client, name: str) -> None:
+async def _ensure_namespace(client: ApiWriter, name: str) -> None:
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": {store.CREATED: _FOR}}}
     try:
-        await client.request("GET", NAMESPACES.path(name=name))
+        await client.get(NAMESPACES.path(name=name))
     except errors.NotFound:
         with contextlib.suppress(errors.AlreadyExists):
-            await client.request("POST", NAMESPACES.path(), body=body)
+            await client.create_object(NAMESPACES.path(), body=body)
 
 
-async def _is_ours(client: Client, namespace: str) -> bool:
+async def _is_ours(client: ApiWriter, namespace: str) -> bool:
     raw = await _get(client, NAMESPACES, None, namespace)
     return raw is not None and wire.read_stub(raw).metadata.annotations.get(store.CREATED) == _FOR
 
 
-async def _still_there(client: Client, canary: Canary) -> str:
+async def _still_there(client: ApiWriter, canary: Canary) -> str:
     job = await _get(client, MPI_JOBS, canary.namespace, JOB)
     ending = job is not None or await _is_ours(client, canary.namespace)
     return "the one before is still ending" if ending else ""
 
 
-async def _until(client: Client, canary: Canary, missing: Look, *, say: Say) -> None:
+async def _until(client: ApiWriter, canary: Canary, missing: Look, *, say: Say) -> None:
     async def told() -> str:
         why = await missing(client, canary)
         return f"canary: {why}" if why else ""
@@ -126,11 +126,11 @@ async def _until(client: Client, canary: Canary, missing: Look, *, say: Say) -> 
         )
 
 
-async def _unasked(client: Client, canary: Canary) -> str:
+async def _unasked(client: ApiWriter, canary: Canary) -> str:
     """An API server calls a webhook a moment after it was registered, and goes on without it until then."""
     bad = _job(canary, {names.MIN_REPLICAS: "none"})
     try:
-        await client.request("POST", MPI_JOBS.path(canary.namespace), query={"dryRun": "All"}, body=bad)
+        await client.create_object(MPI_JOBS.path(canary.namespace), query={"dryRun": "All"}, body=bad)
     except errors.ApiError as error:
         if "admission webhook" not in error.message:
             raise
@@ -138,7 +138,7 @@ async def _unasked(client: Client, canary: Canary) -> str:
     return "the webhook was not called for a new job; see its log"
 
 
-async def _unprepared(client: Client, canary: Canary) -> str:
+async def _unprepared(client: ApiWriter, canary: Canary) -> str:
     pod = await _get(client, PODS, canary.namespace, names.launcher(JOB))
     config = await _get(client, CONFIG_MAPS, canary.namespace, names.config_map(JOB))
     if pod is None or config is None:
@@ -150,19 +150,19 @@ async def _unprepared(client: Client, canary: Canary) -> str:
     return ""
 
 
-async def _unscaled(client: Client, canary: Canary) -> str:
+async def _unscaled(client: ApiWriter, canary: Canary) -> str:
     pod = await _get(client, PODS, canary.namespace, names.worker(JOB, 1))
     return "mpi-operator has not created the second worker yet" if pod is None else ""
 
 
-async def _scale(client: Client, canary: Canary, replicas: int) -> None:
+async def _scale(client: ApiWriter, canary: Canary, replicas: int) -> None:
     path = MPI_JOBS.path(canary.namespace, JOB, "scale")
-    await client.request("PATCH", path, body={"spec": {"replicas": replicas}}, content_type=MERGE_PATCH)
+    await client.patch_object(path, body={"spec": {"replicas": replicas}}, content_type=MERGE_PATCH)
 
 
-async def _get(client: Client, resource: Resource, namespace: str | None, name: str) -> bytes | None:
+async def _get(client: ApiWriter, resource: Resource, namespace: str | None, name: str) -> bytes | None:
     try:
-        return await client.request("GET", resource.path(namespace, name))
+        return await client.get(resource.path(namespace, name))
     except errors.NotFound:
         return None
 

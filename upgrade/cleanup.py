@@ -10,8 +10,8 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import JSON_PATCH, Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from upgrade import lists, traces
 from upgrade.refusal import ATTEMPTS
 from upgrade.traces import Removal, Traces
@@ -38,7 +38,7 @@ class Left:
         ]
 
 
-async def look(client: Client) -> Left:
+async def look(client: ApiWriter) -> Left:
     """Find them, in all namespaces. Raises `errors.KubeError`."""
     jobs = await lists.all_of(client, MPI_JOBS, _object)
     pods = await lists.all_of(client, PODS, _object, selector=names.POD_SELECTOR)
@@ -50,7 +50,7 @@ async def look(client: Client) -> Left:
     )
 
 
-async def sweep(client: Client, *, say: Say) -> None:
+async def sweep(client: ApiWriter, *, say: Say) -> None:
     """Take them off, and say what stays. Raises `errors.KubeError`."""
     for _ in range(ATTEMPTS):
         left = await look(client)
@@ -61,10 +61,10 @@ async def sweep(client: Client, *, say: Say) -> None:
         say(line)
 
 
-async def _remove(client: Client, removal: Removal, *, say: Say) -> bool:
+async def _remove(client: ApiWriter, removal: Removal, *, say: Say) -> bool:
     """Whether nothing of it is there any more, as far as we know."""
     try:
-        await client.request("PATCH", removal.path, body=list(removal.patch), content_type=JSON_PATCH)
+        await client.patch_object(removal.path, body=list(removal.patch), content_type=JSON_PATCH)
     except errors.NotFound:
         return True
     except (errors.Conflict, errors.Invalid):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.model.job import JobView, Probe
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
@@ -13,7 +13,7 @@ from mpijob_elastic.observe.facts_pod import PodFacts
 from upgrade import lists
 
 
-async def views_of_all(client: Client) -> list[JobView]:
+async def views_of_all(client: ApiReader) -> list[JobView]:
     """One view a job, sorted by namespace and name; Roles are left out. Raises `errors.KubeError`."""
     jobs = await lists.all_of(client, MPI_JOBS, facts_job.read)
     pods: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)

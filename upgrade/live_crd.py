@@ -12,8 +12,8 @@ from mpijob_elastic.install import changes, rollout
 from mpijob_elastic.install.changes import Change, Say
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import JSON_PATCH, Client
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS
+from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from upgrade import crd_form, json_patch
 from upgrade.refusal import ATTEMPTS, Refused, contended
 
@@ -24,17 +24,17 @@ Object = dict[str, Any]
 Wanted = Callable[[Mapping[str, Any]], Object]
 
 
-async def read(client: Client) -> Object:
+async def read(client: ApiWriter) -> Object:
     """The definition. Raises `Refused` where there is none, and `errors.KubeError`."""
     try:
-        return _decode(await client.request("GET", PATH))
+        return _decode(await client.get(PATH))
     except errors.NotFound:
         raise Refused(
             f"there is no CustomResourceDefinition {crd_form.NAME}: install mpi-operator v0.2.3 and its definition"
         ) from None
 
 
-async def change(client: Client, wanted: Wanted, *, dry_run: bool = False) -> Change:
+async def change(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) -> Change:
     """Make the definition what `wanted` says; dry_run: the API server checks it and keeps nothing.
 
     Raises `Refused` and `errors.KubeError`.
@@ -54,12 +54,12 @@ async def change(client: Client, wanted: Wanted, *, dry_run: bool = False) -> Ch
     raise contended(crd_form.NAME)
 
 
-async def wait_for_scale(client: Client, *, seconds: float, say: Say) -> None:
+async def wait_for_scale(client: ApiWriter, *, seconds: float, say: Say) -> None:
     """Wait until the API server serves the subresource. Raises `Refused` and `errors.KubeError`."""
     path = f"/apis/{MPI_JOBS.api_version}"
 
     async def missing() -> str:
-        served = _decode(await client.request("GET", path))["resources"]
+        served = _decode(await client.get(path))["resources"]
         there = any(one["name"] == f"{MPI_JOBS.plural}/scale" for one in served)
         return "" if there else f"{MPI_JOBS.plural}/scale is not served yet"
 
@@ -67,9 +67,9 @@ async def wait_for_scale(client: Client, *, seconds: float, say: Say) -> None:
         raise Refused(f"after {seconds:.0f} s {late}; the API server's log says why. Run the same command again")
 
 
-async def _write(client: Client, patch: json_patch.Patch, *, dry_run: bool) -> Object:
+async def _write(client: ApiWriter, patch: json_patch.Patch, *, dry_run: bool) -> Object:
     query = {"dryRun": "All"} if dry_run else None
-    return _decode(await client.request("PATCH", PATH, query=query, body=list(patch), content_type=JSON_PATCH))
+    return _decode(await client.patch_object(PATH, query=query, body=list(patch), content_type=JSON_PATCH))
 
 
 def _decode(body: bytes) -> Object:

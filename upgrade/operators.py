@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS, Resource
 from upgrade import lists, operator_images
 from upgrade.operator_images import Kind, Operator
@@ -44,7 +44,7 @@ class _Pod(msgspec.Struct):
     spec: _PodSpec
 
 
-async def operators_in(client: Client) -> list[Operator] | None:
+async def operators_in(client: ApiReader) -> list[Operator] | None:
     """Every operator of MPIJobs, also one that runs in a pod without a Deployment; None where we may not look.
 
     Raises `errors.KubeError`.
@@ -56,7 +56,7 @@ async def operators_in(client: Client) -> list[Operator] | None:
     return sorted({one for found in (*(deployments or ()), *(pods or ())) for one in found})
 
 
-async def check(client: Client) -> list[Operator] | None:
+async def check(client: ApiReader) -> list[Operator] | None:
     """The same as `operators_in`; raise `Refused` where one of them is elastic itself."""
     found = await operators_in(client)
     elastic = [one for one in found or () if one.kind is Kind.ELASTIC]

@@ -12,8 +12,8 @@ from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.install.server_side_apply import HOOKS, Applier
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
+from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import findings, job_impact, jobs, lists, live_crd, operators, rights
 from upgrade.findings import Finding, Report, Verdict
 from upgrade.job_impact import Adoption
@@ -43,7 +43,7 @@ class _Slice(msgspec.Struct):
     endpoints: list[_Endpoint] | None = None
 
 
-async def look(client: Client, plan: Plan, *, now: float) -> Report:
+async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
     """Look at everything; `now` in seconds since the epoch. Raises `errors.KubeError` where nothing can be asked."""
     found = await server.examine(client, [*plan.manifests(), *inventory.manifests()])
     adoptions = await _jobs(client, now=now)
@@ -61,7 +61,7 @@ async def look(client: Client, plan: Plan, *, now: float) -> Report:
     )
 
 
-async def _definition(client: Client) -> Finding:
+async def _definition(client: ApiWriter) -> Finding:
     try:
         return findings.definition(await live_crd.read(client))
     except Refused:
@@ -70,14 +70,14 @@ async def _definition(client: Client) -> Finding:
         return findings.unknown("definition", "read it")
 
 
-async def _jobs(client: Client, *, now: float) -> list[Adoption] | None:
+async def _jobs(client: ApiWriter, *, now: float) -> list[Adoption] | None:
     try:
         return [job_impact.adoption(view, now=now) for view in await jobs.views_of_all(client)]
     except (errors.Forbidden, errors.NotFound):
         return None
 
 
-async def _rights(client: Client, found: server.Server, plan: Plan) -> Finding:
+async def _rights(client: ApiWriter, found: server.Server, plan: Plan) -> Finding:
     try:
         await installable.check(client, found, plan.manifests(), jobs_namespace=plan.jobs_namespace)
         await rights.check(client)
@@ -86,15 +86,15 @@ async def _rights(client: Client, found: server.Server, plan: Plan) -> Finding:
     return Finding(topic="rights", verdict=Verdict.GO, text="this account may do all of it")
 
 
-async def _serves(client: Client, group: str) -> bool:
+async def _serves(client: ApiWriter, group: str) -> bool:
     try:
-        await client.request("GET", f"/apis/{group}")
+        await client.get(f"/apis/{group}")
     except errors.NotFound:
         return False
     return True
 
 
-async def _webhook(client: Client, applier: Applier, plan: Plan) -> Finding:
+async def _webhook(client: ApiWriter, applier: Applier, plan: Plan) -> Finding:
     topic = "webhook"
     hooks = [identity(one) for one in plan.manifests() if one["kind"] in HOOKS]
     try:
@@ -117,10 +117,10 @@ async def _webhook(client: Client, applier: Applier, plan: Plan) -> Finding:
     )
 
 
-async def _answers(client: Client, namespace: str) -> bool:
+async def _answers(client: ApiWriter, namespace: str) -> bool:
     path = MPI_JOBS.path(namespace)
     try:
-        await client.request("POST", path, query={"dryRun": "All"}, body=_BAD_JOB)
+        await client.create_object(path, query={"dryRun": "All"}, body=_BAD_JOB)
     except errors.ApiError as error:
         return "admission webhook" in error.message
     return False

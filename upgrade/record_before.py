@@ -11,8 +11,8 @@ from mpijob_elastic.install import inventory
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import NAMESPACES
+from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import store
 from upgrade.record import Record
 from upgrade.refusal import Refused
@@ -21,7 +21,7 @@ from upgrade.refusal import Refused
 SECRETS = (names.CERTIFICATE_SECRET,)
 
 
-async def keep(client: Client, applier: Applier, wanted: Iterable[Manifest], crd: Mapping[str, Any]) -> str:
+async def keep(client: ApiWriter, applier: Applier, wanted: Iterable[Manifest], crd: Mapping[str, Any]) -> str:
     """Make sure that there is a record; what happened, in words. Raises `Refused` and `errors.KubeError`."""
     if await store.is_namespace_ending(client):
         raise Refused(
@@ -39,7 +39,7 @@ async def keep(client: Client, applier: Applier, wanted: Iterable[Manifest], crd
     return f"the state before is recorded in Secret {names.NAMESPACE}/{store.NAME}"
 
 
-async def _take(client: Client, applier: Applier, wanted: Iterable[Manifest], crd: Mapping[str, Any]) -> Record:
+async def _take(client: ApiWriter, applier: Applier, wanted: Iterable[Manifest], crd: Mapping[str, Any]) -> Record:
     known = {inventory.key(identity(one)) for one in inventory.manifests()}
     found = {one.identity for one in await inventory.find(client, applier.server, known)}
     served = {identity(one) for one in wanted if applier.server.serves(one)}

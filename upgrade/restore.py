@@ -37,7 +37,7 @@ async def _restore(applier: Applier, before: Manifest) -> Change:
     live = await applier.read(one)
     if live is None:
         path = applier.server.path(one).rpartition("/")[0]
-        await applier.client.request("POST", path, query=_query(applier), body=_fresh(before))
+        await applier.client.create_object(path, query=_query(applier), body=_fresh(before))
         return Change(identity=one, outcome=Outcome.CREATED)
     wanted = _on_top_of(live, before)
     change = changes.changed(one, live, wanted)
@@ -45,7 +45,7 @@ async def _restore(applier: Applier, before: Manifest) -> Change:
         return Change(identity=one, outcome=Outcome.UNCHANGED)
     if live["metadata"]["uid"] != before["metadata"]["uid"]:
         return Change(identity=one, outcome=Outcome.SKIPPED, note="created anew by somebody since; left alone")
-    body = await applier.client.request("PUT", applier.server.path(one), query=_query(applier), body=wanted)
+    body = await applier.client.replace_object(applier.server.path(one), query=_query(applier), body=wanted)
     return changes.changed(one, live, msgspec.json.decode(body))
 
 

@@ -6,7 +6,7 @@ from mpijob_elastic import names
 from mpijob_elastic.install import server
 from mpijob_elastic.install.objects import Identity
 from mpijob_elastic.install.preflight import check_rights
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -25,7 +25,7 @@ _NEEDED = (
 )
 
 
-async def check(client: Client) -> None:
+async def check(client: ApiReader) -> None:
     """Raise `InstallError` where this account may not do all of it; needs no rights itself."""
     wanted = [_identity(resource, namespace) for resource, namespace, _ in _NEEDED]
     asked = [{"apiVersion": one.api_version, "kind": one.kind, "metadata": {"name": one.name}} for one in wanted]

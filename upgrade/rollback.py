@@ -21,8 +21,8 @@ from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.preflight import check_rights
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
+from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import canary, cleanup, crd, live_crd, record_before, restore, rights, store, unrecorded
 from upgrade.record import Record
 from upgrade.refusal import Refused
@@ -30,7 +30,7 @@ from upgrade.refusal import Refused
 Ask = Callable[[], bool]
 
 
-async def rollback(client: Client, *, ask: Ask, dry_run: bool, timeout: float, say: Say) -> bool:  # noqa: ASYNC109
+async def rollback(client: ApiWriter, *, ask: Ask, dry_run: bool, timeout: float, say: Say) -> bool:  # noqa: ASYNC109
     """Take the upgrade back; whether it was confirmed. `timeout` in seconds, for the pods and for the namespace each.
 
     Raises `Refused`, `InstallError` and `errors.KubeError`.
@@ -59,7 +59,7 @@ class Rollback:
     say: Say
 
     @classmethod
-    async def prepare(cls, client: Client, record: Record, *, dry_run: bool, timeout: float, say: Say) -> Rollback:  # noqa: ASYNC109
+    async def prepare(cls, client: ApiWriter, record: Record, *, dry_run: bool, timeout: float, say: Say) -> Rollback:  # noqa: ASYNC109
         """Look at what is there, and check that it can go. Raises as `rollback` does."""
         known = [*inventory.manifests(), *record.objects]
         found_server = await server.examine(client, known)
@@ -158,7 +158,7 @@ class Rollback:
 _NAMESPACE = Identity(api_version="v1", kind=NAMESPACES.kind, namespace="", name=names.NAMESPACE)
 
 
-async def _check_no_jobs(client: Client) -> None:
+async def _check_no_jobs(client: ApiWriter) -> None:
     jobs = await inventory.metadata(client, MPI_JOBS.path(names.NAMESPACE))
     if jobs:
         raise Refused(

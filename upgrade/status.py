@@ -9,7 +9,7 @@ from mpijob_elastic.install import inventory, rollout, server
 from mpijob_elastic.install.objects import Identity, identity
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import cleanup, crd, jobs, live_crd, operators, store
 from upgrade.operator_images import Kind, Operator
 from upgrade.refusal import Refused
@@ -71,7 +71,7 @@ class Standing:
 _ROLLBACK = "`mpijob-elastic upgrade rollback` leaves them to it"
 
 
-async def look(client: Client) -> Standing:
+async def look(client: ApiWriter) -> Standing:
     """Look at everything. Raises `Refused` where there is no definition, and `errors.KubeError`."""
     kept, damaged = None, ""
     try:
@@ -95,7 +95,7 @@ async def look(client: Client) -> Standing:
     )
 
 
-async def _handed_over(client: Client) -> list[str]:
+async def _handed_over(client: ApiWriter) -> list[str]:
     try:
         views = await jobs.views_of_all(client)
     except errors.Forbidden:

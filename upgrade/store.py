@@ -13,9 +13,9 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import NAMESPACES, SECRETS
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from upgrade import record
 from upgrade.record import Record
 
@@ -51,17 +51,17 @@ class _Secret(msgspec.Struct):
     data: dict[str, str] = {}
 
 
-async def read(client: Client) -> Kept | None:
+async def read(client: ApiWriter) -> Kept | None:
     """What is kept; None where nothing is. Raises `Refused` where it is damaged, and `errors.KubeError`."""
     try:
-        raw = await client.request("GET", SECRETS.path(names.NAMESPACE, NAME))
+        raw = await client.get(SECRETS.path(names.NAMESPACE, NAME))
     except errors.NotFound:
         return None
     secret = msgspec.json.decode(raw, type=_Secret)
     return Kept(record=record.unpack(secret.data), phase=secret.metadata.annotations.get(PHASE, ""))
 
 
-async def write(client: Client, taken: Record) -> None:
+async def write(client: ApiWriter, taken: Record) -> None:
     """Keep the record. Raises `errors.AlreadyExists` where there is one: the first is the true one."""
     secret = {
         "apiVersion": "v1",
@@ -71,33 +71,33 @@ async def write(client: Client, taken: Record) -> None:
         "type": "Opaque",
         "data": record.pack(taken),
     }
-    await client.request("POST", SECRETS.path(names.NAMESPACE), body=secret)
+    await client.create_object(SECRETS.path(names.NAMESPACE), body=secret)
 
 
-async def set_phase(client: Client, phase: Phase) -> None:
+async def set_phase(client: ApiWriter, phase: Phase) -> None:
     """Say how far it is. Raises `errors.KubeError`."""
     body = {"metadata": {"annotations": {PHASE: phase}}}
-    await client.request("PATCH", SECRETS.path(names.NAMESPACE, NAME), body=body, content_type=MERGE_PATCH)
+    await client.patch_object(SECRETS.path(names.NAMESPACE, NAME), body=body, content_type=MERGE_PATCH)
 
 
-async def delete(client: Client, name: str = NAME) -> None:
+async def delete(client: ApiWriter, name: str = NAME) -> None:
     """Delete the record, or another Secret of our namespace; gone already is fine. Raises `errors.KubeError`."""
     try:
-        await client.request("DELETE", SECRETS.path(names.NAMESPACE, name))
+        await client.delete_object(SECRETS.path(names.NAMESPACE, name))
     except errors.NotFound:
         return
 
 
-async def has_secret(client: Client, name: str) -> bool:
+async def has_secret(client: ApiWriter, name: str) -> bool:
     """Whether our namespace has a Secret of that name. Raises `errors.KubeError`."""
     try:
-        await client.request("GET", SECRETS.path(names.NAMESPACE, name))
+        await client.get(SECRETS.path(names.NAMESPACE, name))
     except errors.NotFound:
         return False
     return True
 
 
-async def ensure_namespace(client: Client) -> None:
+async def ensure_namespace(client: ApiWriter) -> None:
     """Create our namespace where it is not there, marked as ours to remove. Raises `errors.KubeError`."""
     body = {
         "apiVersion": "v1",
@@ -106,34 +106,34 @@ async def ensure_namespace(client: Client) -> None:
     }
     if await _namespace(client) is None:
         with contextlib.suppress(errors.AlreadyExists):  # somebody else was faster
-            await client.request("POST", NAMESPACES.path(), body=body)
+            await client.create_object(NAMESPACES.path(), body=body)
 
 
-async def has_namespace(client: Client) -> bool:
+async def has_namespace(client: ApiWriter) -> bool:
     """Whether our namespace is there, if only on its way out. Raises `errors.KubeError`."""
     return await _namespace(client) is not None
 
 
-async def is_namespace_ending(client: Client) -> bool:
+async def is_namespace_ending(client: ApiWriter) -> bool:
     """Whether our namespace is on its way out. Raises `errors.KubeError`."""
     namespace = await _namespace(client)
     return namespace is not None and namespace.deleting
 
 
-async def created_namespace(client: Client) -> bool:
+async def created_namespace(client: ApiWriter) -> bool:
     """Whether our namespace is there and was made to keep a record in. Raises `errors.KubeError`."""
     namespace = await _namespace(client)
     return namespace is not None and CREATED in namespace.annotations
 
 
-async def delete_namespace(client: Client) -> None:
+async def delete_namespace(client: ApiWriter) -> None:
     """Delete our namespace. Raises `errors.KubeError`."""
-    await client.request("DELETE", NAMESPACES.path(name=names.NAMESPACE))
+    await client.delete_object(NAMESPACES.path(name=names.NAMESPACE))
 
 
-async def _namespace(client: Client) -> ObjectMeta | None:
+async def _namespace(client: ApiWriter) -> ObjectMeta | None:
     try:
-        raw = await client.request("GET", NAMESPACES.path(name=names.NAMESPACE))
+        raw = await client.get(NAMESPACES.path(name=names.NAMESPACE))
     except errors.NotFound:
         return None
     return msgspec.json.decode(raw, type=_Stub).metadata

@@ -8,15 +8,15 @@ from mpijob_elastic import names
 from mpijob_elastic.install import inventory, rollout, server
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.objects import identity
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import NAMESPACES
+from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import cleanup, store
 from upgrade.refusal import Refused
 
 Ask = Callable[[], bool]
 
 
-async def clear(client: Client, *, ask: Ask, dry_run: bool, timeout: float, say: Say) -> bool:  # noqa: ASYNC109
+async def clear(client: ApiWriter, *, ask: Ask, dry_run: bool, timeout: float, say: Say) -> bool:  # noqa: ASYNC109
     """Take our traces off jobs where nothing of ours is installed; whether that was confirmed.
 
     Raises `Refused` where something is, and `errors.KubeError`.
@@ -36,7 +36,7 @@ async def clear(client: Client, *, ask: Ask, dry_run: bool, timeout: float, say:
     return True
 
 
-async def _finish(client: Client, *, seconds: float, say: Say) -> None:
+async def _finish(client: ApiWriter, *, seconds: float, say: Say) -> None:
     """A namespace that ends takes the record with it; one that is empty was made to keep one, and then nothing more."""
     if await store.is_namespace_ending(client):
         if late := await rollout.until(lambda: _still_ending(client), seconds=seconds, say=say):
@@ -45,7 +45,7 @@ async def _finish(client: Client, *, seconds: float, say: Say) -> None:
         await store.delete_namespace(client)
 
 
-async def _check(client: Client) -> None:
+async def _check(client: ApiWriter) -> None:
     found = await _found(client)
     if await store.created_namespace(client):
         found = [one for one in found if one.identity.kind != NAMESPACES.kind]
@@ -56,11 +56,11 @@ async def _check(client: Client) -> None:
         )
 
 
-async def _found(client: Client) -> list[inventory.Found]:
+async def _found(client: ApiWriter) -> list[inventory.Found]:
     known = inventory.manifests()
     keys = [inventory.key(identity(one)) for one in known]
     return await inventory.find(client, await server.examine(client, known), keys)
 
 
-async def _still_ending(client: Client) -> str:
+async def _still_ending(client: ApiWriter) -> str:
     return f"namespace {names.NAMESPACE} is still ending" if await store.has_namespace(client) else ""

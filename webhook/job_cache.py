@@ -9,7 +9,7 @@ import asyncio
 from collections import defaultdict
 from random import Random
 
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.watch import WatchCache
 from webhook.rules import hpa_facts, job_size
@@ -20,7 +20,7 @@ from webhook.rules.job_size import JobSize
 class Watched:
     """All MPIJobs, and all HPAs of MPIJobs, of one namespace or all; until the first list is complete none is known."""
 
-    def __init__(self, client: Client, *, namespace: str | None, random: Random) -> None:
+    def __init__(self, client: ApiReader, *, namespace: str | None, random: Random) -> None:
         self._by_job: defaultdict[tuple[str, str], dict[str, HpaFacts]] = defaultdict(dict)
         self._jobs: WatchCache[JobSize] = WatchCache(
             client,

@@ -21,7 +21,7 @@ import structlog
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import client
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from webhook.admission import Admission
 from webhook.certificates.bundles import Registrations
 from webhook.certificates.files import Files
@@ -97,14 +97,14 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         yield Running(port=port, health_port=health_port, draining=draining)
 
 
-async def _cluster(settings: Settings, stack: AsyncExitStack) -> Client | None:
+async def _cluster(settings: Settings, stack: AsyncExitStack) -> ApiWriter | None:
     if settings.certificate_directory is not None and not settings.watch_jobs:
         return None
     connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
     return await stack.enter_async_context(await connecting)
 
 
-def _watched(settings: Settings, cluster: Client | None) -> Watched | None:
+def _watched(settings: Settings, cluster: ApiWriter | None) -> Watched | None:
     if cluster is None or not settings.watch_jobs:
         return None
     return Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
@@ -117,7 +117,7 @@ def _context(watched: Watched | None, clocks: Clocks) -> ReviewContext:
 
 
 def _certificates(
-    settings: Settings, serving: Serving, metrics: Metrics, clocks: Clocks, cluster: Client | None
+    settings: Settings, serving: Serving, metrics: Metrics, clocks: Clocks, cluster: ApiWriter | None
 ) -> Rotation | Files:
     if settings.certificate_directory is not None:
         every = settings.timing.look_every

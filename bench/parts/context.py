@@ -12,8 +12,9 @@ from bench.jobs import AGENT
 from bench.sides import Ours, Peer
 from lab.cluster import Cluster
 from lab.errors import LabError
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.errors import KubeError
+from mpijob_elastic.kube.writer import ApiWriter
 
 # What a measurement may fail with; all else is a mistake of ours.
 TROUBLE = (LabError, KubeError, OSError)
@@ -39,7 +40,7 @@ class Findings:
 
 
 @asynccontextmanager
-async def lab(setting: Setting) -> AsyncIterator[tuple[Cluster, Client]]:
+async def lab(setting: Setting) -> AsyncIterator[tuple[Cluster, ApiWriter]]:
     """A lab for as long as the block lasts, and a client of the benchmark's own. Raises LabError."""
     with Cluster.start(name=f"bench-{os.getpid()}", say=setting.say) as cluster:
         async with await connect(user_agent=AGENT, kubeconfig=cluster.kubeconfig) as client:

@@ -15,7 +15,7 @@ from bench.sides import Ours, Peer
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.operator.process import BINARY_VARIABLE
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ async def run(setting: Setting) -> Findings:
     )
 
 
-async def _measure(cluster: Cluster, client: Client, side: Ours | Peer, gathered: _Gathered) -> None:
+async def _measure(cluster: Cluster, client: ApiWriter, side: Ours | Peer, gathered: _Gathered) -> None:
     with side.start(cluster) as running:
         with namespaces.passing(cluster, "scale") as where:
             gathered.rounds.append(await scale.run(cluster, client, running, namespace=where))

@@ -10,12 +10,12 @@ from bench.spot.costs import Costs
 from bench.spot.replay import Ground, Outcome, Replay
 from bench.spot.trace import Trace
 from lab.cluster import Cluster
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 
 
 async def run(
     cluster: Cluster,
-    client: Client,
+    client: ApiWriter,
     trace: Trace,
     contenders: Sequence[Contender],
     *,

@@ -13,8 +13,8 @@ from lab import nodes
 from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
 from mpijob_elastic.kube.resources import NODES, PODS
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
 POOL = "bench.mpijob-elastic/pool"
 # What AWS node termination handler sets when it is told of a spot interruption
@@ -27,7 +27,7 @@ ON_DEMAND = "lab-0"
 class Pool:
     """Nodes of one side, told apart by its name; `gone` are those that have been taken."""
 
-    def __init__(self, cluster: Cluster, client: Client, *, name: str, namespace: str) -> None:
+    def __init__(self, cluster: Cluster, client: ApiWriter, *, name: str, namespace: str) -> None:
         self._version = cluster.options.kubernetes_version
         self._client = client
         self._name = name
@@ -36,18 +36,18 @@ class Pool:
         self.gone: set[str] = set()
 
     async def prepare(self) -> None:
-        """Learn where `kubectl exec` is answered. Raises as `Client.request` does."""
-        status = msgspec.json.decode(await self._client.request("GET", NODES.path(name=ON_DEMAND)))["status"]
+        """Learn where `kubectl exec` is answered. Raises as `ApiReader` does."""
+        status = msgspec.json.decode(await self._client.get(NODES.path(name=ON_DEMAND)))["status"]
         self._port = status.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port")
 
     async def make(self, move: Move) -> None:
-        """Do what the trace says. Raises as `Client.request` does."""
+        """Do what the trace says. Raises as `ApiReader` does."""
         name = f"{self._name}-{move.name}"
         if move.kind is Kind.UP:
-            await self._client.request("POST", NODES.path(), body=self.node(name))
+            await self._client.create_object(NODES.path(), body=self.node(name))
         elif move.kind is Kind.NOTICE:
             patch = {"spec": {"taints": [TAINT]}}
-            await self._client.request("PATCH", NODES.path(name=name), body=patch, content_type=MERGE_PATCH)
+            await self._client.patch_object(NODES.path(name=name), body=patch, content_type=MERGE_PATCH)
         else:
             await self._take(name)
 
@@ -66,8 +66,8 @@ class Pool:
         return {POOL: self._name}
 
     async def close(self) -> None:
-        """Remove all that is left. Raises as `Client.request` does."""
-        await self._client.request("DELETE", NODES.path(), query={"labelSelector": f"{POOL}={self._name}"})
+        """Remove all that is left. Raises as `ApiReader` does."""
+        await self._client.delete_object(NODES.path(), query={"labelSelector": f"{POOL}={self._name}"})
 
     async def _take(self, name: str) -> None:
         """Take a machine, and its pods with it.
@@ -77,12 +77,12 @@ class Pool:
         """
         self.gone.add(name)
         query = {"fieldSelector": f"spec.nodeName={name}", "labelSelector": f"{names.LABEL_JOB_NAME}={jobs.JOB}"}
-        found = msgspec.json.decode(await self._client.request("GET", PODS.path(self._namespace), query=query))
-        await self._client.request("DELETE", NODES.path(name=name))
+        found = msgspec.json.decode(await self._client.get(PODS.path(self._namespace), query=query))
+        await self._client.delete_object(NODES.path(name=name))
         await asyncio.gather(*(self._drop(pod["metadata"]["name"]) for pod in found["items"]))
 
     async def _drop(self, pod: str) -> None:
         try:
-            await self._client.request("DELETE", PODS.path(self._namespace, pod), body={"gracePeriodSeconds": 0})
+            await self._client.delete_object(PODS.path(self._namespace, pod), options={"gracePeriodSeconds": 0})
         except errors.NotFound:
             return

@@ -29,8 +29,8 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
 TICK = 0.2
 # Seconds that a deleted job may take to be gone.
@@ -60,7 +60,7 @@ class Ground:
     """Where a trace is played: the lab, whose side runs there already, and a namespace of its own."""
 
     cluster: Cluster
-    client: Client
+    client: ApiWriter
     namespace: str
     say: Callable[[str], None]
 
@@ -84,7 +84,7 @@ class Replay:
         self._acted_at = time.time()
 
     async def run(self) -> Outcome:
-        """Play it to its end. Raises LabError, and what `Client.request` raises."""
+        """Play it to its end. Raises LabError, and what `ApiReader` raises."""
         await self._pool.prepare()
         await self._create()
         clock = Clock(time.monotonic)
@@ -159,7 +159,7 @@ class Replay:
     async def _release(self) -> None:
         patch = {"metadata": {"annotations": {HOLD: None}}}
         path = PODS.path(self._namespace, names.launcher(jobs.JOB))
-        await self._client.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
+        await self._client.patch_object(path, body=patch, content_type=MERGE_PATCH)
         self._acted()
 
     async def _begin_anew(self) -> None:
@@ -178,7 +178,7 @@ class Replay:
             self._ranks.close()
             self._ranks = None
         path = MPI_JOBS.path(self._namespace, jobs.JOB)
-        await self._client.request("DELETE", path, body={"propagationPolicy": "Background"})
+        await self._client.delete_object(path, options={"propagationPolicy": "Background"})
         deadline = time.monotonic() + PATIENCE
         while await self._is_there():
             if time.monotonic() > deadline:
@@ -187,7 +187,7 @@ class Replay:
 
     async def _is_there(self) -> bool:
         try:
-            await self._client.request("GET", MPI_JOBS.path(self._namespace, jobs.JOB))
+            await self._client.get(MPI_JOBS.path(self._namespace, jobs.JOB))
         except errors.NotFound:
             return bool((await world.look(self._client, self._namespace, gone=())).pods)
         return True

@@ -11,8 +11,8 @@ import msgspec
 from bench import jobs
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS, PODS
+from mpijob_elastic.kube.writer import ApiWriter
 
 _PREFIX = "echo "
 
@@ -66,13 +66,11 @@ class _ConfigMap(msgspec.Struct):
     data: dict[str, str] = {}
 
 
-async def look(client: Client, namespace: str, *, gone: Collection[str]) -> World:
-    """See the job now; `gone` are machines that have been taken. Raises as `Client.request` does."""
+async def look(client: ApiWriter, namespace: str, *, gone: Collection[str]) -> World:
+    """See the job now; `gone` are machines that have been taken. Raises as `ApiReader` does."""
     # From the API server's cache: it costs next to nothing, and is a few milliseconds old.
     query = {"labelSelector": f"{names.LABEL_JOB_NAME}={jobs.JOB}", "resourceVersion": "0"}
-    pods, config = await asyncio.gather(
-        client.request("GET", PODS.path(namespace), query=query), _config(client, namespace)
-    )
+    pods, config = await asyncio.gather(client.get(PODS.path(namespace), query=query), _config(client, namespace))
     return seen(pods, config, gone=gone)
 
 
@@ -104,8 +102,8 @@ def _trains(pod: _Pod, gone: Collection[str]) -> bool:
     return there and pod.status.phase == "Running"
 
 
-async def _config(client: Client, namespace: str) -> bytes | None:
+async def _config(client: ApiWriter, namespace: str) -> bytes | None:
     try:
-        return await client.request("GET", CONFIG_MAPS.path(namespace, names.config_map(jobs.JOB)))
+        return await client.get(CONFIG_MAPS.path(namespace, names.config_map(jobs.JOB)))
     except errors.NotFound:
         return None

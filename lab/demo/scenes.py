@@ -19,7 +19,8 @@ from mpijob_elastic.cli.jobs.follow import JobWatch
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
 
 DISCOVERY = 1.0  # seconds; DISCOVER_HOSTS_FREQUENCY_SECS in horovod/runner/elastic/driver.py
 TICK = 0.1
@@ -37,7 +38,7 @@ class Scene:
 class Scenes:
     """Follows the job and drives its ranks; `next` gives every moment at which something changed, in order."""
 
-    def __init__(self, stage: Stage, client: Client) -> None:
+    def __init__(self, stage: Stage, client: ApiWriter) -> None:
         self._stage = stage
         self._client = client
         self._report: JobReport | None = None
@@ -87,7 +88,7 @@ class Scenes:
 
     async def _script(self) -> str:
         path = resources.CONFIG_MAPS.path(job.NAMESPACE, names.config_map(job.NAME))
-        data: dict[str, str] = msgspec.json.decode(await self._client.request("GET", path))["data"]
+        data: dict[str, str] = msgspec.json.decode(await self._client.get(path))["data"]
         return data[names.KEY_DISCOVER_HOSTS]
 
     def _emit(self) -> None:

@@ -10,8 +10,8 @@ import msgspec
 
 from lab.operator.kinds import Resource
 from lab.operator.wire import Key
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.errors import KubeError, Unreachable
+from mpijob_elastic.kube.writer import ApiWriter
 
 SILENCE = 90.0  # seconds without a line; the API server sends a bookmark every minute
 PAUSE = 0.5  # seconds before it lists again
@@ -70,7 +70,7 @@ class Cache(Generic[T]):
                 while self._version < version:
                     await self._moved.wait()
 
-    async def run(self, client: Client, *, namespace: str) -> None:
+    async def run(self, client: ApiWriter, *, namespace: str) -> None:
         """Keep the copy, of one namespace or of all (""), until cancelled."""
         path = self.resource.path(namespace)
         while True:
@@ -81,8 +81,8 @@ class Cache(Generic[T]):
                 log.warning("listing %s again: %s", self.resource.plural, error)
                 await asyncio.sleep(PAUSE)
 
-    async def _list(self, client: Client, path: str) -> None:
-        answer = msgspec.json.decode(await client.request("GET", path), type=_List)
+    async def _list(self, client: ApiWriter, path: str) -> None:
+        answer = msgspec.json.decode(await client.get(path), type=_List)
         listed = {item.key: item for item in map(self._decode, answer.items or ())}
         for key in self.items.keys() - listed.keys():
             self._remove(key)
@@ -91,7 +91,7 @@ class Cache(Generic[T]):
         self._advance(int(answer.metadata.resource_version))
         self.synced.set()
 
-    async def _follow(self, client: Client, path: str) -> None:
+    async def _follow(self, client: ApiWriter, path: str) -> None:
         query = {"watch": "1", "allowWatchBookmarks": "1", "resourceVersion": str(self._version)}
         async with client.stream(path, query=query, silence=SILENCE) as lines:
             async for line in lines:

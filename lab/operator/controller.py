@@ -26,8 +26,8 @@ from lab.operator.recorder import Recorder
 from lab.operator.steps import Create, Delete, Fail, Send, Step, WriteStatus
 from lab.operator.wire import Dependent, Key
 from lab.operator.writes import Writer
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.errors import ApiError, KubeError, NotFound
+from mpijob_elastic.kube.writer import ApiWriter
 
 # The queue's own limit of additions (client-go's DefaultControllerRateLimiter), a second and at once.
 QUEUE_RATE, QUEUE_BURST = 10.0, 100
@@ -53,7 +53,7 @@ class SyncFailed(Exception):
 class Controller:
     """One operator; `run` it."""
 
-    def __init__(self, client: Client, options: Options) -> None:
+    def __init__(self, client: ApiWriter, options: Options) -> None:
         self._client = client
         self._options = options
         self._writer = Writer(client, qps=options.qps, burst=options.burst)

@@ -10,13 +10,14 @@ from lab.operator.job import MPIJob
 from lab.operator.kinds import EVENTS, MPI_JOBS, Resource
 from lab.operator.limits import TokenBucket
 from lab.operator.wire import Dependent, Status
-from mpijob_elastic.kube.client import JSON, STRATEGIC_MERGE_PATCH, Client
+from mpijob_elastic.kube.reader import JSON
+from mpijob_elastic.kube.writer import STRATEGIC_MERGE_PATCH, ApiWriter
 
 
 class Writer:
     """Writes to the API server; each API group has a limit of its own, which pods, ConfigMaps and Events share."""
 
-    def __init__(self, client: Client, *, qps: float, burst: int) -> None:
+    def __init__(self, client: ApiWriter, *, qps: float, burst: int) -> None:
         self._client = client
         self._buckets: defaultdict[str, TokenBucket] = defaultdict(lambda: TokenBucket(rate=qps, burst=burst))
 
@@ -55,7 +56,9 @@ class Writer:
         delay = self._buckets[resource.group].reserve(asyncio.get_running_loop().time())
         if delay:
             await asyncio.sleep(delay)
-        return await self._client.request(method, path, body=body, content_type=content_type)
+        return await self._client._send(  # noqa: SLF001 - one door for every verb, held back alike
+            method, path, body=body, content_type=content_type
+        )
 
 
 def _version(answer: bytes) -> int:

@@ -74,7 +74,7 @@ class Events:
     async def _send(self, namespace: str, event: dict[str, object]) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                await self._gate.write("POST", EVENTS, namespace=namespace, name=None, body=event)
+                await self._gate.create_object(EVENTS, namespace=namespace, body=event)
             except errors.AlreadyExists:
                 return
             except errors.KubeError as error:

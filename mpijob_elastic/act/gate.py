@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import JSON, Client
 from mpijob_elastic.kube.exec import ExecResult, exec_in_pod
 from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
 
-# One write answers within milliseconds; one that takes longer is better tried again from a fresh look.
+# Seconds. A write takes milliseconds; a longer one is better tried again from a fresh look.
 WRITE_TIMEOUT = 5.0
 # The name under which the API server remembers our fields
 # (https://kubernetes.io/docs/reference/using-api/server-side-apply/#managers).
-FIELD_MANAGER = "mpijob-elastic"
+MANAGED = {"fieldManager": "mpijob-elastic"}
 
 
 class NotLeader(Exception):
@@ -25,55 +25,70 @@ class NotLeader(Exception):
 class Gate:
     """Sends writes. `time_left` gives the seconds until another may lead, 0 where the lease is not held."""
 
-    def __init__(self, client: Client, *, time_left: Callable[[], float], metrics: Metrics) -> None:
+    def __init__(self, client: ApiWriter, *, time_left: Callable[[], float], metrics: Metrics) -> None:
         self._client = client
         self._time_left = time_left
         self._metrics = metrics
 
-    async def write(
+    async def create_object(self, resource: Resource, *, namespace: str, body: object) -> bytes:
+        """Create an object. Raises NotLeader, or as `ApiWriter` does."""
+        with self._sending("POST", resource.plural, f"{namespace}/") as timeout:
+            return await self._client.create_object(
+                resource.path(namespace), query=MANAGED, body=body, timeout=timeout, patience=0
+            )
+
+    async def patch_object(
         self,
-        method: str,
         resource: Resource,
         *,
         namespace: str,
-        name: str | None,
+        name: str,
         subresource: str | None = None,
         body: object,
-        content_type: str = JSON,
+        content_type: str,
     ) -> bytes:
-        """The answer to one write. Raises NotLeader, or what `Client.request` raises."""
-        left = self._left(f"{method} {resource.plural} {namespace}/{name}")
-        query: Mapping[str, str] = {} if method == "DELETE" else {"fieldManager": FIELD_MANAGER}
-        with self._counted(method, "/".join(filter(None, (resource.plural, subresource)))):
-            return await self._client.request(
-                method,
+        """Change an object. Raises NotLeader, or as `ApiWriter` does."""
+        kind = "/".join(filter(None, (resource.plural, subresource)))
+        with self._sending("PATCH", kind, f"{namespace}/{name}") as timeout:
+            return await self._client.patch_object(
                 resource.path(namespace, name, subresource),
-                query=query,
+                query=MANAGED,
                 body=body,
                 content_type=content_type,
-                timeout=min(WRITE_TIMEOUT, left),
-                patience=0,  # a wait here could outlast the lease; the queue tries again instead
+                timeout=timeout,
+                patience=0,
+            )
+
+    async def delete_object(
+        self, resource: Resource, *, namespace: str, name: str, uid: str, resource_version: str
+    ) -> bytes:
+        """Delete an object if it is exactly this version. Raises NotLeader, or as `ApiWriter` does."""
+        with self._sending("DELETE", resource.plural, f"{namespace}/{name}") as timeout:
+            return await self._client.delete_object(
+                resource.path(namespace, name),
+                uid=uid,
+                resource_version=resource_version,
+                timeout=timeout,
+                patience=0,
             )
 
     async def execute(self, namespace: str, pod: str, *, container: str, command: list[str]) -> ExecResult:
         """Run a command that changes something. Raises NotLeader, or what `exec_in_pod` raises."""
-        left = self._left(f"exec in {namespace}/{pod}")
-        with self._counted("CONNECT", "pods/exec"):
+        with self._sending("CONNECT", "pods/exec", f"{namespace}/{pod}") as timeout:
             return await exec_in_pod(
-                self._client, namespace, pod, container=container, command=command, timeout=min(WRITE_TIMEOUT, left)
+                self._client, namespace, pod, container=container, command=command, timeout=timeout
             )
 
-    def _left(self, what: str) -> float:
+    @contextmanager
+    def _sending(self, verb: str, kind: str, name: str) -> Iterator[float]:
+        """Give the seconds that a write may take, and count its outcome."""
         left = self._time_left()
         if left <= 0:
-            raise NotLeader(f"{what} not sent: the lease is not held")
-        return left
-
-    @contextmanager
-    def _counted(self, verb: str, resource: str) -> Iterator[None]:
+            raise NotLeader(f"{verb} {kind} {name} not sent: the lease is not held")
         outcome = "ok"
         try:
-            yield
+            # Waiting for a 429 could outlast the lease, so no write has any patience; the queue tries again instead.
+            yield min(WRITE_TIMEOUT, left)
         except errors.ApiError as error:
             outcome = error.reason or str(error.status)
             raise
@@ -81,4 +96,4 @@ class Gate:
             outcome = "unreachable"
             raise
         finally:
-            self._metrics.wrote(verb, resource, outcome)
+            self._metrics.wrote(verb, kind, outcome)

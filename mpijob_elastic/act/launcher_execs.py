@@ -16,8 +16,8 @@ from dataclasses import replace
 from mpijob_elastic.act import tasks
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, Launcher
 
@@ -65,7 +65,9 @@ class Execs:
     `wake` is called with a job's namespace and name when an answer is there.
     """
 
-    def __init__(self, client: Client, *, end: End, now: Callable[[], float], wake: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, client: ApiReader, *, end: End, now: Callable[[], float], wake: Callable[[str, str], None]
+    ) -> None:
         self._client = client
         self._end = end
         self._now = now
@@ -114,7 +116,7 @@ class Execs:
 
 
 async def look(
-    client: Client,
+    client: ApiReader,
     namespace: str,
     launcher: Launcher,
     *,

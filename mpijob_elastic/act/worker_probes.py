@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from mpijob_elastic.act import tasks
 from mpijob_elastic.act.rates import Rate
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.job import JobView, Probe, Worker
 from mpijob_elastic.telemetry.metrics import Metrics
 
@@ -56,7 +56,7 @@ class Prober:
 
     def __init__(
         self,
-        client: Client,
+        client: ApiReader,
         *,
         metrics: Metrics,
         now: Callable[[], float],

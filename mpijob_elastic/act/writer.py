@@ -33,7 +33,7 @@ from mpijob_elastic.decide.actions import (
     WriteSelector,
 )
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH
+from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -102,8 +102,7 @@ class Writer:
             {"op": "test", "path": f"/rules/{action.exec_rule}/resources", "value": ["pods/exec"]},
             {"op": "add", "path": f"/rules/{action.exec_rule}/resourceNames", "value": list(action.exec_names)},
         ]
-        answer = await self._gate.write(
-            "PATCH",
+        answer = await self._gate.patch_object(
             resources.ROLES,
             namespace=view.namespace,
             name=action.ref.name,
@@ -125,8 +124,7 @@ class Writer:
             },
             "data": data,
         }
-        answer = await self._gate.write(
-            "PATCH",
+        answer = await self._gate.patch_object(
             resources.CONFIG_MAPS,
             namespace=view.namespace,
             name=action.ref.name,
@@ -151,8 +149,7 @@ class Writer:
             {"op": "test", "path": "/metadata/uid", "value": action.ref.uid},
             {"op": "add", "path": "/status/replicaStatuses/Worker/selector", "value": action.selector},
         ]
-        answer = await self._gate.write(
-            "PATCH",
+        answer = await self._gate.patch_object(
             resources.MPI_JOBS,
             namespace=view.namespace,
             name=action.ref.name,
@@ -177,8 +174,7 @@ class Writer:
             {"op": "test", "path": path, "value": action.before},
             {"op": "replace", "path": path, "value": size},
         ]
-        answer = await self._gate.write(
-            "PATCH",
+        answer = await self._gate.patch_object(
             resource,
             namespace=view.namespace,
             name=action.ref.name,
@@ -192,8 +188,7 @@ class Writer:
         self, resource: resources.Resource, namespace: str, ref: Ref, key: str, value: str | None
     ) -> None:
         # No resourceVersion: the annotation is ours alone, and a status update beside it is no conflict.
-        answer = await self._gate.write(
-            "PATCH",
+        answer = await self._gate.patch_object(
             resource,
             namespace=namespace,
             name=ref.name,
@@ -228,13 +223,10 @@ class Writer:
         self._events.emit(view, removal.note)
 
     async def _delete_pod(self, namespace: str, ref: Ref) -> None:
-        options = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": {"uid": ref.uid, "resourceVersion": ref.resource_version},
-        }
         try:
-            answer = await self._gate.write("DELETE", resources.PODS, namespace=namespace, name=ref.name, body=options)
+            answer = await self._gate.delete_object(
+                resources.PODS, namespace=namespace, name=ref.name, uid=ref.uid, resource_version=ref.resource_version
+            )
         except errors.NotFound:
             self._seen.see_pod_gone(namespace, ref)
             return

@@ -18,7 +18,7 @@ from mpijob_elastic.install.overlays import Overlay
 
 if TYPE_CHECKING:
     from mpijob_elastic.install.inventory import Found
-    from mpijob_elastic.kube.client import Client
+    from mpijob_elastic.kube.writer import ApiWriter
 
 INTERRUPTED = 130  # what a shell says of a program that Ctrl-C ended
 _COLOURS = {Outcome.CREATED: "green", Outcome.CONFIGURED: "yellow", Outcome.DELETED: "red"}
@@ -94,7 +94,7 @@ def uninstall(
     """
     from mpijob_elastic.install import removal  # noqa: PLC0415 - --help need not load the client
 
-    async def work(client: Client) -> None:
+    async def work(client: ApiWriter) -> None:
         await _check_no_record(client)
         prepared = await removal.Removal.prepare(client)
         if not prepared.found:
@@ -112,7 +112,7 @@ def uninstall(
     _run(work, kubeconfig, context)
 
 
-async def _check_no_record(client: Client) -> None:
+async def _check_no_record(client: ApiWriter) -> None:
     from mpijob_elastic.install.failure import InstallError  # noqa: PLC0415 - --help need not load the client
     from upgrade import store  # noqa: PLC0415
     from upgrade.refusal import Refused  # noqa: PLC0415
@@ -128,7 +128,7 @@ async def _check_no_record(client: Client) -> None:
         )
 
 
-def _run(work: Callable[[Client], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:
+def _run(work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:
     from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
 
     async def connected() -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 from kubernetes.aio import config
 
 from mpijob_elastic import __version__
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.reader import ApiReader
 
 DEFAULT_NAMESPACE = "default"
 _IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -34,7 +35,7 @@ class Where:
 class Target:
     """A connected client; namespace: None for all of them."""
 
-    client: Client
+    client: ApiReader
     namespace: str | None
 
 

@@ -9,7 +9,7 @@ from typing import Never
 import msgspec
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS
 from mpijob_elastic.observe import definition
 from mpijob_elastic.observe.caches import Caches
@@ -21,11 +21,11 @@ EVERY = 60.0
 _PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=f"{MPI_JOBS.plural}.{MPI_JOBS.group}")
 
 
-async def follow(client: Client, caches: Caches) -> Never:
+async def follow(client: ApiReader, caches: Caches) -> Never:
     """Look at once and then every minute, for ever; what cannot be read leaves what was known."""
     while True:
         try:
-            raw = await client.request("GET", _PATH)
+            raw = await client.get(_PATH)
             caches.see_definition(keeps_selector=definition.keeps_selector(raw))
         except (errors.KubeError, msgspec.DecodeError) as error:
             log.warning("the MPIJob definition cannot be read, so selectors are left to the webhook: %s", error)

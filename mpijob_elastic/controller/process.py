@@ -24,9 +24,10 @@ from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import Lease
 from mpijob_elastic.kube.queue import WorkQueue, work
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.observe.caches import Caches, JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 
@@ -55,7 +56,7 @@ async def run(settings: Settings) -> None:
 class Controller:
     """Everything one process holds, wired."""
 
-    def __init__(self, client: Client, settings: Settings) -> None:
+    def __init__(self, client: ApiWriter, settings: Settings) -> None:
         random = Random()  # noqa: S311 - jitter, no secret
         self._client = client
         self._settings = settings

@@ -8,13 +8,13 @@ from mpijob_elastic.act import end_execs
 from mpijob_elastic.act.writer import Outdated, Recheck
 from mpijob_elastic.decide import drain, frozen_execs, handover
 from mpijob_elastic.decide.actions import DeleteWorkers, Removal
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import live, views
 
 
-def rechecking(client: Client, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]) -> Recheck:
+def rechecking(client: ApiReader, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]) -> Recheck:
     """What Writer asks; `now` gives seconds since the epoch, `judge` is of live.view."""
 
     async def recheck(view: JobView, action: DeleteWorkers) -> list[Removal]:
@@ -28,7 +28,7 @@ def rechecking(client: Client, *, probes: views.Probes, judge: live.Judge, now: 
 
 
 def rechecking_execs(
-    client: Client, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]
+    client: ApiReader, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]
 ) -> end_execs.Recheck:
     """What Unfreezer asks; as `rechecking`."""
 
@@ -40,7 +40,7 @@ def rechecking_execs(
 
 
 async def _ours(
-    client: Client, view: JobView, *, probes: views.Probes, judge: live.Judge, now: float
+    client: ApiReader, view: JobView, *, probes: views.Probes, judge: live.Judge, now: float
 ) -> JobView | None:
     fresh = await live.view(client, namespace=view.namespace, job=view.name, probes=probes, judge=judge)
     if fresh is None or fresh.ref.uid != view.ref.uid or fresh.deleting or handover.reason(fresh, now=now):

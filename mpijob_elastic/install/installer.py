@@ -28,7 +28,7 @@ from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import HOOKS, Applier
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 
 # Where a job is no job of a user's.
 NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names.NAMESPACE})
@@ -66,7 +66,7 @@ class Options:
     timeout: float = 120.0
 
 
-async def install(client: Client, plan: Plan, options: Options, *, say: Say) -> None:
+async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) -> None:
     """Install, telling `say` of each object. Raises `InstallError` and `errors.KubeError`."""
     wanted, known = plan.manifests(), inventory.manifests()
     found = await server.examine(client, [*wanted, *known])
@@ -93,7 +93,7 @@ async def _apply(applier: Applier, manifests: Iterable[Manifest], say: Say) -> N
 
 
 async def _stale(
-    client: Client, found: Server, wanted: Iterable[Manifest], known: Iterable[Manifest]
+    client: ApiWriter, found: Server, wanted: Iterable[Manifest], known: Iterable[Manifest]
 ) -> list[inventory.Found]:
     """What other overlays put there, or the same one for another namespace; checked that we may delete it."""
     kept = {identity(manifest) for manifest in wanted}

@@ -13,8 +13,8 @@ from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import Identity, Manifest
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import Server
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.reader import ApiReader
 
 SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
 
@@ -47,7 +47,7 @@ def key(one: Identity) -> Key:
     return one.api_version, one.kind, one.name
 
 
-async def find(client: Client, server: Server, known: Iterable[Key]) -> list[Found]:
+async def find(client: ApiReader, server: Server, known: Iterable[Key]) -> list[Found]:
     """Which of these are there, in any namespace. Raises `errors.KubeError`."""
     wanted = frozenset(known)
     kinds = sorted({(version, kind) for version, kind, _ in wanted} & server.served.keys())
@@ -55,13 +55,13 @@ async def find(client: Client, server: Server, known: Iterable[Key]) -> list[Fou
     return [one for found in lists for one in found if key(one.identity) in wanted]
 
 
-async def metadata(client: Client, path: str, *, selector: str | None = None) -> list[ObjectMeta]:
+async def metadata(client: ApiReader, path: str, *, selector: str | None = None) -> list[ObjectMeta]:
     """The metadata of every object in a collection. Raises `errors.KubeError`."""
-    body = await client.request("GET", path, query={"labelSelector": selector} if selector else None)
+    body = await client.get(path, query={"labelSelector": selector} if selector else None)
     return [one.metadata for one in msgspec.json.decode(body, type=_List).items]
 
 
-async def _list(client: Client, server: Server, kind: tuple[str, str]) -> list[Found]:
+async def _list(client: ApiReader, server: Server, kind: tuple[str, str]) -> list[Found]:
     found = await metadata(client, server.served[kind].path(), selector=SELECTOR)
     return [
         Found(identity=Identity(api_version=kind[0], kind=kind[1], namespace=one.namespace, name=one.name), uid=one.uid)

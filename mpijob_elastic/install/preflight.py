@@ -11,7 +11,7 @@ from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, resources
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES
 
 # Server-side apply asks for patch, and for create where the object is not there yet.
@@ -27,7 +27,9 @@ class _Review(msgspec.Struct):
     status: _Status
 
 
-async def check(client: Client, server: Server, manifests: Iterable[Manifest], *, jobs_namespace: str | None) -> None:
+async def check(
+    client: ApiReader, server: Server, manifests: Iterable[Manifest], *, jobs_namespace: str | None
+) -> None:
     """Raise `InstallError` where these manifests cannot be applied as they are."""
     wanted = [identity(manifest) for manifest in manifests]
     _check_kinds(server, wanted)
@@ -47,7 +49,7 @@ def _check_kinds(server: Server, wanted: Iterable[Identity]) -> None:
         )
 
 
-async def _check_mpi_jobs(client: Client) -> None:
+async def _check_mpi_jobs(client: ApiReader) -> None:
     served = await resources(client, MPI_JOBS.api_version)
     if (MPI_JOBS.api_version, MPI_JOBS.kind) not in served:
         raise InstallError(
@@ -56,14 +58,16 @@ async def _check_mpi_jobs(client: Client) -> None:
         )
 
 
-async def _check_namespace(client: Client, name: str) -> None:
+async def _check_namespace(client: ApiReader, name: str) -> None:
     try:
-        await client.request("GET", NAMESPACES.path(name=name))
+        await client.get(NAMESPACES.path(name=name))
     except errors.NotFound:
         raise InstallError(f"--namespace: there is no namespace {name}; create it, or name another") from None
 
 
-async def check_rights(client: Client, server: Server, wanted: Iterable[Identity], *, verbs: tuple[str, ...]) -> None:
+async def check_rights(
+    client: ApiReader, server: Server, wanted: Iterable[Identity], *, verbs: tuple[str, ...]
+) -> None:
     """Raise `InstallError` unless we may do all this to all of these, as far as RBAC says; needs no rights itself."""
     places = sorted({(one.api_version, one.kind, one.namespace) for one in wanted})
     questions = [(verb, place) for place in places if place[:2] in server.served for verb in verbs]
@@ -76,7 +80,7 @@ async def check_rights(client: Client, server: Server, wanted: Iterable[Identity
         )
 
 
-async def _allowed(client: Client, server: Server, verb: str, place: tuple[str, str, str]) -> bool:
+async def _allowed(client: ApiReader, server: Server, verb: str, place: tuple[str, str, str]) -> bool:
     resource = server.served[place[0], place[1]]
     asked = {"verb": verb, "group": resource.group, "resource": resource.plural, "namespace": place[2]}
     review = {
@@ -84,7 +88,7 @@ async def _allowed(client: Client, server: Server, verb: str, place: tuple[str, 
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": asked},
     }
-    return msgspec.json.decode(await client.request("POST", REVIEWS, body=review), type=_Review).status.allowed
+    return msgspec.json.decode(await client.review(REVIEWS, body=review), type=_Review).status.allowed
 
 
 def _phrase(verb: str, place: tuple[str, str, str]) -> str:

@@ -17,8 +17,8 @@ from mpijob_elastic.install.objects import Identity, identity
 from mpijob_elastic.install.server import Server, examine
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
+from mpijob_elastic.kube.writer import ApiWriter
 
 STAYS = (
     f"What stays: jobs, their pods and their ConfigMaps as they are. The annotations {names.PREFIX}* and the key "
@@ -30,12 +30,12 @@ STAYS = (
 class Removal:
     """Removes what it has found, in this order. `timeout` in seconds, for the pods and for the Namespace each."""
 
-    client: Client
+    client: ApiWriter
     server: Server
     found: tuple[Found, ...]
 
     @classmethod
-    async def prepare(cls, client: Client) -> Removal:
+    async def prepare(cls, client: ApiWriter) -> Removal:
         """Find everything of ours, and check that it can go. Raises `InstallError` and `errors.KubeError`."""
         manifests = inventory.manifests()
         server = await examine(client, manifests)
@@ -67,13 +67,13 @@ class Removal:
         if not any(one.identity.kind == NAMESPACES.kind for one in self.found):
             return ""
         try:
-            await self.client.request("GET", NAMESPACES.path(name=names.NAMESPACE))
+            await self.client.get(NAMESPACES.path(name=names.NAMESPACE))
         except errors.NotFound:
             return ""
         return f"namespace {names.NAMESPACE} is still ending"
 
 
-async def delete(client: Client, server: Server, found: Iterable[Found], say: Say, *, dry_run: bool = False) -> None:
+async def delete(client: ApiWriter, server: Server, found: Iterable[Found], say: Say, *, dry_run: bool = False) -> None:
     """Delete these very objects, or only say so; what is gone already, or another by now, is fine.
 
     Raises `errors.KubeError`.
@@ -83,15 +83,9 @@ async def delete(client: Client, server: Server, found: Iterable[Found], say: Sa
             say(Change(identity=one.identity, outcome=Outcome.DELETED))
 
 
-async def _delete(client: Client, server: Server, one: Found) -> bool:
-    options = {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "propagationPolicy": "Background",
-        "preconditions": {"uid": one.uid},
-    }
+async def _delete(client: ApiWriter, server: Server, one: Found) -> bool:
     try:
-        await client.request("DELETE", server.path(one.identity), body=options)
+        await client.delete_object(server.path(one.identity), uid=one.uid, options={"propagationPolicy": "Background"})
     except (errors.NotFound, errors.Conflict):
         return False  # somebody deleted it, and may have made another one of that name
     return True
@@ -107,7 +101,7 @@ def _order(one: Found) -> tuple[int, Identity]:
     return kinds.index(kind if kind in kinds else ""), one.identity
 
 
-async def _check_no_jobs(client: Client) -> None:
+async def _check_no_jobs(client: ApiWriter) -> None:
     try:
         jobs = await inventory.metadata(client, MPI_JOBS.path(names.NAMESPACE))
     except errors.NotFound:

@@ -103,7 +103,7 @@ async def _reasons(applier: Applier, deployments: Iterable[Identity]) -> list[st
         reasons += _conditions(live)
         selector = ",".join(f"{key}={value}" for key, value in live["spec"]["selector"]["matchLabels"].items())
         path = PODS.path(one.namespace)
-        pods = msgspec.json.decode(await applier.client.request("GET", path, query={"labelSelector": selector}))
+        pods = msgspec.json.decode(await applier.client.get(path, query={"labelSelector": selector}))
         reasons += [reason for pod in pods["items"] for reason in _pod_reasons(pod)]
     return [f"\n  {reason}" for reason in dict.fromkeys(reasons)]
 

@@ -14,7 +14,7 @@ import msgspec
 
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 
 # Better with them, well without; every other kind is needed.
@@ -52,9 +52,9 @@ class Server:
         return (manifest["apiVersion"], manifest["kind"]) in self.served
 
 
-async def examine(client: Client, manifests: Iterable[Manifest]) -> Server:
+async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
     """Ask the API server about itself and the kinds of these manifests. Raises `errors.KubeError`."""
-    version = msgspec.json.decode(await client.request("GET", "/version"), type=_Version)
+    version = msgspec.json.decode(await client.get("/version"), type=_Version)
     wanted = sorted({identity(manifest).api_version for manifest in manifests})
     served: dict[tuple[str, str], Resource] = {}
     for found in await asyncio.gather(*(resources(client, api_version) for api_version in wanted)):
@@ -64,11 +64,11 @@ async def examine(client: Client, manifests: Iterable[Manifest]) -> Server:
     return Server(version=version.git_version, minor=minor, served=served)
 
 
-async def resources(client: Client, api_version: str) -> dict[tuple[str, str], Resource]:
+async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str], Resource]:
     """What an API version, as `apps/v1`, consists of; nothing where it is not served. Raises `errors.KubeError`."""
     group, _, version = api_version.rpartition("/")
     try:
-        body = await client.request("GET", f"/apis/{api_version}" if group else f"/api/{api_version}")
+        body = await client.get(f"/apis/{api_version}" if group else f"/api/{api_version}")
     except errors.NotFound:
         return {}
     found = msgspec.json.decode(body, type=_Resources).resources

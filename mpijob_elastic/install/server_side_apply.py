@@ -18,8 +18,8 @@ from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import APPLY_PATCH, Client
 from mpijob_elastic.kube.resources import NAMESPACES
+from mpijob_elastic.kube.writer import ApiWriter
 
 # Before these nothing else can be made, after these nothing; all other kinds are in between.
 FIRST = ("Namespace", "PriorityClass", "ServiceAccount")
@@ -45,7 +45,7 @@ class Applier:
     force: take over fields that somebody else has set to another value.
     """
 
-    client: Client
+    client: ApiWriter
     server: Server
     dry_run: bool = False
     force: bool = False
@@ -67,7 +67,7 @@ class Applier:
     async def read(self, one: Identity) -> dict[str, Any] | None:
         """The live object, None where there is none."""
         try:
-            return _decode(await self.client.request("GET", self.server.path(one)))
+            return _decode(await self.client.get(self.server.path(one)))
         except errors.NotFound:
             return None
 
@@ -75,8 +75,10 @@ class Applier:
         query = {"fieldManager": names.PROGRAM, "force": "true" if self.force else "false"}
         query |= {"dryRun": "All"} if self.dry_run else {}
         try:
-            body = await self.client.request(
-                "PATCH", self.server.path(one), query=query, body=manifest, content_type=APPLY_PATCH
+            body = await self.client.apply_object(
+                self.server.path(one),
+                query=query,
+                body=manifest,
             )
         except errors.AlreadyExists:
             raise
@@ -92,7 +94,7 @@ class Applier:
         if not one.namespace:
             return True
         try:
-            await self.client.request("GET", NAMESPACES.path(name=one.namespace))
+            await self.client.get(NAMESPACES.path(name=one.namespace))
         except errors.NotFound:
             return False
         return True

@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -38,7 +38,7 @@ class ExecFailed(errors.KubeError):
 
 
 async def exec_in_pod(
-    client: Client,
+    client: ApiReader,
     namespace: str,
     pod: str,
     *,

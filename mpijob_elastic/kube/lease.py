@@ -31,10 +31,10 @@ from random import Random
 import msgspec
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import JSON, MERGE_PATCH, Client
 from mpijob_elastic.kube.clock import awake_or_not
 from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, Rivals, claim, release, unclaimed
 from mpijob_elastic.kube.resources import LEASES
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Lease:
 
     def __init__(
         self,
-        client: Client,
+        client: ApiWriter,
         *,
         namespace: str,
         name: str,
@@ -81,6 +81,7 @@ class Lease:
     ) -> None:
         self._client = client
         self._namespace = namespace
+        self._path = LEASES.path(namespace, name)
         self._name = name
         self._identity = identity
         self._random = random
@@ -194,7 +195,7 @@ class Lease:
 
     async def _read(self) -> LeaseObject | None:
         try:
-            return _decode(await self._request("GET", self._name, None))
+            return _decode(await self._client.get(self._path, timeout=self._attempt_bound(), patience=0))
         except errors.NotFound:
             return None
 
@@ -202,23 +203,19 @@ class Lease:
         self._fresh = False
         if found:
             body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "spec": spec}
-            answer = await self._request("PATCH", self._name, body)
+            answer = await self._client.patch_object(
+                self._path, body=body, content_type=MERGE_PATCH, timeout=self._attempt_bound(), patience=0
+            )
         else:
             metadata = {"namespace": self._namespace, "name": self._name}
             body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
-            answer = await self._request("POST", None, body)
+            path = LEASES.path(self._namespace)
+            answer = await self._client.create_object(path, body=body, timeout=self._attempt_bound(), patience=0)
         self._found = _decode(answer)
         self._fresh = True
 
-    async def _request(self, method: str, name: str | None, body: object) -> bytes:
-        return await self._client.request(
-            method,
-            LEASES.path(self._namespace, name),
-            body=body,
-            content_type=MERGE_PATCH if method == "PATCH" else JSON,
-            timeout=min(self._times.attempt, self._until_deadline()),
-            patience=0,
-        )
+    def _attempt_bound(self) -> float:
+        return min(self._times.attempt, self._until_deadline())
 
     def _until_deadline(self) -> float:
         granted = self._granted

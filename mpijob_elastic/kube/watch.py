@@ -33,8 +33,8 @@ import msgspec
 
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.backoff import Backoff
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.meta import Identity, KubeObject
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.store import StaleList, Store
 
@@ -76,7 +76,7 @@ class WatchCache(Generic[T]):
 
     def __init__(  # noqa: PLR0913 - everything that varies is handed in
         self,
-        client: Client,
+        client: ApiReader,
         resource: Resource,
         *,
         decode: Callable[[bytes], T],
@@ -170,7 +170,7 @@ class WatchCache(Generic[T]):
         query = {**self._selectors, "limit": str(self._times.page)}
         while True:
             page = wire.read_page(
-                await self._client.request("GET", self._path, query=query, timeout=self._times.list_timeout, patience=0)
+                await self._client.get(self._path, query=query, timeout=self._times.list_timeout, patience=0)
             )
             items = [item for raw in page.items or () if (item := self._read(raw)[1]) is not None]
             self._store.list_page(listing, page.metadata.resource_version, items)

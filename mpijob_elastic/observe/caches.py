@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.disruption_signs import Signs
 from mpijob_elastic.model.job import JobView, Ref
@@ -51,7 +51,7 @@ class Caches:
 
     def __init__(
         self,
-        client: Client,
+        client: ApiReader,
         *,
         namespace: str | None,
         enqueue: Callable[[JobKey], None],

@@ -9,7 +9,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
 from mpijob_elastic.observe.facts_pod import PodFacts
@@ -25,7 +25,7 @@ _lists = msgspec.json.Decoder(_List)
 
 
 async def view(
-    client: Client, *, namespace: str, job: str, probes: views.Probes, judge: Judge = list
+    client: ApiReader, *, namespace: str, job: str, probes: views.Probes, judge: Judge = list
 ) -> JobView | None:
     """The job, its pods and its ConfigMap as the API server has them now (three reads); None where the job is gone.
 
@@ -35,9 +35,9 @@ async def view(
     selector = {"labelSelector": f"{names.POD_SELECTOR},{names.LABEL_JOB_NAME}={job}"}
     try:
         raw_job, raw_config, raw_pods = await asyncio.gather(
-            client.request("GET", resources.MPI_JOBS.path(namespace, job)),
-            client.request("GET", resources.CONFIG_MAPS.path(namespace, names.config_map(job))),
-            client.request("GET", resources.PODS.path(namespace), query=selector),
+            client.get(resources.MPI_JOBS.path(namespace, job)),
+            client.get(resources.CONFIG_MAPS.path(namespace, names.config_map(job))),
+            client.get(resources.PODS.path(namespace), query=selector),
         )
     except errors.NotFound:
         return None

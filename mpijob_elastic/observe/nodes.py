@@ -14,7 +14,7 @@ from typing import Never
 
 import msgspec
 
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.disruption_signs import Signs
@@ -31,7 +31,7 @@ PATIENCE = 10.0
 class Nodes:
     """As last seen; `on_change` is called with the name of a node that begins or ceases to go, or is deleted."""
 
-    def __init__(self, client: Client, *, signs: Signs, on_change: Callable[[str], None], random: Random) -> None:
+    def __init__(self, client: ApiReader, *, signs: Signs, on_change: Callable[[str], None], random: Random) -> None:
         self._on_change = on_change
         self._cache: WatchCache[NodeFacts] = WatchCache(
             client,

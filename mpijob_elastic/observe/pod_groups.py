@@ -15,7 +15,7 @@ from typing import Never
 import msgspec
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import POD_GROUPS
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.observe import facts_pod_group
@@ -41,7 +41,7 @@ class Gangs:
 
     def __init__(
         self,
-        client: Client,
+        client: ApiReader,
         *,
         namespace: str | None,
         on_change: Callable[[GangFacts | None, GangFacts | None], None],
@@ -72,7 +72,7 @@ class Gangs:
 
     async def _is_served(self, *, before: bool) -> bool:
         try:
-            raw = await self._client.request("GET", _PATH)
+            raw = await self._client.get(_PATH)
             found = msgspec.json.decode(raw, type=_Resources)
         except errors.NotFound:
             return False

@@ -13,7 +13,8 @@ from lab.operator.process import Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
 from lab.versions import DEFAULT_KUBERNETES
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.waiting import has_account, until
 
 
@@ -79,7 +80,7 @@ def elastic(cluster: Cluster, installed: Installed, webhook: Webhook) -> Iterato
 
 
 @pytest.fixture
-async def client(cluster: Cluster) -> AsyncIterator[Client]:
+async def client(cluster: Cluster) -> AsyncIterator[ApiWriter]:
     """The administrator's client."""
     async with await connect(user_agent="mpijob-elastic-test", kubeconfig=cluster.kubeconfig) as connected:
         yield connected

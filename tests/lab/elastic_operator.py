@@ -23,8 +23,8 @@ from lab.operator.job import MPIJob
 from lab.operator.pods import PodOptions
 from lab.operator.process import Operator
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
+from mpijob_elastic.kube.writer import ApiWriter
 
 # The binary of a release that is elastic itself, to be run in place of this one.
 VARIABLE = "PEER_OPERATOR_BIN"
@@ -34,7 +34,7 @@ Object = dict[str, Any]
 
 @asynccontextmanager
 async def running(
-    cluster: Cluster, client: Client, namespace: str, *, keeps_annotations: bool = False
+    cluster: Cluster, client: ApiWriter, namespace: str, *, keeps_annotations: bool = False
 ) -> AsyncIterator[None]:
     """Run one for a namespace; keeps_annotations: write the data of a ConfigMap only, as v2beta1 does."""
     binary = os.environ.get(VARIABLE)
@@ -51,7 +51,7 @@ async def running(
             await task
 
 
-async def _run(client: Client, namespace: str, *, keeps_annotations: bool) -> None:
+async def _run(client: ApiWriter, namespace: str, *, keeps_annotations: bool) -> None:
     while True:
         for raw in await _list(client, MPI_JOBS, namespace):
             with contextlib.suppress(errors.Conflict, errors.NotFound, errors.AlreadyExists):
@@ -59,7 +59,7 @@ async def _run(client: Client, namespace: str, *, keeps_annotations: bool) -> No
         await asyncio.sleep(LOOK_EVERY)
 
 
-async def _sync(client: Client, job: MPIJob, *, keeps_annotations: bool) -> None:
+async def _sync(client: ApiWriter, job: MPIJob, *, keeps_annotations: bool) -> None:
     workers = await _list(client, PODS, job.namespace, f"mpi-job-name={job.name},mpi-job-role=worker")
     slots = job.spec.get("slotsPerWorker") or 1
     running_ = sorted(pod["metadata"]["name"] for pod in workers if pod["status"].get("phase") == "Running")
@@ -72,36 +72,34 @@ async def _sync(client: Client, job: MPIJob, *, keeps_annotations: bool) -> None
 
 
 async def _replace(
-    client: Client, resource: Resource, wanted: Object, content: str, *, keeps_annotations: bool
+    client: ApiWriter, resource: Resource, wanted: Object, content: str, *, keeps_annotations: bool
 ) -> None:
     path = resource.path(wanted["metadata"]["namespace"], wanted["metadata"]["name"])
-    there: Object = msgspec.json.decode(await client.request("GET", path))
+    there: Object = msgspec.json.decode(await client.get(path))
     if there[content] == wanted[content]:
         return
     if keeps_annotations:
         wanted["metadata"]["annotations"] = there["metadata"].get("annotations", {})
-    await client.request("PUT", path, body=wanted)
+    await client.replace_object(path, body=wanted)
 
 
-async def _size(client: Client, job: MPIJob, workers: list[Object]) -> None:
+async def _size(client: ApiWriter, job: MPIJob, workers: list[Object]) -> None:
     wanted = job.workers
     if len(workers) > len(wanted):
         for pod in workers:
             if "replica-index" not in pod["metadata"]["labels"]:
                 return
             if int(pod["metadata"]["labels"]["replica-index"]) >= len(wanted):
-                await client.request("DELETE", PODS.path(job.namespace, pod["metadata"]["name"]))
+                await client.delete_object(PODS.path(job.namespace, pod["metadata"]["name"]))
     there = {pod["metadata"]["name"] for pod in workers}
     for index, name in enumerate(wanted):
         if name not in there:
             pod = pods.worker(job, name=name, options=PodOptions())
             pod["metadata"]["labels"]["replica-index"] = str(index)
-            await client.request("POST", PODS.path(job.namespace), body=pod)
+            await client.create_object(PODS.path(job.namespace), body=pod)
 
 
-async def _list(client: Client, resource: Resource, namespace: str, selector: str = "") -> list[Object]:
+async def _list(client: ApiWriter, resource: Resource, namespace: str, selector: str = "") -> list[Object]:
     query = {"labelSelector": selector} if selector else {}
-    items: list[Object] = msgspec.json.decode(await client.request("GET", resource.path(namespace), query=query))[
-        "items"
-    ]
+    items: list[Object] = msgspec.json.decode(await client.get(resource.path(namespace), query=query))["items"]
     return items

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 
 Object = dict[str, Any]
 
@@ -57,7 +57,7 @@ class History:
 
 
 @asynccontextmanager
-async def recorded(client: Client, namespace: str, *, job: str) -> AsyncIterator[History]:
+async def recorded(client: ApiWriter, namespace: str, *, job: str) -> AsyncIterator[History]:
     """Record while the block runs."""
     history = History()
     follow = [
@@ -73,7 +73,7 @@ async def recorded(client: Client, namespace: str, *, job: str) -> AsyncIterator
 
 
 async def _follow(
-    client: Client, resource: resources.Resource, namespace: str, selector: str, into: list[Object]
+    client: ApiWriter, resource: resources.Resource, namespace: str, selector: str, into: list[Object]
 ) -> None:
     query = {"watch": "true", "labelSelector": selector}
     async with client.stream(resource.path(namespace), query=query, silence=600) as lines:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import PATIENCE, POLL, Job
 
 Object = dict[str, Any]
@@ -45,7 +45,7 @@ class Autoscaler:
     """A HPA for a job; it need not exist yet."""
 
     cluster: Cluster
-    client: Client
+    client: ApiWriter
     job: Job
     name: str = "train"
 
@@ -71,7 +71,7 @@ class Autoscaler:
     async def seen(self) -> Seen:
         """Its status."""
         path = f"/apis/autoscaling/v2/namespaces/{self.job.namespace}/horizontalpodautoscalers/{self.name}"
-        status = msgspec.json.decode(await self.client.request("GET", path)).get("status", {})
+        status = msgspec.json.decode(await self.client.get(path)).get("status", {})
         found = {one["type"]: (one["status"], one["reason"], one["message"]) for one in status.get("conditions") or ()}
         metrics = status.get("currentMetrics") or []
         return Seen(conditions=found, desired=status.get("desiredReplicas", 0), metrics=metrics)

@@ -12,7 +12,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
 Object = dict[str, Any]
 PATIENCE = 180.0  # seconds; far above what anything takes on an idle machine
@@ -61,7 +61,7 @@ class State:
 class Job:
     """A job by name; it need not exist yet."""
 
-    client: Client
+    client: ApiWriter
     namespace: str
     name: str = "train"
 
@@ -92,7 +92,7 @@ class Job:
         }
         metadata = {"name": self.name, "namespace": self.namespace, "annotations": annotations or {}}
         body = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": metadata, "spec": spec}
-        await self.client.request("POST", resources.MPI_JOBS.path(self.namespace), body=body)
+        await self.client.create_object(resources.MPI_JOBS.path(self.namespace), body=body)
 
     async def scale(self, replicas: int) -> None:
         """Edit the number of workers."""
@@ -106,22 +106,22 @@ class Job:
     async def patch(self, patch: Object) -> None:
         """Change the MPIJob."""
         path = resources.MPI_JOBS.path(self.namespace, self.name)
-        await self.client.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
+        await self.client.patch_object(path, body=patch, content_type=MERGE_PATCH)
 
     async def delete(self) -> None:
         """Delete the MPIJob; what it owns follows."""
-        await self.client.request("DELETE", resources.MPI_JOBS.path(self.namespace, self.name))
+        await self.client.delete_object(resources.MPI_JOBS.path(self.namespace, self.name))
 
     async def set_status(self, pod: str, status: Object) -> None:
         """Say of a pod what its kubelet would say."""
         path = resources.PODS.path(self.namespace, pod, "status")
-        await self.client.request("PATCH", path, body={"status": status}, content_type=MERGE_PATCH)
+        await self.client.patch_object(path, body={"status": status}, content_type=MERGE_PATCH)
 
     async def annotate_pod(self, pod: str, annotations: dict[str, str | None]) -> None:
         """Change annotations of a pod."""
         path = resources.PODS.path(self.namespace, pod)
         body = {"metadata": {"annotations": annotations}}
-        await self.client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+        await self.client.patch_object(path, body=body, content_type=MERGE_PATCH)
 
     async def state(self) -> State:
         """Look at everything."""
@@ -215,7 +215,7 @@ class Job:
 
     async def _get(self, resource: resources.Resource, name: str) -> Object:
         try:
-            raw = await self.client.request("GET", resource.path(self.namespace, name))
+            raw = await self.client.get(resource.path(self.namespace, name))
         except errors.NotFound:
             return {}
         found: Object = msgspec.json.decode(raw)
@@ -223,7 +223,7 @@ class Job:
 
     async def _list(self, resource: resources.Resource, selector: str | None) -> list[Object]:
         query = {"labelSelector": selector} if selector else {}
-        raw = await self.client.request("GET", resource.path(self.namespace), query=query)
+        raw = await self.client.get(resource.path(self.namespace), query=query)
         items: list[Object] = msgspec.json.decode(raw)["items"]
         return items
 

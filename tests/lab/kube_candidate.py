@@ -15,10 +15,11 @@ from random import Random
 import msgspec
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import MERGE_PATCH, Client, connect
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import Lease, LeaseTimes
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import CONFIG_MAPS
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
 # Short, and longer than a busy machine ever stops a process or an API server.
 TIMES = LeaseTimes(duration=6, renew_deadline=4.5, retry=0.8, attempt=1.8, look=0.2)
@@ -29,16 +30,16 @@ class _Named(msgspec.Struct):
     metadata: ObjectMeta
 
 
-async def lead(client: Client, lease: Lease, namespace: str, identity: str) -> None:
+async def lead(client: ApiWriter, lease: Lease, namespace: str, identity: str) -> None:
     """Read, ask whether we hold, write under the version read: what a controller does."""
     path = CONFIG_MAPS.path(namespace, NAME)
     while True:
         with suppress(errors.KubeError):
-            found = msgspec.json.decode(await client.request("GET", path, timeout=1), type=_Named)
+            found = msgspec.json.decode(await client.get(path, timeout=1), type=_Named)
             body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "data": {"writer": identity}}
             if lease.held():
-                await client.request(
-                    "PATCH", path, body=body, content_type=MERGE_PATCH, timeout=lease.time_left(), patience=0
+                await client.patch_object(
+                    path, body=body, content_type=MERGE_PATCH, timeout=lease.time_left(), patience=0
                 )
         await asyncio.sleep(0.01)
 

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.client import JSON_PATCH, Client
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS, Resource
+from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from tests.product.webhook import objects
 from tests.product.webhook.objects import Object
 
@@ -34,38 +34,38 @@ def items(pod: Object) -> list[Any]:
     return found
 
 
-async def tried(client: Client, resource: Resource, namespace: str, obj: Object) -> Object:
-    """What would become of an object; nothing is stored. Raises as `Client.request` does."""
+async def tried(client: ApiWriter, resource: Resource, namespace: str, obj: Object) -> Object:
+    """What would become of an object; nothing is stored. Raises as `ApiReader` does."""
     body = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
     path = resource.path(namespace)
-    answer: Object = msgspec.json.decode(await client.request("POST", path, query={"dryRun": "All"}, body=body))
+    answer: Object = msgspec.json.decode(await client.create_object(path, query={"dryRun": "All"}, body=body))
     return answer
 
 
-async def patched(client: Client, namespace: str) -> bool:
+async def patched(client: ApiWriter, namespace: str) -> bool:
     """Whether the webhook is asked about a launcher and answers."""
     asked = launcher("asked")  # of no job that a test has
     return ITEM in items(await tried(client, PODS, namespace, asked))
 
 
-async def until_patched(client: Client, namespace: str) -> None:
+async def until_patched(client: ApiWriter, namespace: str) -> None:
     """Wait until it does."""
     while not await patched(client, namespace):
         await asyncio.sleep(0.1)
 
 
 @asynccontextmanager
-async def patient(client: Client) -> AsyncIterator[None]:
+async def patient(client: ApiWriter) -> AsyncIterator[None]:
     """Give calls ten seconds: those that fail do so at once, and one that a busy machine delays is not lost."""
     path = MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)
-    hooks = msgspec.json.decode(await client.request("GET", path))["webhooks"]
+    hooks = msgspec.json.decode(await client.get(path))["webhooks"]
 
     async def allow(*seconds: int) -> None:
         patch = [
             {"op": "replace", "path": f"/webhooks/{hook}/timeoutSeconds", "value": value}
             for hook, value in enumerate(seconds)
         ]
-        await client.request("PATCH", path, body=patch, content_type=JSON_PATCH)
+        await client.patch_object(path, body=patch, content_type=JSON_PATCH)
 
     await allow(*(10 for _ in hooks))
     try:
@@ -83,7 +83,7 @@ class Calls:
 
 
 @asynccontextmanager
-async def calling(client: Client, namespace: str, *, callers: int = 4) -> AsyncIterator[Calls]:
+async def calling(client: ApiWriter, namespace: str, *, callers: int = 4) -> AsyncIterator[Calls]:
     """Try launchers without a pause as long as the context lasts. Raises what a try raises."""
     calls, over = Calls(), asyncio.Event()
 

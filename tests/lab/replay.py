@@ -9,8 +9,8 @@ import msgspec
 import yaml
 
 from lab.operator.kinds import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
 from mpijob_elastic.kube.errors import NotFound
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.recording import Recording, Step, World
 from tests.lab.world import look
 
@@ -25,7 +25,7 @@ _EDITED = re.compile(r"edit Worker\.replicas to (?P<replicas>\d+)(?: again)?")
 _BY_HAND = "Role gains worker 2 and ConfigMap gains a key, by hand"
 
 
-async def replay(client: Client, recording: Recording) -> None:
+async def replay(client: ApiWriter, recording: Recording) -> None:
     """Do all steps and check the world after each, then remove the job; raise AssertionError with the difference."""
     create = recording.steps[0]
     for _ in range(recording.earlier_lives):
@@ -40,7 +40,7 @@ async def replay(client: Client, recording: Recording) -> None:
         await _remove(client, recording.job)
 
 
-async def settle(client: Client, job: str, expected: World, *, after: str) -> None:
+async def settle(client: ApiWriter, job: str, expected: World, *, after: str) -> None:
     """Wait until the job's world is as expected and stays so; raise AssertionError with the difference."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE
@@ -55,10 +55,10 @@ async def settle(client: Client, job: str, expected: World, *, after: str) -> No
         await asyncio.sleep(POLL)
 
 
-async def _perform(client: Client, job: str, step: Step) -> None:
+async def _perform(client: ApiWriter, job: str, step: Step) -> None:
     if step.do == "create":
         body = {key: value for key, value in step.changed[f"MPIJob/{job}"].items() if key != "status"}
-        await client.request("POST", MPI_JOBS.path(NAMESPACE), body=body)
+        await client.create_object(MPI_JOBS.path(NAMESPACE), body=body)
     elif match := _EDITED.fullmatch(step.do):
         spec = {"mpiReplicaSpecs": {"Worker": {"replicas": int(match["replicas"])}}}
         await _patch(client, MPI_JOBS, job, {"spec": spec})
@@ -80,18 +80,18 @@ def _pod(job: str, index: str | None) -> str:
 
 
 async def _patch(
-    client: Client, resource: Resource, name: str, patch: dict[str, Any], *, subresource: str | None = None
+    client: ApiWriter, resource: Resource, name: str, patch: dict[str, Any], *, subresource: str | None = None
 ) -> None:
     path = resource.path(NAMESPACE, name, subresource)
-    await client.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
+    await client.patch_object(path, body=patch, content_type=MERGE_PATCH)
 
 
-async def _delete_pod(client: Client, name: str) -> None:
+async def _delete_pod(client: ApiWriter, name: str) -> None:
     path = PODS.path(NAMESPACE, name)
-    uid = _uid(await client.request("DELETE", path))
+    uid = _uid(await client.delete_object(path))
     while True:
         try:
-            if _uid(await client.request("GET", path)) != uid:
+            if _uid(await client.get(path)) != uid:
                 return
         except NotFound:
             return
@@ -102,15 +102,15 @@ def _uid(answer: bytes) -> str:
     return str(msgspec.json.decode(answer)["metadata"]["uid"])
 
 
-async def _until_running(client: Client, job: str) -> None:
+async def _until_running(client: ApiWriter, job: str) -> None:
     running = f"Normal MPIJobRunning MPIJob/{job}: MPIJob {NAMESPACE}/{job} is running"
     while running not in (await look(client, namespace=NAMESPACE, job=job))["Events"]:
         await asyncio.sleep(POLL)
 
 
-async def _remove(client: Client, job: str) -> None:
+async def _remove(client: ApiWriter, job: str) -> None:
     # The garbage collector follows some time after.
-    await client.request("DELETE", MPI_JOBS.path(NAMESPACE, job))
+    await client.delete_object(MPI_JOBS.path(NAMESPACE, job))
     while set(await look(client, namespace=NAMESPACE, job=job)) != {"Events"}:
         await asyncio.sleep(POLL)
 

@@ -37,7 +37,8 @@ from lab.cluster import Cluster
 from lab.install import install_into, uninstall_from
 from lab.processes import Identity
 from lab.replicas import Webhook
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
 
 pytestmark = pytest.mark.lab
 
@@ -52,18 +53,18 @@ def bench_lab() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-async def bench_client(bench_lab: Cluster) -> AsyncIterator[Client]:
+async def bench_client(bench_lab: Cluster) -> AsyncIterator[ApiWriter]:
     async with await connect(user_agent=AGENT, kubeconfig=bench_lab.kubeconfig) as client:
         yield client
 
 
-async def make_fleet(cluster: Cluster, client: Client) -> str:
+async def make_fleet(cluster: Cluster, client: ApiWriter) -> str:
     namespace = namespaces.create(cluster, "fleet")
     await fleet.make(client, SMALL, namespace=namespace, nodes=NODES, say=lambda _: None)
     return namespace
 
 
-async def test_a_controller_starts_beside_a_fleet(bench_lab: Cluster, bench_client: Client) -> None:
+async def test_a_controller_starts_beside_a_fleet(bench_lab: Cluster, bench_client: ApiWriter) -> None:
     namespace = await make_fleet(bench_lab, bench_client)
     installed = install_into(bench_lab)
     try:
@@ -77,7 +78,7 @@ async def test_a_controller_starts_beside_a_fleet(bench_lab: Cluster, bench_clie
         assert (await jobs.look(bench_client, namespace, job)).lacks(job, SMALL.workers) == ""
 
 
-async def test_a_fleet_is_resized_at_once(bench_lab: Cluster, bench_client: Client) -> None:
+async def test_a_fleet_is_resized_at_once(bench_lab: Cluster, bench_client: ApiWriter) -> None:
     namespace = await make_fleet(bench_lab, bench_client)
     with Ours(qps=0).start(bench_lab) as side:
         burst = await throughput.resize_all(
@@ -88,7 +89,7 @@ async def test_a_fleet_is_resized_at_once(bench_lab: Cluster, bench_client: Clie
     assert burst.cpu.keys() == side.pids.keys()
 
 
-async def test_one_job_is_edited_and_drained(bench_lab: Cluster, bench_client: Client) -> None:
+async def test_one_job_is_edited_and_drained(bench_lab: Cluster, bench_client: ApiWriter) -> None:
     with Ours(qps=0).start(bench_lab) as side:
         identities = [Identity.of(pid) for pid in side.pids.values()]
         with namespaces.passing(bench_lab, "scale") as namespace:
@@ -105,7 +106,7 @@ async def test_one_job_is_edited_and_drained(bench_lab: Cluster, bench_client: C
 
 
 async def test_the_webhook_is_asked_and_not_asked_by_turns(
-    bench_lab: Cluster, bench_client: Client, tmp_path: Path
+    bench_lab: Cluster, bench_client: ApiWriter, tmp_path: Path
 ) -> None:
     installed = install_into(bench_lab)
     registration.unregister(bench_lab)
@@ -126,7 +127,7 @@ async def test_the_webhook_is_asked_and_not_asked_by_turns(
     assert rate.a_cpu_second > 0
 
 
-async def test_a_spot_trace_is_played_to_two_sides(bench_lab: Cluster, bench_client: Client) -> None:
+async def test_a_spot_trace_is_played_to_two_sides(bench_lab: Cluster, bench_client: ApiWriter) -> None:
     """One of two machines is taken without a word and another comes; the minutes between are skipped."""
     machines = (Instance(name="0", up=0), Instance(name="1", up=0, gone=1205), Instance(name="2", up=1505))
     trace = Trace(source="test", size=2, horizon=3000, instances=machines)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import HOLD, PATIENCE, Job
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
@@ -59,7 +59,7 @@ def rank(cluster: Cluster, namespace: str, pod: str) -> subprocess.Popen[bytes]:
 
 
 async def test_each_worker_of_a_job_has_its_own_cause(
-    cluster: Cluster, client: Client, namespace: str, explain: Any
+    cluster: Cluster, client: ApiWriter, namespace: str, explain: Any
 ) -> None:
     train = Job(client=client, namespace=namespace)
     await train.create(replicas=2)
@@ -82,7 +82,7 @@ async def test_each_worker_of_a_job_has_its_own_cause(
 
 
 async def test_looks_by_exec_show_drains_and_lost_ranks(
-    cluster: Cluster, client: Client, namespace: str, explain: Any
+    cluster: Cluster, client: ApiWriter, namespace: str, explain: Any
 ) -> None:
     if not cluster.exec_offered:
         pytest.skip("PID namespaces cannot be had here")
@@ -100,7 +100,7 @@ async def test_looks_by_exec_show_drains_and_lost_ranks(
 
 
 async def test_an_exec_that_outlives_its_pod_is_ended_and_told_and_explained_while_it_stays(
-    cluster: Cluster, client: Client, namespace: str, explain: Any, tmp_path: Path
+    cluster: Cluster, client: ApiWriter, namespace: str, explain: Any, tmp_path: Path
 ) -> None:
     if not cluster.exec_offered:
         pytest.skip("PID namespaces cannot be had here")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import Job
 from tests.lab.waiting import may
 
@@ -25,7 +25,7 @@ def get(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-async def train(client: Client, namespace: str) -> Job:
+async def train(client: ApiWriter, namespace: str) -> Job:
     """An elastic job of two workers at rest."""
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2, annotations={"mpijob-elastic/max-replicas": "4"})

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import PATIENCE, Job
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-async def train(client: Client, namespace: str) -> Job:
+async def train(client: ApiWriter, namespace: str) -> Job:
     """An elastic job of two workers at rest."""
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "1s"})

@@ -12,7 +12,7 @@ from lab.cluster import Cluster
 from lab.operator.process import Operator
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab import elastic_operator
 from tests.lab.job import Job, State
 
@@ -22,7 +22,7 @@ CONTROLLER = f"system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
 
 
 @pytest.fixture
-async def job(client: Client, cluster: Cluster, namespace: str) -> Job:
+async def job(client: ApiWriter, cluster: Cluster, namespace: str) -> Job:
     """A job that mpi-operator v0.2.3 made and that we have scaled; the operator has ended."""
     one = Job(client=client, namespace=namespace)
     with Operator.start(cluster, namespace=namespace, qps=0):
@@ -54,7 +54,7 @@ def handed_over(state: State) -> bool:
     return names.is_handed_over(state.notices)
 
 
-async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client: Client) -> None:
+async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client: ApiWriter) -> None:
     assert (await asyncio.to_thread(shown, cluster, job))["foreign"] == ""
     tail = Tail(cluster.audit_log)
     async with elastic_operator.running(cluster, client, job.namespace):
@@ -76,7 +76,7 @@ async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client
     assert set(state.workers) >= set(job.workers(0, 1, 2))
 
 
-async def test_two_writers_do_not_fight(job: Job, cluster: Cluster, client: Client) -> None:
+async def test_two_writers_do_not_fight(job: Job, cluster: Cluster, client: ApiWriter) -> None:
     """One that leaves our annotation: we mend the list once, then give way until the key is gone."""
     tail = Tail(cluster.audit_log)
     async with elastic_operator.running(cluster, client, job.namespace, keeps_annotations=True):
@@ -92,13 +92,13 @@ async def test_two_writers_do_not_fight(job: Job, cluster: Cluster, client: Clie
 
 
 async def test_it_is_ours_again_when_the_other_one_is_gone_with_its_list(
-    job: Job, cluster: Cluster, client: Client
+    job: Job, cluster: Cluster, client: ApiWriter
 ) -> None:
     path = resources.CONFIG_MAPS.path(job.namespace, names.config_map(job.name))
     async with elastic_operator.running(cluster, client, job.namespace, keeps_annotations=True):
         await job.until(handed_over, "we gave way")
     with Operator.start(cluster, namespace=job.namespace, qps=0):
-        await client.request("PATCH", path, body={"data": {names.KEY_DISCOVER_HOSTS: None}}, content_type=MERGE_PATCH)
+        await client.patch_object(path, body={"data": {names.KEY_DISCOVER_HOSTS: None}}, content_type=MERGE_PATCH)
         await job.settled(3)
         await job.until(lambda state: not handed_over(state), "nothing is said any more")
         await job.scale(2)

@@ -16,7 +16,7 @@ import yaml
 from lab.cluster import Cluster
 from lab.install import Installed, install_into
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.hpa import AT_ONCE, Autoscaler, applied
 from tests.lab.job import Job
 from tests.lab.metrics_api import Values, serving
@@ -51,12 +51,12 @@ def metrics(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def job(client: Client, namespace: str) -> Job:
+def job(client: ApiWriter, namespace: str) -> Job:
     return Job(client=client, namespace=namespace)
 
 
 @pytest.fixture
-def hpa(cluster: Cluster, client: Client, job: Job) -> Autoscaler:
+def hpa(cluster: Cluster, client: ApiWriter, job: Job) -> Autoscaler:
     return Autoscaler(cluster=cluster, client=client, job=job)
 
 
@@ -68,7 +68,7 @@ async def looked(metrics: Values, job: Job, times: int = 2) -> None:
 
 async def written(job: Job) -> tuple[int, str]:
     """How often its spec was changed, and its version, which every write changes."""
-    raw = await job.client.request("GET", resources.MPI_JOBS.path(job.namespace, job.name))
+    raw = await job.client.get(resources.MPI_JOBS.path(job.namespace, job.name))
     metadata = msgspec.json.decode(raw)["metadata"]
     return metadata["generation"], metadata["resourceVersion"]
 

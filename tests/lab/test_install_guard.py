@@ -16,9 +16,10 @@ from mpijob_elastic import names
 from mpijob_elastic.act import end_execs, launcher_execs
 from mpijob_elastic.act.worker_probes import SCRIPT
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client, connect
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, SECRETS, Resource
+from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.execs import Exec
 from tests.builders import KUBEXEC
@@ -54,21 +55,21 @@ HOSTFILE = names.hostfile([names.worker(JOB, index) for index in range(1000)], s
 class Account:
     """Does things in a namespace with the token of one of our ServiceAccounts."""
 
-    client: Client
+    client: ApiWriter
     namespace: str
 
     async def patches(self, resource: Resource, name: str, patch: object) -> None:
         path = resource.path(self.namespace, name)
         form = JSON_PATCH if isinstance(patch, list) else MERGE_PATCH
-        await self.client.request("PATCH", path, body=patch, content_type=form)
+        await self.client.patch_object(path, body=patch, content_type=form)
 
     async def patches_status(self, name: str, patch: object) -> None:
         path = MPI_JOBS.path(self.namespace, name, "status")
-        await self.client.request("PATCH", path, body=patch, content_type=MERGE_PATCH)
+        await self.client.patch_object(path, body=patch, content_type=MERGE_PATCH)
 
     async def deletes(self, pod: str, *, dry_run: bool = False) -> None:
         query = {"dryRun": "All"} if dry_run else None
-        await self.client.request("DELETE", PODS.path(self.namespace, pod), query=query)
+        await self.client.delete_object(PODS.path(self.namespace, pod), query=query)
 
     async def executes(self, pod: str, command: list[str]) -> str:
         result = await exec_in_pod(self.client, self.namespace, pod, container="main", command=command, timeout=10)
@@ -256,7 +257,7 @@ async def test_secrets_only_the_certificates(installed: Installed, controller: A
     async with await connect(user_agent="test", kubeconfig=installed.webhook_kubeconfig) as webhook:
         for body in (other, token):
             with refused("mpijob-elastic-secrets"):
-                await webhook.request("POST", SECRETS.path(names.NAMESPACE), body={**body, **kind("v1", "Secret")})
+                await webhook.create_object(SECRETS.path(names.NAMESPACE), body={**body, **kind("v1", "Secret")})
 
 
 def kind(api_version: str, name: str) -> dict[str, str]:

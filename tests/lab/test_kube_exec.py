@@ -10,8 +10,9 @@ import pytest
 from lab.cluster import Cluster
 from lab.versions import KubernetesVersion
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import ExecFailed, ExecResult, exec_in_pod
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.waiting import may
 
 # The minor version of Kubernetes 1.
@@ -19,7 +20,7 @@ CREATE_TOO_SINCE = 35
 
 
 @pytest.fixture
-async def client(cluster: Cluster) -> AsyncIterator[Client]:
+async def client(cluster: Cluster) -> AsyncIterator[ApiWriter]:
     async with await connect(user_agent="test", kubeconfig=cluster.kubeconfig) as client:
         yield client
 
@@ -35,13 +36,13 @@ def pod(cluster: Cluster, namespace: str) -> str:
     return "a"
 
 
-async def shell(client: Client, namespace: str, script: str, *, seconds: float = 30.0) -> ExecResult:
+async def shell(client: ApiWriter, namespace: str, script: str, *, seconds: float = 30.0) -> ExecResult:
     command = ["sh", "-c", script]
     return await exec_in_pod(client, namespace, "a", container="main", command=command, timeout=seconds)
 
 
 @pytest.mark.usefixtures("pod")
-async def test_output_and_exit_code_come_back(client: Client, namespace: str) -> None:
+async def test_output_and_exit_code_come_back(client: ApiWriter, namespace: str) -> None:
     result = await shell(client, namespace, "echo out; echo err >&2; exit 3")
     assert result == ExecResult(stdout="out\n", stderr="err\n", exit_code=3)
     result = await shell(client, namespace, "i=0; while [ $i -lt 2000 ]; do echo 0123456789; i=$((i+1)); done")
@@ -49,14 +50,14 @@ async def test_output_and_exit_code_come_back(client: Client, namespace: str) ->
 
 
 @pytest.mark.usefixtures("pod")
-async def test_time_and_output_are_bounded(client: Client, namespace: str) -> None:
+async def test_time_and_output_are_bounded(client: ApiWriter, namespace: str) -> None:
     with pytest.raises(errors.Unreachable, match=r"no result within 0.5 s"):
         await shell(client, namespace, "sleep 100", seconds=0.5)
     with pytest.raises(ExecFailed, match="limit"):
         await shell(client, namespace, "while :; do echo 0123456789; done")
 
 
-async def test_what_cannot_be_run_is_said(client: Client, namespace: str, pod: str) -> None:
+async def test_what_cannot_be_run_is_said(client: ApiWriter, namespace: str, pod: str) -> None:
     with pytest.raises(errors.NotFound):
         await exec_in_pod(client, namespace, "none", container="main", command=["true"], timeout=30)
     with pytest.raises(errors.Invalid):

@@ -21,9 +21,10 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube import wire
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.meta import ObjectMeta, revision
 from mpijob_elastic.kube.resources import CONFIG_MAPS, LEASES, Resource
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Answer, Fault, Freeze, everything
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
@@ -45,7 +46,7 @@ class Record:
         self.holders: dict[int, str] = {}
         self.writers: dict[int, str] = {}
 
-    async def follow(self, client: Client, namespace: str, resource: Resource, version: str) -> None:
+    async def follow(self, client: ApiWriter, namespace: str, resource: Resource, version: str) -> None:
         query = {"watch": "true", "fieldSelector": f"metadata.name={NAME}", "resourceVersion": version}
         async with client.stream(resource.path(namespace), query=query, silence=120) as lines:
             async for text in lines:
@@ -79,13 +80,13 @@ class Record:
         before = len(self.holders)
         await eventually(lambda: len(self.holders) >= before + count)
 
-    async def strays(self, client: Client, namespace: str) -> list[tuple[int, str, str]]:
+    async def strays(self, client: ApiWriter, namespace: str) -> list[tuple[int, str, str]]:
         """Writes by somebody who did not hold the Lease when the server did them.
 
         Two watches tell of them, one perhaps later than the other: both are awaited first.
         """
         for resource, seen in ((LEASES, self.holders), (CONFIG_MAPS, self.writers)):
-            answer = await client.request("GET", resource.path(namespace, NAME))
+            answer = await client.get(resource.path(namespace, NAME))
             last = revision(msgspec.json.decode(answer, type=Watched).metadata.resource_version)
             await eventually(partial(_has_seen, seen, last))
         held = sorted(self.holders)
@@ -101,17 +102,17 @@ def _has_seen(seen: dict[int, str], last: int) -> bool:
 
 
 @pytest.fixture
-async def admin(cluster: Cluster) -> AsyncIterator[Client]:
+async def admin(cluster: Cluster) -> AsyncIterator[ApiWriter]:
     async with await connect(user_agent="admin", kubeconfig=cluster.kubeconfig) as client:
         yield client
 
 
 @pytest.fixture
-async def record(admin: Client, namespace: str) -> AsyncIterator[Record]:
+async def record(admin: ApiWriter, namespace: str) -> AsyncIterator[Record]:
     """What the server sees, from the creation of both objects on; the Lease is there as it would be installed."""
     body = {"metadata": {"name": NAME}}
-    await admin.request("POST", CONFIG_MAPS.path(namespace), body=body)
-    answer = await admin.request("POST", LEASES.path(namespace), body=body)
+    await admin.create_object(CONFIG_MAPS.path(namespace), body=body)
+    answer = await admin.create_object(LEASES.path(namespace), body=body)
     version = msgspec.json.decode(answer, type=Watched).metadata.resource_version
     record = Record()
     following = [
@@ -137,7 +138,7 @@ async def candidate(kubeconfig: Path, namespace: str, identity: str) -> AsyncIte
 
 
 async def test_a_frozen_leader_is_followed_and_writes_nothing_when_it_wakes(
-    cluster: Cluster, namespace: str, record: Record, admin: Client
+    cluster: Cluster, namespace: str, record: Record, admin: ApiWriter
 ) -> None:
     async with (
         candidate(cluster.kubeconfig, namespace, "a") as first,
@@ -157,7 +158,7 @@ async def test_a_frozen_leader_is_followed_and_writes_nothing_when_it_wakes(
 
 @pytest.mark.parametrize("fault", [Freeze(), Answer(status=500), Answer(status=429, retry_after=1)])
 async def test_a_leader_cut_off_from_the_server_is_followed_and_writes_nothing_later(
-    cluster: Cluster, namespace: str, record: Record, admin: Client, fault: Fault
+    cluster: Cluster, namespace: str, record: Record, admin: ApiWriter, fault: Fault
 ) -> None:
     async with FaultProxy(cluster.kubeconfig) as proxy, candidate(proxy.kubeconfig, namespace, "a"):
         await eventually(lambda: record.writer == "a")
@@ -173,7 +174,7 @@ async def test_a_leader_cut_off_from_the_server_is_followed_and_writes_nothing_l
 
 
 async def test_a_clean_stop_hands_over_at_once_and_a_kill_after_the_lease_has_run_out(
-    cluster: Cluster, namespace: str, record: Record, admin: Client
+    cluster: Cluster, namespace: str, record: Record, admin: ApiWriter
 ) -> None:
     async with candidate(cluster.kubeconfig, namespace, "a") as first:
         await eventually(lambda: record.writer == "a")
@@ -186,19 +187,19 @@ async def test_a_clean_stop_hands_over_at_once_and_a_kill_after_the_lease_has_ru
             second.kill()
             async with candidate(cluster.kubeconfig, namespace, "c"):
                 await eventually(lambda: record.writer == "c")
-    lease = msgspec.json.decode(await admin.request("GET", LEASES.path(namespace, NAME)), type=Watched)
+    lease = msgspec.json.decode(await admin.get(LEASES.path(namespace, NAME)), type=Watched)
     assert (lease.spec["leaseTransitions"], lease.spec["leaseDurationSeconds"]) == (2, TIMES.duration)
     assert await record.strays(admin, namespace) == []
 
 
 async def test_a_deleted_lease_is_made_again_and_nobody_else_leads(
-    cluster: Cluster, namespace: str, record: Record, admin: Client
+    cluster: Cluster, namespace: str, record: Record, admin: ApiWriter
 ) -> None:
     async with candidate(cluster.kubeconfig, namespace, "a"):
         await eventually(lambda: record.writer == "a")
         async with candidate(cluster.kubeconfig, namespace, "b"):
             for _ in range(3):
-                await admin.request("DELETE", LEASES.path(namespace, NAME))
+                await admin.delete_object(LEASES.path(namespace, NAME))
                 await record.more_holders(4)
     # Between the deletion and the leader's next renewal the Lease names nobody; it must not name anybody else.
     strays = await record.strays(admin, namespace)

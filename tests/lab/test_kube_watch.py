@@ -12,10 +12,11 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube.backoff import Backoff
-from mpijob_elastic.kube.client import MERGE_PATCH, Client, connect
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.watch import WatchCache, WatchTimes
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.faults.faults import EventError, Freeze, Reset, lists, watches
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
@@ -32,17 +33,17 @@ class Config(msgspec.Struct, frozen=True):
 class World:
     """A namespace of ConfigMaps with a label, and a cache of them behind a proxy."""
 
-    def __init__(self, admin: Client, proxy: FaultProxy, cache: WatchCache[Config], namespace: str) -> None:
+    def __init__(self, admin: ApiWriter, proxy: FaultProxy, cache: WatchCache[Config], namespace: str) -> None:
         self.admin = admin
         self.proxy = proxy
         self.cache = cache
         self.path = CONFIG_MAPS.path(namespace)
 
     async def create(self, name: str) -> None:
-        await self.admin.request("POST", self.path, body={"metadata": {"name": name, "labels": LABEL}})
+        await self.admin.create_object(self.path, body={"metadata": {"name": name, "labels": LABEL}})
 
     async def patch(self, name: str, body: object) -> Config:
-        answer = await self.admin.request("PATCH", f"{self.path}/{name}", body=body, content_type=MERGE_PATCH)
+        answer = await self.admin.patch_object(f"{self.path}/{name}", body=body, content_type=MERGE_PATCH)
         return msgspec.json.decode(answer, type=Config)
 
     async def settles_with(self, *names: str) -> None:
@@ -81,7 +82,7 @@ async def test_pages_events_labels_and_deletions_are_followed(world: World) -> N
     assert sorted(one.metadata.name for one in world.cache.values()) == list("abcde")
     assert world.proxy.count(lists) == 3
     await world.create("f")
-    await world.admin.request("DELETE", f"{world.path}/a")
+    await world.admin.delete_object(f"{world.path}/a")
     await world.patch("b", {"metadata": {"labels": {"kept": None}}})
     await world.settles_with("c", "d", "e", "f")
     written = await world.patch("c", {"data": {"x": "1"}})
@@ -97,7 +98,7 @@ async def test_what_happened_during_trouble_is_made_up_for(world: World) -> None
         await world.settles_with(*"abcdef")
     assert world.proxy.count(lists) == 3
     with world.proxy.inject(EventError(status=410, reason="Expired"), on=watches, times=1):
-        await world.admin.request("DELETE", f"{world.path}/a")
+        await world.admin.delete_object(f"{world.path}/a")
         await world.create("g")
         await world.settles_with(*"bcdefg")
     assert world.proxy.count(lists) > 3

@@ -6,7 +6,8 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.operator.process import Operator
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.recording import Recording, read_all
 from tests.lab.replay import NAMESPACE, replay
 
@@ -24,7 +25,7 @@ def recorded_operator(cluster: Cluster, request: pytest.FixtureRequest) -> Itera
 
 
 @pytest.fixture
-async def client(cluster: Cluster) -> AsyncIterator[Client]:
+async def client(cluster: Cluster) -> AsyncIterator[ApiWriter]:
     async with await connect(user_agent="replay", kubeconfig=cluster.kubeconfig) as connected:
         yield connected
 
@@ -32,7 +33,7 @@ async def client(cluster: Cluster) -> AsyncIterator[Client]:
 @pytest.mark.parametrize("recorded_operator", [None], indirect=True, ids=["no-gang"])
 @pytest.mark.parametrize("recording", ALONE, ids=str)
 async def test_leaves_after_each_step_what_was_recorded(
-    recorded_operator: Operator, client: Client, recording: Recording
+    recorded_operator: Operator, client: ApiWriter, recording: Recording
 ) -> None:
     await replay(client, recording)
 
@@ -40,7 +41,7 @@ async def test_leaves_after_each_step_what_was_recorded(
 @pytest.mark.parametrize("recorded_operator", ["volcano"], indirect=True)
 @pytest.mark.parametrize("recording", IN_GANGS, ids=str)
 async def test_leaves_what_was_recorded_with_gang_scheduling(
-    recorded_operator: Operator, client: Client, recording: Recording
+    recorded_operator: Operator, client: ApiWriter, recording: Recording
 ) -> None:
     await replay(client, recording)
 

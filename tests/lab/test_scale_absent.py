@@ -9,13 +9,13 @@ import signal
 import pytest
 
 from lab.replicas import Controller, Webhook
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import Job
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
 
 
-async def test_no_selector_is_written(client: Client, namespace: str, elastic: Controller, webhook: Webhook) -> None:
+async def test_no_selector_is_written(client: ApiWriter, namespace: str, elastic: Controller, webhook: Webhook) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
     await job.settled(2)

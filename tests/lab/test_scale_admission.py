@@ -11,7 +11,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.install import Installed, install_into
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOROVODRUN, Job
 from tests.lab.scalable import make_scalable, told
 
@@ -35,7 +35,7 @@ def installed(cluster: Cluster) -> Installed:
 
 
 @pytest.fixture
-async def job(client: Client, cluster: Cluster, namespace: str) -> Job:
+async def job(client: ApiWriter, cluster: Cluster, namespace: str) -> Job:
     """A job of 3 workers that the webhook knows, with bounds of ours and limits of horovodrun's."""
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=3, command=LIMITED, annotations=BOUNDS)
@@ -52,7 +52,7 @@ async def reported(job: Job, *conditions: str) -> None:
     """Write the job's status as the operator would."""
     found = [{"type": kind, "status": "True", "reason": kind} for kind in conditions]
     path = resources.MPI_JOBS.path(job.namespace, job.name, "status")
-    await job.client.request("PATCH", path, body={"status": {"conditions": found}}, content_type=MERGE_PATCH)
+    await job.client.patch_object(path, body={"status": {"conditions": found}}, content_type=MERGE_PATCH)
 
 
 async def scaled(cluster: Cluster, job: Job, replicas: int, *options: str) -> tuple[int, str]:

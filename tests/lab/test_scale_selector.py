@@ -15,7 +15,7 @@ from lab.cluster import Cluster
 from lab.install import Installed, install_into
 from lab.replicas import Controller, Webhook
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import MPIRUN, Job, Object
 from tests.lab.scalable import make_scalable
 
@@ -42,7 +42,7 @@ def installed(cluster: Cluster) -> Installed:
 
 
 @pytest.fixture
-def job(client: Client, namespace: str) -> Job:
+def job(client: ApiWriter, namespace: str) -> Job:
     return Job(client=client, namespace=namespace)
 
 
@@ -54,7 +54,7 @@ async def away(webhook: Webhook) -> AsyncIterator[None]:
 
 
 async def scale_of(job: Job) -> Object:
-    raw = await job.client.request("GET", resources.MPI_JOBS.path(job.namespace, job.name, "scale"))
+    raw = await job.client.get(resources.MPI_JOBS.path(job.namespace, job.name, "scale"))
     found: Object = msgspec.json.decode(raw)
     return found
 
@@ -117,7 +117,7 @@ async def test_what_somebody_took_out_comes_back_and_then_nothing_is_written(job
     await shows(job, replicas=2, active=2)
     path = resources.MPI_JOBS.path(job.namespace, job.name, "status")
     patch = [{"op": "remove", "path": "/status/replicaStatuses/Worker/selector"}]
-    await job.client.request("PATCH", path, body=patch, content_type="application/json-patch+json")
+    await job.client.patch_object(path, body=patch, content_type="application/json-patch+json")
     await shows(job, replicas=2, active=2)
     await job.at_rest()
     writes, version = status_writes(elastic), await version_of(job)
@@ -137,6 +137,6 @@ async def test_the_controller_leaves_a_plain_job_alone(
 
 
 async def version_of(job: Job) -> str:
-    raw = await job.client.request("GET", resources.MPI_JOBS.path(job.namespace, job.name))
+    raw = await job.client.get(resources.MPI_JOBS.path(job.namespace, job.name))
     version: str = msgspec.json.decode(raw)["metadata"]["resourceVersion"]
     return version

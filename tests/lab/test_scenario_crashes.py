@@ -18,8 +18,9 @@ from lab.cluster import Cluster
 from lab.operator.process import Operator
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.controller.settings import Settings
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import LeaseTimes
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Call, Request, Reset, writes
 from tests.faults.proxy import FaultProxy
 from tests.lab.history import recorded
@@ -77,7 +78,7 @@ def on_job(request: Request) -> bool:
     return writes(request) and "/leases" not in request.path and "/events" not in request.path
 
 
-async def survive(cluster: Cluster, client: Client, namespace: str, *, write: int, after: bool) -> bool:
+async def survive(cluster: Cluster, client: ApiWriter, namespace: str, *, write: int, after: bool) -> bool:
     """Run the scenario with a death at that write; whether it came to it."""
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "0s"})
@@ -126,7 +127,7 @@ async def _up_and_down(job: Job) -> None:
 
 @pytest.mark.usefixtures("everywhere")
 @pytest.mark.parametrize("after", [False, True], ids=["unheard", "unanswered"])
-async def test_a_death_at_any_write_changes_nothing(cluster: Cluster, client: Client, after: bool) -> None:
+async def test_a_death_at_any_write_changes_nothing(cluster: Cluster, client: ApiWriter, after: bool) -> None:
     limit = asyncio.Semaphore(AT_ONCE)
 
     async def one(namespace: str, write: int) -> bool:

@@ -16,7 +16,7 @@ from lab.operator.shared import KUBECTL_DIRECTORY
 from lab.replicas import Controller
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import kubexec
 from tests.lab.job import PATIENCE, Job, State
 from tests.lab.ranks import in_pod, start_rank
@@ -27,7 +27,7 @@ BUSY = re.compile(r'^mpijob_elastic_rank_probes_total\{outcome="busy"\} ([0-9.]+
 
 
 @pytest.fixture
-def job(client: Client, namespace: str) -> Job:
+def job(client: ApiWriter, namespace: str) -> Job:
     return Job(client=client, namespace=namespace)
 
 
@@ -37,9 +37,9 @@ def hosts(job: Job, *numbers: int) -> list[str]:
     return [f"{names.host(pod, number)}:1" for pod, number in zip(pods, numbers, strict=True)]
 
 
-async def kubexec_of(client: Client, job: Job) -> str:
+async def kubexec_of(client: ApiWriter, job: Job) -> str:
     path = resources.CONFIG_MAPS.path(job.namespace, f"{job.name}-config")
-    script: str = msgspec.json.decode(await client.request("GET", path))["data"]["kubexec.sh"]
+    script: str = msgspec.json.decode(await client.get(path))["data"]["kubexec.sh"]
     return script
 
 
@@ -50,7 +50,7 @@ def launchers_kubectl(cluster: Cluster, job: Job) -> str:
 
 
 async def test_a_pod_that_was_deleted_comes_back_under_a_new_name_that_leads_to_it(
-    cluster: Cluster, client: Client, job: Job, elastic: Controller
+    cluster: Cluster, client: ApiWriter, job: Job, elastic: Controller
 ) -> None:
     assert elastic.ready()
     await job.create(replicas=3)
@@ -81,7 +81,7 @@ async def test_a_pod_that_was_deleted_comes_back_under_a_new_name_that_leads_to_
 
 
 async def test_a_lost_rank_is_found_and_its_worker_comes_back_under_a_new_name(
-    cluster: Cluster, client: Client, job: Job, elastic: Controller
+    cluster: Cluster, client: ApiWriter, job: Job, elastic: Controller
 ) -> None:
     """Real processes in the pods' own process namespaces; one is killed, and its pod runs on."""
     assert cluster.exec_offered

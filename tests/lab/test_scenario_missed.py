@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOLD, PATIENCE, Job, Object, State
 from tests.lab.launchers import patched
 
@@ -19,15 +19,15 @@ UNMUTATED = {"mpijob-elastic/injection": "disabled"}
 
 
 @pytest.fixture
-def job(client: Client, namespace: str) -> Job:
+def job(client: ApiWriter, namespace: str) -> Job:
     return Job(client=client, namespace=namespace)
 
 
-async def label(client: Client, namespace: str, labels: Mapping[str, str | None]) -> None:
+async def label(client: ApiWriter, namespace: str, labels: Mapping[str, str | None]) -> None:
     """Label the namespace: with `UNMUTATED` the API server does not call the webhook, as if it were away."""
     body = {"metadata": {"labels": labels}}
     path = resources.NAMESPACES.path(None, namespace)
-    await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
     # It learns of labels by a watch.
     async with asyncio.timeout(PATIENCE):
         while await patched(client, namespace) is (labels == UNMUTATED):
@@ -42,7 +42,7 @@ def mounted(state: State) -> bool:
 
 
 @pytest.mark.usefixtures("elastic")
-async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, client: Client) -> None:
+async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, client: ApiWriter) -> None:
     await label(client, job.namespace, UNMUTATED)
     await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "0s"})
     await job.until(lambda state: "LauncherWithoutDiscovery" in state.notices, "the user is told")
@@ -58,38 +58,40 @@ async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, 
 
 
 @pytest.mark.usefixtures("elastic")
-async def test_deleting_the_launcher_makes_an_old_job_elastic(job: Job, client: Client) -> None:
+async def test_deleting_the_launcher_makes_an_old_job_elastic(job: Job, client: ApiWriter) -> None:
     await label(client, job.namespace, UNMUTATED)
     await job.create(replicas=2)
     await job.until(lambda state: "LauncherWithoutDiscovery" in state.notices, "the user is told")
     await label(client, job.namespace, {"mpijob-elastic/injection": None})
-    await client.request("DELETE", resources.PODS.path(job.namespace, f"{job.name}-launcher"))
+    await client.delete_object(resources.PODS.path(job.namespace, f"{job.name}-launcher"))
     state = await job.settled(2)
     assert mounted(state)
     await job.until(lambda state: not state.notices, "nothing is left to say")
 
 
 @pytest.mark.usefixtures("elastic")
-async def test_the_operators_config_map_is_made_anew(job: Job, client: Client) -> None:
+async def test_the_operators_config_map_is_made_anew(job: Job, client: ApiWriter) -> None:
     await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "1s"})
     await job.settled(3)
-    await client.request("DELETE", resources.CONFIG_MAPS.path(job.namespace, f"{job.name}-config"))
+    await client.delete_object(resources.CONFIG_MAPS.path(job.namespace, f"{job.name}-config"))
     await job.scale(2)
     await job.settled(2)
 
 
 @pytest.mark.usefixtures("elastic")
-async def test_a_hand_edit_of_the_script_is_mended(job: Job, client: Client) -> None:
+async def test_a_hand_edit_of_the_script_is_mended(job: Job, client: ApiWriter) -> None:
     await job.create(replicas=2)
     await job.settled(2)
     body = {"data": {"discover_hosts.sh": "#!/bin/sh\nrm -rf /\n"}}
     path = resources.CONFIG_MAPS.path(job.namespace, f"{job.name}-config")
-    await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
     await job.settled(2)
 
 
 @pytest.mark.usefixtures("elastic")
-async def test_a_bad_annotation_that_admission_missed_is_told_and_its_default_holds(job: Job, client: Client) -> None:
+async def test_a_bad_annotation_that_admission_missed_is_told_and_its_default_holds(
+    job: Job, client: ApiWriter
+) -> None:
     await label(client, job.namespace, UNMUTATED)
     await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "soon"})
     state = await job.until(lambda state: "InvalidAnnotation" in state.notices, "the user is told")
@@ -113,7 +115,7 @@ async def test_a_launcher_that_waits_for_a_worker_that_was_scaled_away_is_made_a
 
 @pytest.mark.usefixtures("elastic")
 async def test_a_launcher_created_while_the_webhook_was_away_is_made_anew_before_it_starts(
-    job: Job, client: Client
+    job: Job, client: ApiWriter
 ) -> None:
     await label(client, job.namespace, UNMUTATED)
     await job.create(replicas=2, launcher_annotations={HOLD: "yes"}, worker_annotations={HOLD: "yes"})

@@ -10,7 +10,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.operator.process import Operator
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import MPIRUN, PATIENCE, Job, State
 from tests.lab.ranks import in_pod, start_rank
 
@@ -29,7 +29,7 @@ def edit(cluster: Cluster, job: Job, replicas: int) -> None:
 
 
 @pytest.fixture
-def job(client: Client, namespace: str) -> Job:
+def job(client: ApiWriter, namespace: str) -> Job:
     return Job(client=client, namespace=namespace)
 
 
@@ -112,7 +112,7 @@ async def test_rapid_edits_end_at_the_last(job: Job) -> None:
 
 
 async def test_jobs_of_one_name_in_two_namespaces(
-    job: Job, client: Client, namespace: str, other_namespace: str, cluster: Cluster
+    job: Job, client: ApiWriter, namespace: str, other_namespace: str, cluster: Cluster
 ) -> None:
     other = Job(client=client, namespace=other_namespace)
     with Operator.start(cluster, namespace=other_namespace, qps=0):
@@ -124,20 +124,20 @@ async def test_jobs_of_one_name_in_two_namespaces(
         await asyncio.gather(job.settled(3), other.settled(1))
 
 
-async def test_foreign_pods_with_the_operators_labels_are_left_alone(job: Job, client: Client) -> None:
+async def test_foreign_pods_with_the_operators_labels_are_left_alone(job: Job, client: ApiWriter) -> None:
     labels = {"group-name": "kubeflow.org", "mpi-job-name": job.name, "mpi-job-role": "worker"}
     for name in (*job.workers(7), "stranger"):
         pod = {
             "metadata": {"name": name, "namespace": job.namespace, "labels": labels},
             "spec": {"containers": [{"name": "c", "image": "i"}]},
         }
-        await client.request("POST", resources.PODS.path(job.namespace), body=pod)
+        await client.create_object(resources.PODS.path(job.namespace), body=pod)
     await job.create(replicas=3, annotations=QUICK)
     await job.settled(3)
     await job.scale(1)
     await job.settled(1)
     for name in (*job.workers(7), "stranger"):
-        await client.request("GET", resources.PODS.path(job.namespace, name))
+        await client.get(resources.PODS.path(job.namespace, name))
 
 
 async def test_a_plain_mpirun_job_does_not_notice_us(job: Job) -> None:
@@ -211,7 +211,7 @@ async def test_no_worker_leaks_after_the_end(job: Job, policy: str, phase: str, 
         await job.until(lambda state: not state.workers, "no worker is left")
 
 
-async def test_fifty_jobs_at_once(client: Client, namespace: str) -> None:
+async def test_fifty_jobs_at_once(client: ApiWriter, namespace: str) -> None:
     jobs = [Job(client=client, namespace=namespace, name=f"job-{number}") for number in range(50)]
     await asyncio.gather(*(job.create(replicas=2, annotations=QUICK) for job in jobs))
     for job in jobs:

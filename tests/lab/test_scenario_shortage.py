@@ -14,7 +14,7 @@ from lab.cluster import Cluster
 from lab.nodes import node, usable
 from lab.operator.process import Operator
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOLD, PATIENCE, Job, Object, State
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
@@ -31,32 +31,32 @@ SPREAD = {
 
 
 @pytest.fixture
-def job(client: Client, namespace: str) -> Job:
+def job(client: ApiWriter, namespace: str) -> Job:
     return Job(client=client, namespace=namespace)
 
 
 @pytest.fixture
-async def pool(cluster: Cluster, client: Client) -> AsyncIterator[str]:
+async def pool(cluster: Cluster, client: ApiWriter) -> AsyncIterator[str]:
     """Two nodes of their own, by the value of their label."""
     name = f"pool-{secrets.token_hex(4)}"
     made = [_in_pool(await _a_node(client), f"{name}-{index}", name) for index in range(2)]
     for one in made:
-        await client.request("POST", resources.NODES.path(), body=one)
+        await client.create_object(resources.NODES.path(), body=one)
     async with asyncio.timeout(PATIENCE):
         while not all([usable(await _get(client, one["metadata"]["name"])) for one in made]):
             await asyncio.sleep(0.1)
     yield name
     for one in made:
-        await client.request("DELETE", resources.NODES.path(None, one["metadata"]["name"]))
+        await client.delete_object(resources.NODES.path(None, one["metadata"]["name"]))
 
 
-async def _get(client: Client, node: str) -> Object:
-    found: Object = msgspec.json.decode(await client.request("GET", resources.NODES.path(None, node)))
+async def _get(client: ApiWriter, node: str) -> Object:
+    found: Object = msgspec.json.decode(await client.get(resources.NODES.path(None, node)))
     return found
 
 
-async def _a_node(client: Client) -> Object:
-    nodes = msgspec.json.decode(await client.request("GET", resources.NODES.path()))["items"]
+async def _a_node(client: ApiWriter) -> Object:
+    nodes = msgspec.json.decode(await client.get(resources.NODES.path()))["items"]
     pretended: Object = next(one for one in nodes if "kubeletEndpoint" in one["status"].get("daemonEndpoints", {}))
     return pretended
 
@@ -69,10 +69,10 @@ def _in_pool(like: Object, name: str, pool: str) -> Object:
     return {**made, "metadata": {"name": name, "labels": labels}}
 
 
-async def taint(client: Client, name: str, *taints: Object) -> None:
+async def taint(client: ApiWriter, name: str, *taints: Object) -> None:
     """Give a node these taints and no others."""
     path = resources.NODES.path(None, name)
-    await client.request("PATCH", path, body={"spec": {"taints": list(taints)}}, content_type=MERGE_PATCH)
+    await client.patch_object(path, body={"spec": {"taints": list(taints)}}, content_type=MERGE_PATCH)
 
 
 def places(state: State) -> dict[str, str]:
@@ -117,7 +117,7 @@ async def test_a_job_starts_with_its_least_size_whichever_workers_come_first(job
 
 
 @pytest.mark.usefixtures("operator")
-async def test_workers_leave_a_node_that_is_about_to_go(job: Job, client: Client, pool: str) -> None:
+async def test_workers_leave_a_node_that_is_about_to_go(job: Job, client: ApiWriter, pool: str) -> None:
     await job.create(
         replicas=3,
         annotations={"mpijob-elastic/min-replicas": "1"},
@@ -138,9 +138,9 @@ async def test_workers_leave_a_node_that_is_about_to_go(job: Job, client: Client
     await job.told("WorkerReplaced", "drained after")
 
 
-async def test_a_gang_scheduler_waits_for_the_least_size(job: Job, client: Client, cluster: Cluster) -> None:
+async def test_a_gang_scheduler_waits_for_the_least_size(job: Job, client: ApiWriter, cluster: Cluster) -> None:
     async def least() -> int:
-        group = msgspec.json.decode(await client.request("GET", resources.POD_GROUPS.path(job.namespace, job.name)))
+        group = msgspec.json.decode(await client.get(resources.POD_GROUPS.path(job.namespace, job.name)))
         value: int = group["spec"]["minMember"]
         return value
 

@@ -16,7 +16,8 @@ from lab.errors import LabError
 from mpijob_elastic import names
 from mpijob_elastic.install import installer
 from mpijob_elastic.install.installer import Plan
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.upgrades import CRD, define, deploy_operator, interrupted, whole
 from tests.product.upgrade.definitions import v1
 from upgrade import apply, rollback, status, store
@@ -35,11 +36,11 @@ class Lab:
         self.cluster = cluster
         self.said: list[str] = []
 
-    async def apply(self, client: Client, options: Options = OPTIONS, plan: Plan | None = None) -> bool:
+    async def apply(self, client: ApiWriter, options: Options = OPTIONS, plan: Plan | None = None) -> bool:
         self.said = []
         return await apply.apply(client, plan or Plan(), options, ask=yes, say=self.say)
 
-    async def rollback(self, client: Client, *, dry_run: bool = False) -> bool:
+    async def rollback(self, client: ApiWriter, *, dry_run: bool = False) -> bool:
         self.said = []
         return await rollback.rollback(client, ask=yes, dry_run=dry_run, timeout=240, say=self.say)
 
@@ -74,13 +75,13 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture
-async def client(lab: Lab) -> AsyncIterator[Client]:
+async def client(lab: Lab) -> AsyncIterator[ApiWriter]:
     async with await connect(user_agent="mpijob-elastic-test", kubeconfig=lab.cluster.kubeconfig) as connected:
         yield connected
 
 
 @pytest.fixture
-async def administrators(lab: Lab, client: Client) -> Lab:
+async def administrators(lab: Lab, client: ApiWriter) -> Lab:
     """A cluster whose definition an administrator wrote; nothing of ours is there."""
     await lab.rollback(client)
     define(lab.cluster, "administrator")
@@ -88,7 +89,7 @@ async def administrators(lab: Lab, client: Client) -> Lab:
 
 
 @pytest.fixture
-async def legacy(lab: Lab, client: Client) -> Lab:
+async def legacy(lab: Lab, client: ApiWriter) -> Lab:
     """A cluster with the definition of v0.2.3's manifest; nothing of ours is there."""
     await lab.rollback(client)
     define(lab.cluster, "v0.2.3")
@@ -114,7 +115,7 @@ def create_job(lab: Lab, name: str = "train") -> None:
     lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(job))
 
 
-async def test_there_and_back_leaves_nothing_but_versions(legacy: Lab, client: Client) -> None:
+async def test_there_and_back_leaves_nothing_but_versions(legacy: Lab, client: ApiWriter) -> None:
     create_job(legacy)
     before = whole(legacy.cluster)
     await legacy.apply(client)
@@ -128,14 +129,14 @@ async def test_there_and_back_leaves_nothing_but_versions(legacy: Lab, client: C
     assert whole(legacy.cluster) == before
 
 
-async def test_an_administrators_definition_comes_back_too(administrators: Lab, client: Client) -> None:
+async def test_an_administrators_definition_comes_back_too(administrators: Lab, client: ApiWriter) -> None:
     before = whole(administrators.cluster)
     await administrators.apply(client)
     await administrators.rollback(client)
     assert whole(administrators.cluster) == before
 
 
-async def test_the_selector_is_kept(administrators: Lab, client: Client) -> None:
+async def test_the_selector_is_kept(administrators: Lab, client: ApiWriter) -> None:
     await administrators.apply(client)
     create_job(administrators, "selected")
     status = {"status": {"replicaStatuses": {"Worker": {"active": 1, "selector": "a=b"}}}}
@@ -147,7 +148,7 @@ async def test_the_selector_is_kept(administrators: Lab, client: Client) -> None
     assert scale["status"] == {"replicas": 1, "selector": "a=b"}
 
 
-async def test_a_structural_schema_keeps_what_users_wrote(legacy: Lab, client: Client) -> None:
+async def test_a_structural_schema_keeps_what_users_wrote(legacy: Lab, client: ApiWriter) -> None:
     create_job(legacy)
     await legacy.apply(client, Options(install=installer.Options(wait=False), structural=True))
     assert "preserveUnknownFields" not in json.dumps(legacy.definition()["spec"]).replace("x-kubernetes-", "")
@@ -161,7 +162,7 @@ async def test_a_structural_schema_keeps_what_users_wrote(legacy: Lab, client: C
     assert "scale" not in v1(legacy.definition())["subresources"]
 
 
-async def test_dry_run_writes_nothing(legacy: Lab, client: Client) -> None:
+async def test_dry_run_writes_nothing(legacy: Lab, client: ApiWriter) -> None:
     before = whole(legacy.cluster)
     await legacy.apply(client, Options(install=installer.Options(wait=False, dry_run=True)))
     assert any("specReplicasPath" in line for line in legacy.said)
@@ -172,13 +173,13 @@ async def test_dry_run_writes_nothing(legacy: Lab, client: Client) -> None:
     assert whole(legacy.cluster) == applied
 
 
-async def test_without_a_yes_nothing_is_written(legacy: Lab, client: Client) -> None:
+async def test_without_a_yes_nothing_is_written(legacy: Lab, client: ApiWriter) -> None:
     before = whole(legacy.cluster)
     assert not await apply.apply(client, Plan(), OPTIONS, ask=no, say=legacy.say)
     assert whole(legacy.cluster) == before
 
 
-async def test_a_second_time_nothing_changes(legacy: Lab, client: Client) -> None:
+async def test_a_second_time_nothing_changes(legacy: Lab, client: ApiWriter) -> None:
     await legacy.apply(client)
     kept = await store.read(client)
     before = whole(legacy.cluster)
@@ -190,7 +191,7 @@ async def test_a_second_time_nothing_changes(legacy: Lab, client: Client) -> Non
     assert await store.read(client) == kept
 
 
-async def test_an_elastic_operator_is_left_alone(legacy: Lab, client: Client) -> None:
+async def test_an_elastic_operator_is_left_alone(legacy: Lab, client: ApiWriter) -> None:
     namespace = deploy_operator(legacy.cluster, "mpioperator/mpi-operator:v0.3.0")
     try:
         before = whole(legacy.cluster)
@@ -201,7 +202,7 @@ async def test_an_elastic_operator_is_left_alone(legacy: Lab, client: Client) ->
         legacy.cluster.kubectl("delete", "namespace", namespace)
 
 
-async def test_a_definition_that_stores_v2beta1_is_left_alone(lab: Lab, client: Client) -> None:
+async def test_a_definition_that_stores_v2beta1_is_left_alone(lab: Lab, client: ApiWriter) -> None:
     await lab.rollback(client)
     define(lab.cluster, "v0.3.0")
     before = whole(lab.cluster)
@@ -210,7 +211,7 @@ async def test_a_definition_that_stores_v2beta1_is_left_alone(lab: Lab, client: 
     assert whole(lab.cluster) == before
 
 
-async def test_an_installation_from_before_comes_back(legacy: Lab, client: Client) -> None:
+async def test_an_installation_from_before_comes_back(legacy: Lab, client: ApiWriter) -> None:
     await installer.install(client, Plan(image="mpijob-elastic:old"), OPTIONS.install, say=legacy.say)
     before = whole(legacy.cluster)
     await legacy.apply(client, plan=Plan(image="mpijob-elastic:new"))
@@ -221,7 +222,7 @@ async def test_an_installation_from_before_comes_back(legacy: Lab, client: Clien
     assert legacy.run("uninstall", "--yes", group=())[0] == 0
 
 
-async def test_a_damaged_record_is_refused(legacy: Lab, client: Client) -> None:
+async def test_a_damaged_record_is_refused(legacy: Lab, client: ApiWriter) -> None:
     await legacy.apply(client)
     secret = json.loads(legacy.cluster.kubectl("get", "-n", names.NAMESPACE, f"secret/{store.NAME}", "-o", "json"))
     whole_data = dict(secret["data"])
@@ -244,7 +245,7 @@ def replace(lab: Lab, secret: dict[str, Any]) -> None:
 
 
 @pytest.mark.timeout(1800)
-async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client: Client) -> None:
+async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client: ApiWriter) -> None:
     create_job(legacy)
     before = whole(legacy.cluster)
     record = None
@@ -262,7 +263,7 @@ async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client
     assert whole(legacy.cluster) == before
 
 
-async def test_a_process_that_is_killed_leaves_nothing_undone(legacy: Lab, client: Client) -> None:
+async def test_a_process_that_is_killed_leaves_nothing_undone(legacy: Lab, client: ApiWriter) -> None:
     before = whole(legacy.cluster)
     process = legacy.start("upgrade", "apply", "--yes", "--no-wait", "--no-canary")
     assert process.stdout is not None

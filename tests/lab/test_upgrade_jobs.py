@@ -26,7 +26,8 @@ from mpijob_elastic.install.changes import Change
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab import elastic_operator
 from tests.lab.job import HOROVODRUN, MPIRUN, PATIENCE, Job
 from tests.lab.upgrades import deploy_operator, interrupted
@@ -70,7 +71,7 @@ class Lab:
         self.running = ExitStack()
         self.controller: Controller | None = None
 
-    async def upgrade(self, client: Client) -> None:
+    async def upgrade(self, client: ApiWriter) -> None:
         """Apply, and start what runs in the pods of a real cluster."""
         await apply.apply(client, Plan(), OPTIONS, ask=yes, say=self.say)
         await asyncio.to_thread(self._start)
@@ -83,7 +84,7 @@ class Lab:
         self._run(port)
         until(lambda: called(self.cluster))
 
-    async def upgrade_as_a_user(self, client: Client) -> None:
+    async def upgrade_as_a_user(self, client: ApiWriter) -> None:
         """Apply, wait and fly the canary, with the webhook behind its Service."""
         [port] = free_ports(1)
         applied = False
@@ -110,7 +111,7 @@ class Lab:
         self.running.enter_context(Webhook.start(self.cluster, one))
         self.controller = self.running.enter_context(Controller.start(self.cluster, one))
 
-    async def rollback(self, client: Client) -> None:
+    async def rollback(self, client: ApiWriter) -> None:
         """Take it back; the programs end when their Deployment goes, as pods do."""
         await rollback.rollback(client, ask=yes, dry_run=False, timeout=240, say=self.say)
         self.running.close()
@@ -133,13 +134,13 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-async def client(cluster: Cluster) -> AsyncIterator[Client]:
+async def client(cluster: Cluster) -> AsyncIterator[ApiWriter]:
     async with await connect(user_agent="mpijob-elastic-test", kubeconfig=cluster.kubeconfig) as connected:
         yield connected
 
 
 @pytest.fixture
-async def lab(cluster: Cluster, client: Client) -> AsyncIterator[Lab]:
+async def lab(cluster: Cluster, client: ApiWriter) -> AsyncIterator[Lab]:
     """A cluster that was never upgraded."""
     one = Lab(cluster)
     with one.running:
@@ -157,7 +158,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
-async def test_apply_as_a_user_runs_it(lab: Lab, client: Client) -> None:
+async def test_apply_as_a_user_runs_it(lab: Lab, client: ApiWriter) -> None:
     await lab.upgrade_as_a_user(client)
     assert "as they should be" in lab.said[-1]
     found = await status.look(client)
@@ -165,10 +166,10 @@ async def test_apply_as_a_user_runs_it(lab: Lab, client: Client) -> None:
     await gone(client)
 
 
-async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, client: Client, namespace: str) -> None:
+async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, client: ApiWriter, namespace: str) -> None:
     await lab.upgrade(client)
 
-    async def fly(broken: Client, where: Canary) -> None:
+    async def fly(broken: ApiWriter, where: Canary) -> None:
         await canary.run(broken, where, say=lab.say)
 
     assert not await interrupted(lab.cluster, partial(fly, where=CANARY), at=2)  # it has made a namespace
@@ -181,14 +182,16 @@ async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, cli
     await gone(client)
 
 
-async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: Client) -> None:
+async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: ApiWriter) -> None:
     await apply.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
     with pytest.raises(Refused, match="the webhook was not called"):
         await canary.run(client, Canary(image="none", timeout=2.0), say=lab.say)
     await gone(client)
 
 
-async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(lab: Lab, client: Client, namespace: str) -> None:
+async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(
+    lab: Lab, client: ApiWriter, namespace: str
+) -> None:
     await apply.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
     theirs = Job(client=client, namespace=namespace, name=canary.JOB)
     await theirs.create(replicas=1)
@@ -201,7 +204,7 @@ async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(lab: Lab, c
     assert await store.read(client) is not None
 
 
-async def test_a_running_job_is_adopted_on_request(lab: Lab, client: Client, namespace: str) -> None:
+async def test_a_running_job_is_adopted_on_request(lab: Lab, client: ApiWriter, namespace: str) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
     before = await started(job)
@@ -220,7 +223,7 @@ async def test_a_running_job_is_adopted_on_request(lab: Lab, client: Client, nam
     assert "needs no restart" in lab.said[-1]
 
 
-async def test_what_cannot_be_adopted_is_refused(lab: Lab, client: Client, namespace: str) -> None:
+async def test_what_cannot_be_adopted_is_refused(lab: Lab, client: ApiWriter, namespace: str) -> None:
     job = Job(client=client, namespace=namespace, name="plain")
     await job.create(replicas=1, command=MPIRUN)
     await started(job)
@@ -236,7 +239,7 @@ async def test_what_cannot_be_adopted_is_refused(lab: Lab, client: Client, names
 
 
 async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
-    lab: Lab, client: Client, namespace: str
+    lab: Lab, client: ApiWriter, namespace: str
 ) -> None:
     await lab.upgrade(client)
     job = Job(client=client, namespace=namespace)
@@ -267,7 +270,7 @@ async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
     assert names.MEMORY not in config["metadata"].get("annotations", {})
 
 
-async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client: Client, namespace: str) -> None:
+async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client: ApiWriter, namespace: str) -> None:
     await lab.upgrade(client)
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
@@ -291,7 +294,7 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
 
 
 async def test_twenty_live_jobs_are_edited_while_the_cluster_is_upgraded(
-    lab: Lab, client: Client, namespace: str
+    lab: Lab, client: ApiWriter, namespace: str
 ) -> None:
     jobs = [
         Job(client=client, namespace=namespace, name=f"{kind}-{index}")
@@ -356,19 +359,19 @@ async def started(job: Job) -> str:
     return uid
 
 
-async def gone(client: Client) -> None:
+async def gone(client: ApiWriter) -> None:
     """Wait until the canary's namespace is gone."""
     async with asyncio.timeout(PATIENCE):
         while True:
             try:
-                await client.request("GET", resources.NAMESPACES.path(name=canary.NAMESPACE))
+                await client.get(resources.NAMESPACES.path(name=canary.NAMESPACE))
             except errors.NotFound:
                 return
             await asyncio.sleep(0.1)
 
 
 async def read(
-    client: Client, resource: resources.Resource, namespace: str | None, name: str
+    client: ApiWriter, resource: resources.Resource, namespace: str | None, name: str
 ) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = msgspec.json.decode(await client.request("GET", resource.path(namespace, name)))
+    found: dict[str, dict[str, str]] = msgspec.json.decode(await client.get(resource.path(namespace, name)))
     return found

@@ -16,8 +16,8 @@ from lab.operator.kinds import SERVICE_ACCOUNTS
 from lab.replicas import Webhook
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job
 from tests.lab.launchers import ITEM, items, launcher, tried
 from tests.product.webhook import objects
@@ -34,7 +34,7 @@ def reviews(webhook: Webhook) -> float:
 
 
 @pytest.mark.usefixtures("operator", "webhook")
-async def test_what_the_operator_makes_has_the_script_from_the_start(client: Client, namespace: str) -> None:
+async def test_what_the_operator_makes_has_the_script_from_the_start(client: ApiWriter, namespace: str) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
     state = await job.until(lambda state: state.launcher is not None, "the launcher")
@@ -42,23 +42,23 @@ async def test_what_the_operator_makes_has_the_script_from_the_start(client: Cli
     assert state.launcher is not None
     assert [item["key"] for item in items(state.launcher)] == ["kubexec.sh", "hostfile", "discover_hosts.sh"]
     assert items(state.launcher)[2] == ITEM
-    config = await client.request("GET", CONFIG_MAPS.path(namespace, f"{job.name}-config"))
+    config = await client.get(CONFIG_MAPS.path(namespace, f"{job.name}-config"))
     data = msgspec.json.decode(config)["data"]
     assert sorted(data) == ["discover_hosts.sh", "hostfile", "kubexec.sh"]
     assert data["discover_hosts.sh"] == "#!/bin/sh\n"
 
 
 @pytest.mark.usefixtures("webhook")
-async def test_a_dry_run_shows_the_change_and_leaves_nothing(client: Client, namespace: str) -> None:
+async def test_a_dry_run_shows_the_change_and_leaves_nothing(client: ApiWriter, namespace: str) -> None:
     assert items(await tried(client, PODS, namespace, launcher()))[2:] == [ITEM]
     config = await tried(client, CONFIG_MAPS, namespace, objects.config_map())
     assert config["data"]["discover_hosts.sh"] == "#!/bin/sh\n"
     for resource, name in ((PODS, "train-launcher"), (CONFIG_MAPS, "train-config")):
         with pytest.raises(errors.NotFound):
-            await client.request("GET", resource.path(namespace, name))
+            await client.get(resource.path(namespace, name))
 
 
-async def test_nobody_else_is_asked_about(client: Client, namespace: str, webhook: Webhook) -> None:
+async def test_nobody_else_is_asked_about(client: ApiWriter, namespace: str, webhook: Webhook) -> None:
     before = reviews(webhook)
     foreign = [
         *[(PODS, namespace, plain_pod(number)) for number in range(100)],
@@ -86,10 +86,10 @@ async def test_nobody_else_is_asked_about(client: Client, namespace: str, webhoo
     assert reviews(webhook) == before + 2
 
 
-async def test_a_namespace_can_opt_out(client: Client, namespace: str, webhook: Webhook) -> None:
+async def test_a_namespace_can_opt_out(client: ApiWriter, namespace: str, webhook: Webhook) -> None:
     before = reviews(webhook)
     labels = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "disabled"}}}
-    await client.request("PATCH", NAMESPACES.path(None, namespace), body=labels, content_type=MERGE_PATCH)
+    await client.patch_object(NAMESPACES.path(None, namespace), body=labels, content_type=MERGE_PATCH)
     while ITEM in items(await tried(client, PODS, namespace, launcher())):
         before = reviews(webhook)
         await asyncio.sleep(0.1)
@@ -114,19 +114,21 @@ def without_uid(job: Object) -> Object:
     return {**job, "metadata": metadata}
 
 
-async def ensure_service_accounts(client: Client, *namespaces: str) -> None:
+async def ensure_service_accounts(client: ApiWriter, *namespaces: str) -> None:
     """Wait until pods can be created there."""
     for namespace in namespaces:
         while True:
             try:
-                await client.request("GET", SERVICE_ACCOUNTS.path(namespace, "default"))
+                await client.get(SERVICE_ACCOUNTS.path(namespace, "default"))
                 break
             except errors.NotFound:
                 await asyncio.sleep(0.05)
 
 
 @pytest.mark.usefixtures("webhook")
-async def test_bad_annotations_are_refused_with_field_value_and_what_is_allowed(client: Client, namespace: str) -> None:
+async def test_bad_annotations_are_refused_with_field_value_and_what_is_allowed(
+    client: ApiWriter, namespace: str
+) -> None:
     job = Job(client=client, namespace=namespace)
     with pytest.raises(errors.Invalid) as refused:
         await job.create(replicas=2, annotations={names.DRAIN_TIMEOUT: "90"})
@@ -142,7 +144,7 @@ async def test_bad_annotations_are_refused_with_field_value_and_what_is_allowed(
 
 @pytest.mark.usefixtures("webhook")
 async def test_kubectl_edit_opens_again_and_says_why(
-    client: Client, cluster: Cluster, namespace: str, tmp_path: Path
+    client: ApiWriter, cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2, annotations={names.MAX_REPLICAS: "3"})
@@ -160,10 +162,10 @@ async def test_kubectl_edit_opens_again_and_says_why(
 
 
 @pytest.mark.usefixtures("webhook")
-async def test_what_admission_missed_blocks_nobody_later(client: Client, cluster: Cluster, namespace: str) -> None:
+async def test_what_admission_missed_blocks_nobody_later(client: ApiWriter, cluster: Cluster, namespace: str) -> None:
     body = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "disabled"}}}
     path = NAMESPACES.path(None, namespace)
-    await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
     job = Job(client=client, namespace=namespace)
     while True:
         try:
@@ -172,7 +174,7 @@ async def test_what_admission_missed_blocks_nobody_later(client: Client, cluster
         except errors.Invalid:
             await asyncio.sleep(0.1)
     body = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "no"}}}
-    await client.request("PATCH", path, body=body, content_type=MERGE_PATCH)
+    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
     other = Job(client=client, namespace=namespace, name="other")
     while True:
         try:
@@ -191,12 +193,12 @@ async def test_what_admission_missed_blocks_nobody_later(client: Client, cluster
 
 
 @pytest.mark.usefixtures("webhook")
-async def test_users_see_warnings(client: Client, cluster: Cluster, namespace: str) -> None:
+async def test_users_see_warnings(client: ApiWriter, cluster: Cluster, namespace: str) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=3, command=["mpirun", "python", "train.py"])
     status = {"status": {"conditions": [{"type": "Created", "status": "True"}]}}
     path = MPI_JOBS.path(namespace, job.name, "status")
-    await client.request("PATCH", path, body=status, content_type=MERGE_PATCH)
+    await client.patch_object(path, body=status, content_type=MERGE_PATCH)
     patch = '{"spec":{"slotsPerWorker":2,"mpiReplicaSpecs":{"Worker":{"replicas":1}}}}'
     command = ["patch", "mpijob", job.name, "--namespace", namespace, "--type=merge", f"--patch={patch}"]
     done = await asyncio.to_thread(
@@ -211,7 +213,7 @@ async def test_users_see_warnings(client: Client, cluster: Cluster, namespace: s
 
 
 async def test_a_webhook_that_hangs_keeps_nobody_from_starting(
-    client: Client, namespace: str, webhook: Webhook
+    client: ApiWriter, namespace: str, webhook: Webhook
 ) -> None:
     webhook.signal(signal.SIGSTOP)
     try:

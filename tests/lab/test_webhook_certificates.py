@@ -20,8 +20,8 @@ from lab.install import Installed
 from lab.ports import free_ports
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import JSON_PATCH, MERGE_PATCH, Client
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from tests.lab.launchers import calling, patched, patient, until_patched
 from tests.lab.service import Backend, Service
 from tests.product.webhook.objects import Object
@@ -39,12 +39,12 @@ BRIEF = Lifetimes(authority=timedelta(seconds=36), leaf=timedelta(seconds=18))
 Replica = Callable[[], AbstractAsyncContextManager[Backend]]
 
 
-async def get(client: Client, path: str) -> Object:
-    found: Object = msgspec.json.decode(await client.request("GET", path))
+async def get(client: ApiWriter, path: str) -> Object:
+    found: Object = msgspec.json.decode(await client.get(path))
     return found
 
 
-async def secret(client: Client, key: str) -> bytes:
+async def secret(client: ApiWriter, key: str) -> bytes:
     """A part of the Secret; b"" where there is none."""
     try:
         return b64decode((await get(client, SECRET))["data"].get(key, ""))
@@ -52,21 +52,21 @@ async def secret(client: Client, key: str) -> bytes:
         return b""
 
 
-async def bundles(client: Client) -> set[bytes]:
+async def bundles(client: ApiWriter) -> set[bytes]:
     """The different caBundles of all our webhooks."""
     found = [hook for path in (MUTATING, VALIDATING) for hook in (await get(client, path))["webhooks"]]
     return {b64decode(hook["clientConfig"].get("caBundle", "")) for hook in found}
 
 
-async def lose_secret(client: Client) -> None:
+async def lose_secret(client: ApiWriter) -> None:
     try:
-        await client.request("DELETE", SECRET)
+        await client.delete_object(SECRET)
     except errors.NotFound:
         return
 
 
 @pytest.fixture
-async def service(client: Client, installed: Installed) -> AsyncIterator[Service]:
+async def service(client: ApiWriter, installed: Installed) -> AsyncIterator[Service]:
     """A Service where the API server looks for the webhook; no Secret is there before and after."""
     service = Service()
     await lose_secret(client)
@@ -107,12 +107,14 @@ def brief(service: Service, installed: Installed) -> Replica:
     return partial(replica, service, installed, BRIEF)
 
 
-async def test_without_a_replica_launchers_are_let_through(service: Service, client: Client, namespace: str) -> None:
+async def test_without_a_replica_launchers_are_let_through(service: Service, client: ApiWriter, namespace: str) -> None:
     assert service.backends == []
     assert not await patched(client, namespace)
 
 
-async def test_two_that_start_at_once_agree(lasting: Replica, service: Service, client: Client, namespace: str) -> None:
+async def test_two_that_start_at_once_agree(
+    lasting: Replica, service: Service, client: ApiWriter, namespace: str
+) -> None:
     async with lasting() as one, lasting() as two:
         await service.until_ready(one, two)
         await until_patched(client, namespace)
@@ -125,7 +127,7 @@ async def test_two_that_start_at_once_agree(lasting: Replica, service: Service, 
 
 
 async def test_rotations_under_load_lose_no_call(
-    brief: Replica, service: Service, client: Client, namespace: str
+    brief: Replica, service: Service, client: ApiWriter, namespace: str
 ) -> None:
     authorities: set[bytes] = set()
     leaves: set[bytes] = set()
@@ -143,7 +145,7 @@ async def test_rotations_under_load_lose_no_call(
 
 @pytest.mark.parametrize("loss", ["deleted", "spoiled"])
 async def test_a_lost_secret_loses_no_call(
-    lasting: Replica, service: Service, client: Client, namespace: str, loss: str
+    lasting: Replica, service: Service, client: ApiWriter, namespace: str, loss: str
 ) -> None:
     async with lasting() as one, lasting() as two:
         await service.until_ready(one, two)
@@ -154,7 +156,7 @@ async def test_a_lost_secret_loses_no_call(
                 await lose_secret(client)
             else:
                 spoil = {"data": {"ca.key": "c3BvaWxlZA==", "tls.key": None}}
-                await client.request("PATCH", SECRET, body=spoil, content_type=MERGE_PATCH)
+                await client.patch_object(SECRET, body=spoil, content_type=MERGE_PATCH)
             while await secret(client, "ca.crt") in (before, b"") or await secret(client, "tls.key") == b"":
                 await asyncio.sleep(0.1)
             made = calls.made
@@ -163,20 +165,22 @@ async def test_a_lost_secret_loses_no_call(
     assert calls.lost == 0
 
 
-async def test_a_blanked_bundle_is_put_back(lasting: Replica, service: Service, client: Client, namespace: str) -> None:
+async def test_a_blanked_bundle_is_put_back(
+    lasting: Replica, service: Service, client: ApiWriter, namespace: str
+) -> None:
     async with lasting() as one:
         await service.until_ready(one)
         await until_patched(client, namespace)
         before = await bundles(client)
         for path in (MUTATING, VALIDATING):
             blank = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
-            await client.request("PATCH", path, body=blank, content_type=JSON_PATCH)
+            await client.patch_object(path, body=blank, content_type=JSON_PATCH)
         while await bundles(client) != before:
             await asyncio.sleep(0.1)
         await until_patched(client, namespace)
 
 
-async def test_a_stale_write_of_a_bundle_is_a_conflict(client: Client, installed: Installed) -> None:
+async def test_a_stale_write_of_a_bundle_is_a_conflict(client: ApiWriter, installed: Installed) -> None:
     """What the rotation relies on: a resourceVersion that is not the current one is refused in a JSON patch."""
     assert installed.webhook_port
     stale = [
@@ -184,4 +188,4 @@ async def test_a_stale_write_of_a_bundle_is_a_conflict(client: Client, installed
         {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": ""},
     ]
     with pytest.raises(errors.Conflict):
-        await client.request("PATCH", MUTATING, body=stale, content_type=JSON_PATCH)
+        await client.patch_object(MUTATING, body=stale, content_type=JSON_PATCH)

@@ -11,7 +11,7 @@ from lab.cluster import Cluster
 from lab.install import Installed
 from lab.ports import free_ports
 from lab.replicas import Webhook
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.launchers import calling, patient, until_patched
 from tests.lab.service import Backend, Service
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.lab
 
 
 async def test_a_rollout_under_load_loses_no_call(
-    cluster: Cluster, installed: Installed, client: Client, namespace: str
+    cluster: Cluster, installed: Installed, client: ApiWriter, namespace: str
 ) -> None:
     service = Service()
     with ExitStack() as processes:

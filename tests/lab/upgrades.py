@@ -11,7 +11,8 @@ from typing import Any
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Call, Request
 from tests.faults.proxy import FaultProxy
 from tests.lab import etcd
@@ -80,7 +81,7 @@ def whole(cluster: Cluster) -> dict[str, Object]:
     return {_key(one): _normalised(one) for one in items if not _passes(one)}
 
 
-async def interrupted(cluster: Cluster, run: Callable[[Client], Awaitable[object]], *, at: int) -> bool:
+async def interrupted(cluster: Cluster, run: Callable[[ApiWriter], Awaitable[object]], *, at: int) -> bool:
     """Run something whose connection breaks for good when its n-th change is made; whether it ended before that.
 
     To be killed before a change is for the cluster what it is to be killed after the one before it.

@@ -19,7 +19,7 @@ from lab.operator.kinds import (
     SERVICE_ACCOUNTS,
     Resource,
 )
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.recording import World
 
 Object = dict[str, Any]
@@ -31,7 +31,7 @@ TOKEN_VOLUME = "kube-api-access-"
 COMPONENT = "mpi-job-controller"
 
 
-async def look(client: Client, *, namespace: str, job: str) -> World:
+async def look(client: ApiWriter, *, namespace: str, job: str) -> World:
     """Return the job, everything that it owns and its Events; without the job, what bears its name as owner."""
     jobs = await _list(client, MPI_JOBS, namespace)
     owned = [
@@ -47,8 +47,8 @@ async def look(client: Client, *, namespace: str, job: str) -> World:
     return {**world, "Events": sorted(_event(event) for event in events if _is_operators(event, job))}
 
 
-async def _list(client: Client, resource: Resource, namespace: str) -> list[Object]:
-    items: list[Object] = msgspec.json.decode(await client.request("GET", resource.path(namespace)))["items"]
+async def _list(client: ApiWriter, resource: Resource, namespace: str) -> list[Object]:
+    items: list[Object] = msgspec.json.decode(await client.get(resource.path(namespace)))["items"]
     return items
 
 

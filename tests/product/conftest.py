@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
 
@@ -24,6 +25,6 @@ async def proxy(api: TinyApi) -> AsyncIterator[FaultProxy]:
 
 
 @pytest.fixture
-async def client(proxy: FaultProxy) -> AsyncIterator[Client]:
+async def client(proxy: FaultProxy) -> AsyncIterator[ApiWriter]:
     async with await connect(user_agent="test", kubeconfig=proxy.kubeconfig) as client:
         yield client

@@ -11,8 +11,9 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Call, Delay, Freeze, LoseEvents, Request, StaleAnswers, lists, watches, writes
 from tests.faults.kubeconfig import write_plain
 from tests.faults.proxy import FaultProxy
@@ -29,13 +30,13 @@ async def api() -> AsyncIterator[TinyApi]:
         yield api
 
 
-async def create(client: Client, name: str, *, seconds: float = 10) -> None:
-    await client.request("POST", PODS, body={"metadata": {"name": name}}, timeout=seconds)
+async def create(client: ApiWriter, name: str, *, seconds: float = 10) -> None:
+    await client.create_object(PODS, body={"metadata": {"name": name}}, timeout=seconds)
 
 
 @pytest.mark.parametrize(("after", "done"), [(False, ["a"]), (True, ["a", "b"])])
 async def test_a_client_can_be_killed_at_its_second_write_before_or_after_that_is_done(
-    api: TinyApi, proxy: FaultProxy, client: Client, done: list[str], *, after: bool
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter, done: list[str], *, after: bool
 ) -> None:
     killed: list[Request] = []
 
@@ -44,14 +45,16 @@ async def test_a_client_can_be_killed_at_its_second_write_before_or_after_that_i
 
     with proxy.inject(Call(callback=kill, after=after), on=lambda request: request.write_number == 2):
         await create(client, "a")
-        await client.request("GET", f"{PODS}/a")
+        await client.get(f"{PODS}/a")
         with pytest.raises(errors.Unreachable):
             await create(client, "b")
     assert [request.number for request in killed] == [3]
     assert [path.rsplit("/", 1)[1] for path in api.objects] == done
 
 
-async def test_a_write_that_its_sender_gave_up_still_arrives(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_a_write_that_its_sender_gave_up_still_arrives(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
     with proxy.inject(Delay(seconds=0.2), on=writes):
         with pytest.raises(errors.Unreachable):
             await create(client, "late", seconds=0.05)
@@ -60,7 +63,7 @@ async def test_a_write_that_its_sender_gave_up_still_arrives(api: TinyApi, proxy
 
 
 async def test_a_frozen_stream_keeps_its_lines_and_hands_them_on_when_thawed(
-    api: TinyApi, proxy: FaultProxy, client: Client
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
     freeze = Freeze()
     async with client.stream(PODS, query=WATCH, silence=30) as lines:
@@ -77,7 +80,7 @@ async def test_a_frozen_stream_keeps_its_lines_and_hands_them_on_when_thawed(
             assert name(await anext(lines)) == "c"
 
 
-async def test_an_event_is_lost_and_the_next_is_not(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_an_event_is_lost_and_the_next_is_not(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
     lose = LoseEvents(chosen=lambda line: line["object"]["metadata"]["name"] == "a")
     with proxy.inject(lose, on=watches):
         async with client.stream(PODS, query=WATCH, silence=30) as lines:
@@ -86,16 +89,16 @@ async def test_an_event_is_lost_and_the_next_is_not(api: TinyApi, proxy: FaultPr
             assert name(await anext(lines)) == "b"
 
 
-async def test_a_stale_list_is_that_of_the_first_time(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_a_stale_list_is_that_of_the_first_time(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
     with proxy.inject(StaleAnswers(), on=lists):
-        first = await client.request("GET", PODS, query={"limit": "9"})
+        first = await client.get(PODS, query={"limit": "9"})
         await api.create(PODS, "a")
-        assert await client.request("GET", PODS, query={"limit": "9"}) == first
-        assert await client.request("GET", PODS, query={"limit": "8"}) != first
+        assert await client.get(PODS, query={"limit": "9"}) == first
+        assert await client.get(PODS, query={"limit": "8"}) != first
 
 
 async def test_a_fault_strikes_as_often_as_was_said_and_requests_are_remembered(
-    proxy: FaultProxy, client: Client
+    proxy: FaultProxy, client: ApiWriter
 ) -> None:
     with proxy.inject(Call(callback=nothing), on=writes, times=1):
         with pytest.raises(errors.Unreachable):

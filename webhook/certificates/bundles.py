@@ -15,9 +15,9 @@ from cryptography import x509
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import JSON_PATCH, Client
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from webhook.rules.certificates import pairs
 
 
@@ -51,11 +51,11 @@ def carried(registered: Sequence[Registered]) -> list[tuple[x509.Certificate, ..
 class Registrations:
     """Our two webhook configurations, as far as they are installed."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: ApiWriter) -> None:
         self._client = client
 
     async def read(self) -> list[Registered]:
-        """Both configurations, without those that do not exist. Raises as `Client.request` does."""
+        """Both configurations, without those that do not exist. Raises as `ApiReader` does."""
         found = [await self._read(resource) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
         return [one for one in found if one]
 
@@ -72,7 +72,7 @@ class Registrations:
     async def _read(self, resource: Resource) -> Registered | None:
         path = resource.path(name=names.WEBHOOK_CONFIGURATION)
         try:
-            body = await self._client.request("GET", path)
+            body = await self._client.get(path)
         except errors.NotFound:
             return None
         configuration = msgspec.json.decode(body, type=_Configuration)
@@ -92,4 +92,4 @@ class Registrations:
             if found != bundle
         ]
         path = one.resource.path(name=names.WEBHOOK_CONFIGURATION)
-        await self._client.request("PATCH", path, body=[guard, *changes], content_type=JSON_PATCH)
+        await self._client.patch_object(path, body=[guard, *changes], content_type=JSON_PATCH)

@@ -9,9 +9,9 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import MERGE_PATCH, Client
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import SECRETS
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from webhook.rules.certificates import content
 from webhook.rules.certificates.content import Content
 
@@ -32,15 +32,15 @@ class _Secret(msgspec.Struct, frozen=True, kw_only=True):
 class SharedSecret:
     """The Secret `names.CERTIFICATE_SECRET` of one namespace."""
 
-    def __init__(self, client: Client, *, namespace: str) -> None:
+    def __init__(self, client: ApiWriter, *, namespace: str) -> None:
         self._client = client
         self._namespace = namespace
 
     async def read(self) -> Stored:
-        """The Secret as it is now. Raises as `Client.request` does, but for a Secret that is not there."""
+        """The Secret as it is now. Raises as `ApiReader` does, but for a Secret that is not there."""
         path = SECRETS.path(self._namespace, names.CERTIFICATE_SECRET)
         try:
-            return _stored(await self._client.request("GET", path))
+            return _stored(await self._client.get(path))
         except errors.NotFound:
             return Stored(version="", content=Content())
 
@@ -62,12 +62,12 @@ class SharedSecret:
             "type": "Opaque",
             "data": data,
         }
-        return _stored(await self._client.request("POST", SECRETS.path(self._namespace), body=secret))
+        return _stored(await self._client.create_object(SECRETS.path(self._namespace), body=secret))
 
     async def _replace(self, version: str, data: dict[str, str | None]) -> Stored:
         path = SECRETS.path(self._namespace, names.CERTIFICATE_SECRET)
         patch = {"metadata": {"resourceVersion": version}, "data": data}
-        return _stored(await self._client.request("PATCH", path, body=patch, content_type=MERGE_PATCH))
+        return _stored(await self._client.patch_object(path, body=patch, content_type=MERGE_PATCH))
 
 
 def _stored(body: bytes) -> Stored:

@@ -13,9 +13,9 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.lease_record import LeaseObject
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTATING_WEBHOOKS, NODES
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.disruption_signs import signs
@@ -53,10 +53,10 @@ class _Events(msgspec.Struct):
     items: list[_Event]
 
 
-async def registration(client: Client) -> Registration | None:
+async def registration(client: ApiReader) -> Registration | None:
     """How the API server asks the webhook, empty where it does not; None where that cannot be read."""
     try:
-        return _decode(await client.request("GET", MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)))
+        return _decode(await client.get(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)))
     except errors.NotFound:
         return {}
     except errors.KubeError:
@@ -69,10 +69,10 @@ def home(registered: Registration | None) -> str:
     return next((str(service["namespace"]) for service in services if service), names.NAMESPACE)
 
 
-async def lease(client: Client, namespace: str) -> LeaseObject | None:
+async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
     """The controllers' Lease there, without a name where there is none; None where it cannot be read."""
     try:
-        raw = await client.request("GET", LEASES.path(namespace, names.LEASE))
+        raw = await client.get(LEASES.path(namespace, names.LEASE))
     except errors.NotFound:
         return LeaseObject(metadata=ObjectMeta())
     except errors.KubeError:
@@ -108,7 +108,7 @@ async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], 
     )
 
 
-async def webhook_trouble(client: Client, registered: Registration | None) -> str:
+async def webhook_trouble(client: ApiReader, registered: Registration | None) -> str:
     """Why the API server cannot ask the webhook about a launcher, "" where it can or that cannot be told."""
     if registered is None:
         return ""
@@ -123,14 +123,14 @@ async def webhook_trouble(client: Client, registered: Registration | None) -> st
     return ""
 
 
-async def warnings(client: Client, namespace: str, uids: Mapping[str, str]) -> dict[str, str]:
+async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -> dict[str, str]:
     """The newest warning that is not ours, as `REASON: message`, on each of the first MOST objects, by their names."""
     chosen = list(uids.items())[:MOST]
     found = await asyncio.gather(*(_warning(client, namespace, uid) for _, uid in chosen))
     return {name: words for (name, _), words in zip(chosen, found, strict=True) if words}
 
 
-async def threats(client: Client, pods: Iterable[PodFacts]) -> dict[str, str]:
+async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]:
     """Why the nodes of these pods are about to go, by pod, of the first MOST of them."""
     chosen = [pod for pod in pods if pod.node][:MOST]
     nodes = {pod.node for pod in chosen}
@@ -142,7 +142,7 @@ async def threats(client: Client, pods: Iterable[PodFacts]) -> dict[str, str]:
     return {name: threat for name, threat in said.items() if threat}
 
 
-async def _warning(client: Client, namespace: str, uid: str) -> str:
+async def _warning(client: ApiReader, namespace: str, uid: str) -> str:
     query = {"fieldSelector": f"involvedObject.uid={uid},type=Warning"}
     events = await _read(client, EVENTS.path(namespace), msgspec.json.Decoder(_Events).decode, query=query)
     theirs = [one for one in (events.items if events else ()) if one.source.component != names.PROGRAM]
@@ -150,7 +150,7 @@ async def _warning(client: Client, namespace: str, uid: str) -> str:
     return f"{newest.reason}: {' '.join(newest.message.split())}" if newest else ""
 
 
-async def _endpoints(client: Client, namespace: str, service: str) -> int | None:
+async def _endpoints(client: ApiReader, namespace: str, service: str) -> int | None:
     """How many endpoints of a Service are ready, None where that cannot be read."""
     query = {"labelSelector": f"kubernetes.io/service-name={service}"}
     found = await _read(client, ENDPOINT_SLICES.path(namespace), _decode, query=query)
@@ -165,9 +165,9 @@ def _decode(raw: bytes) -> dict[str, Any]:
 
 
 async def _read(
-    client: Client, path: str, decode: Callable[[bytes], T], *, query: Mapping[str, str] | None = None
+    client: ApiReader, path: str, decode: Callable[[bytes], T], *, query: Mapping[str, str] | None = None
 ) -> T | None:
     try:
-        return decode(await client.request("GET", path, query=query))
+        return decode(await client.get(path, query=query))
     except errors.KubeError:
         return None

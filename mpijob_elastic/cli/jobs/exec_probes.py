@@ -15,8 +15,8 @@ from mpijob_elastic.act.worker_probes import EACH_PROCESS
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Worker
 
@@ -38,7 +38,7 @@ done
 )
 
 
-async def into_workers(client: Client, view: JobView, workers: Sequence[Worker]) -> Mapping[str, Look]:
+async def into_workers(client: ApiReader, view: JobView, workers: Sequence[Worker]) -> Mapping[str, Look]:
     """What runs in these workers, the first MOST of them."""
     slots = asyncio.Semaphore(AT_ONCE)
 
@@ -51,7 +51,7 @@ async def into_workers(client: Client, view: JobView, workers: Sequence[Worker])
     return {worker.name: found for worker, found in zip(chosen, looks, strict=True)}
 
 
-async def into_launcher(client: Client, view: JobView) -> tuple[Exec, ...]:
+async def into_launcher(client: ApiReader, view: JobView) -> tuple[Exec, ...]:
     """The execs that the launcher holds, none where nobody can look."""
     if view.launcher is None or not view.driver_running:
         return ()
@@ -68,7 +68,7 @@ async def look_for_frozen(view: JobView, look: Callable[[], Awaitable[tuple[Exec
     return tuple(one for one in first if (one.pid, one.pod) in still)
 
 
-async def _look(client: Client, namespace: str, worker: Worker) -> Look:
+async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:
     if worker.opaque:
         return Look(error="its containers share their process numbers")
     command = ["/bin/sh", "-c", SCRIPT]

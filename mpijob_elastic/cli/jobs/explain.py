@@ -14,7 +14,7 @@ from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.explain import explain as find
 from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.observe.facts_pod import PodFacts
@@ -57,7 +57,7 @@ def worker_name(view: JobView, worker: str) -> str:
 
 
 async def _facts(
-    client: Client, snapshot: Snapshot, registered: Registration | None, *, pod: str | None, look: bool, home: str
+    client: ApiReader, snapshot: Snapshot, registered: Registration | None, *, pod: str | None, look: bool, home: str
 ) -> Facts:
     view, now = snapshot.view, time.time()
     look = look and not (view.finished or view.deleting or view.foreign)
@@ -86,7 +86,7 @@ async def _facts(
     )
 
 
-async def _webhook(client: Client, view: JobView, registered: Registration | None) -> str:
+async def _webhook(client: ApiReader, view: JobView, registered: Registration | None) -> str:
     """Of interest only while a launcher may yet be created."""
     is_needed = view.elastic and not view.finished and (view.launcher is None or not view.launcher.mounts_discovery)
     return await dependencies.webhook_trouble(client, registered) if is_needed else ""
@@ -110,7 +110,7 @@ def _threatened(snapshot: Snapshot) -> Iterable[PodFacts]:
     yield from (snapshot.pods[worker.name].facts for worker in waiting)
 
 
-async def _looks(client: Client, view: JobView, *, pod: str | None, look: bool) -> dict[str, Look]:
+async def _looks(client: ApiReader, view: JobView, *, pod: str | None, look: bool) -> dict[str, Look]:
     if not look or not view.driver_running:
         return {}
     running = [worker for worker in view.workers if worker.running and not worker.deleting]
@@ -122,5 +122,5 @@ def _distance(worker: Worker, pod: str | None) -> tuple[bool, int]:
     return worker.name != pod, worker.index
 
 
-async def _frozen(client: Client, view: JobView, *, look: bool) -> tuple[Exec, ...]:
+async def _frozen(client: ApiReader, view: JobView, *, look: bool) -> tuple[Exec, ...]:
     return await exec_probes.look_for_frozen(view, lambda: exec_probes.into_launcher(client, view)) if look else ()

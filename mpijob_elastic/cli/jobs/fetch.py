@@ -13,7 +13,7 @@ from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.selection import Selection, Selectors
 from mpijob_elastic.cli.jobs.snapshot import Objects, Snapshot
 from mpijob_elastic.kube import errors, resources, wire
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.observe import facts_config
 from mpijob_elastic.observe.facts_config import RoleFacts
@@ -27,7 +27,7 @@ class NotServed(errors.KubeError):
     """The cluster does not know MPIJobs as the operator we stand beside does."""
 
 
-async def fetch(client: Client, selection: Selection) -> list[Snapshot]:
+async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     """The jobs, sorted by namespace and name. Raises NotServed and other `errors.KubeError`."""
     namespace = selection.namespace
     return Objects(
@@ -38,13 +38,13 @@ async def fetch(client: Client, selection: Selection) -> list[Snapshot]:
     ).snapshots()
 
 
-async def job_names(client: Client, namespace: str | None) -> list[str]:
+async def job_names(client: ApiReader, namespace: str | None) -> list[str]:
     """The names of all jobs there, for a hint to whoever asked for one that is not."""
     jobs = await _jobs(client, Selection(namespace=namespace))
     return [job.metadata.name for job in jobs]
 
 
-async def _jobs(client: Client, selection: Selection) -> list[shown_facts.SeenJob]:
+async def _jobs(client: ApiReader, selection: Selection) -> list[shown_facts.SeenJob]:
     kind = resources.MPI_JOBS
     try:
         return await _list(client, kind, selection.namespace, selection.jobs, shown_facts.read_job)
@@ -55,7 +55,7 @@ async def _jobs(client: Client, selection: Selection) -> list[shown_facts.SeenJo
         ) from error
 
 
-async def _roles(client: Client, selection: Selection) -> list[RoleFacts] | None:
+async def _roles(client: ApiReader, selection: Selection) -> list[RoleFacts] | None:
     try:
         return await _list(client, resources.ROLES, selection.namespace, selection.roles, facts_config.read_role)
     except errors.Forbidden:
@@ -63,12 +63,12 @@ async def _roles(client: Client, selection: Selection) -> list[RoleFacts] | None
 
 
 async def _list(
-    client: Client, resource: Resource, namespace: str | None, selectors: Selectors, read: Callable[[bytes], T]
+    client: ApiReader, resource: Resource, namespace: str | None, selectors: Selectors, read: Callable[[bytes], T]
 ) -> list[T]:
     query = {**selectors.query(), "limit": str(PAGE)}
     found: list[T] = []
     while True:
-        page = wire.read_page(await client.request("GET", resource.path(namespace), query=query))
+        page = wire.read_page(await client.get(resource.path(namespace), query=query))
         found += [read(raw) for raw in page.items or ()]
         if not page.metadata.continue_:
             return found

@@ -12,8 +12,8 @@ from mpijob_elastic.cli.jobs.selection import Selection, Selectors
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
 from mpijob_elastic.cli.jobs.snapshot import Objects, Snapshot
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.meta import KubeObject
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.observe import facts_config
@@ -28,7 +28,7 @@ Cache = WatchCache[SeenJob] | WatchCache[SeenPod] | WatchCache[ConfigFacts] | Wa
 class JobWatch:
     """The caches of one job. with_role: whether this user may read Roles."""
 
-    def __init__(self, client: Client, selection: Selection, *, with_role: bool, random: Random) -> None:
+    def __init__(self, client: ApiReader, selection: Selection, *, with_role: bool, random: Random) -> None:
         self._client = client
         self._namespace = selection.namespace
         self._random = random

@@ -15,7 +15,7 @@ from mpijob_elastic.install.overlays import Overlay
 
 if TYPE_CHECKING:
     from mpijob_elastic.install.installer import Plan
-    from mpijob_elastic.kube.client import Client
+    from mpijob_elastic.kube.writer import ApiWriter
     from upgrade.findings import Report
 
 WITH_CARE = 3
@@ -49,7 +49,7 @@ def preflight(
 
     plan = _plan(overlay, None, namespace)
 
-    async def work(client: Client) -> None:
+    async def work(client: ApiWriter) -> None:
         report = await looking.look(client, plan, now=time.time())
         typer.echo(_rendered(report, output), nl=False)
         if report.verdict:
@@ -110,7 +110,7 @@ def apply(
             options, canary=canaries.of(plan.manifests(), namespace=canary_namespace or namespace, timeout=timeout)
         )
 
-    async def work(client: Client) -> None:
+    async def work(client: ApiWriter) -> None:
         ask = common.asking(f"Apply this to {client.host}?", yes=yes)
         confirmed = await apply.apply(client, plan, options, ask=ask, say=common.say)
         _end(confirmed=confirmed, dry_run=dry_run, done="Upgraded.")
@@ -129,7 +129,7 @@ def status(*, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
     """
     from upgrade import status  # noqa: PLC0415 - --help need not load the client
 
-    async def work(client: Client) -> None:
+    async def work(client: ApiWriter) -> None:
         found = await status.look(client)
         for line in found.lines():
             typer.echo(line)
@@ -161,7 +161,7 @@ def rollback(
     """
     from upgrade import rollback  # noqa: PLC0415 - --help need not load the client
 
-    async def work(client: Client) -> None:
+    async def work(client: ApiWriter) -> None:
         ask = common.asking(f"Take this back on {client.host}?", yes=yes)
         confirmed = await rollback.rollback(client, ask=ask, dry_run=dry_run, timeout=timeout, say=common.say)
         _end(confirmed=confirmed, dry_run=dry_run, done="Rolled back.")

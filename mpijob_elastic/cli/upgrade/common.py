@@ -12,7 +12,7 @@ import typer
 from mpijob_elastic.install.changes import Change, Outcome
 
 if TYPE_CHECKING:
-    from mpijob_elastic.kube.client import Client
+    from mpijob_elastic.kube.writer import ApiWriter
 
 INTERRUPTED = 130  # what a shell says of a program that Ctrl-C ended
 
@@ -28,7 +28,7 @@ def asking(question: str, *, yes: bool) -> Callable[[], bool]:
     return lambda: yes or typer.confirm(question)
 
 
-def run(work: Callable[[Client], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:
+def run(work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:
     """Run `work` with a client; Ctrl-C ends it with a word on how to go on."""
     from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
 

@@ -13,7 +13,7 @@ from mpijob_elastic.cli.upgrade import common
 from mpijob_elastic.cli.upgrade.common import Timeout, Yes
 
 if TYPE_CHECKING:
-    from mpijob_elastic.kube.client import Client
+    from mpijob_elastic.kube.writer import ApiWriter
 
 
 def adopt(
@@ -40,7 +40,7 @@ def adopt(
 
     where = namespace or default_namespace(kubeconfig_file(kubeconfig), context)
 
-    async def work(client: Client) -> None:
+    async def work(client: ApiWriter) -> None:
         ask = common.asking("Delete the launcher?", yes=yes)
         adopted = adopt.adopt(client, where, job, ask=ask, say=common.say, now=time.time(), timeout=timeout)
         if not await adopted:
@@ -86,7 +86,7 @@ def convert(
         files.write(files.convert(source), output, say=common.complain)
         return
 
-    async def work(client: Client) -> None:
+    async def work(client: ApiWriter) -> None:
         files.write([await live_objects.convert(client, live, where)], output, say=common.complain)
 
     from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415

@@ -16,7 +16,7 @@ from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide.actions import DeleteLauncher, DeleteWorkers, Note, Removal
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -66,7 +66,7 @@ async def nothing(view: JobView, action: DeleteWorkers) -> list[Removal]:
     ids=["ends later", "ended meanwhile", "ended at once"],
 )
 async def test_a_deletion_is_taken_in_however_it_is_answered(
-    proxy: FaultProxy, client: Client, answer: dict[str, object], versions: list[int], gone: list[str]
+    proxy: FaultProxy, client: ApiWriter, answer: dict[str, object], versions: list[int], gone: list[str]
 ) -> None:
     metrics = Metrics(CollectorRegistry())
     gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)

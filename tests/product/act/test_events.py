@@ -14,7 +14,7 @@ from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.kube.backoff import Backoff
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, job
 from tests.faults.faults import Answer, Fault, Reset
@@ -29,7 +29,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "BACKOFF", Backoff(first=0.001, longest=0.002))
 
 
-async def send(client: Client) -> None:
+async def send(client: ApiWriter) -> None:
     """Have one Event sent, or given up."""
     metrics = Metrics(CollectorRegistry())
     gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
@@ -44,7 +44,7 @@ async def send(client: Client) -> None:
     "fault", [Reset(), Reset(after=True), Answer(status=503), Answer(status=429)], ids=["lost", "unheard", "503", "429"]
 )
 async def test_short_trouble_loses_no_event_and_makes_no_second_one(
-    api: TinyApi, proxy: FaultProxy, client: Client, fault: Fault
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter, fault: Fault
 ) -> None:
     with proxy.inject(fault, times=2):
         await send(client)
@@ -57,7 +57,7 @@ async def test_short_trouble_loses_no_event_and_makes_no_second_one(
     ids=["refused", "busy for long"],
 )
 async def test_an_event_is_given_up_where_trying_is_of_no_use(
-    api: TinyApi, proxy: FaultProxy, client: Client, fault: Fault, asked: int
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter, fault: Fault, asked: int
 ) -> None:
     with proxy.inject(fault):
         await send(client)

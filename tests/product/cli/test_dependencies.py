@@ -13,9 +13,10 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.cli.jobs import dependencies, shown_facts
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, micro_time
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.observe.facts_pod import PodFacts
 from tests.product.cli import worlds
 from tests.product.cli.test_get import Answers, forbidden, serving, status
@@ -61,7 +62,7 @@ def test_whether_a_controller_leads(found: list[LeaseObject | None], words: str)
 
 
 @asynccontextmanager
-async def reaching(folder: Path, served: Answers) -> AsyncIterator[tuple[Client, list[str]]]:
+async def reaching(folder: Path, served: Answers) -> AsyncIterator[tuple[ApiWriter, list[str]]]:
     """A client of a cluster that answers so, and the requests it made."""
     async with (
         serving(folder, served) as (where, asked),

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.controller.recheck import rechecking_execs
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import Probe
 from tests.builders import NOW
@@ -19,7 +19,7 @@ from tests.product.observe.test_views import World, created, look, pods_of
 JOB = MPI_JOBS.path("default", "scale")
 
 
-async def still(api: TinyApi, client: Client, live: World) -> list[str]:
+async def still(api: TinyApi, client: ApiWriter, live: World) -> list[str]:
     """Pods whose execs may be ended still: the caches show two workers, and what is live is that."""
     api.objects[JOB] = live["MPIJob/scale"]
     api.objects[CONFIG_MAPS.path("default", "scale-config")] = live["ConfigMap/scale-config"]
@@ -31,11 +31,11 @@ async def still(api: TinyApi, client: Client, live: World) -> list[str]:
     return [one.pod for one in await recheck(view, execs)]
 
 
-async def test_a_pod_that_is_gone_live_too(api: TinyApi, client: Client) -> None:
+async def test_a_pod_that_is_gone_live_too(api: TinyApi, client: ApiWriter) -> None:
     assert await still(api, client, created("scale-2-3-1")) == ["scale-worker-2"]
 
 
-async def test_a_pod_that_the_caches_have_not_seen_yet(api: TinyApi, client: Client) -> None:
+async def test_a_pod_that_the_caches_have_not_seen_yet(api: TinyApi, client: ApiWriter) -> None:
     live = created("scale-2-3-1")
     text = json.dumps(live["Pod/scale-worker-1"]).replace("scale-worker-1", "scale-worker-2")
     assert await still(api, client, {**live, "Pod/scale-worker-2": json.loads(text)}) == []
@@ -51,14 +51,14 @@ async def test_a_pod_that_the_caches_have_not_seen_yet(api: TinyApi, client: Cli
     ],
 )
 async def test_another_job_or_launcher_or_one_that_goes(
-    api: TinyApi, client: Client, name: str, change: dict[str, Any]
+    api: TinyApi, client: ApiWriter, name: str, change: dict[str, Any]
 ) -> None:
     live = created("scale-2-3-1")
     live[name]["metadata"].update(change)
     assert await still(api, client, live) == []
 
 
-async def test_a_launcher_whose_container_was_started_anew(api: TinyApi, client: Client) -> None:
+async def test_a_launcher_whose_container_was_started_anew(api: TinyApi, client: ApiWriter) -> None:
     live = created("scale-2-3-1")
     launcher = live["Pod/scale-launcher"]
     running = {"running": {"startedAt": "2026-01-01T01:00:00Z"}}

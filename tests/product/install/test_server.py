@@ -13,7 +13,8 @@ from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, examine
 from mpijob_elastic.install.server_side_apply import Applier
-from mpijob_elastic.kube.client import Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.kubeconfig import write_plain
 
 VERSION = {"major": "1", "minor": "27+", "gitVersion": "v1.27.16-provider.1"}
@@ -40,7 +41,7 @@ async def serve(request: web.Request) -> web.Response:
 
 
 @pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[Client]:
+async def client(tmp_path: Path) -> AsyncIterator[ApiWriter]:
     application = web.Application()
     application.router.add_get("/{path:.*}", serve)
     runner = web.AppRunner(application)
@@ -53,7 +54,7 @@ async def client(tmp_path: Path) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def server(client: Client) -> Server:
+async def server(client: ApiWriter) -> Server:
     return await examine(client, Plan().manifests())
 
 
@@ -63,19 +64,19 @@ async def test_it_is_known_by_version_and_kinds(server: Server) -> None:
     assert {one["kind"] for one in Plan().manifests() if not server.serves(one)} == OPTIONAL_KINDS
 
 
-async def test_kinds_that_only_help_are_skipped(client: Client, server: Server) -> None:
+async def test_kinds_that_only_help_are_skipped(client: ApiWriter, server: Server) -> None:
     for manifest in Plan().manifests():
         if manifest["kind"] in OPTIONAL_KINDS:
             change = await Applier(client=client, server=server).apply(manifest)
             assert (change.outcome, change.note) == (Outcome.SKIPPED, "not served by v1.27.16-provider.1")
 
 
-async def test_kinds_that_are_needed_must_be_there(client: Client, server: Server) -> None:
+async def test_kinds_that_are_needed_must_be_there(client: ApiWriter, server: Server) -> None:
     manifests = Plan(overlays=(Overlay.PROMETHEUS,)).manifests()
     with pytest.raises(InstallError, match=r"v1\.27\.16-provider\.1 does not serve PodMonitor .*, PrometheusRule"):
         await preflight.check(client, server, manifests, jobs_namespace=None)
 
 
-async def test_the_mpijob_must_be_there(client: Client, server: Server) -> None:
+async def test_the_mpijob_must_be_there(client: ApiWriter, server: Server) -> None:
     with pytest.raises(InstallError, match="with its CustomResourceDefinition first"):
         await preflight.check(client, server, Plan().manifests(), jobs_namespace=None)

@@ -11,8 +11,8 @@ from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import Applier
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import CONFIG_MAPS
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
@@ -35,7 +35,7 @@ def deletions(request: Request) -> bool:
 
 
 async def test_what_somebody_else_creates_at_that_moment_is_applied_to(
-    api: TinyApi, proxy: FaultProxy, client: Client
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
     await api.create(CONFIG_MAPS.path("n"), "a", apiVersion="v1", kind="ConfigMap")
     with proxy.inject(Answer(status=409, reason="AlreadyExists"), on=patches, times=1):
@@ -44,7 +44,7 @@ async def test_what_somebody_else_creates_at_that_moment_is_applied_to(
     assert api.objects[CONFIG_MAPS.path("n", "a")]["data"] == {"key": "value"}
 
 
-async def test_fields_of_others_are_a_conflict(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_fields_of_others_are_a_conflict(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
     await api.create(CONFIG_MAPS.path("n"), "a", apiVersion="v1", kind="ConfigMap")
     with (
         proxy.inject(Answer(status=409, reason="Conflict"), on=patches),
@@ -55,7 +55,7 @@ async def test_fields_of_others_are_a_conflict(api: TinyApi, proxy: FaultProxy, 
 
 @pytest.mark.parametrize(("status", "reason"), [(404, "NotFound"), (409, "Conflict")])
 async def test_what_is_gone_or_another_by_now_is_not_deleted(
-    proxy: FaultProxy, client: Client, status: int, reason: str
+    proxy: FaultProxy, client: ApiWriter, status: int, reason: str
 ) -> None:
     said: list[object] = []
     found = Found(identity=identity(MANIFEST), uid="of another one")

@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.lease import Lease
+from mpijob_elastic.kube.reader import JSON, REQUEST_TIMEOUT, THROTTLE_PATIENCE
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.tiny_api import merged
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/n/leases"
@@ -85,7 +86,7 @@ def refusal(status: int, reason: str, retry_after: str | None = None) -> errors.
 
 
 @dataclass(kw_only=True)
-class Wire:
+class Wire(ApiWriter):
     """A way to the server; `mode` is what is wrong with it. A request given up by its sender still arrives."""
 
     server: Server
@@ -93,14 +94,16 @@ class Wire:
     mode: str = "fine"
     requests: list[tuple[float, str]] = field(default_factory=list)
 
-    async def request(
+    async def _send(
         self,
         method: str,
         path: str,
         *,
-        body: Any,
-        timeout: float,  # noqa: ASYNC109 - the client's own
-        **_: object,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = JSON,
+        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - the client's own
+        patience: float = THROTTLE_PATIENCE,
     ) -> bytes:
         self.requests.append((now(), method))
         sent = msgspec.to_builtins(body)
@@ -140,7 +143,7 @@ class Candidate:
         self.identity = identity
         self.wire = Wire(server=server, random=Random(seed))
         self.lease = Lease(
-            cast("Client", self.wire),
+            self.wire,
             namespace="n",
             name="l",
             identity=identity,

@@ -12,7 +12,8 @@ from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from lab.pki import Authority
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import MERGE_PATCH, Client, connect
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.faults.faults import Answer, Freeze, Reset, everything, writes
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
@@ -20,28 +21,28 @@ from tests.faults.tiny_api import TinyApi
 PODS = "/api/v1/namespaces/n/pods"
 
 
-async def test_a_request_brings_the_answer(api: TinyApi, client: Client) -> None:
-    await client.request("POST", PODS, body={"metadata": {"name": "a"}, "spec": {"x": 1}})
-    await client.request("PATCH", f"{PODS}/a", body={"spec": {"y": 2}}, content_type=MERGE_PATCH)
-    assert json.loads(await client.request("GET", f"{PODS}/a"))["spec"] == {"x": 1, "y": 2}
-    await client.request("DELETE", f"{PODS}/a")
+async def test_a_request_brings_the_answer(api: TinyApi, client: ApiWriter) -> None:
+    await client.create_object(PODS, body={"metadata": {"name": "a"}, "spec": {"x": 1}})
+    await client.patch_object(f"{PODS}/a", body={"spec": {"y": 2}}, content_type=MERGE_PATCH)
+    assert json.loads(await client.get(f"{PODS}/a"))["spec"] == {"x": 1, "y": 2}
+    await client.delete_object(f"{PODS}/a")
     assert api.objects == {}
 
 
 @pytest.mark.parametrize("retry_after", [0, None])
 async def test_a_429_is_retried_for_writes_too(
-    api: TinyApi, proxy: FaultProxy, client: Client, retry_after: int | None
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter, retry_after: int | None
 ) -> None:
     with proxy.inject(Answer(status=429, retry_after=retry_after), times=1):
-        await client.request("POST", PODS, body={"metadata": {"name": "a"}})
+        await client.create_object(PODS, body={"metadata": {"name": "a"}})
     first, second = proxy.requests
     assert second.at - first.at >= 1, "where nothing is said, and where 0 is, a second is waited"
     assert list(api.objects) == [f"{PODS}/a"]
 
 
-async def test_patience_with_429s_is_limited(proxy: FaultProxy, client: Client) -> None:
+async def test_patience_with_429s_is_limited(proxy: FaultProxy, client: ApiWriter) -> None:
     with proxy.inject(Answer(status=429, retry_after=2)), pytest.raises(errors.Throttled) as caught:
-        await client.request("GET", PODS, patience=1)
+        await client.get(PODS, patience=1)
     assert caught.value.retry_after == 2
     assert len(proxy.requests) == 1
 
@@ -61,34 +62,34 @@ async def test_patience_with_429s_is_limited(proxy: FaultProxy, client: Client) 
     ],
 )
 async def test_an_error_status_is_typed(
-    proxy: FaultProxy, client: Client, status: int, reason: str, kind: type[errors.ApiError]
+    proxy: FaultProxy, client: ApiWriter, status: int, reason: str, kind: type[errors.ApiError]
 ) -> None:
     with proxy.inject(Answer(status=status, reason=reason)), pytest.raises(kind) as caught:
-        await client.request("GET", PODS)
+        await client.get(PODS)
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.reason) == (status, reason)
 
 
 async def test_a_lost_answer_is_unreachable_though_the_write_took_place(
-    api: TinyApi, proxy: FaultProxy, client: Client
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
     with proxy.inject(Reset(after=True), on=writes), pytest.raises(errors.Unreachable, match=f"POST .*{PODS}"):
-        await client.request("POST", PODS, body={"metadata": {"name": "a"}})
+        await client.create_object(PODS, body={"metadata": {"name": "a"}})
     assert list(api.objects) == [f"{PODS}/a"]
 
 
-async def test_a_frozen_server_is_unreachable_after_the_timeout(proxy: FaultProxy, client: Client) -> None:
+async def test_a_frozen_server_is_unreachable_after_the_timeout(proxy: FaultProxy, client: ApiWriter) -> None:
     with proxy.inject(Freeze(), on=everything), pytest.raises(errors.Unreachable):
-        await client.request("GET", PODS, timeout=0.05)
+        await client.get(PODS, timeout=0.05)
 
 
-async def test_refused_connections_are_unreachable(proxy: FaultProxy, client: Client) -> None:
+async def test_refused_connections_are_unreachable(proxy: FaultProxy, client: ApiWriter) -> None:
     async with proxy.down():
         with pytest.raises(errors.Unreachable):
-            await client.request("GET", PODS)
+            await client.get(PODS)
 
 
-async def test_a_stream_ends_by_silence_and_by_a_slow_start(proxy: FaultProxy, client: Client) -> None:
+async def test_a_stream_ends_by_silence_and_by_a_slow_start(proxy: FaultProxy, client: ApiWriter) -> None:
     query = {"watch": "true", "resourceVersion": "100"}
     with pytest.raises(errors.Unreachable):
         async with client.stream(PODS, query=query, silence=0.01) as lines:
@@ -98,7 +99,7 @@ async def test_a_stream_ends_by_silence_and_by_a_slow_start(proxy: FaultProxy, c
             pass
 
 
-async def test_a_line_may_be_longer_than_any_buffer(api: TinyApi, client: Client) -> None:
+async def test_a_line_may_be_longer_than_any_buffer(api: TinyApi, client: ApiWriter) -> None:
     await api.create(PODS, "a", data="x" * 9_000_000)
     async with client.stream(PODS, query={"watch": "true", "resourceVersion": "100"}, silence=10) as lines:
         assert len(await anext(lines)) > 9_000_000
@@ -121,10 +122,10 @@ async def test_a_rotated_token_is_used_and_one_that_is_away_is_unreachable(tmp_p
     loader._token_refresh_period = timedelta(0)
     configuration = Configuration()
     loader.load_and_set(configuration)
-    async with Client(configuration, user_agent="test") as client:
+    async with ApiWriter(configuration, user_agent="test") as client:
         assert await client.credentials() == {"Authorization": "bearer first"}
         token.write_text("second")
         assert await client.credentials() == {"Authorization": "bearer second"}
         token.unlink()
         with pytest.raises(errors.Unreachable, match="no credentials"):
-            await client.request("GET", PODS)
+            await client.get(PODS)

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.kube.backoff import Backoff
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Answer, EventError, Fault, Freeze, LoseEvents, Request, StaleAnswers, lists, watches
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
@@ -32,7 +32,7 @@ class EndsAtOnce(Fault):
 
 
 async def test_the_first_list_is_read_page_by_page_and_then_the_watch_is_followed(
-    api: TinyApi, proxy: FaultProxy, client: Client
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
     await fill(api, *"abcde")
     async with watching(client) as watched:
@@ -53,7 +53,7 @@ async def test_the_first_list_is_read_page_by_page_and_then_the_watch_is_followe
 
 
 async def test_a_stream_that_the_server_ends_goes_on_from_the_last_version(
-    api: TinyApi, proxy: FaultProxy, client: Client
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
     async with watching(client) as watched:
         await fill(api, "a")
@@ -68,7 +68,7 @@ async def test_a_stream_that_the_server_ends_goes_on_from_the_last_version(
 
 @pytest.mark.parametrize("fault", [EventError(status=410, reason="Expired"), Answer(status=410), Answer(status=400)])
 async def test_a_version_that_is_too_old_makes_it_list_and_tell_of_what_is_gone(
-    api: TinyApi, proxy: FaultProxy, client: Client, fault: Fault
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter, fault: Fault
 ) -> None:
     await fill(api, "a", "b")
     async with watching(client) as watched:
@@ -89,7 +89,7 @@ async def test_a_version_that_is_too_old_makes_it_list_and_tell_of_what_is_gone(
         assert (old.metadata.name, new) == ("a", None)
 
 
-async def test_history_that_was_compacted_makes_it_list(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_history_that_was_compacted_makes_it_list(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
     async with watching(client) as watched:
         async with proxy.down():
             await fill(api, "a")
@@ -101,7 +101,7 @@ async def test_history_that_was_compacted_makes_it_list(api: TinyApi, proxy: Fau
 @pytest.mark.parametrize("healthy", [TIMES.healthy, 0])
 @pytest.mark.parametrize("on", [lists, watches])
 async def test_retry_after_is_obeyed(
-    proxy: FaultProxy, client: Client, on: Callable[[Request], bool], healthy: float
+    proxy: FaultProxy, client: ApiWriter, on: Callable[[Request], bool], healthy: float
 ) -> None:
     with proxy.inject(Answer(status=429, retry_after=1), on=on, times=1):
         async with watching(client, replace(TIMES, healthy=healthy)):
@@ -110,7 +110,7 @@ async def test_retry_after_is_obeyed(
     assert second - first >= 1
 
 
-async def test_an_outage_is_asked_about_less_and_less_often(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_an_outage_is_asked_about_less_and_less_often(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
     never_healthy = replace(TIMES, healthy=3600)
     async with watching(client, never_healthy) as watched:
         with proxy.inject(Answer(status=503), on=watches):
@@ -126,7 +126,7 @@ async def test_an_outage_is_asked_about_less_and_less_often(api: TinyApi, proxy:
         assert proxy.count(lists) == 1
 
 
-async def test_a_healthy_stream_ends_the_backoff(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_a_healthy_stream_ends_the_backoff(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
     patient = replace(TIMES, retry=Backoff(first=3600, longest=3600))
     async with watching(client, patient):
         await eventually(lambda: proxy.count(watches) == 1)
@@ -135,7 +135,7 @@ async def test_a_healthy_stream_ends_the_backoff(api: TinyApi, proxy: FaultProxy
         await eventually(lambda: proxy.count(watches) == 2)
 
 
-async def test_a_silent_connection_is_given_up(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_a_silent_connection_is_given_up(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
     async with watching(client) as watched:
         await eventually(lambda: proxy.count(watches) == 1)
         with proxy.inject(Freeze(), on=lambda request: request.number <= 2):
@@ -146,7 +146,7 @@ async def test_a_silent_connection_is_given_up(api: TinyApi, proxy: FaultProxy, 
 
 
 async def test_bookmarks_keep_a_quiet_stream_and_tell_that_it_is_alive(
-    api: TinyApi, proxy: FaultProxy, client: Client
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
     async with watching(client, replace(TIMES, silence=1)) as watched:
         await asyncio.sleep(1.5)
@@ -157,7 +157,7 @@ async def test_bookmarks_keep_a_quiet_stream_and_tell_that_it_is_alive(
 
 
 async def test_a_watch_that_ends_at_once_again_and_again_makes_it_list(
-    api: TinyApi, proxy: FaultProxy, client: Client
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
     with proxy.inject(EndsAtOnce(), on=watches, times=4):
         async with watching(client) as watched:
@@ -167,7 +167,7 @@ async def test_a_watch_that_ends_at_once_again_and_again_makes_it_list(
     assert [lists(request) for request in proxy.requests] == [True, False, False, False, True, False, False]
 
 
-async def test_streams_that_end_at_once_now_and_then_do_not(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_streams_that_end_at_once_now_and_then_do_not(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
     async with watching(client) as watched:
         for name in "abc":
             with proxy.inject(EndsAtOnce(), on=watches, times=2):
@@ -177,7 +177,7 @@ async def test_streams_that_end_at_once_now_and_then_do_not(api: TinyApi, proxy:
     assert proxy.count(lists) == 1
 
 
-async def test_a_list_is_a_sign_of_life(proxy: FaultProxy, client: Client) -> None:
+async def test_a_list_is_a_sign_of_life(proxy: FaultProxy, client: ApiWriter) -> None:
     watched = Watched(client)
     await asyncio.sleep(0.1)
     before = time.monotonic()
@@ -191,7 +191,7 @@ async def test_a_list_is_a_sign_of_life(proxy: FaultProxy, client: Client) -> No
 
 
 async def test_a_list_from_a_server_that_lags_behind_is_refused(
-    api: TinyApi, proxy: FaultProxy, client: Client, caplog: pytest.LogCaptureFixture
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter, caplog: pytest.LogCaptureFixture
 ) -> None:
     stale = StaleAnswers()
     with proxy.inject(stale, on=lists):
@@ -209,7 +209,7 @@ async def test_a_list_from_a_server_that_lags_behind_is_refused(
 
 
 async def test_news_of_a_server_that_was_put_back_in_time_does_not_count_as_life(
-    api: TinyApi, proxy: FaultProxy, client: Client
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
     async with watching(client) as watched:
         await fill(api, "a")
@@ -223,7 +223,7 @@ async def test_news_of_a_server_that_was_put_back_in_time_does_not_count_as_life
 
 
 async def test_an_object_that_cannot_be_read_is_absent_and_logged(
-    api: TinyApi, client: Client, caplog: pytest.LogCaptureFixture
+    api: TinyApi, client: ApiWriter, caplog: pytest.LogCaptureFixture
 ) -> None:
     await api.create(PATH, "bad", value="seven")
     await fill(api, "a", "b")
@@ -237,7 +237,9 @@ async def test_an_object_that_cannot_be_read_is_absent_and_logged(
     assert [text.split(":")[0] for text in warnings] == ["ignoring pods n/bad", "ignoring pods n/a"]
 
 
-async def test_our_own_writes_are_seen_at_once_and_told_once(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_our_own_writes_are_seen_at_once_and_told_once(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
     async with watching(client) as watched:
         freeze = Freeze()
         with proxy.inject(freeze, on=watches):

@@ -10,9 +10,9 @@ from random import Random
 import msgspec
 
 from mpijob_elastic.kube.backoff import Backoff
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.watch import WatchCache, WatchTimes
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.tiny_api import TinyApi
 from tests.product.kube.items import Item, state
 
@@ -24,7 +24,7 @@ TIMES = WatchTimes(silence=0.5, opening=0.5, healthy=0.1, list_timeout=1, retry=
 class Watched:
     """A cache and every change that it told."""
 
-    def __init__(self, client: Client, times: WatchTimes = TIMES) -> None:
+    def __init__(self, client: ApiWriter, times: WatchTimes = TIMES) -> None:
         self.changes: list[tuple[Item | None, Item | None]] = []
         self.cache: WatchCache[Item] = WatchCache(
             client,
@@ -42,7 +42,7 @@ class Watched:
 
 
 @asynccontextmanager
-async def watching(client: Client, times: WatchTimes = TIMES) -> AsyncIterator[Watched]:
+async def watching(client: ApiWriter, times: WatchTimes = TIMES) -> AsyncIterator[Watched]:
     """A cache that runs and has synced."""
     watched = Watched(client, times)
     task = asyncio.create_task(watched.cache.run())

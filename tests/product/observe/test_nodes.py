@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import NODES
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
@@ -34,7 +34,7 @@ class Watched:
 
 
 @pytest.fixture
-async def watched(api: TinyApi, client: Client) -> AsyncIterator[Watched]:
+async def watched(api: TinyApi, client: ApiWriter) -> AsyncIterator[Watched]:
     await api.create(PATH, "a", spec=GOING)
     await api.create(PATH, "b", spec={})
     told: list[str] = []
@@ -81,7 +81,7 @@ async def test_only_what_begins_or_ceases_to_go_is_told(api: TinyApi, watched: W
     await eventually(lambda: watched.told == ["a", "b", "a", "b", "a"])
 
 
-async def test_a_node_that_was_deleted_is_gone(api: TinyApi, client: Client, watched: Watched) -> None:
+async def test_a_node_that_was_deleted_is_gone(api: TinyApi, client: ApiWriter, watched: Watched) -> None:
     def gone() -> list[bool]:
         return [one.node_gone for one in watched.nodes.judge([pod("a"), pod("b"), pod("")])]
 

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import POD_GROUPS
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.observe.pod_groups import Gangs
 from tests.faults.faults import Answer, Request, lists
 from tests.faults.proxy import FaultProxy
@@ -22,7 +22,7 @@ PATH = POD_GROUPS.path("n")
 
 
 @pytest.fixture
-async def gangs(client: Client) -> AsyncIterator[Gangs]:
+async def gangs(client: ApiWriter) -> AsyncIterator[Gangs]:
     followed = Gangs(client, namespace="n", on_change=lambda _old, _new: None, random=Random(1), every=0.02)
     task = asyncio.create_task(followed.run())
     yield followed

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
@@ -25,7 +25,7 @@ async def shown(api: TinyApi) -> None:
 
 
 async def test_what_somebody_else_changed_at_that_moment_is_looked_at_again(
-    api: TinyApi, proxy: FaultProxy, client: Client
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
     await shown(api)
     with (
@@ -36,7 +36,7 @@ async def test_what_somebody_else_changed_at_that_moment_is_looked_at_again(
     assert proxy.count(patches) == 2
 
 
-async def test_whoever_writes_all_the_time_is_given_way_to(api: TinyApi, proxy: FaultProxy, client: Client) -> None:
+async def test_whoever_writes_all_the_time_is_given_way_to(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
     await shown(api)
     with proxy.inject(Answer(status=422, reason="Invalid"), on=patches):
         await cleanup.sweep(client, say=lambda _: None)

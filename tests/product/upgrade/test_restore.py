@@ -9,8 +9,8 @@ import pytest
 from mpijob_elastic.install.changes import Outcome
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import Applier
-from mpijob_elastic.kube.client import Client
 from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Meanwhile, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
@@ -24,7 +24,7 @@ OLD, NEW = {"image": "old"}, {"image": "new"}
 
 
 @pytest.fixture
-def applier(client: Client) -> Applier:
+def applier(client: ApiWriter) -> Applier:
     return Applier(client=client, server=Server(version="v1.34.4", minor=34, served=SERVED))
 
 

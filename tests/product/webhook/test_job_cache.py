@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from random import Random
 
-from mpijob_elastic.kube.client import Client
+from mpijob_elastic.kube.writer import ApiWriter
 from webhook.job_cache import Watched
 from webhook.rules import hpa_facts
 from webhook.rules.hpa_facts import HpaFacts
@@ -21,7 +21,7 @@ def scaling(watched: Watched, job: str = "train") -> list[str]:
     return sorted(one.metadata.name for one in watched.autoscalers("default", job))
 
 
-async def test_hpas_come_change_their_job_and_go(client: Client) -> None:
+async def test_hpas_come_change_their_job_and_go(client: ApiWriter) -> None:
     watched = Watched(client, namespace=None, random=Random(1))
     assert scaling(watched) == []
     watched._changed(None, hpa("a"))

@@ -15,8 +15,9 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import JSON, JSON_PATCH, MERGE_PATCH, REQUEST_TIMEOUT, THROTTLE_PATIENCE, Client
+from mpijob_elastic.kube.reader import JSON, REQUEST_TIMEOUT, THROTTLE_PATIENCE
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 
 Object = dict[str, Any]
 SECRET = SECRETS.path(names.NAMESPACE, names.CERTIFICATE_SECRET)
@@ -32,8 +33,8 @@ class _Turn:
         yield
 
 
-class MemoryApi(Client):
-    """The transport, answered from `objects` (by path), with resourceVersions as preconditions and two patch types."""
+class MemoryApi(ApiWriter):
+    """A client answered from `objects` (by path), with resourceVersions as preconditions and two patch types."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
@@ -41,7 +42,7 @@ class MemoryApi(Client):
         self.read_only: set[str] = set()
         self._version = 0
 
-    async def request(
+    async def _send(
         self,
         method: str,
         path: str,

@@ -1,0 +1,231 @@
+"""Reads from the API server: bytes in, bytes out, typed errors.
+
+The official client supplies credentials and TLS. Its models are left out: decoding a pod event through them takes ten
+times as long as decoding it into our structs. aiohttp sends the requests.
+A 429 is retried for every verb, because the server has done nothing yet
+(https://kubernetes.io/docs/concepts/cluster-administration/flow-control/). The caller handles every other failure.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+import msgspec
+from kubernetes.aio import config
+from kubernetes.aio.client import ApiClient, Configuration
+
+from mpijob_elastic.kube import errors
+
+JSON = "application/json"
+
+# Seconds for one attempt; far above a healthy answer (milliseconds), below the API server's own 60 s.
+REQUEST_TIMEOUT = 10.0
+# Seconds that all waits for 429s of one request may take together.
+THROTTLE_PATIENCE = 20.0
+# Seconds to wait after a 429 that does not say how long.
+DEFAULT_RETRY_AFTER = 1.0
+WEBSOCKET_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=2.0)
+
+
+class ApiReader:
+    """A connection pool to one API server that changes nothing there.
+
+    Make it with `client.connect`; close it, or use it as an async context manager. Code that gets a `ApiReader` cannot
+    write: every write is a method of `writer.ApiWriter`.
+    """
+
+    def __init__(self, configuration: Configuration, *, user_agent: str) -> None:
+        self._configuration = configuration
+        self._host: str = str(configuration.host).rstrip("/")
+        self._api = ApiClient(configuration)
+        self.tls = self._api.rest_client.ssl_context
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=self.tls, limit=0, keepalive_timeout=60),
+            headers={"User-Agent": user_agent, "Accept": JSON},
+            # Watch lines hold whole objects: etcd lets an object be 1.5 MiB, and JSON is larger than its storage form.
+            read_bufsize=2**21,
+        )
+
+    @property
+    def host(self) -> str:
+        """The API server's address, for messages."""
+        return self._host
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+        await self._api.close()
+
+    async def get(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - one attempt's bound, enforced by aiohttp
+        patience: float = THROTTLE_PATIENCE,
+    ) -> bytes:
+        """Return an object, or a page of a list, as the API server sends it.
+
+        In seconds: `timeout` bounds one attempt, `patience` all waits for 429s together. Raises `errors.ApiError` for
+        an error status and `errors.Unreachable` where no answer came.
+        """
+        return await self._send("GET", path, query=query, timeout=timeout, patience=patience)
+
+    async def review(self, path: str, *, body: object) -> bytes:
+        """Post a question, such as a SelfSubjectAccessReview: the API server answers it and stores nothing.
+
+        Raises as `get` does.
+        """
+        return await self._send("POST", path, body=body)
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = JSON,
+        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - as in `get`
+        patience: float = THROTTLE_PATIENCE,
+    ) -> bytes:
+        data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
+        while True:
+            try:
+                return await self._attempt(method, path, query, data, content_type, timeout)
+            except errors.Throttled as error:
+                # The answer "after 0 seconds" must not make a hot loop.
+                wait = error.retry_after or DEFAULT_RETRY_AFTER
+                if wait > patience:
+                    raise
+                patience -= wait
+                await asyncio.sleep(wait)
+
+    async def _attempt(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        data: bytes | None,
+        content_type: str,
+        seconds: float,
+    ) -> bytes:
+        headers = await self.credentials()
+        if data is not None:
+            headers["Content-Type"] = content_type
+        with _typed(f"{method} {self._host}{path}"):
+            async with self._session.request(
+                method,
+                self._host + path,
+                params=query,
+                data=data,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=seconds),
+            ) as response:
+                answer = await response.read()
+        if response.status >= 400:
+            raise errors.from_response(response.status, answer, response.headers.get("Retry-After"))
+        return answer
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, query: Mapping[str, str], silence: float, opening: float = REQUEST_TIMEOUT
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Open a long answer and give it line by line.
+
+        In seconds: `opening` is how long its head may take, `silence` how long without a byte means that the peer is
+        dead. Raises as `get` does, at the start and while lines are read; a 429 is not retried.
+        """
+        where = f"GET {self._host}{path}"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=opening, sock_read=silence)
+        headers = await self.credentials()
+        with _typed(where):
+            async with asyncio.timeout(opening):
+                response = await self._session.get(self._host + path, params=query, headers=headers, timeout=timeout)
+        async with aclosing(_lines(response.content, where)) as lines:
+            try:
+                if response.status >= 400:
+                    with _typed(where):
+                        body = await response.read()
+                    raise errors.from_response(response.status, body, response.headers.get("Retry-After"))
+                yield lines
+            finally:
+                # An unfinished answer makes its connection useless.
+                response.close()
+
+    @asynccontextmanager
+    async def websocket(
+        self, path: str, *, query: list[tuple[str, str]], protocols: tuple[str, ...]
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """Open a WebSocket with the first of `protocols` that the server knows; raises as `get` does.
+
+        A refusal carries only its status: the library drops the text.
+        """
+        opening = self._session.ws_connect(
+            self._host + path,
+            params=query,
+            protocols=protocols,
+            headers=await self.credentials(),
+            timeout=WEBSOCKET_TIMEOUT,
+        )
+        with _typed(f"GET {self._host}{path}"):
+            try:
+                socket = await opening
+            except aiohttp.WSServerHandshakeError as error:
+                wait = error.headers.get("Retry-After") if error.headers else None
+                raise errors.from_response(error.status, f"GET {path} refused".encode(), wait) from error
+        async with socket:
+            yield socket
+
+    async def credentials(self) -> dict[str, str]:
+        """Return the Authorization header, refreshed when credentials expire; empty with client certificates.
+
+        Raises `errors.Unreachable` while they cannot be read: a token's file may be missing during its rotation.
+        """
+        try:
+            token = self._configuration.get_api_key_with_prefix("BearerToken")
+            if inspect.isawaitable(token):
+                token = await token
+        except (config.ConfigException, OSError) as error:
+            raise errors.Unreachable(f"no credentials for {self._host}: {_describe(error)}") from error
+        return {"Authorization": token} if token else {}
+
+
+async def _lines(content: aiohttp.StreamReader, where: str) -> AsyncGenerator[bytes, None]:
+    # StreamReader.readline refuses lines longer than twice the buffer; objects may be longer, so split by hand.
+    pending = bytearray()
+    while True:
+        with _typed(where):
+            chunk = await content.readany()
+        if not chunk:
+            return
+        pending += chunk
+        *lines, pending = pending.split(b"\n")
+        for line in lines:
+            yield bytes(line)
+
+
+@contextmanager
+def _typed(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise errors.Unreachable(f"{where}: {_describe(error)}") from error
+
+
+def _describe(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,79 @@
+"""Writes to the API server: each method of `ApiWriter` whose name ends in `_object` changes something there.
+
+Their names occur nowhere else, so a search for `_object(` finds every write. docs/security.md lists them all, with the
+rights and the preconditions of each; a test compares that table with the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mpijob_elastic.kube.reader import REQUEST_TIMEOUT, THROTTLE_PATIENCE, ApiReader
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+Query = Mapping[str, str] | None
+
+
+class ApiWriter(ApiReader):
+    """An `ApiReader` that also writes. Bodies are sent as JSON (bytes as they are); all methods raise as `get` does."""
+
+    async def create_object(
+        self,
+        path: str,
+        *,
+        body: object,
+        query: Query = None,
+        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - one attempt's bound, enforced by aiohttp
+        patience: float = THROTTLE_PATIENCE,
+    ) -> bytes:
+        """Create an object and return it; `path` is that of its list."""
+        return await self._send("POST", path, query=query, body=body, timeout=timeout, patience=patience)
+
+    async def patch_object(
+        self,
+        path: str,
+        *,
+        body: object,
+        content_type: str,
+        query: Query = None,
+        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - as above
+        patience: float = THROTTLE_PATIENCE,
+    ) -> bytes:
+        """Change an object and return it; `content_type` is one of the patch types above."""
+        return await self._send(
+            "PATCH", path, query=query, body=body, content_type=content_type, timeout=timeout, patience=patience
+        )
+
+    async def apply_object(self, path: str, *, body: object, query: Query) -> bytes:
+        """Apply an object on the server's side and return it; `query` names the field manager."""
+        return await self._send("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
+
+    async def replace_object(self, path: str, *, body: object, query: Query = None) -> bytes:
+        """Replace an object by `body`, at the resourceVersion in it, and return it."""
+        return await self._send("PUT", path, query=query, body=body)
+
+    async def delete_object(
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        options: Mapping[str, object] | None = None,
+        query: Query = None,
+        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - as above
+        patience: float = THROTTLE_PATIENCE,
+    ) -> bytes:
+        """Delete an object if it still has `uid` and `resource_version`, where given, else raise `errors.Conflict`.
+
+        `options` are more fields of DeleteOptions.
+        """
+        wanted = {"uid": uid, "resourceVersion": resource_version}
+        preconditions = {key: value for key, value in wanted.items() if value is not None}
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
+        if preconditions:
+            body["preconditions"] = preconditions
+        return await self._send("DELETE", path, query=query, body=body, timeout=timeout, patience=patience)
