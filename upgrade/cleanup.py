@@ -10,9 +10,10 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
-from upgrade import lists, traces
+from upgrade import traces
 from upgrade.refusal import ATTEMPTS
 from upgrade.traces import Removal, Traces
 
@@ -40,9 +41,9 @@ class Left:
 
 async def look(client: ApiWriter) -> Left:
     """Find them, in all namespaces. Raises `errors.KubeError`."""
-    jobs = await lists.all_of(client, MPI_JOBS, _object)
-    pods = await lists.all_of(client, PODS, _object, selector=names.POD_SELECTOR)
-    configs = await lists.all_of(client, CONFIG_MAPS, _object, selector=names.LABEL_APP)
+    jobs = await list_objects(client, MPI_JOBS.path(), _object)
+    pods = await list_objects(client, PODS.path(), _object, selector=names.POD_SELECTOR)
+    configs = await list_objects(client, CONFIG_MAPS.path(), _object, selector=names.LABEL_APP)
     launchers = [pod for pod in pods if pod["metadata"]["labels"].get(names.LABEL_JOB_ROLE) == names.ROLE_LAUNCHER]
     return Left(
         traces=traces.find(jobs=jobs, config_maps=configs, launchers=launchers),

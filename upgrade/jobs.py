@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 
 from mpijob_elastic import names
+from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.model.job import JobView, Probe
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod, views
 from mpijob_elastic.observe.facts_pod import PodFacts
-from upgrade import lists
 
 
 async def views_of_all(client: ApiReader) -> list[JobView]:
     """One view a job, sorted by namespace and name; Roles are left out. Raises `errors.KubeError`."""
-    jobs = await lists.all_of(client, MPI_JOBS, facts_job.read)
+    jobs = await list_objects(client, MPI_JOBS.path(), facts_job.read)
     pods: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)
-    for pod in await lists.all_of(client, PODS, facts_pod.read, selector=names.POD_SELECTOR):
+    for pod in await list_objects(client, PODS.path(), facts_pod.read, selector=names.POD_SELECTOR):
         pods[pod.metadata.namespace, pod.metadata.job].append(pod)
-    found = await lists.all_of(client, CONFIG_MAPS, facts_config.read_config, selector=names.LABEL_APP)
+    found = await list_objects(client, CONFIG_MAPS.path(), facts_config.read_config, selector=names.LABEL_APP)
     configs = {(one.metadata.namespace, one.metadata.name): one for one in found}
     return [
         views.view(

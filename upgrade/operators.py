@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import PODS, Resource
-from upgrade import lists, operator_images
+from upgrade import operator_images
 from upgrade.operator_images import Kind, Operator
 from upgrade.refusal import Refused
 
@@ -49,8 +53,8 @@ async def operators_in(client: ApiReader) -> list[Operator] | None:
 
     Raises `errors.KubeError`.
     """
-    deployments = await lists.all_readable(client, DEPLOYMENTS, _of_deployment)
-    pods = await lists.all_readable(client, PODS, _of_pod)
+    deployments = await _readable(client, DEPLOYMENTS, _of_deployment)
+    pods = await _readable(client, PODS, _of_pod)
     if deployments is None and pods is None:
         return None
     return sorted({one for found in (*(deployments or ()), *(pods or ())) for one in found})
@@ -66,6 +70,15 @@ async def check(client: ApiReader) -> list[Operator] | None:
             "upgraded here. Remove that operator first if v0.2.3 is the one to keep"
         )
     return found
+
+
+async def _readable(
+    client: ApiReader, resource: Resource, read: Callable[[bytes], list[Operator]]
+) -> list[list[Operator]] | None:
+    try:
+        return await list_objects(client, resource.path(), read)
+    except (errors.Forbidden, errors.NotFound):
+        return None
 
 
 def _of_deployment(raw: bytes) -> list[Operator]:

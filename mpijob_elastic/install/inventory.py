@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import msgspec
-
 from mpijob_elastic import names
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.objects import Identity, Manifest
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import Server
+from mpijob_elastic.kube import wire
+from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 
@@ -27,14 +27,6 @@ class Found:
 
     identity: Identity
     uid: str
-
-
-class _Object(msgspec.Struct):
-    metadata: ObjectMeta
-
-
-class _List(msgspec.Struct):
-    items: list[_Object]
 
 
 def manifests() -> list[Manifest]:
@@ -55,10 +47,9 @@ async def find(client: ApiReader, server: Server, known: Iterable[Key]) -> list[
     return [one for found in lists for one in found if key(one.identity) in wanted]
 
 
-async def metadata(client: ApiReader, path: str, *, selector: str | None = None) -> list[ObjectMeta]:
+async def metadata(client: ApiReader, path: str, *, selector: str = "") -> list[ObjectMeta]:
     """The metadata of every object in a collection. Raises `errors.KubeError`."""
-    body = await client.get(path, query={"labelSelector": selector} if selector else None)
-    return [one.metadata for one in msgspec.json.decode(body, type=_List).items]
+    return [found.metadata for found in await list_objects(client, path, wire.read_stub, selector=selector)]
 
 
 async def _list(client: ApiReader, server: Server, kind: tuple[str, str]) -> list[Found]:

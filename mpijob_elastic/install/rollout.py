@@ -14,6 +14,7 @@ from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.objects import Identity
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.resources import PODS
 
 POLL = 0.5  # seconds
@@ -102,9 +103,8 @@ async def _reasons(applier: Applier, deployments: Iterable[Identity]) -> list[st
             continue
         reasons += _conditions(live)
         selector = ",".join(f"{key}={value}" for key, value in live["spec"]["selector"]["matchLabels"].items())
-        path = PODS.path(one.namespace)
-        pods = msgspec.json.decode(await applier.client.get(path, query={"labelSelector": selector}))
-        reasons += [reason for pod in pods["items"] for reason in _pod_reasons(pod)]
+        pods = await list_objects(applier.client, PODS.path(one.namespace), msgspec.json.decode, selector=selector)
+        reasons += [reason for pod in pods for reason in _pod_reasons(pod)]
     return [f"\n  {reason}" for reason in dict.fromkeys(reasons)]
 
 

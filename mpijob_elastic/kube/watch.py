@@ -33,6 +33,7 @@ import msgspec
 
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.backoff import Backoff
+from mpijob_elastic.kube.list import PAGE, pages
 from mpijob_elastic.kube.meta import Identity, KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
@@ -61,7 +62,7 @@ class WatchTimes:
     list_timeout: float = 30.0
     retry: Backoff = RETRY
     barren_streams: int = 3
-    page: int = 500
+    page: int = PAGE
 
 
 class WatchCache(Generic[T]):
@@ -167,17 +168,18 @@ class WatchCache(Generic[T]):
 
     async def _list(self) -> None:
         listing = self._store.begin_list()
-        query = {**self._selectors, "limit": str(self._times.page)}
-        while True:
-            page = wire.read_page(
-                await self._client.get(self._path, query=query, timeout=self._times.list_timeout, patience=0)
-            )
+        found = pages(
+            self._client,
+            self._path,
+            query=self._selectors,
+            size=self._times.page,
+            timeout=self._times.list_timeout,
+            patience=0,
+        )
+        async for page in found:
             items = [item for raw in page.items or () if (item := self._read(raw)[1]) is not None]
             self._store.list_page(listing, page.metadata.resource_version, items)
             self._alive = self._clock()
-            if not page.metadata.continue_:
-                break
-            query["continue"] = page.metadata.continue_
         self._store.end_list(listing)
         self._must_list = False
         self._barren = 0

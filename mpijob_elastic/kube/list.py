@@ -1,0 +1,47 @@
+"""Lists, page by page: the only place that follows `continue`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+from mpijob_elastic.kube import wire
+from mpijob_elastic.kube.reader import REQUEST_TIMEOUT, THROTTLE_PATIENCE, ApiReader
+from mpijob_elastic.kube.wire import Page
+
+T = TypeVar("T")
+
+PAGE = 500
+
+
+async def pages(
+    client: ApiReader,
+    path: str,
+    *,
+    query: Mapping[str, str],
+    size: int = PAGE,
+    timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - one page's bound
+    patience: float = THROTTLE_PATIENCE,
+) -> AsyncIterator[Page]:
+    """Give the pages of a list, `size` objects each; `query` selects. Raises as `ApiReader.get` does, for each page."""
+    asked = {**query, "limit": str(size)}
+    while True:
+        page = wire.read_page(await client.get(path, query=asked, timeout=timeout, patience=patience))
+        yield page
+        if not page.metadata.continue_:
+            return
+        asked["continue"] = page.metadata.continue_
+
+
+async def list_objects(
+    client: ApiReader,
+    path: str,
+    read: Callable[[bytes], T],
+    *,
+    selector: str = "",
+    query: Mapping[str, str] = MappingProxyType({}),
+) -> list[T]:
+    """Return every object at `path` that matches the label `selector` and `query`. Raises as `ApiReader.get` does."""
+    asked = {**query, "labelSelector": selector} if selector else query
+    return [read(raw) async for page in pages(client, path, query=asked) for raw in page.items or ()]
