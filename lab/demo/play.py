@@ -84,7 +84,7 @@ def _published(scene: Scene, wanted: list[str]) -> bool:
 
 def _told(scene: Scene, wanted: list[str]) -> bool:
     launcher = scene.report.launcher
-    return _published(scene, wanted) and launcher is not None and launcher.told is True
+    return _published(scene, wanted) and launcher is not None and launcher.refreshed is True
 
 
 def _ranks(scene: Scene, wanted: list[str]) -> bool:

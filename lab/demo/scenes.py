@@ -84,7 +84,7 @@ class Scenes:
 
     def _launcher_knows(self) -> bool:
         # A kubelet would show a launcher that was touched the new file at once; here there is none.
-        return bool(self._report and self._report.launcher and self._report.launcher.told)
+        return bool(self._report and self._report.launcher and self._report.launcher.refreshed)
 
     async def _script(self) -> str:
         path = resources.CONFIG_MAPS.path(job.NAMESPACE, names.config_map(job.NAME))

@@ -1,4 +1,4 @@
-"""The command line. Each command is a module; the heavy ones are imported when they run, so that --help is quick."""
+"""The command line. Each command is a module and imports heavy modules only when it runs, so that --help is quick."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help=(
-        "Makes `kubectl edit mpijob` elastic beside an unmodified mpi-operator v0.2.3.\n\n"
-        "Also found by kubectl as a plugin: `kubectl mpijob-elastic get`."
+        "Change the number of workers of a running MPIJob, beside an unmodified mpi-operator v0.2.3.\n\n"
+        "Also a kubectl plugin: `kubectl mpijob-elastic get`."
     ),
 )
 app.command(name="get")(get.get)
@@ -38,7 +38,7 @@ def version() -> None:
 
 
 def main() -> None:
-    """Run the command line; errors that a user can mend are one line on standard error, exit code 1."""
+    """Run the command line. An error that users can fix is a line on standard error, with exit code 1."""
     from mpijob_elastic.kube.errors import KubeError  # noqa: PLC0415 - --help need not load the client
 
     try:
@@ -49,5 +49,5 @@ def main() -> None:
 
 
 def _called_as() -> str:
-    # kubectl runs a plugin by the name of its file, which nobody types.
+    # kubectl runs a plugin by its file name, which nobody types.
     return "kubectl mpijob-elastic" if Path(sys.argv[0]).name.startswith("kubectl-") else "mpijob-elastic"

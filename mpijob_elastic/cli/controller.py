@@ -13,20 +13,26 @@ from mpijob_elastic.cli.options import Context, Format, Kubeconfig, Level
 def controller(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    namespace: Annotated[str | None, typer.Option("--namespace", "-n", help="Only this namespace's jobs.")] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Handle the jobs of this namespace only.")
+    ] = None,
     lease_namespace: Annotated[str, typer.Option(help="Namespace of the leader's Lease.")] = names.NAMESPACE,
-    health_port: Annotated[int, typer.Option(min=0, max=65535, help="/healthz, /readyz, /metrics; 0: any.")] = 8080,
-    health_host: Annotated[str, typer.Option(help="Address they listen on.")] = "0.0.0.0",  # noqa: S104
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Jobs looked at at once.")] = 16,
+    health_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of /healthz, /readyz and /metrics; 0: any free port.")
+    ] = 8080,
+    health_host: Annotated[str, typer.Option(help="Address of that port.")] = "0.0.0.0",  # noqa: S104
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Jobs handled at the same time.")] = 16,
     node_watch: Annotated[  # noqa: FBT002 - an option has a name
-        bool, typer.Option("--node-watch/--no-node-watch", help="Move workers off nodes that are about to go.")
+        bool, typer.Option("--node-watch/--no-node-watch", help="Move workers off nodes that are about to be removed.")
     ] = True,
     disruption_sign: Annotated[
         list[str] | None,
-        typer.Option(help="One more taint, KEY[=VALUE][:EFFECT], or condition:TYPE that a node goes; repeatable."),
+        typer.Option(
+            help="Another taint, KEY[=VALUE][:EFFECT], or condition:TYPE of a node that is about to go; repeatable."
+        ),
     ] = None,
     ignore_disruption_sign: Annotated[
-        list[str] | None, typer.Option(help="A taint's key, or condition:TYPE, that is no such sign; repeatable.")
+        list[str] | None, typer.Option(help="Key of a taint, or condition:TYPE, to ignore as such a sign; repeatable.")
     ] = None,
     log_format: Format = "json",
     log_level: Level = "info",

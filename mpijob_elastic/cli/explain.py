@@ -17,41 +17,41 @@ NOT_SEEN = 2
 
 def explain(
     *,
-    job: Annotated[str, typer.Argument(help="The job.", show_default=False)],
+    job: Annotated[str, typer.Argument(help="The job to explain.", show_default=False)],
     worker: Annotated[
-        str | None, typer.Argument(help="Only this worker, by its number or its pod's name.", show_default=False)
+        str | None, typer.Argument(help="Explain only this worker: its number or its pod.", show_default=False)
     ] = None,
     namespace: Namespace = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = "table",
+    output: Annotated[Output, typer.Option("--output", "-o", help="Output format.")] = "table",
     look: Annotated[
-        bool, typer.Option("--exec/--no-exec", help="Look by exec, with your own rights, what runs in the pods.")
+        bool, typer.Option("--exec/--no-exec", help="Look into the pods by exec, with your own rights.")
     ] = True,
     controller_namespace: Annotated[
         str | None,
         typer.Option(
-            help="Where the controllers have their Lease; without it where the webhook's Service is, if your rights "
-            "show that, else mpijob-elastic.",
+            help="Namespace of the controller's Lease. Default: that of the webhook Service if you may read it, else "
+            "mpijob-elastic.",
             show_default=False,
         ),
     ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Say why workers of a job are not training, and what to do next.
+    """Explain why workers of a job are not training, and what to do next.
 
     For example:
 
-    - `mpijob-elastic explain train -n ml`: what holds for the job, and one cause for each worker
+    - `mpijob-elastic explain train -n ml`: findings on the job, and a cause for each worker
 
     - `mpijob-elastic explain train 2`: only train-worker-2
 
-    - `kubectl mpijob-elastic explain train --no-exec -o json`: for programs, without a look into the pods
+    - `kubectl mpijob-elastic explain train --no-exec -o json`: for programs, without looking into the pods
 
-    Nothing is changed. A look by exec lists processes in the workers and the launcher; it needs the right to
-    create pods/exec, and is skipped without it.
+    The command changes nothing. By exec it lists the processes in the workers and the launcher; without the right
+    to create pods/exec it leaves that out.
 
-    Exit codes: 0 every worker trains; 1 some worker does not, or something is wrong; 2 wrong usage, or nothing to be
-    had (no such job or worker, no rights, no cluster).
+    Exit codes: 0 every worker trains; 1 a worker does not train, or something is wrong; 2 wrong usage, or nothing to
+    explain (no such job or worker, missing rights, no cluster).
     """
     import asyncio  # noqa: PLC0415 - --help need not load the client
 

@@ -13,26 +13,26 @@ Output = Literal["table", "wide", "json", "yaml"]
 
 def get(
     *,
-    job: Annotated[str | None, typer.Argument(help="Only this job, with all details.", show_default=False)] = None,
+    job: Annotated[str | None, typer.Argument(help="Show only this job, with all details.", show_default=False)] = None,
     namespace: Namespace = None,
     all_namespaces: AllNamespaces = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = "table",
+    output: Annotated[Output, typer.Option("--output", "-o", help="Output format.")] = "table",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show MPIJobs: how many workers are asked for, Ready, published and draining; of one job everything.
+    """Show MPIJobs: how many workers are desired, Ready, published and draining; show a single job in full.
 
     For example:
 
     - `mpijob-elastic get`: the jobs of the context's namespace
 
-    - `mpijob-elastic get -A -o wide`: all jobs, with their bounds, drain-timeout and launcher
+    - `mpijob-elastic get -A -o wide`: the jobs of all namespaces, with bounds, drain-timeout and launcher
 
-    - `mpijob-elastic get train -n ml`: one job, its workers and what the controller does next
+    - `mpijob-elastic get train -n ml`: a job, its workers and the controller's next steps
 
-    - `kubectl mpijob-elastic get train -o json`: the same for programs, through kubectl
+    - `kubectl mpijob-elastic get train -o json`: the same for programs, as a kubectl plugin
 
-    Exit codes: 0 printed; 1 not to be had (no such job, no rights, no cluster); 2 wrong usage.
+    Exit codes: 0 success; 1 nothing to show (no such job, missing rights, no cluster); 2 wrong usage.
     """
     import asyncio  # noqa: PLC0415 - --help need not load the client
 
@@ -40,6 +40,6 @@ def get(
     from mpijob_elastic.cli.target import Where  # noqa: PLC0415
 
     if job and all_namespaces:
-        raise typer.BadParameter("a job has one namespace: give it by -n", param_hint="-A")
+        raise typer.BadParameter("a job is in one namespace: choose it with -n", param_hint="-A")
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace, all_namespaces=all_namespaces)
     asyncio.run(get.get(where, job=job, output=output))

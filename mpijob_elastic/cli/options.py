@@ -12,13 +12,15 @@ from mpijob_elastic.telemetry.logs import LogFormat, LogLevel
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
-        help="Kubeconfig file; without it in-cluster, $KUBECONFIG or ~/.kube/config.", exists=True, dir_okay=False
+        help="Kubeconfig file. Default: $KUBECONFIG, ~/.kube/config, or the pod's own account.",
+        exists=True,
+        dir_okay=False,
     ),
 ]
-Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
+Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the current context.")]
 Namespace = Annotated[
-    str | None, typer.Option("--namespace", "-n", help="Namespace of the job; without it the context's.")
+    str | None, typer.Option("--namespace", "-n", help="Namespace of the job. Default: the namespace of the context.")
 ]
-AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="The jobs of all namespaces.")]
-Format = Annotated[LogFormat, typer.Option("--log-format", help="How logs are written to standard error.")]
-Level = Annotated[LogLevel, typer.Option("--log-level", help="The least severe that is logged.")]
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Show the jobs of all namespaces.")]
+Format = Annotated[LogFormat, typer.Option("--log-format", help="Format of the logs on standard error.")]
+Level = Annotated[LogLevel, typer.Option("--log-level", help="Lowest severity that is logged.")]

@@ -1,4 +1,4 @@
-"""Which cluster and which namespace a command is about, found as kubectl finds them.
+"""Find the cluster and the namespace of a command, like kubectl.
 
 https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
 """
@@ -23,7 +23,7 @@ _IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/name
 
 @dataclass(frozen=True, kw_only=True)
 class Where:
-    """What the user said of it, None where nothing."""
+    """The options that the user gave, None where absent."""
 
     kubeconfig: Path | None = None
     context: str | None = None
@@ -41,7 +41,7 @@ class Target:
 
 @asynccontextmanager
 async def reached(where: Where) -> AsyncIterator[Target]:
-    """The target for as long as the block lasts. Raises `errors.Unreachable` where no configuration can be used."""
+    """Connect to the target for the block. Raises `errors.Unreachable` where no configuration can be used."""
     file = kubeconfig_file(where.kubeconfig)
     user_agent = f"mpijob-elastic/{__version__}"
     async with await connect(user_agent=user_agent, kubeconfig=file, context=where.context) as client:
@@ -50,7 +50,7 @@ async def reached(where: Where) -> AsyncIterator[Target]:
 
 
 def kubeconfig_file(given: Path | None) -> Path | None:
-    """The kubeconfig to read, --kubeconfig first, then $KUBECONFIG; None where only the pod's own account is left."""
+    """Return the kubeconfig to read: --kubeconfig, $KUBECONFIG, the home directory's; None: use the pod's account."""
     if given is not None:
         return given
     named = os.environ.get("KUBECONFIG")
@@ -61,10 +61,10 @@ def kubeconfig_file(given: Path | None) -> Path | None:
 
 
 def default_namespace(file: Path | None, context: str | None) -> str:
-    """The namespace of the kubeconfig's context, or of the pod we run in."""
+    """Return the namespace of the kubeconfig's context, or of the pod we run in."""
     if file is None:
         inside = _IN_CLUSTER_NAMESPACE
         return inside.read_text().strip() if inside.exists() else DEFAULT_NAMESPACE
     contexts, current = config.list_kube_config_contexts(config_file=str(file))
-    chosen = next((one for one in contexts if one["name"] == context), current)
+    chosen = next((known for known in contexts if known["name"] == context), current)
     return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)

@@ -8,7 +8,7 @@ import typer
 
 from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
 
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+INTERRUPTED = 130  # 128 + SIGINT, like shells
 
 
 def watch(
@@ -18,7 +18,7 @@ def watch(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Follow one job until it ends: a live page on a terminal, else a line for each change.
+    """Follow a job until it ends: a live page on a terminal, otherwise a line for each change.
 
     For example:
 
@@ -26,7 +26,7 @@ def watch(
 
     - `kubectl mpijob-elastic watch train | tee train.log`
 
-    Exit codes: 0 the job succeeded; 1 it failed, was deleted or cannot be read; 2 wrong usage; 130 Ctrl-C.
+    Exit codes: 0 the job succeeded; 1 the job failed, was deleted or cannot be read; 2 wrong usage; 130 Ctrl-C.
     """
     import asyncio  # noqa: PLC0415 - --help need not load the client
 

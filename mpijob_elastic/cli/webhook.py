@@ -14,24 +14,30 @@ from mpijob_elastic.cli.options import Context, Format, Kubeconfig, Level
 def webhook(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on; all by default.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="AdmissionReviews, over TLS; 0: any.")] = 9443,
-    health_port: Annotated[int, typer.Option(min=0, max=65535, help="/healthz, /readyz, /metrics; 0: any.")] = 8081,
+    host: Annotated[str | None, typer.Option(help="Address to listen on. Default: all.")] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of AdmissionReviews, over TLS; 0: any free port.")
+    ] = 9443,
+    health_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of /healthz, /readyz and /metrics; 0: any free port.")
+    ] = 8081,
     namespace: Annotated[str, typer.Option(help="Namespace of the Service and the Secret.")] = names.NAMESPACE,
     service: Annotated[str, typer.Option(help="The Service that the API server calls.")] = names.WEBHOOK,
-    extra_san: Annotated[list[str] | None, typer.Option(help="Another name or address in the certificate.")] = None,
+    extra_san: Annotated[
+        list[str] | None, typer.Option(help="Another host name or address for the certificate; repeatable.")
+    ] = None,
     certificate_directory: Annotated[
         Path | None,
-        typer.Option(help="Serve tls.crt and tls.key found here (cert-manager) instead of making certificates."),
+        typer.Option(help="Serve tls.crt and tls.key from this directory (cert-manager) instead of own certificates."),
     ] = None,
     scale: Annotated[  # noqa: FBT002 - typer reads an option from it
         bool,
-        typer.Option("--scale/--no-scale", help="Watch MPIJobs and HPAs, to hold scales to bounds."),
+        typer.Option("--scale/--no-scale", help="Watch MPIJobs and HPAs, to keep scales within bounds."),
     ] = True,
     jobs_namespace: Annotated[
         str | None, typer.Option(envvar="MPIJOB_ELASTIC_JOBS_NAMESPACE", help="Watch this namespace only.")
     ] = None,
-    drain_seconds: Annotated[float, typer.Option(min=0, help="How long to go on serving after SIGTERM.")] = 15.0,
+    drain_seconds: Annotated[float, typer.Option(min=0, help="Seconds to keep serving after SIGTERM.")] = 15.0,
     log_format: Format = "json",
     log_level: Level = "info",
 ) -> None:

@@ -1,7 +1,7 @@
-"""Why a worker is not training, in words, with the next step: from one view of a job and what else was found out. Pure.
+"""Explain why a worker is not training and what to do next. Pure: one view of a job and some more facts in, words out.
 
-For the job as a whole everything that holds is said, for each worker the first cause that holds, in the order in which
-a worker comes to train: its pod, the Role, the host list, the launcher, its rank.
+The job gets every finding that holds. Each worker gets the first cause that holds, checked in the order in which a
+worker comes to train: its pod, the Role, the host list, the launcher, its rank.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ __all__ = ["explain"]
 
 
 def explain(view: JobView, facts: Facts, *, now: float) -> Explanation:
-    """What is to be said of a job at time `now` (seconds since the epoch)."""
+    """Explain a job at time `now` (seconds since the epoch)."""
     over = jobs.over(view, facts, now=now)
     if over:
-        return Explanation(job=over)
+        return Explanation(job=(over,))
     return Explanation(
         job=tuple(jobs.findings(view, facts, now=now)), workers=tuple(workers.findings(view, facts, now=now))
     )

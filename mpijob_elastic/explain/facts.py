@@ -1,6 +1,6 @@
-"""What an explanation needs beside the controller's view: what only people ask for. Times are seconds since the epoch.
+"""Facts that an explanation needs beside the controller's view. Times are seconds since the epoch.
 
-Everything has a default that stands for "not known", since nobody has the right to read all of it.
+Every fact has a default that means "not known", because few users may read all of them.
 """
 
 from __future__ import annotations
@@ -15,19 +15,22 @@ from mpijob_elastic.model.horovodrun import Launch
 
 @dataclass(frozen=True, kw_only=True)
 class Stuck:
-    """A container that does not start, or starts again and again: kubelet's reason and message."""
+    """A container that does not start or restarts again and again: the kubelet's reason and message."""
 
     container: str
     reason: str
     message: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}" if self.message else self.reason
+
 
 @dataclass(frozen=True, kw_only=True)
 class Pod:
-    """How a pod is.
+    """The state of a pod.
 
-    unscheduled: why no node takes it, in the scheduler's words, "" where one has. unready: why it is not Ready.
-    ended: `CONTAINER: REASON` of containers that ended, also before a restart. disrupted: who takes it away, and why.
+    unscheduled: why no node takes it, in the scheduler's words, "" once a node has. unready: why it is not Ready.
+    ended: `CONTAINER: REASON` of containers that ended, also before a restart. disrupted: who removes it, and why.
     """
 
     node: str = ""
@@ -41,7 +44,7 @@ class Pod:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """What exec showed of a worker: names of processes beside its main one; `error`, where it showed nothing."""
+    """The result of an exec into a worker: names of processes beside its main process, or `error`."""
 
     processes: tuple[str, ...] = ()
     error: str = ""
@@ -49,12 +52,12 @@ class Look:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All of it.
+    """The facts on one job.
 
     state: the job's, in one word. pods: by name. events: the newest warning on an object, by its name. threats: why a
-    node is about to go, by the pod on it. home: the namespace that controller and webhook are in. controller, webhook:
-    what keeps them from working, "" where nothing does. launch: how horovodrun was started. looks: by worker; looked:
-    whether anybody looked at all. frozen: `kubectl exec`s of the launcher at whose other end nothing is.
+    node is about to go, by the pod on it. home: the namespace of controller and webhook. controller, webhook: what
+    keeps them from working, "" where nothing does. launch: how horovodrun was started. looks: by worker; looked:
+    exec was used at all. frozen: `kubectl exec`s of the launcher whose pod is gone.
     """
 
     state: str = ""

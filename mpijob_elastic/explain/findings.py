@@ -1,64 +1,86 @@
-"""What an explanation is made of."""
+"""The parts of an explanation, as `-o json` and `-o yaml` print them. Field names are camelCase there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+import msgspec
+from msgspec.structs import replace
 
 from mpijob_elastic.model.job import JobView
 
 
 class Level(StrEnum):
-    """fine: as it should be; waiting: it comes right by itself; wrong: somebody has to do something."""
+    """fine: as it should be; waiting: resolves by itself; wrong: somebody has to act."""
 
     FINE = "fine"
     WAITING = "waiting"
     WRONG = "wrong"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One cause: its name for programs, what holds in words, and the command to type next ("" where none helps)."""
+class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One cause: its name for programs, a sentence for people, and the command to type next ("" where none helps)."""
 
     cause: str
+    level: Level
     says: str
     next_step: str = ""
-    level: Level = Level.WRONG
+
+    def about(self, name: str) -> Finding:
+        """Return the finding with the object's name in front of its words."""
+        return replace(self, says=f"{name} {self.says}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class WorkerFinding:
-    """The cause that holds for one worker; wanted: whether the size asks for it."""
+def fine(cause: str, says: str) -> Finding:
+    """Return a finding that asks for nothing."""
+    return Finding(cause=cause, says=says, level=Level.FINE)
 
-    worker: str
+
+def waiting(cause: str, says: str, *, step: str = "") -> Finding:
+    """Return a finding that resolves by itself."""
+    return Finding(cause=cause, says=says, next_step=step, level=Level.WAITING)
+
+
+def wrong(cause: str, says: str, *, step: str = "") -> Finding:
+    """Return a finding that somebody has to act on."""
+    return Finding(cause=cause, says=says, next_step=step, level=Level.WRONG)
+
+
+class WorkerFinding(msgspec.Struct, frozen=True, kw_only=True):
+    """The cause that holds for one worker; host: its name in discover_hosts.sh, "" while it has none.
+
+    wanted: the desired size includes it.
+    """
+
+    name: str
+    host: str
     wanted: bool
-    finding: Finding
+    cause: Finding
 
 
-@dataclass(frozen=True, kw_only=True)
-class Explanation:
-    """Of the job everything that holds, of each worker one cause; no workers where the job is over or not ours."""
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Every finding on the job and one on each worker; no workers where the job is over or not ours."""
 
     job: tuple[Finding, ...] = ()
     workers: tuple[WorkerFinding, ...] = ()
 
     def of(self, worker: str) -> Explanation:
-        """What concerns that worker alone."""
-        return replace(self, workers=tuple(one for one in self.workers if one.worker == worker))
+        """Return the findings on the job and on that worker."""
+        return replace(self, workers=tuple(found for found in self.workers if found.name == worker))
 
     @property
     def training(self) -> int:
-        """How many workers that are asked for train, as far as can be seen."""
-        return sum(one.wanted and one.finding.level is Level.FINE for one in self.workers)
+        """Count the wanted workers that train, as far as can be seen."""
+        return sum(found.wanted and found.cause.level is Level.FINE for found in self.workers)
 
     @property
     def all_train(self) -> bool:
-        """Whether every worker that is asked for trains and nothing is wrong."""
-        said = (*self.job, *(one.finding for one in self.workers))
+        """Tell whether every wanted worker trains and nothing is wrong."""
+        said = (*self.job, *(found.cause for found in self.workers))
         is_wrong = any(finding.level is Level.WRONG for finding in said)
-        return 0 < self.training == sum(one.wanted for one in self.workers) and not is_wrong
+        return 0 < self.training == sum(found.wanted for found in self.workers) and not is_wrong
 
 
 def kubectl(view: JobView, *words: str) -> str:
-    """The command for the job's namespace."""
+    """Return a kubectl command for the job's namespace."""
     return " ".join(("kubectl", "-n", view.namespace, *words))

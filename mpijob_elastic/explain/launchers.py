@@ -1,37 +1,45 @@
-"""Causes in the launcher: without one that runs and sees the host list, no worker trains."""
+"""Causes in the launcher: no worker trains without a launcher that runs and sees the host list."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+
+import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, launcher_refresh
-from mpijob_elastic.explain import pods
-from mpijob_elastic.explain.cases import Case, first, known
+from mpijob_elastic.decide import disruption, launcher_refresh, phrases
+from mpijob_elastic.explain import case, pods
 from mpijob_elastic.explain.facts import Facts
-from mpijob_elastic.explain.findings import Finding, Level, kubectl
+from mpijob_elastic.explain.findings import Finding, kubectl, waiting, wrong
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase
 
 
 def findings(view: JobView, facts: Facts, *, now: float) -> Iterator[Finding]:
-    """What keeps it from starting, or from seeing the list."""
-    launcher = view.launcher
+    """Yield what keeps the launcher from starting or from seeing the list."""
+    launcher, name = view.launcher, names.launcher(view.name)
     if launcher is None:
-        said = "there is no launcher: the operator creates it after the workers"
-        step = kubectl(view, "describe mpijob", view.name)
-        yield Finding(cause="no-launcher", says=said, next_step=step, level=Level.WAITING)
+        said = f"{name} does not exist yet: the operator creates it after the workers"
+        yield waiting("no-launcher", said, step=kubectl(view, "describe mpijob", view.name))
     elif launcher.phase is LauncherPhase.DELIVERING:
         yield _delivering(view, launcher, now=now)
     elif launcher.phase is LauncherPhase.WAITING:
-        yield _not_started(view, facts, launcher, now=now)
+        yield _not_started(view, facts, now=now)
     elif launcher.phase is LauncherPhase.FINISHED:
-        said = f"{launcher.ref.name} has ended; the operator says within seconds whether the job has"
-        step = kubectl(view, "logs", launcher.ref.name)
-        yield Finding(cause="launcher-ended", says=said, next_step=step, level=Level.WAITING)
+        said = f"{name} has ended; within seconds the operator reports whether the job has"
+        yield waiting("launcher-ended", said, step=kubectl(view, "logs", name))
     elif view.elastic and not launcher_refresh.sees_hosts(view):
-        yield _blind(view, launcher)
-    yield from _disrupted(view, facts)
+        said = (
+            f"{name} started without {names.DISCOVER_HOSTS_PATH}: before mpijob-elastic was installed, or while its "
+            "webhook was down. The running job cannot change its size until it has a new launcher; training then "
+            "restarts from its last checkpoint"
+        )
+        yield wrong("blind-launcher", said, step=kubectl(view, "delete pod", name))
+    why = launcher and (launcher.disruption or facts.threats.get(name, ""))
+    if launcher and why and view.elastic and not launcher.deleting:
+        said = f"{name} is about to be taken away ({why}); {disruption.KEEP_LAUNCHER}"
+        yield wrong("launcher-disrupted", said, step=kubectl(view, "edit mpijob", view.name))
 
 
 def _delivering(view: JobView, launcher: Launcher, *, now: float) -> Finding:
@@ -41,39 +49,16 @@ def _delivering(view: JobView, launcher: Launcher, *, now: float) -> Finding:
     waits = [name for name in listed if name not in running]
     since = launcher.delivering_since
     age = f" for {durations.render(round(max(0.0, now - since)))}" if since else ""
-    what = f"until {', '.join(waits[:8])} run" if waits else "a moment more: every pod of its hostfile runs"
-    return Finding(
-        cause="launcher-init",
-        says=f"{launcher.ref.name} waits in its init container{age} {what}",
-        next_step=kubectl(view, "describe pod", waits[0] if waits else launcher.ref.name),
-        level=Level.WAITING,
+    what = (
+        f"until these pods run: {phrases.listed(waits)}" if waits else "a moment more: every pod of its hostfile runs"
     )
+    said = f"{launcher.ref.name} waits in its init container{age} {what}"
+    return waiting("launcher-init", said, step=kubectl(view, "describe pod", waits[0] if waits else launcher.ref.name))
 
 
-def _not_started(view: JobView, facts: Facts, launcher: Launcher, *, now: float) -> Finding:
-    case = Case(known=known(view, facts, now=now), name=launcher.ref.name, worker=None)
-    found = first((pods.unscheduled, pods.stuck), case)
-    step = kubectl(view, "describe pod", launcher.ref.name)
+def _not_started(view: JobView, facts: Facts, *, now: float) -> Finding:
+    pod = replace(case.of_job(view, facts, now=now), name=names.launcher(view.name))
+    found = case.first((pods.unscheduled, pods.stuck), pod)
     if found is None:
-        said = f"{launcher.ref.name} has not started yet"
-        return Finding(cause="launcher-starting", says=said, next_step=step, level=Level.WAITING)
-    return Finding(cause="launcher-stuck", says=f"{launcher.ref.name}: {found.says}", next_step=found.next_step)
-
-
-def _disrupted(view: JobView, facts: Facts) -> Iterator[Finding]:
-    launcher = view.launcher
-    if launcher is None or launcher.deleting or not view.elastic:
-        return
-    if why := launcher.disruption or facts.threats.get(launcher.ref.name, ""):
-        said = f"{launcher.ref.name} is about to be taken away ({why}); {disruption.KEEP_LAUNCHER}"
-        yield Finding(cause="launcher-disrupted", says=said, next_step=kubectl(view, "edit mpijob", view.name))
-
-
-def _blind(view: JobView, launcher: Launcher) -> Finding:
-    return Finding(
-        cause="blind-launcher",
-        says=f"{launcher.ref.name} started without {names.DISCOVER_HOSTS_PATH}, before mpijob-elastic or while its "
-        "webhook was away, so the running job cannot change its size; a new launcher can (training starts again from "
-        "its last checkpoint)",
-        next_step=kubectl(view, "delete pod", launcher.ref.name),
-    )
+        return waiting("launcher-starting", f"{pod.name} has not started yet", step=pod.describe)
+    return msgspec.structs.replace(found, cause="launcher-stuck")

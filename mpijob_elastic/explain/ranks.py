@@ -1,8 +1,8 @@
-"""Causes in a rank: of a worker that is published, and that the launcher knows of.
+"""Causes in a rank of a published worker that the launcher knows.
 
-That a rank runs is seen by exec alone: something besides the pod's main process. A host whose rank has died is
-blacklisted by its name, for ever unless horovodrun got --blacklist-cooldown-range
-(horovod/runner/elastic/discovery.py, HostManager).
+Only exec shows that a rank runs: a process beside the pod's main process. Horovod blacklists the name of a host whose
+rank has died, for good unless horovodrun got --blacklist-cooldown-range (horovod/runner/elastic/discovery.py,
+HostManager).
 """
 
 from __future__ import annotations
@@ -10,77 +10,78 @@ from __future__ import annotations
 from mpijob_elastic import names
 from mpijob_elastic.decide import host_names
 from mpijob_elastic.decide.lost_ranks import BACKOFFS, GIVEN_UP_FOR, LOST_AFTER, given_up
-from mpijob_elastic.explain.cases import Case
-from mpijob_elastic.explain.findings import Finding, Level
-from mpijob_elastic.explain.listing import JOINING
+from mpijob_elastic.explain.case import Case
+from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
 from mpijob_elastic.model import durations
+
+# Seconds from a touch until a driver has started ranks: the kubelet takes 0.7 s, discovery 1 s; the rest is to spare.
+JOINING = 20.0
 
 
 def frozen(case: Case) -> Finding | None:
-    """The launcher still holds the exec of a rank that is gone."""
-    if not any(one.pod == case.name for one in case.facts.frozen):
+    """Report a worker whose earlier pod the launcher still holds an exec into."""
+    if not any(held.pod == case.name for held in case.facts.frozen):
         return None
-    return Finding(
-        cause="frozen-exec", says="the launcher waits for a rank in a pod of this name that is gone (see above)"
-    )
+    said = "is blocked: the launcher still waits for a rank in a pod of this name that is gone (see above)"
+    return wrong("frozen-exec", said)
 
 
 def trains(case: Case) -> Finding | None:
-    """Something runs in it, or nobody could look."""
+    """Report a worker in which something runs, or which nobody could look into."""
     look = case.look
     if look is None:
-        reason = "nobody looked into it" if case.facts.looked else "without a look by exec no more can be told"
-        return Finding(cause="trains", says=f"is published, and the launcher knows; {reason}", level=Level.FINE)
+        reason = "it was not checked by exec" if case.facts.looked else "only exec can show whether a rank runs"
+        return fine("trains", f"is published, and the launcher knows it; {reason}")
     if look.error:
-        said = f"is published, and the launcher knows; whether a rank runs cannot be seen: {look.error}"
-        return Finding(cause="trains", says=said, level=Level.FINE)
-    if look.processes:
-        return Finding(cause="trains", says=f"{', '.join(look.processes)} runs in it", level=Level.FINE)
-    return None
+        return fine("trains", f"is published, and the launcher knows it; exec shows no more: {look.error}")
+    return fine("trains", f"is training: {', '.join(look.processes)}") if look.processes else None
 
 
 def joining(case: Case) -> Finding | None:
-    """The launcher was told a moment ago."""
-    shown = case.known.shown_at
+    """Report a worker that the launcher has known for a moment only."""
+    shown = case.shown_at
     if shown is None or case.now >= shown + JOINING:
         return None
-    return Finding(cause="joining", says="is published; the launcher learned of it a moment ago", level=Level.WAITING)
+    return waiting("joining", "is published; the launcher was refreshed a moment ago")
 
 
-def beyond_most(case: Case) -> Finding | None:
-    """Horovodrun wants no more."""
+def beyond_max_np(case: Case) -> Finding | None:
+    """Report a worker beyond horovodrun's --max-np."""
     most = case.facts.launch.max_np if case.facts.launch else None
     if most is None or len(_training(case)) * case.view.slots < most:
         return None
-    said = f"is published, but the others already have the {most} slots of horovodrun's --max-np"
-    return Finding(cause="beyond-max-np", says=said, next_step=case.kubectl("edit mpijob", case.view.name))
+    said = f"is published, but other workers already fill the {most} slots of horovodrun's --max-np"
+    return wrong("beyond-max-np", said, step=case.kubectl("edit mpijob", case.view.name))
 
 
 def hopeless(case: Case) -> Finding | None:
-    """It was given new host names in vain."""
+    """Report a worker that lost its rank under every host name it was given."""
     if case.worker is None or case.worker not in given_up(case.view, now=case.now):
         return None
     said = (
-        f"lost its rank {len(BACKOFFS) + 1} times, whatever its host name: something is wrong with the pod or its node "
-        f"{case.worker.node}. It is given up for {durations.render(GIVEN_UP_FOR)}, or until it is another pod"
+        f"lost its rank {len(BACKOFFS) + 1} times under different host names: something is wrong with the pod or its "
+        f"node {case.worker.node}. The controller leaves it alone for {durations.render(GIVEN_UP_FOR)}, or until the "
+        "pod is replaced"
     )
-    return Finding(cause="given-up", says=said, next_step=case.kubectl("delete pod", case.name))
+    return wrong("given-up", said, step=case.kubectl("delete pod", case.name))
 
 
 def lost(case: Case) -> Finding | None:
-    """Others train, and it does not."""
+    """Report a worker that does not train while others do."""
     others = _training(case)
     if not others:
         return None
     said = (
-        f"is published, but nothing except its main process runs in it while {len(others)} others train: most likely "
-        f"its rank died, and Horovod does not use a host of this name {_how_long(case)}"
+        f"is published, but only its main process runs in it while {len(others)} others train: most likely its rank "
+        f"died, and Horovod does not use a host of this name {_how_long(case)}"
     )
     logs = case.kubectl("logs", names.launcher(case.view.name), "| grep -i blacklist")
     if case.facts.controller or not host_names.may_number(case.view):
-        return Finding(cause="lost-rank", says=f"{said}; the controller cannot give it another", next_step=logs)
-    said = f"{said}; the controller gives it another once it has seen this for {durations.render(LOST_AFTER)} or longer"
-    return Finding(cause="lost-rank", says=said, next_step=logs, level=Level.WAITING)
+        return wrong("lost-rank", f"{said}; the controller cannot give it a new host name", step=logs)
+    said = (
+        f"{said}; the controller gives it a new host name after {durations.render(LOST_AFTER)} or more without a rank"
+    )
+    return waiting("lost-rank", said, step=logs)
 
 
 def _how_long(case: Case) -> str:
@@ -88,18 +89,17 @@ def _how_long(case: Case) -> str:
     return f"for up to {cooldown[1]} s (--blacklist-cooldown-range)" if cooldown else "for as long as the job runs"
 
 
-def nobody(case: Case) -> Finding | None:
-    """No worker trains."""
-    return Finding(
-        cause="nobody-trains",
-        says="is published, but no rank runs in any worker that was looked into: horovodrun is still starting, waits "
-        "for more slots, or has trouble",
-        next_step=case.kubectl("logs", names.launcher(case.view.name), "--tail=50"),
+def nobody_trains(case: Case) -> Finding | None:
+    """Report a worker of a job in which no worker trains."""
+    said = (
+        "is published, but no rank runs in any worker that was checked: horovodrun is still starting, waits for more "
+        "slots, or has failed"
     )
+    return wrong("nobody-trains", said, step=case.kubectl("logs", names.launcher(case.view.name), "--tail=50"))
 
 
 def _training(case: Case) -> list[str]:
     return [name for name, look in case.facts.looks.items() if look.processes and name in case.view.host_of]
 
 
-ORDER = (frozen, trains, joining, beyond_most, hopeless, lost, nobody)
+ORDER = (frozen, trains, joining, beyond_max_np, hopeless, lost, nobody_trains)

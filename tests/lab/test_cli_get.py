@@ -53,8 +53,8 @@ async def test_the_table_and_the_page(cluster: Cluster, train: Job) -> None:
     assert any(line.split()[:2] == [train.namespace, "train"] for line in everywhere.splitlines())
     page = get(cluster.kubeconfig, "train", "-n", train.namespace).stdout
     assert "ready 2, published 2, draining 0 (allowed: 1 to 4)" in page
-    assert "train-launcher, Running, sees discover_hosts.sh, told of its newest content" in page
-    assert "  nothing: all is as it should be" in page
+    assert "train-launcher, Running, discover_hosts.sh is up to date" in page
+    assert "  nothing: the job is as desired" in page
 
 
 async def test_a_drain_is_seen_worker_by_worker(cluster: Cluster, train: Job) -> None:
@@ -90,7 +90,7 @@ async def test_without_the_right_to_read_roles_all_but_the_plan_is_shown(cluster
     done = get(kubeconfig, "train")
     assert done.returncode == 0
     assert "published 2" in done.stdout
-    assert "unknown: your rights do not include the launcher's Role" in done.stdout
+    assert "unknown: you lack the right to read the launcher's Role" in done.stdout
 
 
 async def test_what_may_not_be_read_is_said_in_one_line(cluster: Cluster, train: Job) -> None:

@@ -108,7 +108,7 @@ async def test_on_a_terminal_a_page_is_drawn(cluster: Cluster, train: Job) -> No
         os.close(theirs)
         page = b""
         async with asyncio.timeout(PATIENCE):
-            while b"told of its newest content" not in page:
+            while b"discover_hosts.sh is up to date" not in page:
                 page += await asyncio.to_thread(os.read, ours, 4096)
         await train.set_status("train-launcher", {"phase": "Succeeded"})
         drained = asyncio.create_task(asyncio.to_thread(drain, ours))

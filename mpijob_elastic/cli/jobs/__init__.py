@@ -1,5 +1,5 @@
-"""What `get`, `watch` and the demo show of jobs.
+"""Jobs as `get`, `watch`, `explain` and the demo show them.
 
-reading -> snapshot -> report -> table, changes: the same facts, view and decision as the controller's, seen with the
+fetch, follow -> snapshot -> report -> table, changes: the controller's own facts, view and decision, read with the
 user's own rights. Nothing here writes.
 """

@@ -1,4 +1,4 @@
-"""What became different between two reports on one job, a short line each."""
+"""List the changes between two reports on one job, a short line each."""
 
 from __future__ import annotations
 
@@ -9,49 +9,37 @@ from mpijob_elastic.cli.jobs.report import MISSING, JobReport, WorkerReport
 
 
 def between(before: JobReport | None, after: JobReport) -> list[str]:
-    """Lines in the order in which such things happen; for the first report one line that sums it up."""
+    """Return the changes in the order in which they happen; for the first report a summary."""
     if before is None:
-        return [_summary(after)]
+        counts = f"ready {after.ready}, published {after.published}, draining {after.draining}"
+        return [f"{after.namespace}/{after.name}: {after.state}, desired {after.desired}, {counts}"]
     return [
-        *_of_job(before, after),
-        *_of_role(before, after),
-        *_of_workers(before, after),
-        *_of_hosts(before, after),
-        *_of_launcher(before, after),
+        *_arrow("state", before.state, after.state),
+        *_arrow("desired", str(before.desired), str(after.desired)),
+        *_role(before, after),
+        *_workers(before, after),
+        *_arrow(names.KEY_DISCOVER_HOSTS, _hosts(before), _hosts(after)),
+        *_launcher(before, after),
         *(f"notice: {notice}" for notice in after.notices if notice not in before.notices),
     ]
 
 
-def _summary(report: JobReport) -> str:
-    counts = f"ready {report.ready}, published {report.published}, draining {report.draining}"
-    return f"{report.namespace}/{report.name}: {report.state}, desired {report.desired}, {counts}"
+def _arrow(name: str, before: str, after: str) -> list[str]:
+    return [f"{name}: {before} → {after}"] if before != after else []
 
 
-def _of_job(before: JobReport, after: JobReport) -> Iterator[str]:
-    if before.state != after.state:
-        yield f"state: {before.state} → {after.state}"
-    if before.desired != after.desired:
-        yield f"desired: {before.desired} → {after.desired}"
-
-
-def _of_role(before: JobReport, after: JobReport) -> Iterator[str]:
-    old, new = _allowed(before), _allowed(after)
+def _role(before: JobReport, after: JobReport) -> Iterator[str]:
+    old, new = set(before.exec_names or ()), set(after.exec_names or ())
     if new - old:
-        yield f"Role: exec allowed into {_list(new - old, after)}"
+        yield f"Role: exec allowed into {', '.join(_in_order(new - old, after))}"
     if old - new:
-        yield f"Role: exec no longer allowed into {_list(old - new, after)}"
+        yield f"Role: exec no longer allowed into {', '.join(_in_order(old - new, after))}"
 
 
-def _allowed(report: JobReport) -> frozenset[str]:
-    return frozenset(report.exec_names or ())
-
-
-def _of_workers(before: JobReport, after: JobReport) -> Iterator[str]:
+def _workers(before: JobReport, after: JobReport) -> Iterator[str]:
     old, new = _conditions(before), _conditions(after)
     for pod in _in_order(old.keys() | new.keys(), after):
-        was, now = old.get(pod), new.get(pod)
-        if was != now:
-            yield f"{pod}: {was or 'none'} → {now or 'gone'}"
+        yield from _arrow(pod, old.get(pod, "none"), new.get(pod, "gone"))
 
 
 def _conditions(report: JobReport) -> dict[str, str]:
@@ -63,28 +51,17 @@ def _condition(worker: WorkerReport) -> str:
     return " ".join(word for word in words if word)
 
 
-def _of_hosts(before: JobReport, after: JobReport) -> Iterator[str]:
-    if before.hosts != after.hosts:
-        yield f"{names.KEY_DISCOVER_HOSTS}: {_hosts(before)} → {_hosts(after)}"
-
-
 def _hosts(report: JobReport) -> str:
     return ", ".join(report.hosts) or "no host"
 
 
-def _of_launcher(before: JobReport, after: JobReport) -> Iterator[str]:
-    old, new = before.launcher, after.launcher
-    was, now = old.phase if old else None, new.phase if new else None
-    pod = names.launcher(after.name)
-    if was != now:
-        yield f"{pod}: {was or 'none'} → {now or 'gone'}"
-    has_news = before.hosts != after.hosts or not (old and old.told)
-    if new and new.told and has_news:
-        yield f"{pod}: told of the newest {names.KEY_DISCOVER_HOSTS}"
-
-
-def _list(pods: Iterable[str], report: JobReport) -> str:
-    return ", ".join(_in_order(pods, report))
+def _launcher(before: JobReport, after: JobReport) -> Iterator[str]:
+    old, new, pod = before.launcher, after.launcher, names.launcher(after.name)
+    if (old and old.phase) != (new and new.phase):
+        yield f"{pod}: {old.phase if old else 'none'} → {new.phase if new else 'gone'}"
+    is_news = before.hosts != after.hosts or not (old and old.refreshed)
+    if new and new.refreshed and is_news:
+        yield f"{pod}: {names.KEY_DISCOVER_HOSTS} refreshed"
 
 
 def _in_order(pods: Iterable[str], report: JobReport) -> list[str]:

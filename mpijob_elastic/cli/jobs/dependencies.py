@@ -1,6 +1,6 @@
-"""What a job depends on outside itself: a controller that leads, a webhook that answers, what Events warn of.
+"""Check what a job depends on: a leading controller, a webhook that answers, nodes that stay, warning Events.
 
-What this user may not read counts as well.
+Where this user may not read an object, nothing is wrong with it as far as can be told.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Registration = Mapping[str, Any]
 
 # A leader renews every 2 s, and at the latest after 10 s.
 RENEWED_WITHIN = 10.0
-# Of so many objects the Events are read.
+# Events and nodes are read for so many objects.
 MOST = 16
 
 
@@ -54,7 +54,7 @@ class _Events(msgspec.Struct):
 
 
 async def registration(client: ApiReader) -> Registration | None:
-    """How the API server asks the webhook, empty where it does not; None where that cannot be read."""
+    """Return the webhook's registration, empty where there is none; None where it cannot be read."""
     try:
         return _decode(await client.get(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)))
     except errors.NotFound:
@@ -64,13 +64,13 @@ async def registration(client: ApiReader) -> Registration | None:
 
 
 def home(registered: Registration | None) -> str:
-    """The namespace that the webhook is served in, and so the controller; the usual one where that cannot be seen."""
+    """Return the namespace of webhook and controller, the default where the registration does not show it."""
     services = (hook["clientConfig"].get("service") for hook in (registered or {}).get("webhooks", ()))
     return next((str(service["namespace"]) for service in services if service), names.NAMESPACE)
 
 
 async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
-    """The controllers' Lease there, without a name where there is none; None where it cannot be read."""
+    """Return the controllers' Lease there, without a name where there is none; None where it cannot be read."""
     try:
         raw = await client.get(LEASES.path(namespace, names.LEASE))
     except errors.NotFound:
@@ -81,20 +81,20 @@ async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
 
 
 async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], *, namespace: str, now: float) -> str:
-    """Why no controller is at work, "" where one is or that cannot be told; `read` gives the Lease of that namespace.
+    """Return why no controller is at work, "" where one is or where that cannot be told; `read` returns the Lease.
 
-    Where the Lease looks old it is read once more, so that a clock that is wrong here accuses nobody.
+    A Lease that looks old is read once more, because the clock of this machine may be wrong.
     """
     first = await read()
     if first is None:
         return ""
     if first.metadata.name == "":
         return (
-            f"mpijob-elastic is not installed in namespace {namespace} (there is no Lease {names.LEASE}; "
-            "where it is elsewhere, say so with --controller-namespace)"
+            f"mpijob-elastic is not installed in namespace {namespace} (no Lease {names.LEASE}; "
+            "if it is in another namespace, pass --controller-namespace)"
         )
     if not first.spec.holder_identity:
-        return "no controller of mpijob-elastic leads (its Lease has no holder)"
+        return "no controller of mpijob-elastic is the leader (the Lease has no holder)"
     age = now - (seconds(first.spec.renew_time) or 0.0)
     if 0.0 <= age < RENEWED_WITHIN:
         return ""
@@ -103,17 +103,17 @@ async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], 
     if again is None or again.metadata.resource_version != first.metadata.resource_version:
         return ""
     return (
-        "no controller of mpijob-elastic is at work (the last leader renewed its Lease "
+        "no controller of mpijob-elastic is running (the last leader renewed the Lease "
         f"{durations.render(round(max(RENEWED_WITHIN, age)))} ago)"
     )
 
 
 async def webhook_trouble(client: ApiReader, registered: Registration | None) -> str:
-    """Why the API server cannot ask the webhook about a launcher, "" where it can or that cannot be told."""
+    """Return why the API server cannot call the webhook, "" where it can or where that cannot be told."""
     if registered is None:
         return ""
     if not registered:
-        return "the API server asks no webhook of mpijob-elastic (there is no MutatingWebhookConfiguration)"
+        return "the API server does not call the webhook of mpijob-elastic (no MutatingWebhookConfiguration)"
     config: dict[str, Any] = next((hook["clientConfig"] for hook in registered.get("webhooks", ())), {})
     if not config.get("caBundle"):
         return "the API server cannot trust the webhook (caBundle is empty)"
@@ -124,19 +124,19 @@ async def webhook_trouble(client: ApiReader, registered: Registration | None) ->
 
 
 async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -> dict[str, str]:
-    """The newest warning that is not ours, as `REASON: message`, on each of the first MOST objects, by their names."""
+    """Return the newest warning of others, as `REASON: message`, on each of the first MOST objects, by their names."""
     chosen = list(uids.items())[:MOST]
     found = await asyncio.gather(*(_warning(client, namespace, uid) for _, uid in chosen))
     return {name: words for (name, _), words in zip(chosen, found, strict=True) if words}
 
 
 async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]:
-    """Why the nodes of these pods are about to go, by pod, of the first MOST of them."""
+    """Return why the nodes of these pods are about to go, by pod, for the first MOST of them."""
     chosen = [pod for pod in pods if pod.node][:MOST]
     nodes = {pod.node for pod in chosen}
     read = facts_node.reading(signs())
     found = dict(
-        zip(nodes, await asyncio.gather(*(_read(client, NODES.path(name=one), read) for one in nodes)), strict=True)
+        zip(nodes, await asyncio.gather(*(_read(client, NODES.path(name=node), read) for node in nodes)), strict=True)
     )
     said = {pod.metadata.name: node.threat(pod.tolerations) for pod in chosen if (node := found[pod.node])}
     return {name: threat for name, threat in said.items() if threat}
@@ -145,18 +145,18 @@ async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]
 async def _warning(client: ApiReader, namespace: str, uid: str) -> str:
     query = {"fieldSelector": f"involvedObject.uid={uid},type=Warning"}
     events = await _read(client, EVENTS.path(namespace), msgspec.json.Decoder(_Events).decode, query=query)
-    theirs = [one for one in (events.items if events else ()) if one.source.component != names.PROGRAM]
-    newest = max(theirs, key=lambda one: one.at, default=None)
+    theirs = [event for event in (events.items if events else ()) if event.source.component != names.PROGRAM]
+    newest = max(theirs, key=lambda event: event.at, default=None)
     return f"{newest.reason}: {' '.join(newest.message.split())}" if newest else ""
 
 
 async def _endpoints(client: ApiReader, namespace: str, service: str) -> int | None:
-    """How many endpoints of a Service are ready, None where that cannot be read."""
+    """Count the ready endpoints of a Service; None where they cannot be read."""
     query = {"labelSelector": f"kubernetes.io/service-name={service}"}
     found = await _read(client, ENDPOINT_SLICES.path(namespace), _decode, query=query)
     if found is None:
         return None
-    ends = [end for one in found["items"] for end in one.get("endpoints") or ()]
+    ends = [end for found_slice in found["items"] for end in found_slice.get("endpoints") or ()]
     return sum(end.get("conditions", {}).get("ready") is not False for end in ends)
 
 

@@ -1,6 +1,6 @@
-"""Looks by exec with the user's own rights: what runs in workers, and which execs of the launcher are frozen.
+"""Look into pods by exec, with the user's own rights: processes in workers, frozen execs of the launcher.
 
-Bounded in number and time; what goes wrong is part of the answer.
+The looks are bounded in number and time; an error is part of the answer.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Worker
 
-# Seconds for one look, how many are made at all, and how many at once.
+# Seconds for a look, looks in all, and looks at once.
 PATIENCE = 5.0
 MOST = 64
 AT_ONCE = 16
-# An exec takes a moment to end; one that is still there after so many seconds is frozen.
+# An exec takes a moment to end; after so many seconds it is frozen.
 AGAIN_AFTER = 5.0
 
-# Prints the name of each of them.
+# Prints the name of each process.
 SCRIPT = (
     EACH_PROCESS
     + """\
@@ -39,7 +39,7 @@ done
 
 
 async def into_workers(client: ApiReader, view: JobView, workers: Sequence[Worker]) -> Mapping[str, Look]:
-    """What runs in these workers, the first MOST of them."""
+    """Return what runs in these workers, for the first MOST of them."""
     slots = asyncio.Semaphore(AT_ONCE)
 
     async def look(worker: Worker) -> Look:
@@ -52,36 +52,36 @@ async def into_workers(client: ApiReader, view: JobView, workers: Sequence[Worke
 
 
 async def into_launcher(client: ApiReader, view: JobView) -> tuple[Exec, ...]:
-    """The execs that the launcher holds, none where nobody can look."""
+    """Return the execs that the launcher holds, none where nobody can look."""
     if view.launcher is None or not view.driver_running:
         return ()
     return await launcher_execs.look(client, view.namespace, view.launcher, timeout=PATIENCE) or ()
 
 
 async def look_for_frozen(view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]) -> tuple[Exec, ...]:
-    """The execs at whose other end nothing is, now and again some seconds later; `look` gives those that there are."""
+    """Return the execs whose pod is gone, now and again some seconds later; `look` returns the present execs."""
     first = frozen_execs.cut_off(view, await look(), now=time.time())
     if not first:
         return ()
     await asyncio.sleep(AGAIN_AFTER)
-    still = {(one.pid, one.pod) for one in await look()}
-    return tuple(one for one in first if (one.pid, one.pod) in still)
+    still = {(held.pid, held.pod) for held in await look()}
+    return tuple(held for held in first if (held.pid, held.pod) in still)
 
 
 async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:
     if worker.opaque:
-        return Look(error="its containers share their process numbers")
+        return Look(error="its containers share one process namespace")
     command = ["/bin/sh", "-c", SCRIPT]
     try:
         result = await exec_in_pod(
             client, namespace, worker.name, container=worker.container, command=command, timeout=PATIENCE
         )
     except errors.Forbidden:
-        return Look(error="your rights do not include exec (create pods/exec)")
+        return Look(error="you lack the right to exec (create pods/exec)")
     except errors.KubeError as error:
         return Look(error=str(error))
     if result.exit_code:
-        return Look(error=f"/bin/sh ended with {result.exit_code} there")
+        return Look(error=f"/bin/sh exited with {result.exit_code}")
     return Look(processes=tuple(_counted(result.stdout.splitlines())))
 
 

@@ -1,4 +1,4 @@
-"""`explain`: read the job, look around and into its pods, explain, print."""
+"""`explain`: read the job and what it depends on, look into its pods, explain, print."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.facts_pod import PodFacts
 
 
 class NoSuchWorker(errors.KubeError):
-    """The job has no such worker; the message says which it has."""
+    """The job has no such worker; the message says how to name a worker."""
 
 
 async def explain(
     where: Where, *, job: str, worker: str | None, output: str, look: bool, controller_namespace: str | None = None
 ) -> bool:
-    """Print why workers do not train; tell whether all do. Raises `errors.KubeError`.
+    """Print why workers do not train; return True if all do. Raises `errors.KubeError`.
 
     controller_namespace: where the controllers' Lease is; None: where the webhook is served, as far as can be seen.
     """
@@ -47,13 +47,15 @@ async def explain(
 
 
 def worker_name(view: JobView, worker: str) -> str:
-    """The pod's name, from that or from its index. Raises NoSuchWorker where it is neither there nor wanted."""
+    """Return a pod's name, given that or its index. Raises NoSuchWorker where it is neither present nor wanted."""
     name = names.worker(view.name, int(worker)) if worker.isdecimal() else worker
-    known = {*view.wanted_names, *(one.name for one in view.workers)}
+    known = {*view.wanted_names, *(pod.name for pod in view.workers)}
     if name in known:
         return name
-    first = names.worker(view.name, 0)
-    raise NoSuchWorker(f"{view.name} has no worker {worker}; {len(known)} there are, such as 0 or {first}")
+    pod = names.worker(view.name, 0)
+    raise NoSuchWorker(
+        f"{view.name} has no worker {worker}; it has {len(known)}: give a number like 0 or a pod like {pod}"
+    )
 
 
 async def _facts(
@@ -87,13 +89,13 @@ async def _facts(
 
 
 async def _webhook(client: ApiReader, view: JobView, registered: Registration | None) -> str:
-    """Of interest only while a launcher may yet be created."""
+    """Check the webhook only while a launcher may yet be created."""
     is_needed = view.elastic and not view.finished and (view.launcher is None or not view.launcher.mounts_discovery)
     return await dependencies.webhook_trouble(client, registered) if is_needed else ""
 
 
 def _troubled(view: JobView, pod: str | None) -> Iterable[tuple[str, str]]:
-    """Name and uid of what Events may tell more of: the job where a worker is missing, and pods that do not run."""
+    """Yield name and uid of the objects whose Events may help: the job of a missing worker, pods that do not run."""
     if len([worker for worker in view.workers if worker.index < view.replicas]) < view.replicas:
         yield view.name, view.ref.uid
     for worker in view.workers:
@@ -102,24 +104,22 @@ def _troubled(view: JobView, pod: str | None) -> Iterable[tuple[str, str]]:
 
 
 def _threatened(snapshot: Snapshot) -> Iterable[PodFacts]:
-    """Pods whose nodes matter: the launcher, with which all ends, and workers that could be in the list and are not."""
+    """Yield the pods whose nodes matter: the launcher, and Ready workers that are not published."""
     view = snapshot.view
     if view.driver_running and view.launcher:
         yield snapshot.pods[view.launcher.ref.name].facts
-    waiting = (one for one in view.workers if one.ready and one.index < view.replicas and not view.is_published(one))
-    yield from (snapshot.pods[worker.name].facts for worker in waiting)
+    for worker in view.workers:
+        if worker.ready and worker.index < view.replicas and not view.is_published(worker):
+            yield snapshot.pods[worker.name].facts
 
 
 async def _looks(client: ApiReader, view: JobView, *, pod: str | None, look: bool) -> dict[str, Look]:
     if not look or not view.driver_running:
         return {}
     running = [worker for worker in view.workers if worker.running and not worker.deleting]
-    # The one that is asked about first; whether others train tells what it means that it does not.
-    return dict(await exec_probes.into_workers(client, view, sorted(running, key=lambda one: _distance(one, pod))))
-
-
-def _distance(worker: Worker, pod: str | None) -> tuple[bool, int]:
-    return worker.name != pod, worker.index
+    # The worker in question comes first. The others matter too: its silence means more while they train.
+    running.sort(key=lambda worker: (worker.name != pod, worker.index))
+    return dict(await exec_probes.into_workers(client, view, running))
 
 
 async def _frozen(client: ApiReader, view: JobView, *, look: bool) -> tuple[Exec, ...]:

@@ -1,21 +1,18 @@
-"""Jobs read once: four paged lists, whether one job is asked for or all; jobs first, for they tell what is wrong.
+"""Read jobs once: four paged lists, for one job or for all. Jobs come first, because they show what is wrong.
 
-What cannot be read ends the command with a message, except Roles: many users may not read those, and only the plan
+An object that cannot be read ends the command with a message, except Roles: few users may read those, and only the plan
 needs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeVar
 
-from mpijob_elastic.cli.jobs import shown_facts
-from mpijob_elastic.cli.jobs.selection import Selection, Selectors
+from mpijob_elastic.cli.jobs.selection import Selection, Source
+from mpijob_elastic.cli.jobs.shown_facts import SeenJob
 from mpijob_elastic.cli.jobs.snapshot import Objects, Snapshot
 from mpijob_elastic.kube import errors, resources, wire
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.observe import facts_config
 from mpijob_elastic.observe.facts_config import RoleFacts
 
 T = TypeVar("T")
@@ -24,30 +21,29 @@ PAGE = 500
 
 
 class NotServed(errors.KubeError):
-    """The cluster does not know MPIJobs as the operator we stand beside does."""
+    """The cluster does not serve the MPIJobs of mpi-operator v0.2.3."""
 
 
 async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
-    """The jobs, sorted by namespace and name. Raises NotServed and other `errors.KubeError`."""
+    """Return the jobs, sorted by namespace and name. Raises NotServed and other `errors.KubeError`."""
     namespace = selection.namespace
     return Objects(
         jobs=await _jobs(client, selection),
-        pods=await _list(client, resources.PODS, namespace, selection.pods, shown_facts.read_pod),
-        configs=await _list(client, resources.CONFIG_MAPS, namespace, selection.configs, facts_config.read_config),
+        pods=await _list(client, namespace, selection.pods),
+        configs=await _list(client, namespace, selection.configs),
         roles=await _roles(client, selection),
     ).snapshots()
 
 
 async def job_names(client: ApiReader, namespace: str | None) -> list[str]:
-    """The names of all jobs there, for a hint to whoever asked for one that is not."""
-    jobs = await _jobs(client, Selection(namespace=namespace))
-    return [job.metadata.name for job in jobs]
+    """Return the names of all jobs there, as a hint for a user who asked for another."""
+    return [job.metadata.name for job in await _jobs(client, Selection(namespace=namespace))]
 
 
-async def _jobs(client: ApiReader, selection: Selection) -> list[shown_facts.SeenJob]:
+async def _jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:
     kind = resources.MPI_JOBS
     try:
-        return await _list(client, kind, selection.namespace, selection.jobs, shown_facts.read_job)
+        return await _list(client, selection.namespace, selection.jobs)
     except errors.NotFound as error:
         raise NotServed(
             f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator v0.2.3, "
@@ -57,19 +53,17 @@ async def _jobs(client: ApiReader, selection: Selection) -> list[shown_facts.See
 
 async def _roles(client: ApiReader, selection: Selection) -> list[RoleFacts] | None:
     try:
-        return await _list(client, resources.ROLES, selection.namespace, selection.roles, facts_config.read_role)
+        return await _list(client, selection.namespace, selection.roles)
     except errors.Forbidden:
         return None
 
 
-async def _list(
-    client: ApiReader, resource: Resource, namespace: str | None, selectors: Selectors, read: Callable[[bytes], T]
-) -> list[T]:
-    query = {**selectors.query(), "limit": str(PAGE)}
+async def _list(client: ApiReader, namespace: str | None, source: Source[T]) -> list[T]:
+    query = {**source.query(), "limit": str(PAGE)}
     found: list[T] = []
     while True:
-        page = wire.read_page(await client.get(resource.path(namespace), query=query))
-        found += [read(raw) for raw in page.items or ()]
+        page = wire.read_page(await client.get(source.resource.path(namespace), query=query))
+        found += [source.read(raw) for raw in page.items or ()]
         if not page.metadata.continue_:
             return found
         query["continue"] = page.metadata.continue_

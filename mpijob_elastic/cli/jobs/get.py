@@ -19,16 +19,16 @@ from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Target, Where, reached
 from mpijob_elastic.kube import errors
 
-# So many names are shown where none is near the one asked for.
+# So many names are shown where none is similar.
 MOST_NAMES = 8
 
 
 class NoSuchJob(errors.KubeError):
-    """There is no such job; the message says which there are."""
+    """There is no such job; the message names similar or existing jobs."""
 
 
 async def get(where: Where, *, job: str | None, output: str) -> None:
-    """Print one job, or all that `where` names. Raises `errors.KubeError`."""
+    """Print a job, or all jobs that `where` names. Raises `errors.KubeError`."""
     async with reached(where) as target:
         snapshots = [await find(target, job)] if job else await fetch.fetch(target.client, _all(target))
     now = time.time()
@@ -42,7 +42,7 @@ async def get(where: Where, *, job: str | None, output: str) -> None:
 
 
 async def find(target: Target, job: str) -> Snapshot:
-    """One job. Raises NoSuchJob and other `errors.KubeError`."""
+    """Return a job. Raises NoSuchJob and other `errors.KubeError`."""
     found = await fetch.fetch(target.client, Selection(namespace=target.namespace, job=job))
     if not found:
         raise NoSuchJob(f"no MPIJob {job}{_in(target.namespace)}; {await _hint(target, job)}")
@@ -61,8 +61,8 @@ async def _hint(target: Target, job: str) -> str:
     if near:
         return f"did you mean {' or '.join(near)}?"
     if here:
-        return f"there are: {', '.join(sorted(here)[:MOST_NAMES])}{', ...' if len(here) > MOST_NAMES else ''}"
-    return "there are none; choose another namespace with -n, or see all with `mpijob-elastic get -A`"
+        return f"existing jobs: {', '.join(sorted(here)[:MOST_NAMES])}{', ...' if len(here) > MOST_NAMES else ''}"
+    return "there are no MPIJobs; choose another namespace with -n, or list all with `mpijob-elastic get -A`"
 
 
 def _in(namespace: str | None) -> str:

@@ -1,10 +1,11 @@
-"""A plan of `decide` in words: what the controller does next, and why where that is nothing."""
+"""Put a plan of `decide` into words: what the controller does next, or why it does nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.decide import phrases
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -23,7 +24,7 @@ from mpijob_elastic.model.job import JobView
 
 
 def words(view: JobView, plan: Plan) -> list[str]:
-    """One line for each thing that is due; for an empty plan one line that says why."""
+    """Return a line for each step that is due; for an empty plan a line that says why."""
     lines = [line for action in plan.actions for line in _words(action)]
     return lines or [f"nothing: {_why_nothing(view, plan)}"]
 
@@ -31,51 +32,47 @@ def words(view: JobView, plan: Plan) -> list[str]:
 def _words(action: Action) -> Iterator[str]:
     match action:
         case WriteRole():
-            yield f"write the launcher's Role: {action.note.message}"
+            yield f"update Role {action.ref.name}: {action.note.message}"
         case WriteConfig():
-            yield from _of_config(action)
+            yield from _config_words(action)
         case RefreshLauncher():
-            yield f"touch {action.launcher.ref.name}, so that it sees the new {names.KEY_DISCOVER_HOSTS} at once"
+            yield f"touch {action.launcher.ref.name}, so that its kubelet refreshes {names.KEY_DISCOVER_HOSTS} now"
         case ProbeWorkers():
-            yield f"look by exec whether ranks still run in {_list(worker.name for worker in action.workers)}"
+            yield f"check by exec whether ranks still run in {phrases.listed(pod.name for pod in action.workers)}"
         case DeleteWorkers():
             yield from (removal.note.message for removal in action.removals)
         case DeleteLauncher():
             yield f"delete {action.launcher.ref.name}: {action.note.message}"
         case TellUser():
-            yield f"say on the job {_told(action.text)}"
+            yield _notice_words(action.text)
         case WriteSelector():
-            yield "put the selector of the workers back into the job's status"
+            yield "restore the selector of the workers in the job's status"
         case LowerPodGroup() | RollBack():
             yield action.note.message
 
 
-def _of_config(action: WriteConfig) -> Iterator[str]:
+def _config_words(action: WriteConfig) -> Iterator[str]:
     if action.added:
-        yield f"publish {_list(action.added)} in {names.KEY_DISCOVER_HOSTS}"
+        yield f"publish {phrases.listed(action.added)} in {names.KEY_DISCOVER_HOSTS}"
     if action.removed:
-        yield f"take {_list(action.removed)} out of {names.KEY_DISCOVER_HOSTS}"
+        yield f"remove {phrases.listed(action.removed)} from {names.KEY_DISCOVER_HOSTS}"
     if not action.added and not action.removed:
-        yield f"write {names.KEY_DISCOVER_HOSTS}, {names.KEY_HOSTFILE} or what must be remembered beside them"
+        yield f"update {names.KEY_HOSTFILE}, {names.KEY_DISCOVER_HOSTS} or the memory in ConfigMap {action.ref.name}"
 
 
-def _told(text: str) -> str:
+def _notice_words(text: str) -> str:
     if names.is_handed_over(text):
-        return "that another operator looks after it"
-    return "what it waits for" if text else "that it waits for nothing"
+        return "note on the job that another operator manages it"
+    return "update the notices on the job" if text else "remove the notices from the job"
 
 
 def _why_nothing(view: JobView, plan: Plan) -> str:
     reasons = {
         view.foreign: bool(view.foreign),
-        "another operator looks after it": view.handed_over,
+        "another operator manages the job": view.handed_over,
         "the job is being deleted": view.deleting,
         "the job has ended": view.finished,
         "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,
-        "a change waits for its time": plan.wake_at is not None,
+        "a change has to wait": plan.wake_at is not None,
     }
-    return next((reason for reason, holds in reasons.items() if holds), "all is as it should be")
-
-
-def _list(pods: Iterable[str]) -> str:
-    return ", ".join(pods)
+    return next((reason for reason, holds in reasons.items() if holds), "the job is as desired")

@@ -1,4 +1,4 @@
-"""How a pod is, for an explanation, read from its JSON; pure.
+"""Read the state of a pod from its JSON, for an explanation; pure.
 
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 """
@@ -13,7 +13,7 @@ from mpijob_elastic.explain.facts import Pod, Stuck
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.mpijob import Wire
 
-# Every pod passes through these (kubelet, pkg/kubelet/kubelet_pods.go).
+# Reasons that every pod passes through (kubelet, pkg/kubelet/kubelet_pods.go).
 _PASSING = frozenset({"ContainerCreating", "PodInitializing", ""})
 
 
@@ -61,7 +61,7 @@ _decoder = msgspec.json.Decoder(_Pod)
 
 
 def read(raw: bytes) -> Pod:
-    """The state in a pod's JSON. Raises msgspec.DecodeError where it is none."""
+    """Read a pod's JSON. Raises msgspec.DecodeError where it is none."""
     pod = _decoder.decode(raw)
     status = pod.status
     containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
@@ -77,24 +77,22 @@ def read(raw: bytes) -> Pod:
 
 
 def _words(status: _Status, kind: str, value: str) -> str:
-    for one in status.conditions or ():
-        if (one.type, one.status) == (kind, value):
-            return _line(one.message) or one.reason
-    return ""
+    found = (condition for condition in status.conditions or () if (condition.type, condition.status) == (kind, value))
+    return next((_line(condition.message) or condition.reason for condition in found), "")
 
 
 def _stuck(containers: Iterable[_Container]) -> Iterator[Stuck]:
-    for one in containers:
-        waiting = one.state.waiting
+    for container in containers:
+        waiting = container.state.waiting
         if waiting is not None and waiting.reason not in _PASSING:
-            yield Stuck(container=one.name, reason=waiting.reason, message=_line(waiting.message))
+            yield Stuck(container=container.name, reason=waiting.reason, message=_line(waiting.message))
 
 
 def _ended(containers: Iterable[_Container]) -> Iterator[str]:
-    for one in containers:
-        ends = [state.terminated for state in (one.state, one.last_state) if state.terminated]
+    for container in containers:
+        ends = [state.terminated for state in (container.state, container.last_state) if state.terminated]
         if ends and ends[0].reason != "Completed":
-            yield f"{one.name}: {ends[0].reason}"
+            yield f"{container.name}: {ends[0].reason}"
 
 
 def _line(text: str) -> str:

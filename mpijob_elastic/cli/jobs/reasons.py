@@ -1,4 +1,4 @@
-"""An explanation as it is printed: for programs, and as text. Field names are camelCase in JSON and YAML."""
+"""Print an explanation: as an object for programs, and as text."""
 
 from __future__ import annotations
 
@@ -7,38 +7,16 @@ from collections.abc import Iterator
 
 import msgspec
 
-from mpijob_elastic.explain.findings import Explanation, Finding
+from mpijob_elastic.explain.findings import Explanation, Finding, Level, WorkerFinding
 from mpijob_elastic.model.job import JobView
 
-# The text of a cause is wrapped at so many columns, whatever the terminal: it is read in logs and mails too.
+# Text is wrapped at so many columns, whatever the terminal: it is read in logs and mails too.
 WIDTH = 110
 _INDENT = "    "
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of what is printed."""
-
-
-class Cause(_Part, frozen=True):
-    """One cause. level: fine, waiting or wrong; next_step: a command, "" where none helps."""
-
-    cause: str
-    level: str
-    says: str
-    next_step: str
-
-
-class WorkerCause(_Part, frozen=True):
-    """Of one worker. host: under which name discover_hosts.sh has it, "" where it has not; wanted: by the size."""
-
-    name: str
-    host: str
-    wanted: bool
-    cause: Cause
-
-
-class Report(_Part, frozen=True):
-    """What is said of a job. training: wanted workers that train, as far as can be seen; notices: the controller's."""
+class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The explanation of a job, and the controller's notices on it. training: wanted workers that train."""
 
     namespace: str
     name: str
@@ -46,13 +24,13 @@ class Report(_Part, frozen=True):
     desired: int
     training: int
     all_train: bool
-    job: list[Cause]
-    workers: list[WorkerCause]
+    job: tuple[Finding, ...]
+    workers: tuple[WorkerFinding, ...]
     notices: list[str]
 
 
 def build(view: JobView, explanation: Explanation, *, state: str) -> Report:
-    """The report on a job, or on some workers of it."""
+    """Return the report on a job, or on some workers of it."""
     return Report(
         namespace=view.namespace,
         name=view.name,
@@ -60,43 +38,33 @@ def build(view: JobView, explanation: Explanation, *, state: str) -> Report:
         desired=view.replicas,
         training=explanation.training,
         all_train=explanation.all_train,
-        job=[_cause(finding) for finding in explanation.job],
-        workers=[
-            WorkerCause(
-                name=one.worker, host=view.host_of.get(one.worker, ""), wanted=one.wanted, cause=_cause(one.finding)
-            )
-            for one in explanation.workers
-        ],
+        job=explanation.job,
+        workers=explanation.workers,
         notices=view.notices.splitlines(),
     )
 
 
 def text(report: Report) -> list[str]:
-    """A page."""
+    """Return the lines of a page, a paragraph for each finding."""
     counts = f", {report.training} of {report.desired} workers train" if report.workers else ""
     lines = [f"{report.namespace}/{report.name}: {report.state}{counts}"]
-    for cause in report.job:
-        lines += ["", *_paragraph(cause, "")]
+    for finding in report.job:
+        lines += ["", *_paragraph(finding)]
     for worker in report.workers:
-        called = f" (as {worker.host})" if worker.host not in ("", worker.name) else ""
-        lines += ["", f"{worker.name}{called}", *_paragraph(worker.cause, _INDENT)]
+        is_renamed = worker.host not in {"", worker.name}
+        lines += ["", *_paragraph(worker.cause, host=worker.host if is_renamed else "")]
     if report.notices:
-        lines += ["", "The controller says:", *(f"{_INDENT}{notice}" for notice in report.notices)]
+        lines += ["", "Notices of the controller:", *(f"{_INDENT}{notice}" for notice in report.notices)]
     return lines
 
 
-def _cause(finding: Finding) -> Cause:
-    return Cause(cause=finding.cause, level=finding.level, says=finding.says, next_step=finding.next_step)
-
-
-def _paragraph(cause: Cause, indent: str) -> Iterator[str]:
+def _paragraph(finding: Finding, *, host: str = "") -> Iterator[str]:
     yield from textwrap.wrap(
-        f"{cause.cause}: {cause.says}",
-        WIDTH,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
+        finding.says, WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
     )
-    if cause.next_step:
-        yield f"{indent}next: {cause.next_step}"
+    if host:
+        yield f"{_INDENT}host name: {host}"
+    if finding.level is not Level.FINE:
+        yield f"{_INDENT}cause: {finding.cause}"
+    if finding.next_step:
+        yield f"{_INDENT}next: {finding.next_step}"

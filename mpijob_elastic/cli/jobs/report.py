@@ -1,4 +1,4 @@
-"""Everything that is said of one job: what `-o json` and `-o yaml` print, and what tables are made of.
+"""Build the report on one job: `-o json` and `-o yaml` print it, and tables are made of it.
 
 Field names are camelCase there; times are RFC 3339 in UTC, durations are seconds.
 """
@@ -15,17 +15,17 @@ from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.decide import decide, drain, handover, history, launcher_refresh
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
 
-# The phase of a worker that is wanted and that no pod is there for.
+# The phase of a wanted worker without a pod.
 MISSING = "Missing"
-_NO_RIGHTS = "unknown: your rights do not include the launcher's Role (list, watch roles.rbac.authorization.k8s.io)"
+_NO_RIGHTS = "unknown: you lack the right to read the launcher's Role (list, watch roles.rbac.authorization.k8s.io)"
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of what is printed."""
+    """Base of the parts of a report."""
 
 
 class Scale(_Part, frozen=True):
-    """A change of size that was published."""
+    """A published change of the size."""
 
     before: int
     after: int
@@ -33,9 +33,9 @@ class Scale(_Part, frozen=True):
 
 
 class Draining(_Part, frozen=True):
-    """Since when a worker is out of discover_hosts.sh, and when it is deleted whatever still runs in it.
+    """When a worker left discover_hosts.sh, and when it is deleted even if a rank still runs in it.
 
-    until: None while the launcher has yet to be told, for the drain-timeout begins then.
+    until: None until the launcher is refreshed, because the drain-timeout begins then.
     """
 
     since: datetime
@@ -43,10 +43,10 @@ class Draining(_Part, frozen=True):
 
 
 class WorkerReport(_Part, frozen=True):
-    """One worker, there or wanted (then its phase is Missing). last_state: how it ended, "" while it has not.
+    """One worker, present or only wanted (then its phase is Missing). last_state: how it ended, "" before that.
 
-    host: its name in discover_hosts.sh, "" while it is not published; incarnation: the number in it, or the one that it
-    had last.
+    host: its name in discover_hosts.sh, "" while it is not published; incarnation: the number in its host name, or in
+    its last host name.
     """
 
     index: int
@@ -62,21 +62,21 @@ class WorkerReport(_Part, frozen=True):
 
 
 class LauncherReport(_Part, frozen=True):
-    """The launcher pod. told: whether it was touched for what is published now; None while no touch would help."""
+    """The launcher pod. refreshed: it was touched for the published list; None while no touch would help."""
 
     name: str
     phase: str
     sees_discover_hosts: bool
-    told: bool | None
+    refreshed: bool | None
     node: str
 
 
 class JobReport(_Part, frozen=True):
     """One job.
 
-    elastic: false, and `foreign` says why, where another operator looks after it. hosts: what discover_hosts.sh prints.
-    exec_names: the pods the launcher's Role allows exec into, None where this user may not read it. next: what the
-    controller's decision gives for what is seen here, in words; next_look: when it would look again without a change.
+    elastic: false where another operator manages it; `foreign` says why. hosts: the lines of discover_hosts.sh.
+    exec_names: the pods that the launcher's Role allows exec into, None where this user may not read it. next: what the
+    controller does next, in words; next_look: when it checks the job again without a change.
     """
 
     namespace: str
@@ -104,7 +104,7 @@ class JobReport(_Part, frozen=True):
 
 
 def build(snapshot: Snapshot, *, now: float) -> JobReport:
-    """The report on a job at time `now` (seconds since the epoch)."""
+    """Return the report on a job at time `now` (seconds since the epoch)."""
     view = snapshot.view
     workers = _workers(snapshot, now=now)
     plan = decide(view, now=now)
@@ -137,41 +137,26 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
 
 def _workers(snapshot: Snapshot, *, now: float) -> list[WorkerReport]:
     view = snapshot.view
-    there = {worker.name: worker for worker in view.workers}
-    missing = [] if view.finished else [name for name in view.wanted_names if name not in there]
-    reports = [_worker(snapshot, worker, now=now) for worker in view.workers]
-    reports += [_missing(snapshot, name) for name in missing]
-    return sorted(reports, key=lambda report: report.index)
+    indices = {worker.index for worker in view.workers}
+    wanted = set() if view.finished else {names.worker_index(name, job=view.name) or 0 for name in view.wanted_names}
+    return [_worker(snapshot, index, now=now) for index in sorted(indices | wanted)]
 
 
-def _worker(snapshot: Snapshot, worker: Worker, *, now: float) -> WorkerReport:
-    pod = snapshot.pods[worker.name]
+def _worker(snapshot: Snapshot, index: int, *, now: float) -> WorkerReport:
+    view, name = snapshot.view, names.worker(snapshot.view.name, index)
+    worker, pod = view.worker(name), snapshot.pods.get(name)
+    phase = (pod.facts.phase or "Pending") if pod else MISSING
     return WorkerReport(
-        index=worker.index,
-        name=worker.name,
-        phase="Terminating" if worker.deleting else pod.facts.phase or "Pending",
-        ready=worker.ready,
-        published=snapshot.view.is_published(worker),
-        host=snapshot.view.host_of.get(worker.name, ""),
-        incarnation=_incarnation(snapshot.view, worker.name),
-        draining=_draining(snapshot.view, worker, now=now),
-        node=pod.node,
-        last_state=worker.last_state if worker.terminated else "",
-    )
-
-
-def _missing(snapshot: Snapshot, name: str) -> WorkerReport:
-    return WorkerReport(
-        index=snapshot.view.wanted_names.index(name),
+        index=index,
         name=name,
-        phase=MISSING,
-        ready=False,
-        published=name in snapshot.view.host_of,
-        host=snapshot.view.host_of.get(name, ""),
-        incarnation=_incarnation(snapshot.view, name),
-        draining=None,
-        node="",
-        last_state="",
+        phase="Terminating" if worker and worker.deleting else phase,
+        ready=bool(worker and worker.ready),
+        published=name in view.host_of,
+        host=view.host_of.get(name, ""),
+        incarnation=_incarnation(view, name),
+        draining=_draining(view, worker, now=now) if worker else None,
+        node=pod.node if pod else "",
+        last_state=worker.last_state if worker and worker.terminated else "",
     )
 
 
@@ -193,18 +178,14 @@ def _draining(view: JobView, worker: Worker, *, now: float) -> Draining | None:
 
 
 def _launcher(snapshot: Snapshot, launcher: Launcher) -> LauncherReport:
-    pod = snapshot.pods[launcher.ref.name]
+    view, pod = snapshot.view, snapshot.pods[launcher.ref.name]
     return LauncherReport(
         name=launcher.ref.name,
         phase=_phase(launcher, pod.facts.phase),
         sees_discover_hosts=launcher.mounts_discovery,
-        told=_told(snapshot.view),
+        refreshed=launcher_refresh.is_shown(view) if launcher_refresh.can_show(view) else None,
         node=pod.node,
     )
-
-
-def _told(view: JobView) -> bool | None:
-    return launcher_refresh.is_shown(view) if launcher_refresh.can_show(view) else None
 
 
 def _phase(launcher: Launcher, pod_phase: str) -> str:

@@ -1,4 +1,4 @@
-"""What is kept of a MPIJob and of a pod for showing: the controller's facts, and what only people ask for."""
+"""Read a MPIJob and a pod to show them: the controller's facts, and some for people."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.owners import Owned
 from mpijob_elastic.observe.times import seconds
 
-# [operator] pkg/apis/kubeflow/v1/common_types.go. Running stands first: an evicted worker sets Failed for ever,
-# although the job goes on.
+# [operator] pkg/apis/kubeflow/v1/common_types.go. Running comes first: an evicted worker sets Failed for ever, although
+# the job goes on.
 _STATES = ("Running", names.CONDITION_FAILED, "Restarting", "Created")
 
 
 class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
-    """One MPIJob. state: one word for its conditions; created_at: seconds since the epoch; launch: of its ranks."""
+    """A MPIJob. state: a word for its conditions; created_at: seconds since the epoch; launch: how it starts ranks."""
 
     facts: JobFacts
     state: str
@@ -31,12 +31,12 @@ class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def metadata(self) -> Owned:
-        """Who the object is."""
+        """The object's name and owner."""
         return self.facts.metadata
 
 
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod of a MPIJob. node: "" while it is not scheduled; state: what an explanation says of it."""
+    """A pod of a MPIJob. state: its state for an explanation."""
 
     facts: PodFacts
     node: str
@@ -44,7 +44,7 @@ class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def metadata(self) -> Owned:
-        """Who the object is."""
+        """The object's name and owner."""
         return self.facts.metadata
 
 
@@ -52,7 +52,7 @@ _jobs = msgspec.json.Decoder(MPIJob)
 
 
 def read_job(raw: bytes) -> SeenJob:
-    """What is shown of a MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
+    """Read a MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
     job, facts = _jobs.decode(raw), facts_job.read(raw)
     created_at = seconds(job.metadata.creation_timestamp) or 0.0
     launches = (horovodrun.parse(command) for command in job.launcher_commands())
@@ -61,7 +61,7 @@ def read_job(raw: bytes) -> SeenJob:
 
 
 def read_pod(raw: bytes) -> SeenPod:
-    """What is shown of a pod's JSON. Raises msgspec.DecodeError where it is none."""
+    """Read a pod's JSON. Raises msgspec.DecodeError where it is none."""
     state = pod_states.read(raw)
     return SeenPod(facts=facts_pod.read(raw), node=state.node, state=state)
 

@@ -1,4 +1,4 @@
-"""One job at one moment, as one user may see it: the controller's view of it and what only people ask for."""
+"""One job at one moment, as a user may read it: the controller's view and some facts for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """created_at: seconds since the epoch. pods: by name. role_readable: whether this user may read Roles.
+    """created_at: seconds since the epoch. pods: by name. role_readable: this user may read Roles.
 
     launch: how the job's launcher starts ranks, None where that cannot be read.
     """
@@ -31,7 +31,7 @@ class Snapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class Objects:
-    """What was read of any number of jobs; roles: None where this user may not read them."""
+    """The objects of any number of jobs; roles: None where this user may not read them."""
 
     jobs: Collection[SeenJob]
     pods: Collection[SeenPod]
@@ -39,12 +39,12 @@ class Objects:
     roles: Collection[RoleFacts] | None
 
     def snapshots(self) -> list[Snapshot]:
-        """Each job with what belongs to it, sorted by namespace and name."""
+        """Return each job with its objects, sorted by namespace and name."""
         pods: dict[tuple[str, str], list[SeenPod]] = defaultdict(list)
         for pod in self.pods:
             pods[pod.metadata.namespace, pod.metadata.job].append(pod)
-        configs = {(one.metadata.namespace, one.metadata.name): one for one in self.configs}
-        roles = {(one.metadata.namespace, one.metadata.name): one for one in self.roles or ()}
+        configs = {(config.metadata.namespace, config.metadata.name): config for config in self.configs}
+        roles = {(role.metadata.namespace, role.metadata.name): role for role in self.roles or ()}
         ordered = sorted(self.jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
         return [self._snapshot(job, pods, configs, roles) for job in ordered]
 
@@ -75,5 +75,5 @@ class Objects:
 
 
 def _never_asked(_uid: str, _occasion: str) -> Probe:
-    # What exec has shown is known to the controller that asked, and to nobody else.
+    # Only the controller knows what its own execs have shown.
     return Probe()

@@ -1,4 +1,4 @@
-"""Reports as text: columns without borders, as kubectl prints them, so that they can be piped."""
+"""Print reports as text: columns without borders, like kubectl, so that they can be piped."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _GAP = "   "
 
 
 def columns(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of aligned columns."""
+    """Return the lines of a table with aligned columns."""
     table = [header, *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
 
 
 def jobs(reports: Iterable[JobReport], *, now: datetime, namespaces: bool, wide: bool) -> list[str]:
-    """One line a job."""
+    """Return a table with a line for each job."""
     header = ["NAME", "STATE", "DESIRED", "READY", "PUBLISHED", "DRAINING", "ELASTIC", "AGE", "LAST-SCALE"]
     header = ["NAMESPACE"] * namespaces + header + ["MIN", "MAX", "SLOTS", "DRAIN-TIMEOUT", "LAUNCHER", "NOTICE"] * wide
     return columns(header, (_row(report, now, namespaces=namespaces, wide=wide) for report in reports))
 
 
 def details(report: JobReport, *, now: datetime) -> list[str]:
-    """A page on one job."""
+    """Return the lines of a page on one job."""
     return [
         *_facts(report, now),
         "",
@@ -44,7 +44,7 @@ def details(report: JobReport, *, now: datetime) -> list[str]:
 
 
 def age(since: datetime, *, now: datetime) -> str:
-    """How long ago, as kubectl writes it: one unit, `90s`, `5m`, `3h`, `2d`."""
+    """Return how long ago it was, in one unit, as kubectl writes it: `90s`, `5m`, `3h`, `2d`."""
     seconds = max(0, int((now - since).total_seconds()))
     for unit, size, most in (("s", 1, 120), ("m", 60, 120), ("h", 3600, 48)):
         if seconds < size * most:
@@ -99,9 +99,10 @@ def _bounds(report: JobReport) -> str:
 
 
 def _launcher(launcher: LauncherReport) -> str:
-    sees = "sees" if launcher.sees_discover_hosts else "does not see"
-    news = {None: "", True: ", told of its newest content", False: ", not yet told of its newest content"}
-    return f"{launcher.name}, {launcher.phase}, {sees} {names.KEY_DISCOVER_HOSTS}{news[launcher.told]}"
+    script = names.KEY_DISCOVER_HOSTS
+    news = {None: "is mounted", True: "is up to date", False: "is not refreshed yet"}[launcher.refreshed]
+    seen = f"{script} {news}" if launcher.sees_discover_hosts else f"without {script}"
+    return f"{launcher.name}, {launcher.phase}, {seen}"
 
 
 _WORKER_COLUMNS = ("WORKER", "PHASE", "READY", "PUBLISHED", "EXEC", "DRAINING", "NODE", "LAST-STATE")
@@ -135,7 +136,7 @@ def _draining(draining: Draining, now: datetime) -> str:
 def _next_look(report: JobReport, now: datetime) -> Iterator[str]:
     if report.next_look is not None:
         wait = max(0.0, (report.next_look - now).total_seconds())
-        yield f"look again in {durations.render(wait)}"
+        yield f"check again in {durations.render(wait)}"
 
 
 def _indented(lines: Iterable[str]) -> list[str]:

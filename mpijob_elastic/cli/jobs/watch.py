@@ -1,4 +1,4 @@
-"""`watch`: show one job after each change, until it has ended."""
+"""`watch`: show a job after each change until it has ended."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
 
-# Takes a report and what became different since the one before.
+# Takes a report and the changes since the report before it.
 Show = Callable[[JobReport, list[str]], None]
 
 # Changes kept below the page.
 RECENT = 10
-# A second; ages and countdowns move even when nothing happens.
+# Per second; ages and countdowns move even when nothing happens.
 REFRESHES = 2
 
 
 async def watch(where: Where, *, job: str) -> bool:
-    """Follow a job to its end; tell whether it succeeded. Raises `errors.KubeError`, NoSuchJob if it is deleted."""
+    """Follow a job to its end; return True if it succeeded. Raises `errors.KubeError`, NoSuchJob if it is deleted."""
     async with reached(where) as target:
         first = await get.find(target, job)
         follower = JobWatch(
@@ -46,7 +46,7 @@ async def watch(where: Where, *, job: str) -> bool:
 
 
 async def until_end(snapshots: AsyncIterator[Snapshot | None], show: Show, *, job: str) -> bool:
-    """Show each snapshot until the job has ended; tell whether it succeeded. Raises NoSuchJob if it is deleted."""
+    """Show each snapshot until the job has ended; return True if it succeeded. Raises NoSuchJob if it is deleted."""
     last: JobReport | None = None
     uid = None
     async for snapshot in snapshots:
@@ -63,7 +63,7 @@ async def until_end(snapshots: AsyncIterator[Snapshot | None], show: Show, *, jo
 
 @contextmanager
 def _screen(console: Console) -> Iterator[Show]:
-    """A page that is drawn anew on a terminal; elsewhere a line for each change."""
+    """Give a live page on a terminal; elsewhere print a line for each change."""
     if not console.is_terminal:
         yield _print_lines
         return
@@ -85,12 +85,12 @@ class Page:
         self._recent: deque[str] = deque(maxlen=RECENT)
 
     def show(self, report: JobReport, news: list[str]) -> None:
-        """Keep them for the next drawing."""
+        """Keep the report and its changes for the next drawing."""
         self._report = report
         self._recent.extend(f"{_clock()}  {line}" for line in news)
 
     def render(self) -> Text:
-        """The page as it is now."""
+        """Return the page."""
         if self._report is None:
             return Text("")
         lines = [*table.details(self._report, now=datetime.now(UTC)), "", "Changes:", *self._recent]

@@ -7,9 +7,9 @@ from mpijob_elastic.cli.jobs.report import JobReport
 from tests.product.cli import worlds
 
 
-def told(report: JobReport, value: bool | None) -> JobReport:
+def refreshed(report: JobReport, value: bool | None) -> JobReport:
     assert report.launcher is not None
-    return replace(report, launcher=replace(report.launcher, told=value))
+    return replace(report, launcher=replace(report.launcher, refreshed=value))
 
 
 def test_the_first_look_is_summed_up() -> None:
@@ -29,7 +29,7 @@ def test_a_scale_out_in_the_order_in_which_it_happens() -> None:
         "Role: exec allowed into train-worker-2",
         "train-worker-2: none → Running Ready",
         "discover_hosts.sh: train-worker-0:1, train-worker-1:1 → train-worker-0:1, train-worker-1:1, train-worker-2:1",
-        "train-launcher: told of the newest discover_hosts.sh",
+        "train-launcher: discover_hosts.sh refreshed",
     ]
 
 
@@ -45,10 +45,10 @@ def test_a_worker_that_is_only_wanted_is_no_worker_yet() -> None:
     assert changes.between(before, after) == ["desired: 2 → 3"]
 
 
-def test_the_launcher_is_told_once_for_each_list() -> None:
-    before = told(worlds.at_rest(2), value=False)
-    assert changes.between(before, told(before, value=True)) == ["train-launcher: told of the newest discover_hosts.sh"]
-    assert changes.between(told(before, value=True), told(before, value=True)) == []
+def test_the_launcher_is_refreshed_once_for_each_list() -> None:
+    before = refreshed(worlds.at_rest(2), value=False)
+    assert changes.between(before, refreshed(before, value=True)) == ["train-launcher: discover_hosts.sh refreshed"]
+    assert changes.between(refreshed(before, value=True), refreshed(before, value=True)) == []
 
 
 def test_a_launcher_comes_and_goes() -> None:

@@ -39,7 +39,7 @@ def test_version() -> None:
 def test_a_job_has_one_namespace() -> None:
     code, text = run("get", "train", "-A")
     assert code == 2
-    assert "a job has one namespace" in text
+    assert "a job is in one namespace" in text
 
 
 def test_watch_needs_a_job() -> None:

@@ -46,12 +46,12 @@ def answers(*found: LeaseObject | None) -> Callable[[], Awaitable[LeaseObject | 
         ([lease(2.0)], ""),
         ([None], ""),
         ([LeaseObject(metadata=ObjectMeta())], "is not installed in namespace ours"),
-        ([lease(2.0, holder="")], "no controller of mpijob-elastic leads"),
-        ([lease(300.0), lease(300.0)], "the last leader renewed its Lease 5m ago"),
+        ([lease(2.0, holder="")], "no controller of mpijob-elastic is the leader"),
+        ([lease(300.0), lease(300.0)], "the last leader renewed the Lease 5m ago"),
         # A clock that is wrong here.
         ([lease(300.0), lease(300.0, version="2")], ""),
         ([lease(-300.0), lease(-300.0, version="2")], ""),
-        ([lease(-300.0), lease(-300.0)], "the last leader renewed its Lease 10s ago"),
+        ([lease(-300.0), lease(-300.0)], "the last leader renewed the Lease 10s ago"),
         ([lease(300.0), None], ""),
     ],
 )
@@ -93,7 +93,7 @@ def slices(*ready: bool | None) -> list[dict[str, Any]]:
         ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": []}, "no replica"),
         ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": forbidden("endpointslices")}, ""),
         ({"mpijob-elastic": hooks(service=SERVICE)}, "caBundle is empty"),
-        ({"mpijob-elastic": status(404, "NotFound")}, "asks no webhook"),
+        ({"mpijob-elastic": status(404, "NotFound")}, "does not call the webhook"),
         ({"mpijob-elastic": forbidden("mutatingwebhookconfigurations")}, ""),
     ],
 )

@@ -21,7 +21,7 @@ from tests.product.cli.test_get import Answers, forbidden, serving, status
 
 
 def lease() -> web.Response:
-    """One that a leader has just renewed."""
+    """Return a Lease that a leader has just renewed."""
     spec = {"holderIdentity": "a", "renewTime": micro_time(datetime.fromtimestamp(time.time(), UTC))}
     return web.json_response({"metadata": {"name": "lease", "resourceVersion": "1"}, "spec": spec})
 
@@ -51,7 +51,7 @@ async def test_a_job_that_trains(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert await explained(tmp_path, world())
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "default/train: Running, 2 of 2 workers train"
-    assert sum(line.startswith("    trains: is published") for line in printed) == 2
+    assert sum(" is published, and the launcher knows it" in line for line in printed) == 2
 
 
 async def test_one_worker_that_does_not_by_its_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +85,7 @@ async def test_without_rights_to_look_around_the_job_is_explained_all_the_same(
 
 async def test_without_a_right_to_exec_the_looks_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert await explained(tmp_path, world(exec=forbidden("pods/exec")), look=True)
-    assert "cannot be seen: your rights do not include exec" in " ".join(capsys.readouterr().out.split())
+    assert "exec shows no more: you lack the right to exec" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,10 @@ def test_a_worker_is_known_by_its_number_or_its_pod(said: str, name: tuple[str])
 
 
 @pytest.mark.parametrize("said", ["2", "worker-1", "j-launcher", "99999999999"])
-def test_a_worker_that_is_not_there_is_answered_with_how_to_name_one(said: str) -> None:
-    with pytest.raises(explain.NoSuchWorker, match=f"j has no worker {said}; 3 there are, such as 0 or j-worker-0"):
+def test_an_unknown_worker_is_answered_with_how_to_name_a_worker(said: str) -> None:
+    with pytest.raises(
+        explain.NoSuchWorker, match=f"j has no worker {said}; it has 3: give a number like 0 or a pod like j-worker-0"
+    ):
         explain.worker_name(VIEW, said)
 
 

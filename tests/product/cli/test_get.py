@@ -110,7 +110,7 @@ async def test_no_job_at_all_is_said_and_is_no_error(tmp_path: Path, capsys: pyt
 
 @pytest.mark.parametrize(
     ("job", "hint"),
-    [("trian", "did you mean train?"), ("zzz", "there are: other, train"), ("othr", "did you mean other?")],
+    [("trian", "did you mean train?"), ("zzz", "existing jobs: other, train"), ("othr", "did you mean other?")],
 )
 async def test_a_job_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path, job: str, hint: str) -> None:
     async with serving(tmp_path, two_jobs()) as (where, _):
@@ -145,5 +145,5 @@ async def test_roles_that_may_not_be_read_only_cost_the_plan(
     async with serving(tmp_path, {**two_jobs(), "roles": forbidden("roles")}) as (where, _):
         await get.get(where, job="train", output="table")
     page = capsys.readouterr().out.splitlines()
-    assert page[-1].startswith("  unknown: your rights do not include the launcher's Role")
+    assert page[-1].startswith("  unknown: you lack the right to read the launcher's Role")
     assert page[10].split()[4] == "?"

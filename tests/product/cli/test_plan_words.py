@@ -30,7 +30,7 @@ NOTE = Note(reason="Reason", message="because")
 WORDS: dict[type[Action], tuple[Action, list[str]]] = {
     WriteRole: (
         WriteRole(ref=builders.ref("r"), exec_rule=1, before=(), exec_names=(), note=NOTE),
-        ["write the launcher's Role: because"],
+        ["update Role r: because"],
     ),
     WriteConfig: (
         WriteConfig(
@@ -41,25 +41,25 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
             added=builders.pods(2, 3),
             removed=builders.pods(1),
         ),
-        ["publish j-worker-2, j-worker-3 in discover_hosts.sh", "take j-worker-1 out of discover_hosts.sh"],
+        ["publish j-worker-2, j-worker-3 in discover_hosts.sh", "remove j-worker-1 from discover_hosts.sh"],
     ),
     RefreshLauncher: (
         RefreshLauncher(launcher=builders.launcher(), digest="d"),
-        ["touch j-launcher, so that it sees the new discover_hosts.sh at once"],
+        ["touch j-launcher, so that its kubelet refreshes discover_hosts.sh now"],
     ),
     ProbeWorkers: (
         ProbeWorkers(workers=(builders.worker(2), builders.worker(1))),
-        ["look by exec whether ranks still run in j-worker-2, j-worker-1"],
+        ["check by exec whether ranks still run in j-worker-2, j-worker-1"],
     ),
     DeleteWorkers: (
         DeleteWorkers(removals=(Removal(worker=builders.worker(2), outcome="drained", note=NOTE),)),
         ["because"],
     ),
     DeleteLauncher: (DeleteLauncher(launcher=builders.launcher(), note=NOTE), ["delete j-launcher: because"]),
-    TellUser: (TellUser(ref=builders.ref("j"), text="Reason: because"), ["say on the job what it waits for"]),
+    TellUser: (TellUser(ref=builders.ref("j"), text="Reason: because"), ["update the notices on the job"]),
     WriteSelector: (
         WriteSelector(ref=builders.ref("j"), selector="a=b"),
-        ["put the selector of the workers back into the job's status"],
+        ["restore the selector of the workers in the job's status"],
     ),
     LowerPodGroup: (LowerPodGroup(ref=builders.ref("g"), before=5, min_member=3, note=NOTE), ["because"]),
     RollBack: (RollBack(ref=builders.ref("j"), before=4, replicas=2, note=NOTE), ["because"]),
@@ -80,14 +80,14 @@ def test_a_write_without_a_change_of_hosts_says_what_it_writes() -> None:
 
 def test_taking_a_notice_back_is_told_from_giving_one() -> None:
     [words] = plan_words.words(builders.job(), Plan(actions=(TellUser(ref=builders.ref("j"), text=""),)))
-    assert words.endswith("waits for nothing")
+    assert words == "remove the notices from the job"
 
 
 @pytest.mark.parametrize(
     ("view", "plan", "why"),
     [
-        (builders.job(), Plan(), "all is as it should be"),
-        (builders.job(), Plan(wake_at=builders.NOW + 1), "a change waits for its time"),
+        (builders.job(), Plan(), "the job is as desired"),
+        (builders.job(), Plan(wake_at=builders.NOW + 1), "a change has to wait"),
         (builders.job(config=None), Plan(), "the operator has not created the job's ConfigMap and Role yet"),
         (builders.job(role=None), Plan(), "the operator has not created the job's ConfigMap and Role yet"),
         (builders.job(finished=True), Plan(), "the job has ended"),

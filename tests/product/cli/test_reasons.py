@@ -20,10 +20,9 @@ def report() -> reasons.Report:
 def test_a_page_has_a_paragraph_for_each_worker_and_the_command_to_type() -> None:
     lines = reasons.text(report())
     assert lines[0] == "default/j: Running, 2 of 3 workers train"
-    assert "j-worker-1 (as j-worker-1.r2)" in lines
-    last = lines[lines.index("j-worker-2") + 1 :]
-    assert last[0].startswith("    not-scheduled: no node takes it: 0/3 nodes are available")
-    assert last[-1] == "    next: kubectl -n default describe pod j-worker-2"
+    assert lines[lines.index("    host name: j-worker-1.r2") - 1].startswith("j-worker-1 is published")
+    assert any(line.startswith("j-worker-2 cannot be scheduled: 0/3 nodes are available") for line in lines)
+    assert lines[-2:] == ["    cause: not-scheduled", "    next: kubectl -n default describe pod j-worker-2"]
     assert max(map(len, lines)) <= reasons.WIDTH
 
 
@@ -31,9 +30,9 @@ def test_what_holds_for_the_job_comes_first_and_what_the_controller_says_last() 
     view = job(2, notices="SlotsUnchanged: wait\nWorkersNotReady: one")
     explanation = explain(view, Facts(controller="no controller leads"), now=NOW)
     lines = reasons.text(reasons.build(view, explanation, state="Running"))
-    assert lines[2].startswith("no-controller: no controller leads")
-    assert lines[3] == "next: kubectl -n mpijob-elastic get pods,leases"
-    assert lines[-3:] == ["The controller says:", "    SlotsUnchanged: wait", "    WorkersNotReady: one"]
+    assert lines[2] == "no controller leads, so j keeps its present size"
+    assert lines[3:5] == ["    cause: no-controller", "    next: kubectl -n mpijob-elastic get pods,leases"]
+    assert lines[-3:] == ["Notices of the controller:", "    SlotsUnchanged: wait", "    WorkersNotReady: one"]
 
 
 def test_a_job_that_has_ended_has_no_count_of_workers() -> None:
@@ -42,8 +41,9 @@ def test_a_job_that_has_ended_has_no_count_of_workers() -> None:
     assert lines == [
         "default/j: Failed",
         "",
-        "ended: the job has ended: Failed",
-        "next: kubectl -n default logs j-launcher",
+        "j has ended: Failed",
+        "    cause: ended",
+        "    next: kubectl -n default logs j-launcher",
     ]
 
 
@@ -51,11 +51,11 @@ def test_programs_get_camel_case_and_can_read_it_back() -> None:
     printed = msgspec.json.encode(report())
     read = msgspec.json.decode(printed)
     assert (read["desired"], read["training"], read["allTrain"]) == (3, 2, False)
-    assert [one["host"] for one in read["workers"]] == ["j-worker-0", "j-worker-1.r2", ""]
+    assert [worker["host"] for worker in read["workers"]] == ["j-worker-0", "j-worker-1.r2", ""]
     assert read["workers"][2]["cause"]["nextStep"] == "kubectl -n default describe pod j-worker-2"
     assert msgspec.json.decode(printed, type=reasons.Report) == report()
 
 
 def test_of_one_worker_only_that_is_told() -> None:
-    one = explain(PENDING, FACTS, now=NOW).of(pods(1)[0])
-    assert [worker.name for worker in reasons.build(PENDING, one, state="Running").workers] == ["j-worker-1"]
+    second = explain(PENDING, FACTS, now=NOW).of(pods(1)[0])
+    assert [worker.name for worker in reasons.build(PENDING, second, state="Running").workers] == ["j-worker-1"]

@@ -40,9 +40,9 @@ def test_a_job_at_rest() -> None:
     assert report.hosts == ["train-worker-0:1", "train-worker-1:1"]
     assert report.exec_names == worlds.workers(0, 1)
     assert report.launcher is not None
-    assert report.launcher.told is True
+    assert report.launcher.refreshed is True
     assert [(worker.node, worker.phase) for worker in report.workers] == [("node-0", "Running"), ("node-1", "Running")]
-    assert report.next == ["nothing: all is as it should be"]
+    assert report.next == ["nothing: the job is as desired"]
     assert report.next_look is None
 
 
@@ -52,13 +52,13 @@ def test_draining_workers_say_since_when_and_until_when() -> None:
     expected = Draining(since=time(LEFT_AT), until=time(LEFT_AT + 31.0))
     assert [worker.draining for worker in report.workers] == [None, expected, expected]
     assert report.last_scale == Scale(before=3, after=1, at=time(LEFT_AT))
-    assert report.next == ["look by exec whether ranks still run in train-worker-2, train-worker-1"]
+    assert report.next == ["check by exec whether ranks still run in train-worker-2, train-worker-1"]
 
 
 def test_a_drain_has_no_end_before_the_launcher_was_told() -> None:
     report = leaving(told=False)
     assert report.launcher is not None
-    assert report.launcher.told is False
+    assert report.launcher.refreshed is False
     assert report.workers[1].draining == Draining(since=time(LEFT_AT), until=None)
     assert report.next[0].startswith("touch train-launcher")
 
@@ -96,7 +96,7 @@ def test_a_job_of_another_operator_is_not_ours_to_make_elastic() -> None:
     report = worlds.at_rest(1, workers=[pod])
     assert not report.elastic
     assert "newer than v0.2.3" in report.foreign
-    assert report.next == ["say on the job that another operator looks after it"]
+    assert report.next == ["note on the job that another operator manages it"]
 
 
 def test_how_a_worker_ended_is_shown_once_it_has() -> None:
@@ -115,12 +115,12 @@ def test_how_a_worker_ended_is_shown_once_it_has() -> None:
         (worlds.launcher(phase="Failed"), "Failed", None),
     ],
 )
-def test_a_launcher_that_cannot_be_told_is_neither_told_nor_untold(
+def test_a_launcher_that_cannot_be_refreshed_is_neither_refreshed_nor_due(
     launcher: worlds.Object, phase: str, told: bool | None
 ) -> None:
     report = worlds.at_rest(2, launcher=launcher)
     assert report.launcher is not None
-    assert (report.launcher.phase, report.launcher.told) == (phase, told)
+    assert (report.launcher.phase, report.launcher.refreshed) == (phase, told)
 
 
 def test_programs_get_camel_case_and_rfc_3339() -> None:
@@ -139,11 +139,11 @@ def test_what_is_printed_can_be_read_back() -> None:
 def test_a_worker_is_shown_with_the_host_name_that_it_has() -> None:
     report = worlds.at_rest(config=worlds.config_map(["train-worker-0", "train-worker-1.r2"]))
     assert report.hosts == ["train-worker-0:1", "train-worker-1.r2:1"]
-    assert [(one.published, one.host, one.incarnation) for one in report.workers] == [
+    assert [(worker.published, worker.host, worker.incarnation) for worker in report.workers] == [
         (True, "train-worker-0", 0),
         (True, "train-worker-1.r2", 2),
     ]
-    assert report.next == ["nothing: all is as it should be"]
+    assert report.next == ["nothing: the job is as desired"]
 
 
 def test_a_worker_that_is_not_published_keeps_the_number_it_had_last() -> None:

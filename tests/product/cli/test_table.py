@@ -69,7 +69,7 @@ def test_the_page_on_a_job_that_drains() -> None:
         "Slots:          1 a worker",
         "Drain timeout:  1m",
         "Last scale:     2→1 12s ago",
-        "Launcher:       train-launcher, Running, sees discover_hosts.sh, told of its newest content",
+        "Launcher:       train-launcher, Running, discover_hosts.sh is up to date",
         "",
         "WORKER           PHASE     READY   PUBLISHED   EXEC   DRAINING            NODE     LAST-STATE",
         "train-worker-0   Running   yes     yes         yes    -                   node-0   -",
@@ -83,7 +83,7 @@ def test_the_page_on_a_job_that_drains() -> None:
         "",
         "Next:",
         "  do this",
-        "  look again in 1.5s",
+        "  check again in 1.5s",
     ]
 
 

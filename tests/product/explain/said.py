@@ -1,4 +1,4 @@
-"""What is said of a job, as the tests ask for it."""
+"""Shorthands for explanations in tests."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ BUSY, IDLE = Look(processes=("python3",)), Look()
 
 
 def of_worker(view: JobView, index: int, **facts: Any) -> Finding:
-    """The one cause of that worker."""
+    """Return the cause of that worker."""
     explanation = explain(view, Facts(**facts), now=NOW)
     [pod] = pods(index)
-    [found] = [one.finding for one in explanation.workers if one.worker == pod]
+    [found] = [worker.cause for worker in explanation.workers if worker.name == pod]
     return found
 
 
 def of_job(view: JobView, **facts: Any) -> dict[str, Finding]:
-    """What holds for the job, by cause."""
+    """Return the findings on the job, by cause."""
     found = explain(view, Facts(**facts), now=NOW).job
     by_cause = {finding.cause: finding for finding in found}
     assert len(by_cause) == len(found)

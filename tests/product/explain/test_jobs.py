@@ -34,7 +34,7 @@ def test_of_a_job_that_trains_nothing_is_said_and_all_train() -> None:
 @pytest.mark.parametrize(
     ("view", "cause", "words"),
     [
-        (job(finished=True), "ended", "the job has ended: Succeeded"),
+        (job(finished=True), "ended", "j has ended: Succeeded"),
         (job(deleting=True), "deleted", "being deleted"),
         (job(foreign="its pods carry labels"), "foreign", "its pods carry labels"),
         (ended_after_resize(), "ended-after-resize", "succeeded 12s after its host list had changed"),
@@ -52,12 +52,12 @@ def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView,
 @pytest.mark.parametrize(
     ("view", "facts", "cause", "words", "level"),
     [
-        (job(reported=False), {"created_at": NOW - 5.0}, "no-operator", "created 5s ago", Level.WAITING),
+        (job(reported=False), {"created_at": NOW - 5.0}, "no-operator", "j was created 5s ago", Level.WAITING),
         (job(reported=False), {"created_at": NOW - 60.0}, "no-operator", "created 1m ago", Level.WRONG),
-        (job(), {"controller": "no controller leads"}, "no-controller", "keeps the size it has", Level.WRONG),
+        (job(), {"controller": "no controller leads"}, "no-controller", "so j keeps its present size", Level.WRONG),
         (job(), {"webhook": "no replica is ready"}, "no-webhook", "no replica is ready", Level.WRONG),
         (job(elastic=False), {}, "not-elastic", "--host-discovery-script", Level.FINE),
-        (job(launcher=None), {}, "no-launcher", "creates it after the workers", Level.WAITING),
+        (job(launcher=None), {}, "no-launcher", "j-launcher does not exist yet", Level.WAITING),
         (job(launcher=launcher(WAITING)), {}, "launcher-starting", "j-launcher has not started", Level.WAITING),
         (job(launcher=launcher(LauncherPhase.FINISHED)), {}, "launcher-ended", "has ended", Level.WAITING),
         (job(launcher=launcher(mounts_discovery=False)), {}, "blind-launcher", "cannot change its size", Level.WRONG),
@@ -65,7 +65,7 @@ def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView,
             job(launcher=launcher(WAITING)),
             {"pods": {"j-launcher": Pod(unscheduled="0/1 nodes")}},
             "launcher-stuck",
-            "j-launcher: no node takes it: 0/1 nodes",
+            "j-launcher cannot be scheduled: 0/1 nodes",
             Level.WRONG,
         ),
         (
@@ -106,11 +106,11 @@ def test_what_holds_for_all_workers(view: JobView, facts: dict[str, Any], cause:
         assert found.next_step
 
 
-def test_a_launcher_in_its_init_container_says_for_whom_it_waits() -> None:
+def test_a_launcher_in_its_init_container_names_the_pods_it_waits_for() -> None:
     waits = launcher(DELIVERING, delivering_since=NOW - 90.0)
     view = job(launcher=waits, workers=(worker(0), pending(1)), config=config([], hostfile=pods(0, 1, 2)))
     found = of_job(view)["launcher-init"]
-    assert "for 1m30s until j-worker-1, j-worker-2 run" in found.says
+    assert "for 1m30s until these pods run: j-worker-1, j-worker-2" in found.says
     assert found.next_step == "kubectl -n default describe pod j-worker-1"
     assert "a moment more" in of_job(job(launcher=waits))["launcher-init"].says
 
@@ -131,7 +131,7 @@ def test_of_frozen_execs_it_is_said_who_ends_them() -> None:
     frozen = (Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO),)
     gone = job(2, workers=(worker(0), worker(1)))
     lost_node = job(workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
-    by_itself, by_hand = "; the controller ends it within a minute", "; ending it lets the driver go on"
+    by_itself, by_hand = "; the controller ends it within a minute", "; end it so that the driver continues"
     assert of_job(gone, frozen=frozen)["frozen-exec"].says.endswith(by_itself)
     assert of_job(gone, frozen=frozen, controller="no controller leads")["frozen-exec"].says.endswith(by_hand)
     assert of_job(lost_node, frozen=frozen)["frozen-exec"].says.endswith(by_hand)
@@ -142,7 +142,7 @@ def test_one_worker_can_be_asked_about_alone() -> None:
     explanation = explain(view, Facts(), now=NOW)
     assert not explanation.all_train
     assert explanation.of("j-worker-1").all_train
-    assert [one.worker for one in explanation.of("j-worker-2").workers] == ["j-worker-2"]
+    assert [worker.name for worker in explanation.of("j-worker-2").workers] == ["j-worker-2"]
 
 
 def test_a_drain_beside_workers_that_train_is_nothing_wrong() -> None:

@@ -27,7 +27,7 @@ def last(one: Worker | None, **facts: Any) -> Any:
 @pytest.mark.parametrize(
     ("one", "pod", "cause", "words"),
     [
-        (None, Pod(), "missing", "no mpi-operator is at work"),
+        (None, Pod(), "missing", "check that mpi-operator is running"),
         (pending(2), Pod(unscheduled=SCHEDULER), "not-scheduled", SCHEDULER),
         (
             pending(2),
@@ -39,7 +39,7 @@ def last(one: Worker | None, **facts: Any) -> Any:
             pending(2),
             Pod(node="n", stuck=Stuck(container="main", reason="CrashLoopBackOff"), ended=("main: Error",)),
             "crashing",
-            "main ends again and again (last time: main: Error)",
+            "crashes repeatedly in container main (last exit: main: Error)",
         ),
         (
             worker(2, ready_at=None, out_of_memory=True),
@@ -60,7 +60,7 @@ def last(one: Worker | None, **facts: Any) -> Any:
             "not-ready",
             "[main]",
         ),
-        (worker(2, ready_at=None), Pod(node="n"), "not-ready", "its node does not answer"),
+        (worker(2, ready_at=None), Pod(node="n"), "not-ready", "its node does not respond"),
     ],
 )
 def test_what_keeps_a_pod_from_being_ready(one: Worker | None, pod: Pod, cause: str, words: str) -> None:
@@ -112,22 +112,22 @@ def test_a_failed_worker_that_is_replaced() -> None:
     found = of_worker(failures(2), 2, pods={LAST: Pod(node="n", message="The node was low on memory")})
     assert (found.cause, found.level) == ("failed", Level.WAITING)
     assert "Failed; Evicted on node n: The node was low on memory" in found.says
-    assert "replaced in 6s" in found.says
+    assert "the controller replaces it in 6s" in found.says
 
 
 def test_a_worker_that_failed_too_often_is_given_up() -> None:
     found = of_worker(failures(8), 2)
     assert (found.cause, found.level) == ("given-up", Level.WRONG)
-    assert "failed 8 times (Failed; Evicted on node n) and is given up for 59m56s" in found.says
+    assert "failed 8 times (Failed; Evicted on node n) and is not replaced for 59m56s" in found.says
     assert found.next_step == "kubectl -n default delete pod j-worker-2"
 
 
 @pytest.mark.parametrize(
     ("one", "facts", "words"),
     [
-        (failed(2, succeeded=True), {}, "ended as a success"),
+        (failed(2, succeeded=True), {}, "ended with success"),
         (FAILED, {"elastic": False}, "the job is not elastic"),
-        (FAILED, {"policy": Policy(replace_failed_workers=False)}, "as the job's annotation says"),
+        (FAILED, {"policy": Policy(replace_failed_workers=False)}, 'mpijob-elastic/replace-failed-workers="false"'),
     ],
 )
 def test_a_failed_worker_that_is_not_replaced(one: Worker, facts: dict[str, Any], words: str) -> None:
@@ -136,5 +136,5 @@ def test_a_failed_worker_that_is_not_replaced(one: Worker, facts: dict[str, Any]
     assert words in found.says
 
 
-def test_one_that_was_killed_for_its_memory_is_named_so() -> None:
+def test_a_worker_killed_for_its_memory_is_named_so() -> None:
     assert of_worker(last(failed(2, out_of_memory=True)), 2).cause == "out-of-memory"

@@ -26,15 +26,15 @@ def run(**options: object) -> Launch:
 def test_a_rank_that_is_seen_trains() -> None:
     found = of_worker(job(), 2, looked=True, looks={LAST: Look(processes=("python3 (x2)", "sh"))})
     assert (found.cause, found.level) == ("trains", Level.FINE)
-    assert "python3 (x2), sh runs in it" in found.says
+    assert "j-worker-2 is training: python3 (x2), sh" in found.says
 
 
 @pytest.mark.parametrize(
     ("looked", "look", "words"),
     [
-        (False, None, "without a look by exec"),
-        (True, None, "nobody looked into it"),
-        (True, Look(error="your rights do not include exec"), "cannot be seen: your rights do not include exec"),
+        (False, None, "only exec can show"),
+        (True, None, "was not checked by exec"),
+        (True, Look(error="no rights"), "exec shows no more: no rights"),
     ],
 )
 def test_what_cannot_be_seen_is_said_and_counts_as_training(looked: bool, look: Look | None, words: str) -> None:
@@ -47,7 +47,7 @@ def test_a_worker_without_a_rank_while_others_train_has_lost_it() -> None:
     found = of_worker(job(), 2, looks=OTHERS_TRAIN)
     assert (found.cause, found.level) == ("lost-rank", Level.WAITING)
     assert "while 2 others train" in found.says
-    assert "for as long as the job runs; the controller gives it another once it has seen this for 30s" in found.says
+    assert "for as long as the job runs; the controller gives it a new host name after 30s" in found.says
     assert found.next_step == "kubectl -n default logs j-launcher | grep -i blacklist"
     cooled = of_worker(job(), 2, looks=OTHERS_TRAIN, launch=run(cooldown=(5, 60)))
     assert "for up to 60 s" in cooled.says
@@ -58,7 +58,7 @@ def test_a_lost_rank_that_nobody_can_bring_back() -> None:
     edited = job(config=replace(config(pods(0, 1, 2)), kubexec="#!/bin/sh\nssh $1\n"))
     for found in (away, of_worker(edited, 2, looks=OTHERS_TRAIN)):
         assert (found.cause, found.level) == ("lost-rank", Level.WRONG)
-        assert found.says.endswith("the controller cannot give it another")
+        assert found.says.endswith("the controller cannot give it a new host name")
 
 
 def test_a_worker_that_kept_losing_its_rank_is_given_up() -> None:

@@ -1,4 +1,4 @@
-"""Whatever a job looks like, each of its workers has a cause that fits; looks for frozen execs come to an end."""
+"""Properties of explanations: each worker of any job has a cause that fits; looks for frozen execs come to an end."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def test_each_worker_has_one_cause_unless_the_job_is_over(view: JobView, facts: 
     explanation = explain(view, facts, now=NOW)
     expected = {*view.wanted_names, *(worker.name for worker in view.workers)}
     assert len(explanation.workers) in (0, len(expected))
-    assert {one.worker for one in explanation.workers} in (set(), expected)
+    assert {worker.name for worker in explanation.workers} in (set(), expected)
     assert explanation.workers or explanation.job or not expected
-    said = [*explanation.job, *(one.finding for one in explanation.workers)]
+    said = [*explanation.job, *(worker.cause for worker in explanation.workers)]
     assert all(finding.says and finding.cause != "unknown" for finding in said)
     assert all(
         finding.next_step for finding in said if finding.level is Level.WRONG and "(see above)" not in finding.says
@@ -45,15 +45,15 @@ def test_each_worker_has_one_cause_unless_the_job_is_over(view: JobView, facts: 
 
 @settings(max_examples=500, deadline=None)
 @given(jobs, FACTS)
-def test_nobody_is_said_to_train_whom_no_rank_can_reach(view: JobView, facts: Facts) -> None:
-    for one in explain(view, facts, now=NOW).workers:
-        worker = view.worker(one.worker)
-        if one.wanted and one.finding.level is Level.FINE:
+def test_no_worker_is_said_to_train_that_no_rank_can_reach(view: JobView, facts: Facts) -> None:
+    for found in explain(view, facts, now=NOW).workers:
+        worker = view.worker(found.name)
+        if found.wanted and found.cause.level is Level.FINE:
             assert worker is not None
             assert worker.ready
             assert view.driver_running
             assert view.is_published(worker) or not view.elastic
-            assert facts.looks.get(one.worker) != Look() or not view.elastic
+            assert facts.looks.get(found.name) != Look() or not view.elastic
 
 
 @settings(max_examples=500, deadline=None)

@@ -17,13 +17,13 @@ TWO = config(pods(0, 1))
 @pytest.mark.parametrize(
     ("view", "cause", "words"),
     [
-        (job(role=role(0, 1)), "no-right", "Role does not name it"),
-        (job(role=None), "no-right", "Role does not name it"),
-        (job(config=TWO), "not-published", "the controller writes it next"),
-        (job(known=False), "launcher-untold", "the launcher is told next"),
+        (job(role=role(0, 1)), "no-right", "is not in the launcher's Role yet"),
+        (job(role=None), "no-right", "is not in the launcher's Role yet"),
+        (job(config=TWO), "not-published", "the controller adds it next"),
+        (job(known=False), "launcher-not-refreshed", "the controller refreshes the launcher next"),
     ],
 )
-def test_what_a_controller_does_next_waits_for_one_that_leads(view: JobView, cause: str, words: str) -> None:
+def test_the_next_step_needs_a_controller_that_leads(view: JobView, cause: str, words: str) -> None:
     found = of_worker(view, 2)
     assert (found.cause, found.level) == (cause, Level.WAITING)
     assert words in found.says
@@ -44,7 +44,7 @@ def test_a_change_that_settles_says_for_how_long() -> None:
     view = job(config=config(pods(0, 1), memory=Memory(removed_at=NOW - 1.0)), known=False)
     found = of_worker(shown(view, at=NOW - 1.0), 2)
     assert (found.cause, found.level) == ("settling", Level.WAITING)
-    assert "names it in 2s" in found.says
+    assert "joins discover_hosts.sh in 2s" in found.says
 
 
 def test_a_worker_that_leaves_a_node_that_goes() -> None:

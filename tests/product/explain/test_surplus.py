@@ -26,8 +26,8 @@ def leaving(*, told: bool = True) -> JobView:
 @pytest.mark.parametrize(
     ("look", "words"),
     [
-        (BUSY, "drains for 10s, at most 51s more; python3 still runs in it"),
-        (IDLE, "drains for 10s, at most 51s more; nothing runs in it any more"),
+        (BUSY, "has been draining for 10s, at most 51s more; still running: python3"),
+        (IDLE, "has been draining for 10s, at most 51s more; no process is left in it"),
         (Look(error="no rights"), "at most 51s more"),
         (None, "at most 51s more"),
     ],
@@ -39,7 +39,7 @@ def test_a_drain_says_since_when_until_when_and_what_still_runs(look: Look | Non
 
 
 def test_a_drain_begins_when_the_launcher_is_told() -> None:
-    assert "the launcher has yet to be told" in of_worker(leaving(told=False), 2).says
+    assert "its drain-timeout starts once the launcher is refreshed" in of_worker(leaving(told=False), 2).says
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_others_that_are_too_many(view: JobView, cause: str, words: str) -> None
     assert words in found.says
 
 
-def test_one_that_must_wait_for_an_earlier_change() -> None:
+def test_a_removal_that_must_wait_for_an_earlier_change() -> None:
     view = job(3, replicas=2, config=config(pods(0, 1, 2), memory=Memory(added_at=NOW - 1.0)), known=False)
     assert "leaves discover_hosts.sh in 2s" in of_worker(shown(view, at=NOW - 1.0), 2).says
