@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history, host_names, launcher_refresh
+from mpijob_elastic.decide import history, launcher_refresh
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Ref, Role, Worker
-from mpijob_elastic.model.memory import Host, Memory
+from mpijob_elastic.model.memory import Host, Memory, pod_fingerprint
 
 JOB = "j"
 NOW = 1_000_000.0
@@ -81,7 +81,7 @@ def config(
 
 def named(pod: str, *, uid: str | None = None, incarnation: int = 0) -> Host:
     """What is remembered of a pod's host name; by default of the pod that `worker` gives."""
-    return Host(pod=host_names.fingerprint(uid or f"uid-of-{pod}"), incarnation=incarnation)
+    return Host(pod=pod_fingerprint(uid or f"uid-of-{pod}"), incarnation=incarnation)
 
 
 def role(*indices: int) -> Role:

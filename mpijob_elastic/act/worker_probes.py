@@ -18,6 +18,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.job import JobView, Probe, Worker
+from mpijob_elastic.model.memory import pod_key
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -74,9 +75,9 @@ class Prober:
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._watching: set[str] = set()
 
-    def seen(self, uid: str, occasion: str) -> Probe:
-        """What was seen of a pod since then (Config.occasion)."""
-        since, probe = self._seen.get(uid, ("", Probe()))
+    def seen(self, pod: str, occasion: str) -> Probe:
+        """Return what was seen of a pod (`Ref.key`) since that occasion (`Config.occasion`)."""
+        since, probe = self._seen.get(pod, ("", Probe()))
         return probe if since == occasion else Probe()
 
     def ask(self, view: JobView, worker: Worker) -> None:
@@ -87,15 +88,15 @@ class Prober:
         """Look into published workers, each when its turn comes."""
         for worker in workers:
             if len(self._watching) < MOST_WAITING and self._begin(view, worker, self._published):
-                self._watching.add(worker.ref.uid)
+                self._watching.add(worker.ref.key)
 
     def tidy(self, view: JobView) -> None:
         """Forget pods of a job that are gone and that nothing is remembered of, and what was seen on past occasions."""
         job = view.namespace, view.name
-        occasions = {one.ref.uid: view.config.occasion(one.name) for one in view.workers} if view.config else {}
-        left = {left.uid for left in view.memory.left.values()}
+        occasions = {one.ref.key: view.config.occasion(one.name) for one in view.workers} if view.config else {}
+        left = {pod_key(pod, left.pod) for pod, left in view.memory.left.items()}
         known = self._pods.get(job, set())
-        past = {uid for uid in known & occasions.keys() if self._seen[uid][0] != occasions[uid]}
+        past = {key for key in known & occasions.keys() if self._seen[key][0] != occasions[key]}
         self._forget(job, (known - occasions.keys() - left) | past)
 
     def forget(self, namespace: str, name: str) -> None:
@@ -106,44 +107,44 @@ class Prober:
         """Stop every look that is under way."""
         await tasks.end(self._asking.values())
 
-    def _forget(self, job: tuple[str, str], uids: set[str]) -> None:
-        for uid in uids:
-            self._seen.pop(uid, None)
-        rest = self._pods.pop(job, set()) - uids
+    def _forget(self, job: tuple[str, str], keys: set[str]) -> None:
+        for key in keys:
+            self._seen.pop(key, None)
+        rest = self._pods.pop(job, set()) - keys
         if rest:
             self._pods[job] = rest
 
     def _begin(self, view: JobView, worker: Worker, rate: Rate) -> bool:
-        uid = worker.ref.uid
+        key = worker.ref.key
         occasion = view.config.occasion(worker.name) if view.config else ""
-        if not occasion or uid in self._asking:
+        if not occasion or key in self._asking:
             return False
         # The view is not kept: a look may wait for its turn, and a large job's views would fill the memory.
         look = _Look(
             namespace=view.namespace,
             job=view.name,
             pod=worker.name,
-            uid=uid,
+            key=key,
             container=worker.container,
             occasion=occasion,
         )
-        self._asking[uid] = task = asyncio.create_task(self._ask(look, rate))
-        task.add_done_callback(lambda _: self._end(uid))
+        self._asking[key] = task = asyncio.create_task(self._ask(look, rate))
+        task.add_done_callback(lambda _: self._end(key))
         return True
 
-    def _end(self, uid: str) -> None:
-        self._asking.pop(uid, None)
-        self._watching.discard(uid)
+    def _end(self, key: str) -> None:
+        self._asking.pop(key, None)
+        self._watching.discard(key)
 
     async def _ask(self, look: _Look, rate: Rate) -> None:
         await rate.turn()
         async with self._slots:
             asked_at = self._now()
             outcome = await self._look(look)
-        before = self.seen(look.uid, look.occasion)
+        before = self.seen(look.key, look.occasion)
         after = _with(before, outcome, asked_at=asked_at)
-        self._seen[look.uid] = look.occasion, after
-        self._pods.setdefault((look.namespace, look.job), set()).add(look.uid)
+        self._seen[look.key] = look.occasion, after
+        self._pods.setdefault((look.namespace, look.job), set()).add(look.key)
         if rate is self._leaving:
             self._metrics.probed(outcome)
         else:
@@ -175,7 +176,7 @@ class _Look:
     namespace: str
     job: str
     pod: str
-    uid: str
+    key: str
     container: str
     occasion: str
 

@@ -144,7 +144,7 @@ def _reasons(view: JobView, *, now: float) -> Mapping[str, float]:
 
 def _is_gone(view: JobView, pod: str, left: Left, *, now: float) -> bool:
     worker = view.worker(pod)
-    return worker is None or worker.ref.uid != left.uid or _is_dead(worker, now=now)
+    return worker is None or worker.ref.fingerprint != left.pod or _is_dead(worker, now=now)
 
 
 def _is_successor(view: JobView, worker: Worker) -> bool:

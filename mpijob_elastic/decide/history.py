@@ -10,12 +10,12 @@ import msgspec
 
 from mpijob_elastic.decide import clock, launcher_refresh, pacing
 from mpijob_elastic.model.job import Config, JobView, Worker
-from mpijob_elastic.model.memory import Left, Memory, fingerprint
+from mpijob_elastic.model.memory import Left, Memory, script_fingerprint
 
 
 def signed(memory: Memory, *, script: str) -> Memory:
     """The memory as it is written together with that script."""
-    return msgspec.structs.replace(memory, script=fingerprint(script))
+    return msgspec.structs.replace(memory, script=script_fingerprint(script))
 
 
 def is_known(config: Config | None) -> bool:
@@ -38,7 +38,7 @@ def left(view: JobView, worker: Worker, *, now: float) -> Left | None:
     A pod that came under the name of one that left may have been taken for it by a driver with the old list.
     """
     found = view.memory.left.get(worker.name)
-    if found is None or found.uid == worker.ref.uid:
+    if found is None or found.pod == worker.ref.fingerprint:
         return found
     known = launcher_refresh.known_since(view, found, now=now)
     return None if known is not None and worker.created_at > known + pacing.SETTLE + clock.SKEW else found

@@ -9,7 +9,6 @@ A driver that has yet to start has seen nobody die: until then, and in jobs that
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping
 
 from mpijob_elastic import names
@@ -21,11 +20,6 @@ from mpijob_elastic.model.memory import Host
 MOST_REMEMBERED = 2000
 # Stands for a pod that is gone and was never seen.
 _NOBODY = "?"
-
-
-def fingerprint(uid: str) -> str:
-    """A pod's uid, short."""
-    return hashlib.sha256(uid.encode()).hexdigest()[:8]
 
 
 def host(view: JobView, worker: Worker, *, now: float) -> str:
@@ -66,7 +60,7 @@ def is_kept_back(view: JobView, worker: Worker, *, now: float) -> bool:
 def succeeds_lost(view: JobView, worker: Worker, *, now: float) -> bool:
     """Whether a rank may have died in the pod that had this worker's host name last."""
     last = _last(view, worker.name)
-    another = last is not None and last.pod not in ("", fingerprint(worker.ref.uid))
+    another = last is not None and last.pod not in ("", worker.ref.fingerprint)
     return view.elastic and another and _is_spent(view, worker.name, last, now=now)
 
 
@@ -75,7 +69,7 @@ def _incarnation(view: JobView, worker: Worker, *, now: float) -> int:
     if not may_number(view):
         return names.incarnation_of(listed)
     last = _last(view, worker.name)
-    if last is None or last.pod in ("", fingerprint(worker.ref.uid)):
+    if last is None or last.pod in ("", worker.ref.fingerprint):
         return last.incarnation if last else 0
     return last.incarnation + _is_spent(view, worker.name, last, now=now)
 
@@ -92,10 +86,10 @@ def _is_spent(view: JobView, pod: str, last: Host | None, *, now: float) -> bool
 
 def _drained(view: JobView, pod: str, last: Host, *, now: float) -> bool:
     left = view.memory.left.get(pod)
-    if left is None or fingerprint(left.uid) != last.pod:
+    if left is None or left.pod != last.pod:
         return False
     worker = view.worker(pod)
-    probe = worker.probe if worker and worker.ref.uid == left.uid else view.former.get(pod)
+    probe = worker.probe if worker and worker.ref.fingerprint == left.pod else view.former.get(pod)
     began = drain.drain_began(view, left, now=now)
     return probe is not None and began is not None and drain.is_drained(probe, began)
 
@@ -108,7 +102,7 @@ def _published(view: JobView, pod: str, *, now: float) -> Host | None:
     listed = view.host_of.get(pod)
     if listed is not None and names.incarnation_of(listed) != incarnation:
         return last  # the last host of all, which stays listed as it is
-    return Host(pod=fingerprint(worker.ref.uid), incarnation=incarnation)
+    return Host(pod=worker.ref.fingerprint, incarnation=incarnation)
 
 
 def _next(view: JobView, pod: str) -> Host | None:

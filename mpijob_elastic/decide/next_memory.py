@@ -95,7 +95,7 @@ def _left(view: JobView, config: Config, change: Change, *, now: float) -> Mappi
     kept = {pod: left for pod, left in view.memory.left.items() if _matters(view, pod, left, now=now)}
     return {
         **{pod: _believed(view, left, now=now) for pod, left in kept.items() if pod not in published},
-        **{pod: Left(uid=_uid(view, pod), at=now) for pod in gone if pod not in published},
+        **{pod: Left(pod=_fingerprint(view, pod), at=now) for pod in gone if pod not in published},
     }
 
 
@@ -121,14 +121,14 @@ def _matters(view: JobView, pod: str, left: Left, *, now: float) -> bool:
 
 def _believed(view: JobView, left: Left, *, now: float) -> Left:
     if left.at != clock.honest(left.at, now=now):
-        return Left(uid=left.uid, at=now)
+        return Left(pod=left.pod, at=now)
     known_at = launcher_refresh.known_since(view, left, now=now) if launcher_refresh.can_show(view) else left.known_at
-    return Left(uid=left.uid, at=left.at, known_at=known_at or 0.0)
+    return Left(pod=left.pod, at=left.at, known_at=known_at or 0.0)
 
 
-def _uid(view: JobView, pod: str) -> str:
+def _fingerprint(view: JobView, pod: str) -> str:
     worker = view.worker(pod)
-    return worker.ref.uid if worker else ""
+    return worker.ref.fingerprint if worker else ""
 
 
 def _scale(view: JobView, old: Memory, change: Change, *, now: float) -> Scale | None:

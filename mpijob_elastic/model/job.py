@@ -15,7 +15,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.hosts import Published
 from mpijob_elastic.model.kubexec import is_mapped, mapped
-from mpijob_elastic.model.memory import Memory, fingerprint
+from mpijob_elastic.model.memory import Memory, pod_fingerprint, pod_key, script_fingerprint
 from mpijob_elastic.model.policy import Policy, Problem
 
 # A ConfigMap and a Role hold 1 MiB each: a size beyond this is a typing error that must not become a billion names.
@@ -29,6 +29,16 @@ class Ref:
     name: str
     uid: str
     resource_version: str
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Short form of the uid, as the memory keeps it."""
+        return pod_fingerprint(self.uid)
+
+    @property
+    def key(self) -> str:
+        """Key of a pod; it can be told from the memory too, after the pod is gone."""
+        return pod_key(self.name, self.fingerprint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +164,7 @@ class Config:
     @cached_property
     def fingerprint(self) -> str:
         """What the memory that belongs to this discover_hosts.sh calls it."""
-        return fingerprint(self.script or "")
+        return script_fingerprint(self.script or "")
 
     @cached_property
     def digest(self) -> str:

@@ -21,12 +21,13 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=10**8)]
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pod that is no longer in discover_hosts.sh: which incarnation of it ("" where it was gone), since when.
+    """A pod that is no longer in discover_hosts.sh, and since when.
 
-    known_at: when the launcher was shown that, written down once something else is published; 0 before.
+    pod: fingerprint of its uid, "" if the pod was gone already. known_at: when the launcher was shown the list without
+    it, written down once something else is published; 0 before.
     """
 
-    uid: str
+    pod: str
     at: Time
     known_at: Time = 0.0
 
@@ -34,7 +35,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The host name that was last given to a worker: its number (see names.host), and to which pod.
 
-    pod: a fingerprint of the pod's uid; "" where the name is free for any, because the pod before was seen to drain.
+    pod: fingerprint of the pod's uid; "" where the name is free for any, because the pod before was seen to drain.
     """
 
     pod: str
@@ -99,6 +100,16 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     script: str = ""
 
 
-def fingerprint(script: str) -> str:
-    """A name for that discover_hosts.sh: `Memory.script`."""
+def pod_fingerprint(uid: str) -> str:
+    """Return a short form of a pod's uid; it tells pods of the same name apart."""
+    return hashlib.sha256(uid.encode()).hexdigest()[:8]
+
+
+def script_fingerprint(script: str) -> str:
+    """Return a short form of discover_hosts.sh for `Memory.script`."""
     return hashlib.sha256(script.encode()).hexdigest()[:12]
+
+
+def pod_key(name: str, fingerprint: str) -> str:
+    """Return a key that no two pods share: fingerprints tell only pods of the same name apart."""
+    return f"{name}#{fingerprint}"

@@ -13,13 +13,14 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import hosts, memory_text
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
+from mpijob_elastic.model.memory import pod_key
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 from mpijob_elastic.observe.facts_job import JobFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.facts_pod_group import GangFacts
 from mpijob_elastic.observe.owners import Owned
 
-# What exec has shown of a pod, by its uid, and since which occasion (Config.occasion).
+# Returns what exec has shown of a pod (`Ref.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
 # What exec has shown of a launcher, by its uid.
 Holds = Callable[[str], Held]
@@ -96,7 +97,7 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if pod.role == names.ROLE_WORKER and index is not None:
             when = config.occasion(pod.metadata.name) if config else ""
-            probe = probes(pod.metadata.uid, when) if when else Probe()
+            probe = probes(_ref(pod.metadata).key, when) if when else Probe()
             found.append(_worker(pod, index, probe, main_container=job.main_container))
     return tuple(sorted(found, key=lambda worker: worker.index))
 
@@ -104,9 +105,9 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
 def _former(pods: list[PodFacts], config: Config | None, probes: Probes) -> Mapping[str, Probe]:
     if config is None or config.memory is None:
         return {}
-    there = {pod.metadata.uid for pod in pods}
-    gone = {pod: one.uid for pod, one in config.memory.left.items() if one.uid and one.uid not in there}
-    return {pod: probes(uid, config.occasion(pod)) for pod, uid in gone.items()}
+    there = {_ref(pod.metadata).key for pod in pods}
+    left = {pod: pod_key(pod, left.pod) for pod, left in config.memory.left.items() if left.pod}
+    return {pod: probes(key, config.occasion(pod)) for pod, key in left.items() if key not in there}
 
 
 def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | None) -> Worker:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, drain, host_names
+from mpijob_elastic.decide import decide, drain
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -133,7 +133,7 @@ def _publish(world: World, action: WriteConfig) -> World:
     new = Config(
         hosts=mask([_position(host) for host in published.hosts]),
         hostfile=_mask(tuple(line.split(" ")[0] for line in action.hostfile.splitlines())),
-        left=_by_index(old, {pod: _left(one) for pod, one in kept.left.items()}),
+        left=_by_index(old, {pod: _left(pod, one) for pod, one in kept.left.items()}),
         replaced=_by_index(old, {pod: _tries(one) for pod, one in kept.replaced.items()}),
         moved=_by_index(old, {pod: _tries(one) for pod, one in kept.moved.items()}),
         names=_by_index(old, {pod: _name(pod, one) for pod, one in kept.hosts.items()}),
@@ -172,16 +172,16 @@ def _name(pod: str, host: memory.Host) -> Name:
     if host.pod == "":
         return Name(FREE, host.incarnation)
     index = names.worker_index(pod, job=JOB) or 0
-    uids = {host_names.fingerprint(views.uid(index, number)): number for number in range(views.NOBODY)}
-    return Name(uids.get(host.pod, views.NOBODY), host.incarnation)
+    return Name(views.numbers_of(index).get(host.pod, views.NOBODY), host.incarnation)
 
 
 def _by_index(old: Config, found: dict[str, T]) -> tuple[T | None, ...]:
     return tuple(found.get(names.worker(JOB, index)) for index in range(len(old.left)))
 
 
-def _left(left: memory.Left) -> Left:
-    return Left(_age(left.at), views.number(left.uid), _age(left.known_at))
+def _left(pod: str, left: memory.Left) -> Left:
+    index = names.worker_index(pod, job=JOB) or 0
+    return Left(_age(left.at), views.numbers_of(index).get(left.pod, views.NOBODY), _age(left.known_at))
 
 
 def _tries(tries: memory.Tries) -> Tries:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
 from mpijob_elastic import names
-from mpijob_elastic.decide import drain, history, host_names, launcher_refresh, lost_ranks, rank0_loss
+from mpijob_elastic.decide import drain, history, launcher_refresh, lost_ranks, rank0_loss
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model.hosts import parse_script
@@ -48,6 +51,18 @@ def uid(index: int, number: int) -> str:
     return f"{index}.{number}"
 
 
+@cache
+def fingerprint(index: int, number: int) -> str:
+    """The uid of that pod as the memory keeps it."""
+    return memory.pod_fingerprint(uid(index, number))
+
+
+@cache
+def numbers_of(index: int) -> Mapping[str, int]:
+    """Which pod under a worker's name each fingerprint is of."""
+    return {fingerprint(index, number): number for number in range(NOBODY)}
+
+
 def number(uid_: str) -> int:
     """Which pod under its name that is; one more than all where it was gone already."""
     return int(uid_.partition(".")[2] or NOBODY)
@@ -81,7 +96,7 @@ def has_drained(world: World, index: int, *, setup: Setup) -> bool:
     seen = view(Seen(world.job, world.pods, world.launcher), world, setup=setup)
     worker = seen.worker(names.worker(JOB, index))
     left = seen.memory.left.get(names.worker(JOB, index))
-    if worker is None or left is None or left.uid != worker.ref.uid:
+    if worker is None or left is None or left.pod != worker.ref.fingerprint:
         return False
     began = drain.drain_began(seen, left, now=NOW)
     return began is not None and drain.is_drained(worker.probe, began)
@@ -171,11 +186,11 @@ def _memory(config: Config) -> memory.Memory:
 
 
 def _left(index: int, left: Left) -> memory.Left:
-    return memory.Left(uid=uid(index, left.uid), at=at(left.age), known_at=at(left.known_age))
+    return memory.Left(pod=fingerprint(index, left.uid), at=at(left.age), known_at=at(left.known_age))
 
 
 def _name(index: int, name: Name) -> memory.Host:
-    pod = "" if name.uid == FREE else host_names.fingerprint(uid(index, name.uid))
+    pod = "" if name.uid == FREE else fingerprint(index, name.uid)
     return memory.Host(pod=pod, incarnation=name.number)
 
 

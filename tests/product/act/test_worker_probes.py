@@ -17,9 +17,9 @@ from mpijob_elastic.act import worker_probes
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.job import JobView, Probe
-from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import NOW, config, job, pods, worker
+from tests.builders import NOW, config, job, pods, ref, worker
 from tests.faults.kubeconfig import write_plain
 
 FIRST, SECOND = pods(0, 1)
@@ -108,13 +108,13 @@ async def _world(folder: Path) -> AsyncIterator[World]:
 
 def leaving() -> JobView:
     """2→1, where j-worker-1 is out of the list."""
-    left = Memory(left={SECOND: Left(uid=f"uid-of-{SECOND}", at=NOW - 1)})
+    left = Memory(left={SECOND: Left(pod=pod_fingerprint(f"uid-of-{SECOND}"), at=NOW - 1)})
     return job(1, workers=(worker(0), worker(1, container="main-1")), config=config(pods(0), memory=left))
 
 
 def seen(world: World, view: JobView, pod: str) -> Probe:
     assert view.config is not None
-    return world.prober.seen(f"uid-of-{pod}", view.config.occasion(pod))
+    return world.prober.seen(ref(pod).key, view.config.occasion(pod))
 
 
 async def test_a_look_is_remembered_for_its_occasion_and_wakes_the_job(world: World) -> None:
@@ -123,7 +123,7 @@ async def test_a_look_is_remembered_for_its_occasion_and_wakes_the_job(world: Wo
     world.prober.ask(view, view.workers[1])
     await world.done()
     assert seen(world, view, SECOND) == Probe(idle_at=NOW, asked_at=NOW, idle_since=NOW)
-    assert world.prober.seen(f"uid-of-{SECOND}", "left at 1.0") == Probe()
+    assert world.prober.seen(ref(SECOND).key, "left at 1.0") == Probe()
     assert world.woken == [("default", "j")]
     assert world.pods.containers == ["main-1"]
 
@@ -168,7 +168,7 @@ async def test_a_worker_is_asked_once_at_a_time(world: World) -> None:
 
 async def test_so_many_at_once_and_no_more(world: World) -> None:
     size = worker_probes.MOST_AT_ONCE + 8
-    left = {pod: Left(uid=f"uid-of-{pod}", at=NOW - 1) for pod in pods(*range(1, size))}
+    left = {pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=NOW - 1) for pod in pods(*range(1, size))}
     everybody = tuple(worker(index) for index in range(size))
     view = job(1, workers=everybody, config=config(pods(0), memory=Memory(left=left)))
     for one in everybody[1:]:

@@ -8,7 +8,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.report import Draining, JobReport, Scale
-from mpijob_elastic.model.memory import Host, Left, Memory
+from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from mpijob_elastic.model.memory import Scale as Scaled
 from tests.product.cli import worlds
 
@@ -21,7 +21,7 @@ def time(seconds: float) -> datetime:
 
 def leaving(*, told: bool = True) -> JobReport:
     """3→1, ten seconds after the two left discover_hosts.sh; the launcher learned of it one second later."""
-    left = {name: Left(uid=f"uid of default/{name}", at=LEFT_AT) for name in worlds.workers(1, 2)}
+    left = {name: Left(pod=pod_fingerprint(f"uid of default/{name}"), at=LEFT_AT) for name in worlds.workers(1, 2)}
     memory = Memory(left=left, removed_at=LEFT_AT, scale=Scaled(before=3, after=1, at=LEFT_AT))
     config = worlds.config_map(worlds.workers(0), memory=memory)
     refreshed = worlds.shown(config, at=LEFT_AT + 1.0) if told else "an earlier list"

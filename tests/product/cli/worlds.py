@@ -15,11 +15,11 @@ from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Objects
-from mpijob_elastic.decide import history, host_names, launcher_refresh
+from mpijob_elastic.decide import history, launcher_refresh
 from mpijob_elastic.model import kubexec, memory_text
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, Ref
-from mpijob_elastic.model.memory import Host, Memory
+from mpijob_elastic.model.memory import Host, Memory, pod_fingerprint
 from mpijob_elastic.observe import facts_config
 from tests.builders import KUBEXEC
 
@@ -94,7 +94,7 @@ def config_map(
 
 def _named(host: str, namespace: str) -> Host:
     pod = names.pod_of(host)
-    return Host(pod=host_names.fingerprint(_uid(pod, namespace)), incarnation=names.incarnation_of(host))
+    return Host(pod=pod_fingerprint(_uid(pod, namespace)), incarnation=names.incarnation_of(host))
 
 
 def role(pods: Iterable[str], *, job: str = "train", namespace: str = "default") -> Object:

@@ -18,12 +18,12 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
 )
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
-from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.policy import Problem
 from tests.builders import NOW, config, failed, job, launcher, pods, role, worker
 
 GONE_AT = NOW - 9
-LEFT = Memory(left={"j-worker-2": Left(uid="uid-of-j-worker-2", at=GONE_AT)}, removed_at=GONE_AT)
+LEFT = Memory(left={"j-worker-2": Left(pod=pod_fingerprint("uid-of-j-worker-2"), at=GONE_AT)}, removed_at=GONE_AT)
 DROPPED = config(pods(0, 1, 2), memory=Memory(dropped_at=NOW - 60))
 DRAINED = worker(2, probe=Probe(idle_at=NOW - 1, asked_at=NOW - 1))
 SHRUNK: dict[str, Any] = {"config": config(pods(0, 1), memory=LEFT), "role": role(0, 1, 2)}
@@ -88,7 +88,7 @@ def test_the_steps(view: JobView, expected: list[type]) -> None:
 
 
 def test_deletions_do_not_wait_for_looks_that_may_fail() -> None:
-    left = {pod: Left(uid=f"uid-of-{pod}", at=GONE_AT) for pod in pods(2, 3)}
+    left = {pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=GONE_AT) for pod in pods(2, 3)}
     seen = config(pods(0, 1), memory=Memory(left=left, removed_at=GONE_AT))
     view = job(2, workers=(worker(0), worker(1), DRAINED, worker(3)), config=seen, role=role(0, 1, 2, 3))
     assert kinds(view) == [DeleteWorkers, ProbeWorkers]

@@ -10,12 +10,12 @@ import pytest
 from mpijob_elastic.decide.derive import derive
 from mpijob_elastic.decide.state import Drain, Standing
 from mpijob_elastic.model.job import JobView, Probe, Worker
-from mpijob_elastic.model.memory import Left, Memory, Tries
+from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, config, failed, job, pending, pods, shown, worker
 
 POD = "j-worker-2"
-LEFT = Left(uid=f"uid-of-{POD}", at=NOW - 20)
+LEFT = Left(pod=pod_fingerprint(f"uid-of-{POD}"), at=NOW - 20)
 TRAINS = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 1)
 LOST = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 60, idle_since=NOW - 40, idle_at=NOW - 1)
 

@@ -9,7 +9,7 @@ import pytest
 from mpijob_elastic.decide import decide, disruption
 from mpijob_elastic.decide.actions import DeleteWorkers, Plan, ProbeWorkers, WriteConfig
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
-from mpijob_elastic.model.memory import Left, Memory, Tries
+from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, config, failed, job, launcher, pending, pods, shown, worker
 
@@ -80,7 +80,7 @@ def test_a_newcomer_is_waited_for_and_then_the_last_leaves() -> None:
 
 def moved(count: int, *, uid: str = "uid-of-j-worker-3", at: float = NOW) -> Memory:
     """What is remembered of worker-3."""
-    left = {"j-worker-3": Left(uid="uid-of-j-worker-3", at=NOW - 20)}
+    left = {"j-worker-3": Left(pod=pod_fingerprint("uid-of-j-worker-3"), at=NOW - 20)}
     return Memory(moved={"j-worker-3": Tries(count=count, at=at, uid=uid)}, left=left, removed_at=NOW - 20)
 
 

@@ -9,13 +9,15 @@ import pytest
 
 from mpijob_elastic.decide import drain
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
-from mpijob_elastic.model.memory import Left, Memory, Tries
+from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, config, failed, job, launcher, pending, pods, shown, worker
 
 LEFT_AT = NOW - 20
 POD = "j-worker-2"
 UID = "uid-of-j-worker-2"
+MARK = pod_fingerprint(UID)
+EARLIER = pod_fingerprint("another pod of that name")
 
 
 def idle(seconds: float, *, busy_seen: bool = False) -> Probe:
@@ -26,7 +28,7 @@ def idle(seconds: float, *, busy_seen: bool = False) -> Probe:
 
 def shrunk(surplus: Worker | None = None, *, left: Left | None = None, at: float = LEFT_AT, **facts: Any) -> JobView:
     """Three workers of which two are wanted: the third left the list, and the launcher was shown that at once."""
-    memory = Memory(left={POD: left or Left(uid=UID, at=LEFT_AT)}, removed_at=LEFT_AT)
+    memory = Memory(left={POD: left or Left(pod=MARK, at=LEFT_AT)}, removed_at=LEFT_AT)
     facts = {"config": config(pods(0, 1), memory=memory), **facts}
     view = job(2, workers=(worker(0), worker(1), surplus or worker(2)), **facts)
     return shown(view, at=at) if view.launcher and view.config else view
@@ -38,7 +40,7 @@ def outcomes(view: JobView, *, now: float = NOW) -> dict[str, str]:
 
 UNKNOWN = replace(config(pods(0, 1)), memory=None)
 LISTED = config(pods(0, 1, 2))
-EMPTY = config([], memory=Memory(left={POD: Left(uid=UID, at=LEFT_AT)}))
+EMPTY = config([], memory=Memory(left={POD: Left(pod=MARK, at=LEFT_AT)}))
 WAITING = launcher(LauncherPhase.WAITING)
 # It came when the driver had long read that the one before it had left.
 ANOTHER = worker(2, uid="another pod of that name", created_at=NOW - 5)
@@ -65,7 +67,7 @@ STARTING = pending(2, node="n")
         # It has no node, so no container of it can ever have run, whatever is remembered of its name.
         (shrunk(pending(2)), "unscheduled"),
         (shrunk(pending(2), launcher=WAITING), "unscheduled"),
-        (shrunk(pending(2), left=Left(uid="another pod of that name", at=NOW - 1)), "unscheduled"),
+        (shrunk(pending(2), left=Left(pod=EARLIER, at=NOW - 1)), "unscheduled"),
         (shrunk(pending(2), config=LISTED), None),
         (shrunk(pending(2), config=UNKNOWN), None),
         (shrunk(pending(2), replicas=3), None),
@@ -74,11 +76,17 @@ STARTING = pending(2, node="n")
         # On a node its containers may run before the kubelet has said so.
         (shrunk(STARTING), None),
         # The driver may have taken it for the one before it.
-        (shrunk(left=Left(uid="another pod of that name", at=NOW - 20)), None),
-        (shrunk(worker(2, probe=idle(5.0)), left=Left(uid="another pod of that name", at=LEFT_AT)), "drained"),
+        (shrunk(left=Left(pod=EARLIER, at=NOW - 20)), None),
+        (
+            shrunk(worker(2, probe=idle(5.0)), left=Left(pod=EARLIER, at=LEFT_AT)),
+            "drained",
+        ),
         (shrunk(config=config(pods(0, 1))), "unused"),
         # That the launcher knew was written down before it was shown something else.
-        (shrunk(worker(2, probe=idle(5.0)), left=Left(uid=UID, at=LEFT_AT, known_at=LEFT_AT), at=NOW), "drained"),
+        (
+            shrunk(worker(2, probe=idle(5.0)), left=Left(pod=MARK, at=LEFT_AT, known_at=LEFT_AT), at=NOW),
+            "drained",
+        ),
         (shrunk(failed(2)), "idle"),
         (shrunk(config=LISTED), None),
         (shrunk(failed(2), config=LISTED), None),
@@ -204,7 +212,7 @@ def test_one_that_does_not_run_cannot_be_looked_at() -> None:
 @pytest.mark.parametrize("timeout", [0.1, 59.7, 60.0, 0.3])
 @pytest.mark.parametrize("left_at", [1763712345.1234567, 1763712345.7, 0.1])
 def test_a_deadline_that_wakes_us_has_passed_by_then(left_at: float, timeout: float) -> None:
-    view = shrunk(STARTING, left=Left(uid=UID, at=left_at), at=left_at, policy=Policy(drain_timeout=timeout))
+    view = shrunk(STARTING, left=Left(pod=MARK, at=left_at), at=left_at, policy=Policy(drain_timeout=timeout))
     woken = drain.removals(view, now=left_at).wake_at
     assert woken is not None
     assert outcomes(view, now=woken) == {POD: "timeout"}

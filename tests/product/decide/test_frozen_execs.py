@@ -11,7 +11,7 @@ from mpijob_elastic.decide import clock, decide, frozen_execs
 from mpijob_elastic.decide.actions import TellUser
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase
-from mpijob_elastic.model.memory import Host, Left, Memory
+from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pods, shown, worker
 
 LAST = "j-worker-2"
@@ -45,7 +45,7 @@ def test_the_pod_is_gone_has_ended_or_is_another(one: Exec, cut_off: bool) -> No
 
 def lost(ago: float, *, held: Held | None = None, **facts: Any) -> JobView:
     """A job of three whose last worker left the list so many seconds ago; its pod is gone."""
-    memory = Memory(left={LAST: Left(uid=f"uid-of-{LAST}", at=NOW - ago)}, removed_at=NOW - ago)
+    memory = Memory(left={LAST: Left(pod=pod_fingerprint(f"uid-of-{LAST}"), at=NOW - ago)}, removed_at=NOW - ago)
     facts = {"workers": (worker(0), worker(1)), "config": config(pods(0, 1), memory=memory), **facts}
     return with_held(job(2, **facts), held or Held())
 

@@ -8,7 +8,7 @@ import pytest
 
 from mpijob_elastic.decide import history
 from mpijob_elastic.model.job import Config
-from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.builders import LONG_AGO, NOW, config, job, pods, shown, worker
 
 SHOWN_AT = NOW - 60
@@ -48,14 +48,14 @@ def test_the_memory_is_believed_for_the_script_it_was_written_with(seen: Config 
 def test_a_pod_may_be_taken_for_the_one_before_it_until_the_driver_has_read_the_list(
     uid: str, created_at: float, found: bool
 ) -> None:
-    left = Left(uid=uid, at=SHOWN_AT - 1)
+    left = Left(pod=pod_fingerprint(uid), at=SHOWN_AT - 1)
     view = job(3, config=config(pods(0, 1), memory=Memory(left={"j-worker-2": left})))
     seen = history.left(shown(view, at=SHOWN_AT), worker(2, created_at=created_at), now=NOW)
     assert seen == (left if found else None)
 
 
 def test_before_the_launcher_was_shown_that_one_left_it_may_take_any_for_it() -> None:
-    left = Left(uid="an earlier pod", at=LONG_AGO)
+    left = Left(pod=pod_fingerprint("an earlier pod"), at=LONG_AGO)
     view = job(3, known=False, config=config(pods(0, 1), memory=Memory(left={"j-worker-2": left})))
     assert history.left(view, worker(2, created_at=NOW), now=NOW) == left
 

@@ -13,13 +13,13 @@ from mpijob_elastic.decide import config_map, host_names
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
-from mpijob_elastic.model.memory import Host, Left, Memory
+from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from tests.builders import KUBEXEC, LONG_AGO, NOW, config, failed, job, launcher, named, pods, shown, worker
 
 POD = pods(1)[0]
 NEW = worker(1, uid="new")
 DRAINED = Probe(busy_seen=True, idle_at=LONG_AGO + 20, asked_at=LONG_AGO + 20, busy_at=LONG_AGO + 9)
-LEFT = {POD: Left(uid=f"uid-of-{POD}", at=LONG_AGO + 10, known_at=LONG_AGO + 10)}
+LEFT = {POD: Left(pod=pod_fingerprint(f"uid-of-{POD}"), at=LONG_AGO + 10, known_at=LONG_AGO + 10)}
 FREE = Host(pod="", incarnation=2)
 
 
@@ -185,7 +185,7 @@ def test_a_pod_that_lost_its_rank_is_remembered_under_the_next_number() -> None:
 def test_of_a_published_pod_that_is_gone_nobody_inherits_the_name() -> None:
     older = nameless(at_rest(workers=(worker(0), worker(2))))
     kept = host_names.remembered(older, older.published_pods, lost=(), now=NOW)
-    assert kept[POD].pod not in ("", host_names.fingerprint("new"))
+    assert kept[POD].pod not in ("", pod_fingerprint("new"))
 
 
 def test_the_memory_is_bounded_for_huge_jobs() -> None:

@@ -11,7 +11,7 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.decide import history
 from mpijob_elastic.model.job import Config, LauncherPhase
-from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
+from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, pod_fingerprint
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, named, pending, pods, shown, worker
 from tests.product.decide.writes import LEFT, SHRUNK, change, written
 
@@ -21,7 +21,7 @@ def test_a_removal_is_written_with_its_history() -> None:
     assert (found.added, found.removed) == ((), pods(2))
     assert found.script == names.discover_hosts(list(pods(0, 1)), slots=1)
     assert found.hostfile == names.hostfile(list(pods(0, 1)), slots=1)
-    left = {"j-worker-2": Left(uid="uid-of-j-worker-2", at=NOW)}
+    left = {"j-worker-2": Left(pod=pod_fingerprint("uid-of-j-worker-2"), at=NOW)}
     hosts = {pod: named(pod) for pod in pods(0, 1, 2)}
     scale = Scale(before=0, after=2, at=NOW)
     expected = Memory(left=left, removed_at=NOW, scale=scale, hosts=hosts, elders=pods(0, 1, 2))
@@ -37,9 +37,9 @@ def test_an_addition_forgets_that_the_worker_had_left() -> None:
 
 def test_a_pod_that_is_gone_is_remembered_for_a_while() -> None:
     gone = job(3, workers=(worker(0), worker(2)))
-    assert change(gone).memory.left == {"j-worker-1": Left(uid="", at=NOW)}
+    assert change(gone).memory.left == {"j-worker-1": Left(pod="", at=NOW)}
     for at, kept in ((NOW - 599, True), (NOW - 600, False)):
-        seen = config(pods(0, 2), memory=Memory(left={"j-worker-1": Left(uid="", at=at)}))
+        seen = config(pods(0, 2), memory=Memory(left={"j-worker-1": Left(pod="", at=at)}))
         left = change(job(3, workers=(worker(0), pending(2)), config=seen)).memory.left
         assert ("j-worker-1" in left) is kept
 
@@ -47,7 +47,7 @@ def test_a_pod_that_is_gone_is_remembered_for_a_while() -> None:
 def test_since_when_the_launcher_knew_is_written_down_before_it_is_shown_something_else() -> None:
     seen = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}))
     view = job(2, workers=(worker(0), failed(1), worker(2)), config=seen)
-    assert change(shown(view, at=NOW - 5)).memory.left["j-worker-2"] == Left(uid=LEFT.uid, at=LEFT.at, known_at=NOW - 5)
+    assert change(shown(view, at=NOW - 5)).memory.left["j-worker-2"] == Left(pod=LEFT.pod, at=LEFT.at, known_at=NOW - 5)
     unknown = replace(view, launcher=launcher())
     assert change(unknown).memory.left["j-worker-2"] == LEFT
 
@@ -82,16 +82,16 @@ def test_a_list_without_a_history_gets_one(seen: Config, facts: dict[str, Any], 
 def test_without_a_history_everybody_who_is_not_in_the_list_has_left_now() -> None:
     lost = replace(config(pods(0)), memory=None)
     found = change(job(3, replicas=1, config=lost))
-    assert found.memory.left == {pod: Left(uid=f"uid-of-{pod}", at=NOW) for pod in pods(1, 2)}
+    assert found.memory.left == {pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=NOW) for pod in pods(1, 2)}
     # Also one that is gone, for another pod may come under its name.
     gone = change(job(3, replicas=1, config=lost, workers=(worker(0), worker(1))))
-    assert gone.memory.left["j-worker-2"] == Left(uid="", at=NOW)
+    assert gone.memory.left["j-worker-2"] == Left(pod="", at=NOW)
 
 
 def test_a_worker_that_somebody_put_back_leaves_anew() -> None:
     by_hand = replace(SHRUNK, script=config(pods(0, 1, 2)).script, published=config(pods(0, 1, 2)).published)
     found = change(job(2, workers=(worker(0), worker(1), worker(2)), config=by_hand))
-    assert found.memory.left == {"j-worker-2": Left(uid=LEFT.uid, at=NOW)}
+    assert found.memory.left == {"j-worker-2": Left(pod=LEFT.pod, at=NOW)}
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_a_worker_that_somebody_put_back_leaves_anew() -> None:
         (Memory(removed_at=NOW + 60), Memory(removed_at=NOW)),
         (Memory(dropped_at=NOW + 60), Memory(dropped_at=NOW)),
         (
-            Memory(left={"j-worker-2": Left(uid=LEFT.uid, at=NOW + 60)}),
-            Memory(left={"j-worker-2": Left(uid=LEFT.uid, at=NOW)}),
+            Memory(left={"j-worker-2": Left(pod=LEFT.pod, at=NOW + 60)}),
+            Memory(left={"j-worker-2": Left(pod=LEFT.pod, at=NOW)}),
         ),
     ],
     ids=["added", "removed", "dropped", "left"],

@@ -10,7 +10,7 @@ import pytest
 
 from mpijob_elastic.decide import host_list, rank0_loss
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
-from mpijob_elastic.model.memory import Host, Left, Memory
+from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import KUBEXEC, LONG_AGO, NOW, config, job, launcher, named, pending, pods, role, worker
 
@@ -20,7 +20,7 @@ DRAIN_TIMEOUT = Policy().drain_timeout
 REFORMED = YOUNG + rank0_loss.REFORM
 # In the place of worker 1, whose rank may have died with its pod.
 SUCCESSOR = worker(1, uid="new", created_at=YOUNG, ready_at=NOW - 5)
-LEFT = {POD: Left(uid=f"uid-of-{POD}", at=LONG_AGO + 10, known_at=LONG_AGO + 10)}
+LEFT = {POD: Left(pod=pod_fingerprint(f"uid-of-{POD}"), at=LONG_AGO + 10, known_at=LONG_AGO + 10)}
 DRAINED = Probe(busy_seen=True, idle_at=LONG_AGO + 20, asked_at=LONG_AGO + 20)
 
 

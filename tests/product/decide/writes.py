@@ -5,11 +5,11 @@ from __future__ import annotations
 from mpijob_elastic.decide import config_map
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.builders import NOW, config, pods
 
 # Worker 2 of three has left the list.
-LEFT = Left(uid="uid-of-j-worker-2", at=NOW - 10)
+LEFT = Left(pod=pod_fingerprint("uid-of-j-worker-2"), at=NOW - 10)
 SHRUNK = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}, removed_at=NOW - 10))
 
 

@@ -9,7 +9,7 @@ import pytest
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.builders import NOW, config, job, pending, pods, role, shown, worker
 from tests.product.explain.said import BUSY, IDLE, of_worker
 
@@ -18,7 +18,7 @@ LAST = "j-worker-2"
 
 def leaving(*, told: bool = True) -> JobView:
     """3→2: out of the list for ten seconds, the launcher told one second later."""
-    memory = Memory(left={LAST: Left(uid=f"uid-of-{LAST}", at=NOW - 10.0)}, removed_at=NOW - 10.0)
+    memory = Memory(left={LAST: Left(pod=pod_fingerprint(f"uid-of-{LAST}"), at=NOW - 10.0)}, removed_at=NOW - 10.0)
     view = job(3, replicas=2, config=config(pods(0, 1), memory=memory), known=False)
     return shown(view, at=NOW - 9.0) if told else view
 

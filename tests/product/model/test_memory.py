@@ -17,7 +17,7 @@ PODS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 TRIES = st.builds(Tries, count=COUNTS, at=TIMES, uid=PODS)
 MEMORIES = st.builds(
     Memory,
-    left=st.dictionaries(PODS, st.builds(Left, uid=PODS, at=TIMES)),
+    left=st.dictionaries(PODS, st.builds(Left, pod=PODS, at=TIMES)),
     added_at=TIMES,
     removed_at=TIMES,
     dropped_at=TIMES,
@@ -68,7 +68,7 @@ def test_what_a_later_version_adds_is_ignored() -> None:
         '{"added_at": 1e999}',
         '{"added_at": 1e300}',
         '{"added_at": -1}',
-        '{"left": {"j-worker-0": {"uid": "u", "at": -1e300}}}',
+        '{"left": {"j-worker-0": {"pod": "u", "at": -1e300}}}',
         '{"scale": {"before": -1, "after": 1, "at": 1}}',
         '{"replaced": {"j-worker-0": {"count": 0, "at": 1, "uid": "u"}}}',
         '{"hosts": {"j-worker-0": 1}}',

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
-from mpijob_elastic.model.memory import Left, Memory
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
 from mpijob_elastic.model.memory_text import render as render_memory
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod, facts_pod_group, views
 
@@ -127,23 +127,23 @@ def test_the_webhooks_empty_script_is_not_foreign() -> None:
 
 def test_what_exec_has_shown_belongs_to_one_pod_and_one_leave_of_its_name() -> None:
     world = created("scale-2-3-1")
-    left = Left(uid="uid of Pod/scale-worker-1", at=100.0)
-    text = render_memory(Memory(left={"scale-worker-1": left, "scale-worker-0": Left(uid="older", at=90.0)}))
+    left = Left(pod=pod_fingerprint("uid of Pod/scale-worker-1"), at=100.0)
+    former = Left(pod=pod_fingerprint("older"), at=90.0)
+    text = render_memory(Memory(left={"scale-worker-1": left, "scale-worker-0": former}))
     world["ConfigMap/scale-config"]["metadata"]["annotations"] = {"mpijob-elastic/memory": text}
     world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\n"
     asked: list[tuple[str, str]] = []
 
-    def probes(uid: str, occasion: str) -> Probe:
-        asked.append((uid, occasion))
-        return Probe(busy_seen=uid == "uid of Pod/scale-worker-1", idle_at=7.0 if uid == "older" else None)
+    older = pod_key("scale-worker-0", former.pod)
+    there = [pod_key(name, pod_fingerprint(f"uid of Pod/{name}")) for name in ("scale-worker-0", "scale-worker-1")]
+
+    def probes(pod: str, occasion: str) -> Probe:
+        asked.append((pod, occasion))
+        return Probe(busy_seen=pod == there[1], idle_at=7.0 if pod == older else None)
 
     view = look(world, probes=probes)
-    # A pod made anew may be taken for the one that left, so it is asked about too, by its own uid.
-    assert sorted(asked) == [
-        ("older", "left at 90.0"),
-        ("uid of Pod/scale-worker-0", "left at 90.0"),
-        ("uid of Pod/scale-worker-1", "left at 100.0"),
-    ]
+    # A recreated pod may be taken for the pod that left, so it is asked about too, by its own uid.
+    assert set(asked) == {(older, "left at 90.0"), (there[0], "left at 90.0"), (there[1], "left at 100.0")}
     assert [worker.probe.busy_seen for worker in view.workers] == [False, True]
     assert view.former == {"scale-worker-0": Probe(idle_at=7.0)}
 

@@ -94,7 +94,7 @@ def no_name_is_given_to_another_pod_in_doubt(view: JobView, plan: Plan) -> None:
             number = names.incarnation_of(published_by(change)[worker.name])
             if last is None or not is_known_to_a_driver(view):
                 continue
-            is_same = last.pod in ("", host_names.fingerprint(worker.ref.uid))
+            is_same = last.pod in ("", worker.ref.fingerprint)
             may_have_drained = worker.name in view.memory.left
             assert number == last.incarnation + (not is_same) or (may_have_drained and number == last.incarnation)
 
@@ -143,7 +143,7 @@ def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
         assert memory_text.parse(memory_text.render(change.memory)) == change.memory
         for worker in view.workers:
             if worker.name in change.removed:
-                assert change.memory.left[worker.name] == Left(uid=worker.ref.uid, at=NOW)
+                assert change.memory.left[worker.name] == Left(pod=worker.ref.fingerprint, at=NOW)
             if worker.name in change.added:
                 assert worker.name not in change.memory.left
 

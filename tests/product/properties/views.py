@@ -14,11 +14,11 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, history, host_names, launcher_refresh
+from mpijob_elastic.decide import decide, history, launcher_refresh
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
-from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Tries
+from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import JOB, KUBEXEC, LONG_AGO, NOW, launcher, pods, ref, worker
 from tests.product.properties.applying import apply
@@ -27,6 +27,7 @@ T = TypeVar("T")
 MOST = 6
 NAMES = pods(*range(MOST))
 UIDS = ("a", "b")
+MARKS = tuple(map(pod_fingerprint, UIDS))
 TRAINING = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 1)
 SCRIPTS = (None, "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho stranger:1\n")
 
@@ -68,7 +69,7 @@ def _growth(random: Random) -> Growth:
 
 def _memory(random: Random) -> Memory:
     return Memory(
-        left={name: Left(uid=random.choice(UIDS), at=_time(random)) for name in _subset(NAMES, random)},
+        left={name: Left(pod=random.choice(MARKS), at=_time(random)) for name in _subset(NAMES, random)},
         added_at=_time(random),
         removed_at=_time(random),
         dropped_at=_time(random),
@@ -83,7 +84,7 @@ def _memory(random: Random) -> Memory:
 
 
 def _host(pod: str, random: Random) -> Host:
-    return Host(pod=random.choice(["", *map(host_names.fingerprint, UIDS)]), incarnation=_number(random))
+    return Host(pod=random.choice(["", *MARKS]), incarnation=_number(random))
 
 
 def _number(random: Random) -> int:

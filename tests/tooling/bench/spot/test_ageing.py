@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from bench.spot.ageing import older
-from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
+from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, pod_fingerprint
 
 NOW = 1.7e9
 
 
 def a_memory(now: float) -> Memory:
     return Memory(
-        left={"train-worker-1": Left(uid="u", at=now - 10, known_at=now - 9)},
+        left={"train-worker-1": Left(pod=pod_fingerprint("u"), at=now - 10, known_at=now - 9)},
         added_at=now - 3,
         moved={"train-worker-1": Tries(count=2, at=now - 10, uid="u")},
         scale=Scale(before=1, after=2, at=now - 20),
