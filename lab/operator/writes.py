@@ -56,7 +56,7 @@ class Writer:
         delay = self._buckets[resource.group].reserve(asyncio.get_running_loop().time())
         if delay:
             await asyncio.sleep(delay)
-        return await self._client._send(  # noqa: SLF001 - one door for every verb, held back alike
+        return await self._client._call_api(  # noqa: SLF001 - one door for every verb, held back alike
             method, path, body=body, content_type=content_type
         )
 

@@ -83,16 +83,16 @@ class ApiReader:
         In seconds: `timeout` bounds one attempt, `patience` all waits for 429s together. Raises `errors.ApiError` for
         an error status and `errors.Unreachable` where no answer came.
         """
-        return await self._send("GET", path, query=query, timeout=timeout, patience=patience)
+        return await self._call_api("GET", path, query=query, timeout=timeout, patience=patience)
 
     async def review(self, path: str, *, body: object) -> bytes:
         """Post a question, such as a SelfSubjectAccessReview: the API server answers it and stores nothing.
 
         Raises as `get` does.
         """
-        return await self._send("POST", path, body=body)
+        return await self._call_api("POST", path, body=body)
 
-    async def _send(
+    async def _call_api(
         self,
         method: str,
         path: str,

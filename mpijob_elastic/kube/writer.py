@@ -31,7 +31,7 @@ class ApiWriter(ApiReader):
         patience: float = THROTTLE_PATIENCE,
     ) -> bytes:
         """Create an object and return it; `path` is that of its list."""
-        return await self._send("POST", path, query=query, body=body, timeout=timeout, patience=patience)
+        return await self._call_api("POST", path, query=query, body=body, timeout=timeout, patience=patience)
 
     async def patch_object(
         self,
@@ -44,17 +44,17 @@ class ApiWriter(ApiReader):
         patience: float = THROTTLE_PATIENCE,
     ) -> bytes:
         """Change an object and return it; `content_type` is one of the patch types above."""
-        return await self._send(
+        return await self._call_api(
             "PATCH", path, query=query, body=body, content_type=content_type, timeout=timeout, patience=patience
         )
 
     async def apply_object(self, path: str, *, body: object, query: Query) -> bytes:
         """Apply an object on the server's side and return it; `query` names the field manager."""
-        return await self._send("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
+        return await self._call_api("PATCH", path, query=query, body=body, content_type=APPLY_PATCH)
 
     async def replace_object(self, path: str, *, body: object, query: Query = None) -> bytes:
         """Replace an object by `body`, at the resourceVersion in it, and return it."""
-        return await self._send("PUT", path, query=query, body=body)
+        return await self._call_api("PUT", path, query=query, body=body)
 
     async def delete_object(
         self,
@@ -76,4 +76,4 @@ class ApiWriter(ApiReader):
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
         if preconditions:
             body["preconditions"] = preconditions
-        return await self._send("DELETE", path, query=query, body=body, timeout=timeout, patience=patience)
+        return await self._call_api("DELETE", path, query=query, body=body, timeout=timeout, patience=patience)

@@ -94,7 +94,7 @@ class Wire(ApiWriter):
     mode: str = "fine"
     requests: list[tuple[float, str]] = field(default_factory=list)
 
-    async def _send(
+    async def _call_api(
         self,
         method: str,
         path: str,

@@ -42,7 +42,7 @@ class MemoryApi(ApiWriter):
         self.read_only: set[str] = set()
         self._version = 0
 
-    async def _send(
+    async def _call_api(
         self,
         method: str,
         path: str,
