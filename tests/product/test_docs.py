@@ -31,6 +31,15 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 METRIC = re.compile(r"\bmpijob_elastic_[a-z_]+\b")
+# The first part of a path that names a module, a folder or a file of ours.
+OURS = {path.name for root in (ROOT, ROOT / "mpijob_elastic") for path in root.iterdir() if path.is_dir()} - {"docs"}
+FOLDERS = "mpijob_elastic|webhook|upgrade|lab|bench|tests"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
 def rows(page: Path, cell: str) -> list[list[str]]:
@@ -50,6 +59,40 @@ def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#]+)", page.read_text())
     ours = [target for target in targets if "://" not in target]
     assert [target for target in ours if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_headings_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
+    assert [
+        f"{file}#{heading}" for file, heading in links if heading not in anchors(page.parent / file if file else page)
+    ] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_modules_and_files_exist(page: Path) -> None:
+    """A path in backticks is relative to the root or to the main package."""
+    named = re.findall(rf"`((?:\w+/)+\w+(?:\.py|\.yaml|\.md)?|(?:{FOLDERS})(?:\.\w+)+)`", page.read_text())
+    paths = {path.replace(".", "/") + ".py" if "/" not in path else path for path in named}
+    ours = {path for path in paths if path.split("/")[0] in OURS}
+    assert {
+        path for path in ours if not any((root / path).exists() for root in (ROOT, ROOT / "mpijob_elastic"))
+    } == set()
+
+
+def test_each_page_is_in_the_readme() -> None:
+    pages = {page.relative_to(ROOT) for page in PAGES if page.parent != DOCS / "decisions"} - {Path("README.md")}
+    listed = {
+        Path(cell)
+        for cell in re.findall(r"^\| \[[^]]+\]\(([^)]+)\) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    }
+    assert pages | {Path("docs/decisions/README.md")} == listed
+
+
+def test_each_decision_is_listed_with_its_title() -> None:
+    records = {page.name: page.read_text().splitlines()[0][7:] for page in (DOCS / "decisions").glob("0*.md")}
+    index = (DOCS / "decisions" / "README.md").read_text()
+    assert dict(re.findall(r"^\| \[\d+\]\(([^)]+)\) \| (.+) \|$", index, re.MULTILINE)) == records
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
