@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from bench import jobs
-from lab.operator import pods, shared
-from lab.operator.job import MPIJob
-from lab.operator.kinds import PODS, SERVICE_ACCOUNTS
+from lab.operator import objects
+from lab.operator.objects import SERVICE_ACCOUNTS
 from mpijob_elastic import names
+from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook.rules import review
 
@@ -22,9 +22,9 @@ MARK = names.KEY_DISCOVER_HOSTS.encode()
 async def launcher(client: ApiWriter, namespace: str) -> dict[str, Any]:
     """A launcher pod that can be created, of a new job that no operator works on. Raises as `ApiReader` does."""
     body = jobs.manifest(jobs.JOB, replicas=2, drain_timeout=jobs.AT_ONCE)
-    job = msgspec.json.decode(await jobs.create(client, namespace, body), type=MPIJob).with_defaults()
-    await client.create_object(SERVICE_ACCOUNTS.path(namespace), body=shared.service_account(job))
-    return _silent(pods.launcher(job, options=pods.PodOptions()))
+    job = msgspec.json.decode(await jobs.create(client, namespace, body))
+    await client.create_object(SERVICE_ACCOUNTS.path(namespace), body=objects.service_account(job))
+    return _silent(objects.launcher(job))
 
 
 async def try_create(client: ApiWriter, namespace: str, pod: bytes | dict[str, Any]) -> bytes:

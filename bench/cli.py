@@ -36,7 +36,7 @@ app = typer.Typer(
     help="Measure, and say beside each figure which target it has and whether it was met.",
     epilog=_examples(
         "python -m bench all",
-        "python -m bench all --peer-operator ./mpi-operator-v0.3.0 --json figures.json",
+        "python -m bench all --json figures.json",
         "python -m bench scale --repeat 1",
     )
     + "\n\n\b\nExit codes: 0 measured; 1 not all could be measured; 2 wrong usage; 3 --check: a target was missed.",
@@ -47,25 +47,28 @@ Json = Annotated[Path | None, typer.Option("--json", dir_okay=False, help="Write
 Check = Annotated[bool, typer.Option("--check", help="End with exit code 3 if a target was missed.")]
 PeerOperator = Annotated[
     Path | None,
-    typer.Option(exists=True, dir_okay=False, help="Binary of an operator that is elastic itself, to compare with."),
+    typer.Option(exists=True, dir_okay=False, help="Binary to compare with in place of mpi-operator v0.3.0."),
 ]
 PeerFlag = Annotated[list[str] | None, typer.Option(help="A further flag of the peer's, as --kube-api-qps=50.")]
-Qps = Annotated[float, typer.Option(min=0, help="Writes a second of the stand-in operator beside us; 0: no limit.")]
-Burst = Annotated[int, typer.Option(min=1, help="Writes at once of the stand-in operator beside us.")]
+Qps = Annotated[
+    int | None,
+    typer.Option(min=0, help="Requests a second of the operator beside us; 0: no limit; by default its own."),
+]
+Burst = Annotated[int, typer.Option(min=1, help="Requests at once of the operator beside us, with --operator-qps.")]
 
 
-@app.command(epilog=_examples("python -m bench scale --peer-operator ./mpi-operator-v0.3.0"))
+@app.command(epilog=_examples("python -m bench scale --peer-flag=--kube-api-qps=50"))
 def scale(
     *,
     peer_operator: PeerOperator = None,
     peer_flag: PeerFlag = None,
-    operator_qps: Qps = 5,
+    operator_qps: Qps = None,
     operator_burst: Burst = 10,
     repeat: Repeat = 5,
     json: Json = None,
     check: Check = False,
 ) -> None:
-    """Edits of one job's size: times, writes, CPU, memory; by turns with a peer, where given, and with us."""
+    """Edits of one job's size: times, writes, CPU, memory; by turns with mpi-operator v0.3.0 and with us."""
     ours = Ours(qps=operator_qps, burst=operator_burst)
     peer = _peer(peer_operator, peer_flag)
     runner.measure([scale_part.run], Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
@@ -103,7 +106,7 @@ def start(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> Non
 
 @app.command(
     epilog=_examples(
-        "python -m bench spot --peer-operator ./mpi-operator-v0.3.0 --chart spot.svg",
+        "python -m bench spot --chart spot.svg",
         "python -m bench spot --trace us-west-2a_v100_16.json --machines 16 --hours 48",
         "python -m bench spot --quick",
     )
@@ -131,7 +134,7 @@ def spot(  # noqa: PLR0913 - a command has as many parameters as options
     json: Json = None,
     chart: Annotated[Path | None, typer.Option(dir_okay=False, help="Draw a picture into this file (SVG).")] = None,
 ) -> None:
-    """Play a spot trace to a static job, to a peer where given, and to us: what steps cost, what saving survives."""
+    """Play a spot trace to a static job, to mpi-operator v0.3.0, and to us: what steps cost, what saving survives."""
     wanted = spot_command.Wanted(
         trace=trace,
         seed=seed,
@@ -151,9 +154,7 @@ def spot(  # noqa: PLR0913 - a command has as many parameters as options
         raise typer.BadParameter(str(error), param_hint="--trace") from error
 
 
-@app.command(
-    epilog=_examples("python -m bench real --repeat 1", "python -m bench real --peer-operator ./mpi-operator-v0.3.0")
-)
+@app.command(epilog=_examples("python -m bench real --repeat 1"))
 def real(
     *,
     peer_operator: PeerOperator = None,
@@ -167,12 +168,12 @@ def real(
     runner.measure([real_part.run], Wanted(repeat=repeat, json=json, check=check, peer=peer))
 
 
-@app.command("all", epilog=_examples("python -m bench all --peer-operator ./mpi-operator-v0.3.0 --json figures.json"))
+@app.command("all", epilog=_examples("python -m bench all --json figures.json"))
 def everything(
     *,
     peer_operator: PeerOperator = None,
     peer_flag: PeerFlag = None,
-    operator_qps: Qps = 5,
+    operator_qps: Qps = None,
     operator_burst: Burst = 10,
     repeat: Repeat = 5,
     json: Json = None,
@@ -192,12 +193,8 @@ def everything(
     runner.measure(parts, Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
 
 
-def _peer(binary: Path | None, flags: list[str] | None) -> Peer | None:
-    if binary is None:
-        if flags:
-            raise typer.BadParameter("it is the peer's, so it needs --peer-operator", param_hint="--peer-flag")
-        return None
-    return Peer(binary=binary.resolve(), flags=tuple(flags or ()))
+def _peer(binary: Path | None, flags: list[str] | None) -> Peer:
+    return Peer(binary=binary.resolve() if binary else None, flags=tuple(flags or ()))
 
 
 def main() -> None:

@@ -15,11 +15,10 @@ import msgspec
 
 from bench import jobs
 from lab.errors import LabError
-from lab.operator import pods, shared
-from lab.operator.job import MPIJob
-from lab.operator.kinds import CONFIG_MAPS, PODS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS, Resource
+from lab.operator import objects
+from lab.operator.objects import ROLE_BINDINGS, SERVICE_ACCOUNTS
 from mpijob_elastic import names
-from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.resources import CONFIG_MAPS, PODS, ROLES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 
 AT_ONCE = 32
@@ -55,7 +54,6 @@ class Fleet:
 
 async def make(client: ApiWriter, fleet: Fleet, *, namespace: str, nodes: int, say: Callable[[str], None]) -> None:
     """Create all of it and wait until every pod runs. Raises LabError, and what `ApiReader` raises."""
-    options = pods.PodOptions()
     slots = asyncio.Semaphore(AT_ONCE)
     made = 0
 
@@ -63,8 +61,8 @@ async def make(client: ApiWriter, fleet: Fleet, *, namespace: str, nodes: int, s
         nonlocal made
         async with slots:
             body = jobs.manifest(name, replicas=fleet.workers, drain_timeout=jobs.AT_ONCE)
-            job = msgspec.json.decode(await jobs.create(client, namespace, body), type=MPIJob).with_defaults()
-            for resource, object_ in objects(job, options=options, node=f"lab-{index % nodes}"):
+            job = msgspec.json.decode(await jobs.create(client, namespace, body))
+            for resource, object_ in owned(job, node=f"lab-{index % nodes}"):
                 await client.create_object(resource.path(namespace), body=object_)
         made += 1
         if made % STEP == 0:
@@ -74,22 +72,22 @@ async def make(client: ApiWriter, fleet: Fleet, *, namespace: str, nodes: int, s
     await _all_run(client, fleet, namespace=namespace)
 
 
-def objects(job: MPIJob, *, options: pods.PodOptions, node: str) -> list[tuple[Resource, dict[str, Any]]]:
-    """A job's objects in the operator's order, as our webhook lets them pass; its pods are bound to `node`."""
-    config, launcher = shared.config_map(job), pods.launcher(job, options=options)
+def owned(job: dict[str, Any], *, node: str) -> list[tuple[Resource, dict[str, Any]]]:
+    """Return a MPIJob's objects in the operator's order, as our webhook lets them pass; its pods are on `node`."""
+    config, launcher = objects.config_map(job), objects.launcher(job)
     config["data"][names.KEY_DISCOVER_HOSTS] = names.discover_hosts([], slots=1)
     item = {"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE}
     for volume in launcher["spec"]["volumes"]:
         if volume["name"] == names.CONFIG_VOLUME:
             volume["configMap"]["items"].append(item)
-    made = [pods.worker(job, name=name, options=options) for name in job.workers]
+    made = [objects.worker(job, index) for index in range(len(objects.workers(job)))]
     for pod in (*made, launcher):
         pod["spec"]["nodeName"] = node
     return [
         (CONFIG_MAPS, config),
-        (SERVICE_ACCOUNTS, shared.service_account(job)),
-        (ROLES, shared.role(job)),
-        (ROLE_BINDINGS, shared.role_binding(job)),
+        (SERVICE_ACCOUNTS, objects.service_account(job)),
+        (ROLES, objects.role(job)),
+        (ROLE_BINDINGS, objects.role_binding(job)),
         *((PODS, pod) for pod in made),
         (PODS, launcher),
     ]
@@ -97,7 +95,7 @@ def objects(job: MPIJob, *, options: pods.PodOptions, node: str) -> list[tuple[R
 
 async def _all_run(client: ApiWriter, fleet: Fleet, *, namespace: str) -> None:
     # One object of an answer from the API server's cache: a look costs next to nothing.
-    path = resources.PODS.path(namespace)
+    path = PODS.path(namespace)
     query = {"fieldSelector": "status.phase!=Running", "limit": "1", "resourceVersion": "0"}
     try:
         async with asyncio.timeout(max(PATIENCE, PATIENCE_A_POD * fleet.pods)):

@@ -30,7 +30,7 @@ class Wanted:
     json: Path | None
     check: bool
     ours: Ours = field(default_factory=Ours)
-    peer: Peer | None = None
+    peer: Peer = field(default_factory=Peer)
 
 
 def measure(parts: Sequence[Part], wanted: Wanted) -> None:
@@ -40,8 +40,7 @@ def measure(parts: Sequence[Part], wanted: Wanted) -> None:
     """
     # Whatever ends us ends what we started.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    if wanted.peer:
-        ready(wanted.peer)
+    ready(wanted.peer)
     about = report.circumstances()
     found, failures = _run(parts, wanted)
     done = Report(

@@ -1,4 +1,4 @@
-"""The two that are compared, by turns in the same lab: a peer alone, and us beside mpi-operator v0.2.3."""
+"""The sides that are compared, by turns in the same lab: mpi-operator v0.3.0 alone, and us beside v0.2.3."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import ports
 from lab.cluster import Cluster
-from lab.errors import LabError
 from lab.install import install_into, uninstall_from
-from lab.operator.process import HEALTH_PORT, Operator
+from lab.operator import Release
+from lab.operator.process import HEALTH_PORT, Operator, check_health_port
 from lab.replicas import Controller, Webhook
 
 
@@ -24,45 +23,47 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """An operator that is elastic itself: its binary, and flags beyond those that it needs to run in a lab.
+    """An operator that is elastic itself: mpi-operator v0.3.0, or another binary.
 
-    `port` is where it listens whatever its flags say.
+    `flags` are added to those that it needs in a lab. A binary listens on `port` whatever its flags say.
     """
 
-    binary: Path
+    binary: Path | None = None
     flags: Sequence[str] = ()
     port: int = HEALTH_PORT
 
+    @property
+    def name(self) -> str:
+        """Name for tables and notes."""
+        return self.binary.name if self.binary else f"mpi-operator {Release.V0_3_0}"
+
     def check(self) -> None:
         """Raise LabError if it could not start now: told before long work begins."""
-        if ports.taken(self.port):
-            raise LabError(
-                f"the peer {self.binary.name} answers about its health on port {self.port}, which no flag changes, and "
-                f"another program listens there: end that one (`ss -ltnp 'sport = :{self.port}'` names it), or "
-                "run this in a container of its own"
-            )
+        if self.binary:
+            check_health_port(f"the peer {self.binary.name}", self.port)
 
     @contextmanager
     def start(self, cluster: Cluster) -> Iterator[Side]:
         """Run it for as long as the block lasts, with nothing of ours beside it. Raises LabError."""
-        with Operator.start(cluster, binary=self.binary, flags=self.flags) as operator:
+        with Operator.start(cluster, release=Release.V0_3_0, binary=self.binary, flags=self.flags) as operator:
             yield Side(pids={"operator": operator.pid})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ours:
-    """Everything of ours, installed as for users; `qps` and `burst` limit the operator beside us, 0 not at all."""
+    """Everything of ours, installed as for users; `qps` and `burst` limit the operator beside us."""
 
-    qps: float = 5
+    qps: int | None = None
     burst: int = 10
 
     @contextmanager
     def start(self, cluster: Cluster) -> Iterator[Side]:
         """Run it for as long as the block lasts, and leave nothing of it behind. Raises LabError."""
+        flags = [f"--kube-api-burst={self.burst}"] if self.qps else []
         installed = install_into(cluster)
         try:
             with (
-                Operator.start(cluster, qps=self.qps, burst=self.burst) as operator,
+                Operator.start(cluster, qps=self.qps, flags=flags) as operator,
                 Webhook.start(cluster, installed) as webhook,
                 Controller.start(cluster, installed) as controller,
             ):

@@ -15,6 +15,7 @@ from lab.layout import Layout
 from lab.lifeline import Lifeline
 from lab.node import cli as node
 from lab.options import DEFAULT_NODES, Options
+from lab.programs import ALL, OF_REAL_NODE
 from lab.versions import DEFAULT_KUBERNETES, KubernetesVersion
 
 
@@ -161,9 +162,8 @@ def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES), real_node
     """Find or build the programs of a lab, start nothing, and print where they are."""
     with progress() as say:
         programs = ensure_programs(KubernetesVersion.parse(kubernetes_version), say, real_node=real_node)
-    for field in programs.__struct_fields__:
-        if path := getattr(programs, field):
-            print(f"{field.replace('_', '-'):<24}{path}")
+    for program in (*ALL, *(OF_REAL_NODE if real_node else ())):
+        print(f"{program.name:<24}{getattr(programs, program.field)}")
 
 
 def _print_next(name: str) -> None:

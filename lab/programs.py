@@ -1,8 +1,8 @@
 """The programs that a lab runs: which ones, where they may come from, and which versions will do.
 
 Each is taken from the first of: the directory KUBEBUILDER_ASSETS, the directories of PATH, the cache of built programs.
-What is found in the first two must be the right program in a version that works; podexec and pause are our own and only
-built.
+What is found in the first two must be the right program in a version that works. Programs without a version command are
+only built: podexec and pause, which are ours, and the two releases of mpi-operator.
 """
 
 import os
@@ -33,6 +33,10 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
     kubectl: Path
     kwok: Path
     podexec: Path
+    mpi_operator_v0_2_3: Path
+    mpi_controller_v0_2_3: Path
+    mpi_operator_v0_3_0: Path
+    mpi_controller_v0_3_0: Path
     kubelet: Path | None = None  # these two for a real node only
     pause: Path | None = None
 
@@ -42,7 +46,7 @@ class Program:
     """One program: how to build it (`seconds` with an empty cache on two cores) and how to ask for its version."""
 
     name: str
-    module: Literal["etcd", "kubernetes", "kwok", "podexec", "pause"]
+    module: Literal["etcd", "kubernetes", "kwok", "podexec", "pause", "mpi-operator-v0.2.3", "mpi-operator-v0.3.0"]
     package: str
     seconds: int
     version_command: tuple[str, ...] = ()
@@ -51,7 +55,7 @@ class Program:
     @property
     def field(self) -> str:
         """Its field in Programs."""
-        return self.name.replace("-", "_")
+        return self.name.replace("-", "_").replace(".", "_")
 
 
 def _kubernetes(name: str, *, seconds: int) -> Program:
@@ -65,6 +69,7 @@ def _kubernetes(name: str, *, seconds: int) -> Program:
     )
 
 
+_MPI_OPERATOR = "github.com/kubeflow/mpi-operator/cmd/mpi-operator.v1"
 ALL = (
     Program(
         name="etcd",
@@ -94,6 +99,11 @@ ALL = (
         version_pattern=r"kwok version v(\d+)\.(\d+)\.(\d+)",
     ),
     Program(name="podexec", module="podexec", package=".", seconds=10),
+    # The release's own program, and its controller in a main of ours: see lab/binaries/mpi-operator-v0.2.3/main.go.
+    Program(name="mpi-operator-v0.2.3", module="mpi-operator-v0.2.3", package=_MPI_OPERATOR, seconds=40),
+    Program(name="mpi-controller-v0.2.3", module="mpi-operator-v0.2.3", package=".", seconds=5),
+    Program(name="mpi-operator-v0.3.0", module="mpi-operator-v0.3.0", package=_MPI_OPERATOR, seconds=40),
+    Program(name="mpi-controller-v0.3.0", module="mpi-operator-v0.3.0", package=".", seconds=5),
 )
 OF_REAL_NODE = (
     _kubernetes("kubelet", seconds=60),

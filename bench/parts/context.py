@@ -27,7 +27,7 @@ class Setting:
     repeat: int
     say: Callable[[str], None]
     ours: Ours = field(default_factory=Ours)
-    peer: Peer | None = None
+    peer: Peer = field(default_factory=Peer)
 
 
 @dataclass(frozen=True, kw_only=True)

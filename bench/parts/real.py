@@ -47,10 +47,8 @@ async def run(setting: Setting) -> Findings:
 
 
 def _rounds(
-    cluster: Cluster, setting: Setting, side: Ours | Peer | None, turns: Sequence[str]
+    cluster: Cluster, setting: Setting, side: Ours | Peer, turns: Sequence[str]
 ) -> dict[str, Callable[[], Round]]:
-    if side is None:
-        return {}
     titles = [f"a job trains and is resized {turn}" for turn in turns]
     return {title: partial(_round, cluster, setting, side, title) for title in titles}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +13,6 @@ from bench.scale import Round
 from bench.sides import Ours, Peer
 from lab.cluster import Cluster
 from lab.errors import LabError
-from lab.operator.process import BINARY_VARIABLE
 from mpijob_elastic.kube.writer import ApiWriter
 
 
@@ -29,8 +27,7 @@ class _Gathered:
 async def run(setting: Setting) -> Findings:
     """All edits `repeat` times on each side, or until it fails; what came before is kept. Raises LabError."""
     ours, peer = _Gathered(), _Gathered()
-    sides: list[tuple[str, Ours | Peer, _Gathered]] = [("us", setting.ours, ours)]
-    sides += [("the peer", setting.peer, peer)] if setting.peer else []
+    sides: list[tuple[str, Ours | Peer, _Gathered]] = [("us", setting.ours, ours), ("the peer", setting.peer, peer)]
     failures: dict[str, Exception] = {}
     async with lab(setting) as (cluster, client):
         for turn in range(setting.repeat):
@@ -96,14 +93,22 @@ def _drain_figures(ours: Sequence[Drain], peer: Sequence[Drain]) -> list[Figure]
     ]
 
 
+def _limits(ours: Ours) -> str:
+    match ours.qps:
+        case None:
+            return "its own client limit"
+        case 0:
+            return "no client limit"
+        case _:
+            return f"client limit: {ours.qps} requests a second, {ours.burst} at once"
+
+
 def _notes(setting: Setting, drains: Sequence[Drain]) -> list[str]:
-    real = os.environ.get(BINARY_VARIABLE)
-    limits = f"{setting.ours.qps:g} writes a second, {setting.ours.burst} at once" if setting.ours.qps else "none"
-    beside = f"the real operator ({BINARY_VARIABLE})" if real else f"the stand-in operator (client limit: {limits})"
-    notes = [f"Ours: controller and webhook beside {beside}."]
-    if setting.peer:
-        flags = f" with {' '.join(setting.peer.flags)}" if setting.peer.flags else ""
-        notes.append(f"Peer: {setting.peer.binary.name}{flags}, alone.")
+    flags = f" with {' '.join(setting.peer.flags)}" if setting.peer.flags else ""
+    notes = [
+        f"Ours: controller and webhook beside mpi-operator v0.2.3 ({_limits(setting.ours)}).",
+        f"Peer: {setting.peer.name}{flags}, alone.",
+    ]
     if not drains:
         notes.append("No drain was measured: this machine offers no exec into pretended pods.")
     return notes

@@ -24,7 +24,6 @@ from bench.spot.trace import Trace
 from lab.cluster import Cluster
 from lab.display import progress
 from lab.errors import LabError
-from lab.operator.process import BINARY_VARIABLE
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.errors import KubeError
 
@@ -46,7 +45,7 @@ class Wanted:
     prices: Prices
     json: Path | None
     chart: Path | None
-    peer: Peer | None
+    peer: Peer = field(default_factory=Peer)
     ours: Ours = field(default_factory=Ours)
     costs: Costs = field(default_factory=Costs)
     sides: Collection[SideName] = ()
@@ -57,8 +56,7 @@ def run(wanted: Wanted) -> None:
     # Whatever ends us ends what we started.
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     trace = find(wanted)
-    if wanted.peer:
-        runner.ready(wanted.peer)
+    runner.ready(wanted.peer)
     try:
         with progress() as say:
             found = asyncio.run(_play(wanted, trace, say))
@@ -104,20 +102,16 @@ async def _play(wanted: Wanted, trace: Trace, say: Callable[[str], None]) -> Rep
 
 
 def contenders_of(wanted: Wanted) -> list[Contender]:
-    """The sides that are asked for and can be had, in the order in which they play."""
-    others = [contenders.peer(wanted.peer)] if wanted.peer else []
-    found = [contenders.rigid(), *others, contenders.elastic(wanted.ours)]
+    """Return the sides that are asked for, in the order in which they play."""
+    found = [contenders.rigid(), contenders.peer(wanted.peer), contenders.elastic(wanted.ours)]
     return [one for one in found if not wanted.sides or one.name in wanted.sides]
 
 
 def _notes(wanted: Wanted, *, exec_offered: bool) -> list[str]:
-    beside = f"the real operator ({BINARY_VARIABLE})" if os.environ.get(BINARY_VARIABLE) else "the stand-in operator"
-    notes = [f"The static job and mpijob-elastic run beside {beside}."]
+    notes = ["The static job and mpijob-elastic run beside mpi-operator v0.2.3."]
     if wanted.costs.cooldown:
         least, most = wanted.costs.cooldown
         notes.append(f"horovodrun has --blacklist-cooldown-range {least:g} {most:g} on both elastic sides.")
-    if not wanted.peer:
-        notes.append("No operator that is elastic itself was run: give its binary with --peer-operator.")
     if not exec_offered:
         notes.append("This machine offers no exec into pretended pods: drains took their whole drain-timeout.")
     return notes

@@ -88,7 +88,7 @@ def elastic(ours: Ours) -> Contender:
 
 def peer(other: Peer) -> Contender:
     """The same job with an operator that is elastic itself, alone. v0.3.0 waits for nothing between two writes."""
-    title = f"elastic, {other.binary.name} alone"
+    title = f"elastic, {other.name} alone"
     return _forgetful(name=SideName.PEER, title=title, elastic=True, start=other.start)
 
 

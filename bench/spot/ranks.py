@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench import jobs
 from lab.cluster import Cluster
-from lab.operator.shared import KUBECTL_DIRECTORY
+from lab.operator import KUBECTL_DIRECTORY
 from lab.processes import tied_to_this_process
 from mpijob_elastic import names
 

@@ -24,7 +24,7 @@ from lab.errors import LabError
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 LOG_LINES = 15
 ABOUT = """\
-The control plane is real, pods are pretended (kwok). The operator is {operator}.
+The control plane is real, pods are pretended (kwok). The operator is the real one: {operator}.
 {ranks}"""
 RANKS = """\
 No training runs: ranks are stand-ins, but real processes, started by `kubectl exec` with the launcher's rights."""
@@ -92,8 +92,7 @@ async def _stay(scenes: Scenes, screen: Screen) -> None:
 
 
 def _about(stage: Stage) -> str:
-    operator = os.environ.get("MPI_OPERATOR_BIN") if stage.operator.real else "a stand-in that behaves as v0.2.3"
-    return ABOUT.format(operator=operator, ranks=RANKS if stage.cluster.exec_offered else NO_RANKS)
+    return ABOUT.format(operator=stage.operator.program.name, ranks=RANKS if stage.cluster.exec_offered else NO_RANKS)
 
 
 def _more(stage: Stage) -> str:

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import ports
 from lab.build import Say
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import install_into
-from lab.operator.process import Operator
+from lab.operator.process import HEALTH_PORT, Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
 
@@ -42,8 +43,10 @@ def set_up(name: str, say: Say) -> Iterator[Stage]:
     with Cluster.start(name=name, say=say) as cluster:
         say("rights, policies and webhook configurations")
         installed = install_into(cluster)
-        say("the operator")
-        with Operator.start(cluster) as operator:
+        # The release's own program needs that port; its controller alone does not.
+        untouched = not ports.taken(HEALTH_PORT)
+        say("the operator" if untouched else f"the operator, without its health port: {HEALTH_PORT} is taken")
+        with Operator.start(cluster, untouched=untouched) as operator:
             say("the webhook and the controller, with the rights of their ServiceAccounts")
             with (
                 Webhook.start(cluster, installed, READABLE) as webhook,

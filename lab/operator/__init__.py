@@ -1,18 +1,18 @@
-"""A stand-in for mpi-operator v0.2.3: a test double, never installed.
+"""mpi-operator as a lab runs it: v0.2.3, which jobs are made elastic beside, and v0.3.0, which is elastic itself.
 
-It does to an MPIJob (kubeflow.org/v1) what that operator does: same objects, names, labels, conditions, Events, order,
-rate limits and queue, and the same flaws. Nothing of the code under test but its transport is used, so that a mistake
-there cannot hide behind the same mistake here. tests/lab/test_operator_replay.py holds it against recordings of the
-real one; `MPI_OPERATOR_BIN` runs the real one instead (see process.py).
-
-    sync.plan(job, what the caches show) -> steps      pure: sync, status, pods, shared, wire, limits, correlator
-    caches -> queue -> plan -> writes, Events          IO: cache, queue, recorder, writes, controller
-
-Known differences: no leader election and no health port; a pod template is passed on whole, where the operator drops
-fields newer than Kubernetes 1.15; a job that would crash the operator (no launcher, no containers, no number of
-workers) only fails its sync.
+Both are built from their Go modules, unmodified (lab/binaries/mpi-operator-*). `process` runs them; `objects` makes the
+objects that v0.2.3 makes of a job, for those who need them without a lab, from samples that v0.2.3 left.
 """
 
+from enum import StrEnum
+
 KUBECTL_DELIVERY_IMAGE = "mpioperator/kubectl-delivery:v0.2.3"
-# Both the stand-in and the real operator log it when their caches are filled and they begin to work.
-STARTED = "Started workers"
+# Where the init container leaves kubectl: kubectlMountPath in pkg/controllers/v1/mpi_job_controller.go.
+KUBECTL_DIRECTORY = "/opt/kube"
+
+
+class Release(StrEnum):
+    """A release of mpi-operator that a lab has."""
+
+    V0_2_3 = "v0.2.3"
+    V0_3_0 = "v0.3.0"

@@ -1,32 +1,33 @@
-"""An operator for a lab: the stand-in, or the real mpi-operator v0.2.3 where MPI_OPERATOR_BIN names its binary."""
+"""Run a mpi-operator in a lab: a release's controller, a release's own program, or a binary of the caller's."""
 
 import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import ports
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.operator import KUBECTL_DELIVERY_IMAGE, STARTED
+from lab.operator import KUBECTL_DELIVERY_IMAGE, Release
 from lab.processes import spawn
 
 BINARY_VARIABLE = "MPI_OPERATOR_BIN"
 LOCK_NAMESPACE = "mpi-operator"
-# The real one's for its health, v0.3.0's too, without a flag: healthCheckPort in cmd/mpi-operator.v1/app/server.go.
+# For its health, without a flag: healthCheckPort in cmd/mpi-operator.v1/app/server.go of both releases.
 HEALTH_PORT = 8080
-PATIENCE = 120.0  # seconds to start; a busy machine needs some for the imports alone
+# Both releases log it when their caches are filled and they begin to work.
+STARTED = "Started workers"
+PATIENCE = 120.0  # seconds to start on a busy machine
 GRACE = 5.0  # seconds to end
 POLL = 0.02  # seconds
 LOG_LINES = 15
-ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,13 +36,11 @@ class Operator:
 
     with Operator.start(cluster, namespace="default", qps=0) as operator:
         print(operator.log.read_text())
-
-    `real` tells whether it is the binary.
     """
 
+    program: Path
     log: Path
     pid: int
-    real: bool
 
     @classmethod
     @contextmanager
@@ -49,40 +48,65 @@ class Operator:
         cls,
         cluster: Cluster,
         *,
+        release: Release = Release.V0_2_3,
+        untouched: bool = False,
         namespace: str | None = None,
         gang_scheduling: str | None = None,
-        qps: float = 5,
-        burst: int = 10,
-        threads: int = 2,
+        qps: int | None = None,
         binary: Path | None = None,
         flags: Sequence[str] = (),
     ) -> Iterator["Operator"]:
         """Run an operator for as long as the block lasts, for one namespace or all; raise LabError.
 
-        `qps` and `burst` are its client's limits, 0 lifts them; the real one keeps to 5 and 10 whatever is asked for.
-        It syncs `threads` jobs at the same time. Two real ones on one machine are not possible, as each listens on
-        HEALTH_PORT. `binary` is run whatever MPI_OPERATOR_BIN says, another release's perhaps; `flags` are its own.
+        By default it is the release's controller package in a main of ours (lab/binaries/mpi-operator-v0.2.3/main.go),
+        so that many can run on one machine. `qps` limits its requests a second: by default to the release's 5 (and 10
+        at once), 0 not at all.
+
+        `untouched` runs the release's own program: with a lock, with the release's limits, and with HEALTH_PORT, so
+        only once on a machine. `binary` is run like that, too; MPI_OPERATOR_BIN names one to run in v0.2.3's place.
+        `flags` are passed on.
         """
-        program = binary or os.environ.get(BINARY_VARIABLE)
+        override = os.environ.get(BINARY_VARIABLE) if release is Release.V0_2_3 else None
+        given = binary or (Path(override) if override else None)
+        own = given or (_built(cluster, "mpi_operator", release) if untouched else None)
         options = [f"--kubectl-delivery-image={KUBECTL_DELIVERY_IMAGE}"]
         options += [f"--namespace={namespace}"] if namespace else []
         options += [f"--gang-scheduling={gang_scheduling}"] if gang_scheduling else []
-        if program:
+        if own:
+            if given is None:
+                check_health_port(own.name)
             _free_lock(cluster)
-            options += [f"--lock-namespace={LOCK_NAMESPACE}", f"--threadiness={threads}", *flags]
-            command = [str(program), *options]
+            options.append(f"--lock-namespace={LOCK_NAMESPACE}")
         else:
-            options += [f"--qps={qps}", f"--burst={burst}", f"--threads={threads}"]
-            command = [sys.executable, "-m", "lab.operator", *options]
-        with _running(command, log=_new_log(cluster), environment=_environment(cluster)) as (process, log):
-            yield cls(log=log, pid=process.pid, real=bool(program))
+            options += _limits(qps)
+        program = own or _built(cluster, "mpi_controller", release)
+        with _running(cluster, [str(program), *options, *flags]) as (process, log):
+            yield cls(program=program, log=log, pid=process.pid)
+
+
+def check_health_port(name: str, port: int = HEALTH_PORT) -> None:
+    """Raise LabError if the operator program `name` could not start now, as another program has its port."""
+    if ports.taken(port):
+        raise LabError(
+            f"{name} answers about its health on port {port}, which no flag changes, and another program listens "
+            f"there: end that program (`ss -ltnp 'sport = :{port}'` names it), or run this in a container of its own"
+        )
+
+
+def _built(cluster: Cluster, kind: str, release: Release) -> Path:
+    path: Path = getattr(cluster.binaries, f"{kind}_{release.replace('.', '_')}")
+    return path
+
+
+def _limits(qps: int | None) -> list[str]:
+    # For client-go 0 is its default, and a number below 0 no limit.
+    return [] if qps is None else [f"--kube-api-qps={qps or -1}"]
 
 
 @contextmanager
-def _running(
-    command: list[str], *, log: Path, environment: Mapping[str, str]
-) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    process = spawn(command, log=log, environment=environment)
+def _running(cluster: Cluster, command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    log = _new_log(cluster)
+    process = spawn(command, log=log, environment={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)})
     try:
         _wait_until_started(process, log)
         yield process, log
@@ -109,11 +133,6 @@ def _new_log(cluster: Cluster) -> Path:
     descriptor, name = tempfile.mkstemp(prefix="operator-", suffix=".log", dir=Layout(cluster.state_dir).logs)
     os.close(descriptor)
     return Path(name)
-
-
-def _environment(cluster: Cluster) -> dict[str, str]:
-    # The lab is not installed, so the stand-in is found by its directory.
-    return {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "PYTHONPATH": str(ROOT)}
 
 
 def _free_lock(cluster: Cluster) -> None:

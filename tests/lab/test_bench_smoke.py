@@ -144,7 +144,17 @@ async def test_a_spot_trace_is_played_to_two_sides(bench_lab: Cluster, bench_cli
     assert rigid.real_seconds + ours.real_seconds < trace.horizon
 
 
-def test_a_peer_runs_alone(bench_lab: Cluster, tmp_path: Path) -> None:
+async def test_one_job_is_edited_beside_the_peer(bench_lab: Cluster, bench_client: ApiWriter) -> None:
+    with (
+        Peer(flags=("--kube-api-qps=-1",)).start(bench_lab) as side,
+        namespaces.passing(bench_lab, "scale") as namespace,
+    ):
+        found = await scale.run(bench_lab, bench_client, side, namespace=namespace)
+    assert found.courses["12→2"].writes[Writer.OPERATOR, "delete pods"] == 10
+    assert set(found.cpu) == {"operator"}
+
+
+def test_another_peer_runs_alone(bench_lab: Cluster, tmp_path: Path) -> None:
     operator = tmp_path / "operator"
     told = tmp_path / "flags"
     operator.write_text(f'#!/bin/sh\necho "$*" > {told}\necho Started workers\nexec sleep 60\n')

@@ -9,11 +9,12 @@ import pytest
 
 from bench.audit import Tail, Write
 from lab.cluster import Cluster
+from lab.operator import Release
 from lab.operator.process import Operator
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab import elastic_operator
+from tests.lab import second_writer
 from tests.lab.job import Job, State
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
@@ -57,7 +58,7 @@ def handed_over(state: State) -> bool:
 async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client: ApiWriter) -> None:
     assert (await asyncio.to_thread(shown, cluster, job))["foreign"] == ""
     tail = Tail(cluster.audit_log)
-    async with elastic_operator.running(cluster, client, job.namespace):
+    with Operator.start(cluster, release=Release.V0_3_0, namespace=job.namespace):
         state = await job.until(handed_over, "we gave way")
         assert state.memory == ""
         await job.told(names.REASON_HANDED_OVER, "written by somebody else")
@@ -77,17 +78,18 @@ async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client
 
 
 async def test_two_writers_do_not_fight(job: Job, cluster: Cluster, client: ApiWriter) -> None:
-    """One that leaves our annotation: we mend the list once, then give way until the key is gone."""
+    """A writer that leaves our annotation: we mend the list once, then give way until the key is gone."""
     tail = Tail(cluster.audit_log)
-    async with elastic_operator.running(cluster, client, job.namespace, keeps_annotations=True):
-        await job.until(handed_over, "we gave way")
-        await job.told(names.REASON_HANDED_OVER, "again")
-        writes = ours(tail, job)
-        assert [write.resource for write in writes].count("configmaps") == 1
-        await job.scale(4)
-        await job.until(lambda state: len(state.hosts) == 4, "the operator made a worker and named it")
-        await job.scale(3)
-        assert ours(tail, job) == writes
+    with Operator.start(cluster, namespace=job.namespace, qps=0):
+        async with second_writer.writing(client, job.namespace):
+            await job.until(handed_over, "we gave way")
+            await job.told(names.REASON_HANDED_OVER, "again")
+            writes = ours(tail, job)
+            assert [write.resource for write in writes].count("configmaps") == 1
+            await job.scale(4)
+            await job.until(lambda state: len(state.hosts) == 4, "the operator made a worker, the writer named it")
+            await job.scale(3)
+            assert ours(tail, job) == writes
     assert (await asyncio.to_thread(shown, cluster, job))["elastic"] is False
 
 
@@ -95,7 +97,7 @@ async def test_it_is_ours_again_when_the_other_one_is_gone_with_its_list(
     job: Job, cluster: Cluster, client: ApiWriter
 ) -> None:
     path = resources.CONFIG_MAPS.path(job.namespace, names.config_map(job.name))
-    async with elastic_operator.running(cluster, client, job.namespace, keeps_annotations=True):
+    async with second_writer.writing(client, job.namespace):
         await job.until(handed_over, "we gave way")
     with Operator.start(cluster, namespace=job.namespace, qps=0):
         await client.patch_object(path, body={"data": {names.KEY_DISCOVER_HOSTS: None}}, content_type=MERGE_PATCH)

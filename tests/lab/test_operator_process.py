@@ -1,12 +1,15 @@
-"""Starting and ending an operator, and running a binary instead of the stand-in."""
+"""Starting and ending an operator: the controller of a release, its own program, and a binary of the caller's."""
 
+import urllib.request
 from pathlib import Path
 
 import pytest
 
+from lab import ports
 from lab.cluster import Cluster
 from lab.errors import LabError
-from lab.operator.process import BINARY_VARIABLE, Operator
+from lab.operator import Release
+from lab.operator.process import BINARY_VARIABLE, HEALTH_PORT, Operator
 from lab.processes import Identity
 
 pytestmark = pytest.mark.lab
@@ -18,18 +21,32 @@ def _program(path: Path, script: str) -> str:
     return str(path)
 
 
-@pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def no_override(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(BINARY_VARIABLE, raising=False)
 
 
-@pytest.mark.usefixtures("stand_in")
-def test_the_stand_in_says_what_it_is_and_ends_with_its_block(cluster: Cluster) -> None:
-    with Operator.start(cluster, namespace="default") as operator:
-        identity = Identity.of(operator.pid)
-        assert "this is a stand-in for mpi-operator v0.2.3, a test double" in operator.log.read_text()
-        assert not operator.real
-    assert not identity.alive()
+@pytest.mark.parametrize("release", Release)
+def test_controllers_of_one_release_run_beside_each_other(cluster: Cluster, release: Release) -> None:
+    with (
+        Operator.start(cluster, namespace="default", release=release) as first,
+        Operator.start(cluster, namespace="kube-public", release=release, qps=0) as second,
+    ):
+        identities = [Identity.of(operator.pid) for operator in (first, second)]
+        assert [operator.program.name for operator in (first, second)] == [f"mpi-controller-{release}"] * 2
+    assert not any(identity.alive() for identity in identities)
+
+
+@pytest.mark.skipif(ports.taken(HEALTH_PORT), reason="another program has the port that the operator's program needs")
+def test_the_untouched_program_holds_its_lock_and_answers_about_its_health(cluster: Cluster) -> None:
+    with Operator.start(cluster, namespace="default", untouched=True) as operator:
+        assert operator.program.name == "mpi-operator-v0.2.3"
+        with urllib.request.urlopen(f"http://127.0.0.1:{HEALTH_PORT}/healthz") as answer:
+            assert answer.status == 200
+        held = cluster.kubectl("get", "endpoints", "mpi-operator", "--namespace=mpi-operator", "--output=yaml")
+        assert "holderIdentity" in held
+        with pytest.raises(LabError, match=f"mpi-operator-v0.2.3 answers about its health on port {HEALTH_PORT}"):
+            Operator.start(cluster, untouched=True).__enter__()
 
 
 def test_a_binary_is_run_with_the_operators_own_flags(
@@ -39,9 +56,8 @@ def test_a_binary_is_run_with_the_operators_own_flags(
     monkeypatch.setenv(BINARY_VARIABLE, _program(tmp_path / "operator", script))
     with Operator.start(cluster, namespace="default", gang_scheduling="volcano", qps=0) as operator:
         said = operator.log.read_text().splitlines()
-        assert operator.real
     image = "--kubectl-delivery-image=mpioperator/kubectl-delivery:v0.2.3"
-    options = "--namespace=default --gang-scheduling=volcano --lock-namespace=mpi-operator --threadiness=2"
+    options = "--namespace=default --gang-scheduling=volcano --lock-namespace=mpi-operator"
     assert said[:2] == [f"flags: {image} {options}", f"kubeconfig: {cluster.kubeconfig}"]
     assert "mpi-operator" in cluster.kubectl("get", "namespaces", "--output=name")
 

@@ -37,7 +37,7 @@ TIMES = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.5, attempt=1.0, loo
 @pytest.fixture(scope="module")
 def everywhere(cluster: Cluster) -> Iterator[Operator]:
     """An operator for all namespaces."""
-    with Operator.start(cluster, qps=0, threads=8) as running:
+    with Operator.start(cluster, qps=0, flags=["--threadiness=8"]) as running:
         yield running
 
 

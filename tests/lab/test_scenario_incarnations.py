@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from lab.cluster import Cluster
-from lab.operator.shared import KUBECTL_DIRECTORY
+from lab.operator import KUBECTL_DIRECTORY
 from lab.replicas import Controller
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources

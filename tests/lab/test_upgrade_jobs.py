@@ -28,7 +28,7 @@ from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab import elastic_operator
+from tests.lab import second_writer
 from tests.lab.job import HOROVODRUN, MPIRUN, PATIENCE, Job
 from tests.lab.upgrades import deploy_operator, interrupted
 from tests.lab.waiting import has_account, until
@@ -277,7 +277,7 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
     await job.settled(2)
     operator = deploy_operator(lab.cluster, "mpioperator/mpi-operator:v0.3.0")
     try:
-        async with elastic_operator.running(lab.cluster, client, namespace, keeps_annotations=True):
+        async with second_writer.writing(client, namespace):
             before = await job.until(lambda state: names.is_handed_over(state.notices), "we gave way")
             assert before.memory
             found = await status.look(client)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from lab.cluster import Cluster
-from lab.operator.kinds import SERVICE_ACCOUNTS
+from lab.operator.objects import SERVICE_ACCOUNTS
 from lab.replicas import Webhook
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors

@@ -6,34 +6,25 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
+from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.model import kubexec
 from tests.product.test_names import NASTY_JOBS
 
 OPERATORS = '#!/bin/sh\nset -x\nPOD_NAME=$1\nshift\n/opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"'
 WITH_MAIN = OPERATORS.replace("${POD_NAME} --", "${POD_NAME} --container main-1 --")
-RECORDINGS = Path(__file__).parents[2] / "recordings" / "v0.2.3"
 SHELLS = [shell for shell in ("/bin/sh", "/bin/dash", "/bin/bash", "/bin/busybox") if Path(shell).exists()]
 
 
-def scripts(value: object) -> set[str]:
-    """Every kubexec.sh in a recording."""
-    if isinstance(value, dict):
-        own = {value["kubexec.sh"]} if isinstance(value.get("kubexec.sh"), str) else set()
-        return own.union(*map(scripts, value.values()))
-    return set[str]().union(*map(scripts, value)) if isinstance(value, list) else set()
-
-
-@pytest.mark.parametrize("recording", sorted(RECORDINGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_script_the_operator_wrote_is_known(recording: Path) -> None:
-    found = scripts(list(yaml.safe_load_all(recording.read_text())))
-    assert found
-    for script in found:
-        edited = kubexec.mapped(script)
-        assert edited is not None
-        assert kubexec.unmapped(edited) == script
+@pytest.mark.parametrize(
+    ("sample", "config"), [("two-workers", "ConfigMap/scale-config"), ("main-container", "ConfigMap/side-config")]
+)
+def test_a_script_that_the_operator_wrote_is_known(sample: str, config: str) -> None:
+    script = objects.sample(sample)[config]["data"]["kubexec.sh"]
+    edited = kubexec.mapped(script)
+    assert edited is not None
+    assert kubexec.unmapped(edited) == script
 
 
 @pytest.mark.parametrize("script", [OPERATORS, WITH_MAIN])

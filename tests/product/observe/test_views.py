@@ -1,27 +1,24 @@
-"""The view of a job, from the objects that the real operator left."""
+"""The view of a job, from objects that the operator made."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from lab.operator import objects
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
 from mpijob_elastic.model.memory_text import render as render_memory
 from mpijob_elastic.observe import facts_config, facts_job, facts_pod, facts_pod_group, views
 
-RECORDINGS = Path(__file__).parents[2] / "recordings" / "v0.2.3"
 UID = "job-uid"
 World = dict[str, Any]
 
 
-def created(scenario: str) -> World:
-    """What stood in the cluster after the recording's first step, with the uids it had."""
-    changed = yaml.safe_load((RECORDINGS / f"{scenario}.yaml").read_text())["steps"][0]["changed"]
-    text = json.dumps({name: thing for name, thing in changed.items() if name != "Events"})
-    world: World = json.loads(text.replace("<uid of the MPIJob>", UID))
+def created(sample: str = "two-workers") -> World:
+    """Return the sample's job and objects with uids, and with pods that are Ready."""
+    text = json.dumps(objects.sample(sample))
+    world: World = json.loads(text.replace(objects.UID, UID))
     for name, thing in world.items():
         thing["metadata"].update(uid=UID if name.startswith("MPIJob/") else f"uid of {name}", resourceVersion="7")
         thing["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
@@ -54,7 +51,7 @@ def look(
 
 
 def test_a_job_of_the_operator_is_seen_whole() -> None:
-    view = look(created("scale-2-3-1"))
+    view = look(created())
     assert (view.namespace, view.name, view.replicas, view.slots) == ("default", "scale", 2, 1)
     assert view.elastic
     assert not view.foreign
@@ -74,26 +71,25 @@ def test_a_job_of_the_operator_is_seen_whole() -> None:
     assert not view.launcher.mounts_discovery
 
 
-@pytest.mark.parametrize("path", sorted(RECORDINGS.glob("*.yaml")), ids=lambda path: path.stem)
-def test_every_recorded_object_can_be_read(path: Path) -> None:
-    world = created(path.stem)
-    job = next(name for name in world if name.startswith("MPIJob/")).removeprefix("MPIJob/")
-    view = look(world, job)
+def test_a_job_with_a_main_container_is_seen_whole() -> None:
+    view = look(created("main-container"), "side")
     assert view.launcher is not None
-    assert len(view.workers) == view.replicas
-    assert [worker.index for worker in view.workers] == list(range(view.replicas))
+    assert [(worker.name, worker.container) for worker in view.workers] == [("side-worker-0", "worker")]
 
 
 def test_workers_are_in_numeric_order_beyond_ten() -> None:
-    world = created("slots-4-eleven-workers")
-    job = next(name for name in world if name.startswith("MPIJob/")).removeprefix("MPIJob/")
-    view = look(world, job)
-    assert [worker.index for worker in view.workers] == list(range(11))
-    assert view.slots == 4
+    world = created()
+    world["MPIJob/scale"]["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 11
+    for index in range(2, 11):
+        pod = json.loads(json.dumps(world["Pod/scale-worker-0"]))
+        pod["metadata"].update(name=f"scale-worker-{index}", uid=f"uid of worker {index}")
+        world[f"Pod/scale-worker-{index}"] = pod
+    world = dict(sorted(world.items()))
+    assert [worker.index for worker in look(world).workers] == list(range(11))
 
 
 def test_a_pod_with_the_operators_labels_but_another_owner_is_not_seen() -> None:
-    world = created("scale-2-3-1")
+    world = created()
     stranger = json.loads(json.dumps(world["Pod/scale-worker-1"]))
     stranger["metadata"].update(name="scale-worker-7", uid="x", ownerReferences=[])
     earlier = json.loads(json.dumps(stranger))
@@ -106,19 +102,19 @@ def test_a_pod_with_the_operators_labels_but_another_owner_is_not_seen() -> None
 
 
 def test_objects_of_a_newer_operator_are_foreign() -> None:
-    world = created("scale-2-3-1")
+    world = created()
     world["Pod/scale-worker-1"]["metadata"]["labels"]["replica-index"] = "1"
     assert "newer than v0.2.3" in look(world).foreign
-    world = created("scale-2-3-1")
+    world = created()
     world["ConfigMap/scale-config"]["metadata"]["ownerReferences"][0]["apiVersion"] = "kubeflow.org/v2beta1"
     assert "v2beta1" in look(world).foreign
-    world = created("scale-2-3-1")
+    world = created()
     world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\necho scale-worker-0:1\n"
     assert "written by somebody else" in look(world).foreign
 
 
 def test_the_webhooks_empty_script_is_not_foreign() -> None:
-    world = created("scale-2-3-1")
+    world = created()
     world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\n"
     view = look(world)
     assert not view.foreign
@@ -126,7 +122,7 @@ def test_the_webhooks_empty_script_is_not_foreign() -> None:
 
 
 def test_what_exec_has_shown_belongs_to_one_pod_and_one_leave_of_its_name() -> None:
-    world = created("scale-2-3-1")
+    world = created()
     left = Left(pod=pod_fingerprint("uid of Pod/scale-worker-1"), at=100.0)
     former = Left(pod=pod_fingerprint("older"), at=90.0)
     text = render_memory(Memory(left={"scale-worker-1": left, "scale-worker-0": former}))
@@ -149,7 +145,7 @@ def test_what_exec_has_shown_belongs_to_one_pod_and_one_leave_of_its_name() -> N
 
 
 def test_what_exec_has_shown_of_a_host_belongs_to_its_name() -> None:
-    world = created("scale-2-3-1")
+    world = created()
     world["ConfigMap/scale-config"]["metadata"]["annotations"] = {"mpijob-elastic/memory": "{}"}
     script = "#!/bin/sh\necho scale-worker-0:1\necho scale-worker-1.r2:1\n"
     world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = script
@@ -172,7 +168,7 @@ def gang(uid: str = UID) -> facts_pod_group.GangFacts:
 
 
 def test_only_the_jobs_own_pod_group_is_seen() -> None:
-    world = created("scale-2-3-1")
+    world = created()
     mine, others = (look(world, gang=gang(uid)).pod_group for uid in (UID, "another"))
     assert mine is not None
     assert (mine.min_member, mine.ref.name, mine.ref.resource_version) == (3, "scale", "9")
@@ -192,7 +188,7 @@ def test_only_the_jobs_own_pod_group_is_seen() -> None:
     ],
 )
 def test_a_look_goes_where_kubexec_goes(main_container: str | None, annotation: str | None, container: str) -> None:
-    world = created("scale-2-3-1")
+    world = created()
     pod = world["Pod/scale-worker-0"]
     pod["spec"]["containers"] = [{"name": "worker"}, {"name": "side-car"}]
     pod["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": annotation} if annotation else {}
@@ -201,6 +197,6 @@ def test_a_look_goes_where_kubexec_goes(main_container: str | None, annotation: 
 
 
 def test_a_pod_with_one_process_namespace_cannot_be_looked_into() -> None:
-    world = created("scale-2-3-1")
+    world = created()
     world["Pod/scale-worker-0"]["spec"]["shareProcessNamespace"] = True
     assert [worker.opaque for worker in look(world).workers] == [True, False]

@@ -1,12 +1,11 @@
-"""Objects as the operator (its stand-in) and the API server make them, and the reviews that carry them."""
+"""Objects as the operator and the API server make them, and the reviews that carry them."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from lab.operator import pods, shared
-from lab.operator.job import MPIJob
+from lab.operator import objects
 
 Object = dict[str, Any]
 
@@ -44,17 +43,17 @@ ELASTIC = ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh"
 
 def launcher_pod(**job: Any) -> Object:
     """The launcher pod that mpi-operator v0.2.3 creates for `mpi_job(**job)`."""
-    return pods.launcher(_seen(mpi_job(**job)), options=pods.PodOptions())
+    return objects.launcher(mpi_job(**job))
 
 
 def worker_pod() -> Object:
     """A worker pod of it."""
-    return pods.worker(_seen(mpi_job()), name="train-worker-0", options=pods.PodOptions())
+    return objects.worker(mpi_job(), 0)
 
 
 def config_map(**job: Any) -> Object:
     """The ConfigMap that it creates."""
-    return shared.config_map(_seen(mpi_job(**job)))
+    return objects.config_map(mpi_job(**job))
 
 
 def review(obj: Object | None, *, old: Object | None = None, **request: Any) -> Object:
@@ -89,7 +88,3 @@ def body(obj: Object | None, *, old: Object | None = None, **request: Any) -> by
 def _template(name: str, command: list[str] | None) -> Object:
     container: Object = {"name": name, "image": "horovod:test"}
     return {"spec": {"containers": [{**container, "command": command} if command else container]}}
-
-
-def _seen(job: Object) -> MPIJob:
-    return MPIJob(metadata=job["metadata"], spec=job["spec"]).with_defaults()

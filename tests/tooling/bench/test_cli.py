@@ -28,7 +28,6 @@ def test_each_command_gives_an_example(command: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["scale", "--peer-flag=--kube-api-qps=50"],
         ["scale", "--peer-operator=no-such-file"],
         ["events", "--repeat=0"],
         ["nothing"],

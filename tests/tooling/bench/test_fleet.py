@@ -8,9 +8,7 @@ import msgspec
 import pytest
 
 from bench import jobs
-from bench.fleet import Fleet, objects
-from lab.operator.job import MPIJob
-from lab.operator.pods import PodOptions
+from bench.fleet import Fleet, owned
 from mpijob_elastic import names
 from mpijob_elastic.observe import facts_config, facts_pod
 
@@ -19,8 +17,7 @@ from mpijob_elastic.observe import facts_config, facts_pod
 def made() -> dict[str, dict[str, Any]]:
     body = jobs.manifest("train", replicas=2, drain_timeout=jobs.AT_ONCE)
     body["metadata"] |= {"namespace": "n", "uid": "u"}
-    job = msgspec.convert(body, MPIJob).with_defaults()
-    return {made["metadata"]["name"]: made for _, made in objects(job, options=PodOptions(), node="lab-0")}
+    return {made["metadata"]["name"]: made for _, made in owned(body, node="lab-0")}
 
 
 def test_pods_are_bound_and_belong_to_the_job(made: dict[str, dict[str, Any]]) -> None:

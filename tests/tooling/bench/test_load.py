@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,8 +12,7 @@ from aiohttp.test_utils import TestServer
 
 from bench import load
 from bench.admission import review_of
-from lab.operator import pods
-from lab.operator.job import MPIJob
+from lab.operator import objects
 from mpijob_elastic.kube.resources import MPI_JOBS
 from tests.product.webhook.certificates.material import healthy
 from webhook.admission import Admission
@@ -20,7 +20,7 @@ from webhook.certificates.serving import Serving
 from webhook.metrics import Metrics
 from webhook.settings import Limits
 
-JOB = {
+JOB: dict[str, Any] = {
     "metadata": {"name": "train", "namespace": "n", "uid": "u", "resourceVersion": "1"},
     "spec": {
         "mpiReplicaSpecs": {
@@ -33,7 +33,7 @@ JOB = {
 
 def review() -> bytes:
     """About the launcher that the operator would create."""
-    pod = pods.launcher(msgspec.convert(JOB, MPIJob).with_defaults(), options=pods.PodOptions())
+    pod = objects.launcher(JOB)
     pod["metadata"]["uid"] = "11"
     assert pod["metadata"]["ownerReferences"][0]["kind"] == MPI_JOBS.kind
     return review_of(msgspec.json.encode(pod), "n")

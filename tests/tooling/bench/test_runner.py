@@ -21,7 +21,7 @@ from lab.errors import LabError
 
 
 def wanted(*, json: Path | None = None, check: bool = False, peer: Peer | None = None) -> Wanted:
-    return Wanted(repeat=2, json=json, check=check, peer=peer)
+    return Wanted(repeat=2, json=json, check=check, peer=peer or Peer())
 
 
 async def slow(setting: Setting) -> Findings:

@@ -9,14 +9,13 @@ import pytest
 from typer.testing import CliRunner
 
 from bench.cli import app
-from bench.sides import Peer
 from bench.spot import command
 from bench.spot.command import Wanted
 from bench.spot.contenders import SideName
 from bench.spot.economics import Prices
 
 SAMPLE = Path(__file__).with_name("small.json")
-WANTED = Wanted(trace=None, seed=1, size=4, hours=2, quick=False, prices=Prices(), json=None, chart=None, peer=None)
+WANTED = Wanted(trace=None, seed=1, size=4, hours=2, quick=False, prices=Prices(), json=None, chart=None)
 
 
 def test_a_trace_is_made_unless_one_is_given() -> None:
@@ -42,8 +41,6 @@ def test_a_file_that_is_no_trace_is_told_before_a_lab_starts(tmp_path: Path, tex
     assert "no spot trace" in shown.output
 
 
-def test_all_sides_that_can_be_had_play_unless_some_are_asked_for() -> None:
-    with_peer = replace(WANTED, peer=Peer(binary=Path("v0.3.0")))
-    assert [side.name for side in command.contenders_of(WANTED)] == ["static", "ours"]
-    assert [side.name for side in command.contenders_of(with_peer)] == ["static", "peer", "ours"]
-    assert [side.name for side in command.contenders_of(replace(with_peer, sides=[SideName.PEER]))] == ["peer"]
+def test_all_sides_play_unless_some_are_asked_for() -> None:
+    assert [side.name for side in command.contenders_of(WANTED)] == ["static", "peer", "ours"]
+    assert [side.name for side in command.contenders_of(replace(WANTED, sides=[SideName.PEER]))] == ["peer"]

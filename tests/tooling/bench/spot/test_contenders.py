@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,7 +13,7 @@ from bench.spot.contenders import HOLD, Contender
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.mpijob import MPIJob
 
-SIDES = (contenders.rigid(), contenders.peer(Peer(binary=Path("v0.3.0"))), contenders.elastic(Ours()))
+SIDES = (contenders.rigid(), contenders.peer(Peer()), contenders.elastic(Ours()))
 
 
 def manifest(side: Contender) -> dict[str, Any]:

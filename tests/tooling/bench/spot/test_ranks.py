@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.spot.ranks import Ranks, at_hand
-from lab.operator.shared import KUBECTL_DIRECTORY
+from lab.operator import KUBECTL_DIRECTORY
 
 KUBEXEC = f'#!/bin/sh\nPOD_NAME=$1\nshift\n{KUBECTL_DIRECTORY}/kubectl exec ${{POD_NAME}} -- /bin/sh -c "$*"'
 # Does what it is asked to on this machine, and says in which pod; there is none called lost.

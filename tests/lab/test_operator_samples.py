@@ -1,38 +1,55 @@
-"""The objects of one job on an API server, normalised as the recordings are.
+"""The samples in lab/operator/samples are what the operator makes of their jobs.
 
-Taken out are times, uids, versions, tokens of ServiceAccounts, which node a pod is on, and all of a pod's status but
+Samples lack times, uids, versions, tokens of ServiceAccounts, which node a pod is on, and of a pod's status all but
 phase and reason.
 """
 
+import asyncio
+import time
 from typing import Any
 
 import msgspec
+import pytest
 
-from lab.operator.kinds import (
-    CONFIG_MAPS,
-    EVENTS,
-    MPI_JOBS,
-    POD_GROUPS,
-    PODS,
-    ROLE_BINDINGS,
-    ROLES,
-    SERVICE_ACCOUNTS,
-    Resource,
-)
+from lab.cluster import Cluster
+from lab.operator import objects
+from lab.operator.objects import ROLE_BINDINGS, SERVICE_ACCOUNTS, UID
+from lab.operator.process import Operator
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.recording import World
 
+pytestmark = pytest.mark.lab
+NAMESPACE = "default"  # the samples'
+PATIENCE = 120.0  # seconds
+POLL = 0.1
 Object = dict[str, Any]
 
-OWNED = [PODS, CONFIG_MAPS, ROLES, ROLE_BINDINGS, SERVICE_ACCOUNTS, POD_GROUPS]
+OWNED = [PODS, CONFIG_MAPS, ROLES, ROLE_BINDINGS, SERVICE_ACCOUNTS]
 TIMES = {"lastTransitionTime", "lastUpdateTime", "startTime", "completionTime"}
 NODE = "kwok-0"
 TOKEN_VOLUME = "kube-api-access-"
-COMPONENT = "mpi-job-controller"
 
 
-async def look(client: ApiWriter, *, namespace: str, job: str) -> World:
-    """Return the job, everything that it owns and its Events; without the job, what bears its name as owner."""
+@pytest.mark.parametrize("name", ["two-workers", "main-container"])
+async def test_a_sample_is_what_the_operator_makes(cluster: Cluster, client: ApiWriter, name: str) -> None:
+    sample = objects.sample(name)
+    job = next(item for key, item in sample.items() if key.startswith("MPIJob/"))
+    path = MPI_JOBS.path(NAMESPACE)
+    with Operator.start(cluster, namespace=NAMESPACE, qps=0):
+        await client.create_object(path, body={key: job[key] for key in job if key != "status"})
+        try:
+            deadline = time.monotonic() + PATIENCE
+            found = await look(client, NAMESPACE, job["metadata"]["name"])
+            while found != sample and time.monotonic() < deadline:
+                await asyncio.sleep(POLL)
+                found = await look(client, NAMESPACE, job["metadata"]["name"])
+            assert found == sample
+        finally:
+            await client.delete_object(MPI_JOBS.path(NAMESPACE, job["metadata"]["name"]))
+
+
+async def look(client: ApiWriter, namespace: str, job: str) -> dict[str, Object]:
+    """Return the job and everything that it owns, by KIND/NAME, as samples show it."""
     jobs = await _list(client, MPI_JOBS, namespace)
     owned = [
         _with_kind(item, resource)
@@ -40,11 +57,9 @@ async def look(client: ApiWriter, *, namespace: str, job: str) -> World:
         for item in await _list(client, resource, namespace)
         if _owner(item) == job
     ]
-    objects = [item for item in jobs if item["metadata"]["name"] == job] + owned
     uids = {item["metadata"]["uid"] for item in jobs}
-    world: World = {f"{item['kind']}/{item['metadata']['name']}": _normalised(item, uids) for item in objects}
-    events = await _list(client, EVENTS, namespace)
-    return {**world, "Events": sorted(_event(event) for event in events if _is_operators(event, job))}
+    of_job = [item for item in jobs if item["metadata"]["name"] == job] + owned
+    return {f"{item['kind']}/{item['metadata']['name']}": _normalised(item, uids) for item in of_job}
 
 
 async def _list(client: ApiWriter, resource: Resource, namespace: str) -> list[Object]:
@@ -60,17 +75,6 @@ def _with_kind(item: Object, resource: Resource) -> Object:
 def _owner(item: Object) -> str | None:
     owners = item["metadata"].get("ownerReferences", [])
     return next((owner["name"] for owner in owners if owner["kind"] == MPI_JOBS.kind), None)
-
-
-def _is_operators(event: Object, job: str) -> bool:
-    regarding = event["involvedObject"]
-    subject = event["source"].get("component"), regarding["kind"], regarding["name"]
-    return bool(subject == (COMPONENT, MPI_JOBS.kind, job))
-
-
-def _event(event: Object) -> str:
-    regarding = event["involvedObject"]
-    return f"{event['type']} {event['reason']} {regarding['kind']}/{regarding['name']}: {event['message']}"
 
 
 def _normalised(item: Object, jobs: set[str]) -> Object:
@@ -91,7 +95,7 @@ def _metadata(metadata: Object, jobs: set[str]) -> Object:
 
 
 def _owner_reference(owner: Object, jobs: set[str]) -> Object:
-    return {**owner, "uid": "<uid of the MPIJob>"} if owner["uid"] in jobs else owner
+    return {**owner, "uid": UID} if owner["uid"] in jobs else owner
 
 
 def _pod_spec(spec: Object) -> Object:

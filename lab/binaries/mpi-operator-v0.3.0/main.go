@@ -1,0 +1,1 @@
+../mpi-operator-v0.2.3/main.go
