@@ -1,82 +1,88 @@
-"""One worker to explain, with everything that is known about it."""
+"""One worker to explain, with everything that is known about it and its job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import host_list, launcher_refresh
 from mpijob_elastic.decide.host_list import Next
+from mpijob_elastic.decide.state import JobState, Standing, WorkerState
 from mpijob_elastic.explain.facts import Facts, Look, Pod
-from mpijob_elastic.explain.findings import Finding, kubectl
 from mpijob_elastic.model.job import JobView, Worker
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A worker by name; worker: its pod, None where there is none.
+    """A job, or the worker or launcher of that name in it. following: the next step of the host list."""
 
-    following: the next step of the host list. refresh_due: the launcher has yet to be touched for the published list;
-    shown_at: when it was.
-    """
-
-    view: JobView
+    state: JobState
     facts: Facts
-    now: float
     following: Next
-    refresh_due: bool
-    shown_at: float | None
-    name: str = ""
-    worker: Worker | None = None
+    name: str
+
+    def of(self, name: str) -> Case:
+        """Return the case of a pod of the same job."""
+        return replace(self, name=name)
 
     @property
-    def pod(self) -> Pod:
-        """The state of its pod."""
+    def view(self) -> JobView:
+        """The job's view."""
+        return self.state.view
+
+    @property
+    def now(self) -> float:
+        """The time of the explanation."""
+        return self.state.now
+
+    @property
+    def launcher(self) -> str:
+        """The launcher's name."""
+        return names.launcher(self.view.name)
+
+    @property
+    def worker(self) -> WorkerState | None:
+        """The worker's state, None where it has no pod."""
+        return self.state.by_name.get(self.name)
+
+    @property
+    def pod(self) -> Worker | None:
+        """The worker's pod."""
+        return self.worker.pod if self.worker else None
+
+    @property
+    def standing(self) -> Standing | None:
+        """The worker's standing."""
+        return self.worker.standing if self.worker else None
+
+    @property
+    def seen(self) -> Pod:
+        """The pod's state in the words of scheduler and kubelet."""
         return self.facts.pods.get(self.name, Pod())
 
     @property
     def look(self) -> Look | None:
-        """The result of an exec into it, None where nobody looked."""
+        """The result of an exec into the pod, None where nobody looked."""
         return self.facts.looks.get(self.name)
 
     @property
     def published(self) -> bool:
-        """True if discover_hosts.sh names it."""
+        """True if discover_hosts.sh names the worker."""
         return self.name in self.view.host_of
 
     def kubectl(self, *words: str) -> str:
         """Return a kubectl command for the job's namespace."""
-        return kubectl(self.view, *words)
+        return " ".join(("kubectl", "-n", self.view.namespace, *words))
+
+    def on_job(self, verb: str, *options: str) -> str:
+        """Return a kubectl command on the job."""
+        return self.kubectl(verb, "mpijob", self.view.name, *options)
 
     @property
     def describe(self) -> str:
-        """The command that describes its pod."""
+        """The command that describes the pod."""
         return self.kubectl("describe pod", self.name)
 
     @property
     def controller_log(self) -> str:
         """The command that prints the controller's log."""
         return f"kubectl -n {self.facts.home} logs deployment/{names.CONTROLLER}"
-
-
-def of_job(view: JobView, facts: Facts, *, now: float) -> Case:
-    """Return the case of a job without a worker in it."""
-    return Case(
-        view=view,
-        facts=facts,
-        now=now,
-        following=host_list.following(view, now=now),
-        refresh_due=launcher_refresh.is_due(view, now=now),
-        shown_at=launcher_refresh.shown_at(view, now=now),
-    )
-
-
-# Returns the finding where the cause holds; its words continue the object's name.
-Check = Callable[[Case], Finding | None]
-
-
-def first(checks: tuple[Check, ...], case: Case) -> Finding | None:
-    """Return the first finding that holds, with the object's name."""
-    found = next((finding for finding in (check(case) for check in checks) if finding), None)
-    return found.about(case.name) if found else None

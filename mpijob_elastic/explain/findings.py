@@ -7,8 +7,6 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
-from mpijob_elastic.model.job import JobView
-
 
 class Level(StrEnum):
     """fine: as it should be; waiting: resolves by itself; wrong: somebody has to act."""
@@ -79,8 +77,3 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
         said = (*self.job, *(found.cause for found in self.workers))
         is_wrong = any(finding.level is Level.WRONG for finding in said)
         return 0 < self.training == sum(found.wanted for found in self.workers) and not is_wrong
-
-
-def kubectl(view: JobView, *words: str) -> str:
-    """Return a kubectl command for the job's namespace."""
-    return " ".join(("kubectl", "-n", view.namespace, *words))

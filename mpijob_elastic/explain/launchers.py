@@ -3,62 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-import msgspec
+from msgspec.structs import replace
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, launcher_refresh, phrases
-from mpijob_elastic.explain import case, pods
-from mpijob_elastic.explain.facts import Facts
-from mpijob_elastic.explain.findings import Finding, kubectl, waiting, wrong
+from mpijob_elastic.decide import disruption, phrases
+from mpijob_elastic.explain import pods
+from mpijob_elastic.explain.case import Case
+from mpijob_elastic.explain.findings import Finding, waiting, wrong
 from mpijob_elastic.model import durations
-from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase
+from mpijob_elastic.model.job import Launcher, LauncherPhase
 
 
-def findings(view: JobView, facts: Facts, *, now: float) -> Iterator[Finding]:
+def findings(job: Case) -> Iterator[Finding]:
     """Yield what keeps the launcher from starting or from seeing the list."""
-    launcher, name = view.launcher, names.launcher(view.name)
+    launcher, name = job.view.launcher, job.launcher
     if launcher is None:
         said = f"{name} does not exist yet: the operator creates it after the workers"
-        yield waiting("no-launcher", said, step=kubectl(view, "describe mpijob", view.name))
+        yield waiting("no-launcher", said, step=job.on_job("describe"))
     elif launcher.phase is LauncherPhase.DELIVERING:
-        yield _delivering(view, launcher, now=now)
+        yield _delivering(job, launcher)
     elif launcher.phase is LauncherPhase.WAITING:
-        yield _not_started(view, facts, now=now)
+        yield _not_started(job.of(name))
     elif launcher.phase is LauncherPhase.FINISHED:
         said = f"{name} has ended; within seconds the operator reports whether the job has"
-        yield waiting("launcher-ended", said, step=kubectl(view, "logs", name))
-    elif view.elastic and not launcher_refresh.sees_hosts(view):
+        yield waiting("launcher-ended", said, step=job.kubectl("logs", name))
+    elif job.view.elastic and not job.state.launcher.sees_hosts:
         said = (
             f"{name} started without {names.DISCOVER_HOSTS_PATH}: before mpijob-elastic was installed, or while its "
             "webhook was down. The running job cannot change its size until it has a new launcher; training then "
             "restarts from its last checkpoint"
         )
-        yield wrong("blind-launcher", said, step=kubectl(view, "delete pod", name))
-    why = launcher and (launcher.disruption or facts.threats.get(name, ""))
-    if launcher and why and view.elastic and not launcher.deleting:
+        yield wrong("blind-launcher", said, step=job.kubectl("delete pod", name))
+    why = launcher and (launcher.disruption or job.facts.threats.get(name, ""))
+    if launcher and why and job.view.elastic and not launcher.deleting:
         said = f"{name} is about to be taken away ({why}); {disruption.KEEP_LAUNCHER}"
-        yield wrong("launcher-disrupted", said, step=kubectl(view, "edit mpijob", view.name))
+        yield wrong("launcher-disrupted", said, step=job.on_job("edit"))
 
 
-def _delivering(view: JobView, launcher: Launcher, *, now: float) -> Finding:
+def _delivering(job: Case, launcher: Launcher) -> Finding:
     """[operator] kubectl-delivery waits until each pod of the hostfile has been seen Running."""
-    listed = [line.split(" ")[0] for line in (view.config.hostfile if view.config else "").splitlines()]
-    running = {worker.name for worker in view.workers if worker.running}
+    listed = [line.split(" ")[0] for line in (job.view.config.hostfile if job.view.config else "").splitlines()]
+    running = {worker.name for worker in job.view.workers if worker.running}
     waits = [name for name in listed if name not in running]
     since = launcher.delivering_since
-    age = f" for {durations.render(round(max(0.0, now - since)))}" if since else ""
-    what = (
+    age = f" for {durations.render(round(max(0.0, job.now - since)))}" if since else ""
+    until = (
         f"until these pods run: {phrases.listed(waits)}" if waits else "a moment more: every pod of its hostfile runs"
     )
-    said = f"{launcher.ref.name} waits in its init container{age} {what}"
-    return waiting("launcher-init", said, step=kubectl(view, "describe pod", waits[0] if waits else launcher.ref.name))
+    said = f"{job.launcher} waits in its init container{age} {until}"
+    return waiting("launcher-init", said, step=job.of(waits[0] if waits else job.launcher).describe)
 
 
-def _not_started(view: JobView, facts: Facts, *, now: float) -> Finding:
-    pod = replace(case.of_job(view, facts, now=now), name=names.launcher(view.name))
-    found = case.first((pods.unscheduled, pods.stuck), pod)
+def _not_started(pod: Case) -> Finding:
+    found = next(pods.startup(pod), None)
     if found is None:
         return waiting("launcher-starting", f"{pod.name} has not started yet", step=pod.describe)
-    return msgspec.structs.replace(found, cause="launcher-stuck")
+    return replace(found.about(pod.name), cause="launcher-stuck")

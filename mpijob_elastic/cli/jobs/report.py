@@ -12,8 +12,10 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import plan_words
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.decide import decide, drain, handover, history, launcher_refresh
-from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
+from mpijob_elastic.decide import decide
+from mpijob_elastic.decide.derive import derive
+from mpijob_elastic.decide.state import Drain, JobState, LauncherState
+from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase
 
 # The phase of a wanted worker without a pod.
 MISSING = "Missing"
@@ -42,7 +44,7 @@ class Draining(_Part, frozen=True):
     until: datetime | None
 
 
-class WorkerReport(_Part, frozen=True):
+class WorkerReport(_Part, frozen=True, kw_only=True):
     """One worker, present or only wanted (then its phase is Missing). last_state: how it ended, "" before that.
 
     host: its name in discover_hosts.sh, "" while it is not published; incarnation: the number in its host name, or in
@@ -51,14 +53,14 @@ class WorkerReport(_Part, frozen=True):
 
     index: int
     name: str
-    phase: str
-    ready: bool
+    phase: str = MISSING
+    ready: bool = False
     published: bool
     host: str
     incarnation: int
-    draining: Draining | None
-    node: str
-    last_state: str
+    draining: Draining | None = None
+    node: str = ""
+    last_state: str = ""
 
 
 class LauncherReport(_Part, frozen=True):
@@ -106,9 +108,8 @@ class JobReport(_Part, frozen=True):
 def build(snapshot: Snapshot, *, now: float) -> JobReport:
     """Return the report on a job at time `now` (seconds since the epoch)."""
     view = snapshot.view
-    workers = _workers(snapshot, now=now)
-    plan = decide(view, now=now)
-    foreign = handover.reason(view, now=now)
+    state, plan = derive(view, now=now), decide(view, now=now)
+    workers = _workers(snapshot, state)
     return JobReport(
         namespace=view.namespace,
         name=view.name,
@@ -117,8 +118,8 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         ready=sum(worker.ready for worker in workers),
         published=len(view.published_pods),
         draining=sum(worker.draining is not None for worker in workers),
-        elastic=view.elastic and not foreign,
-        foreign=foreign,
+        elastic=view.elastic and not state.foreign,
+        foreign=state.foreign,
         slots=view.slots,
         min_replicas=view.policy.min_replicas,
         max_replicas=view.policy.max_replicas,
@@ -127,7 +128,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         last_scale=_last_scale(view),
         hosts=[f"{host}:{_published_slots(view)}" for host in view.host_of.values()],
         exec_names=_exec_names(snapshot),
-        launcher=_launcher(snapshot, view.launcher) if view.launcher else None,
+        launcher=_launcher(snapshot, view.launcher, state.launcher) if view.launcher else None,
         workers=workers,
         notices=view.notices.splitlines(),
         next=plan_words.words(view, plan) if snapshot.role_readable else [_NO_RIGHTS],
@@ -135,55 +136,48 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
     )
 
 
-def _workers(snapshot: Snapshot, *, now: float) -> list[WorkerReport]:
+def _workers(snapshot: Snapshot, state: JobState) -> list[WorkerReport]:
     view = snapshot.view
-    indices = {worker.index for worker in view.workers}
-    wanted = set() if view.finished else {names.worker_index(name, job=view.name) or 0 for name in view.wanted_names}
-    return [_worker(snapshot, index, now=now) for index in sorted(indices | wanted)]
+    wanted = () if view.finished else range(len(view.wanted_names))
+    return [_worker(snapshot, state, index) for index in sorted({*wanted, *(pod.index for pod in view.workers)})]
 
 
-def _worker(snapshot: Snapshot, index: int, *, now: float) -> WorkerReport:
+def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
     view, name = snapshot.view, names.worker(snapshot.view.name, index)
-    worker, pod = view.worker(name), snapshot.pods.get(name)
-    phase = (pod.facts.phase or "Pending") if pod else MISSING
-    return WorkerReport(
+    host, last = view.host_of.get(name, ""), view.memory.hosts.get(name)
+    report = WorkerReport(
         index=index,
         name=name,
-        phase="Terminating" if worker and worker.deleting else phase,
-        ready=bool(worker and worker.ready),
-        published=name in view.host_of,
-        host=view.host_of.get(name, ""),
-        incarnation=_incarnation(view, name),
-        draining=_draining(view, worker, now=now) if worker else None,
-        node=pod.node if pod else "",
-        last_state=worker.last_state if worker and worker.terminated else "",
+        published=bool(host),
+        host=host,
+        incarnation=last.incarnation if last and not host else names.incarnation_of(host),
+    )
+    worker = state.by_name.get(name)
+    if worker is None:
+        return report
+    pod, seen = worker.pod, snapshot.pods[name]
+    return msgspec.structs.replace(
+        report,
+        phase="Terminating" if pod.deleting else seen.facts.phase or "Pending",
+        ready=worker.ready,
+        draining=_draining(worker.drain) if worker.drain and view.elastic and not worker.wanted else None,
+        node=seen.node,
+        last_state=pod.last_state if pod.terminated else "",
     )
 
 
-def _incarnation(view: JobView, pod: str) -> int:
-    last = view.memory.hosts.get(pod)
-    if pod in view.host_of or last is None:
-        return names.incarnation_of(view.host_of.get(pod, ""))
-    return last.incarnation
+def _draining(drain: Drain) -> Draining:
+    until = None if drain.deadline is None else _time(drain.deadline)
+    return Draining(since=_time(drain.since), until=until)
 
 
-def _draining(view: JobView, worker: Worker, *, now: float) -> Draining | None:
-    left = history.left(view, worker, now=now)
-    is_leaving = view.elastic and worker.index >= view.replicas and worker.name not in view.published_pods
-    if not is_leaving or left is None:
-        return None
-    began = drain.drain_began(view, left, now=now)
-    until = None if began is None else _time(began + view.policy.drain_timeout)
-    return Draining(since=_time(left.at), until=until)
-
-
-def _launcher(snapshot: Snapshot, launcher: Launcher) -> LauncherReport:
-    view, pod = snapshot.view, snapshot.pods[launcher.ref.name]
+def _launcher(snapshot: Snapshot, launcher: Launcher, known: LauncherState) -> LauncherReport:
+    pod = snapshot.pods[launcher.ref.name]
     return LauncherReport(
         name=launcher.ref.name,
         phase=_phase(launcher, pod.facts.phase),
         sees_discover_hosts=launcher.mounts_discovery,
-        refreshed=launcher_refresh.is_shown(view) if launcher_refresh.can_show(view) else None,
+        refreshed=not known.refresh_due if known.can_be_shown else None,
         node=pod.node,
     )
 
