@@ -1,1 +1,1 @@
-"""What the outside sees of us: metrics and logs."""
+"""Metrics and logs."""

@@ -1,4 +1,4 @@
-"""Structured logs: JSON lines for machines, colours for people; one set-up for our loggers and the libraries'."""
+"""Structured logs: JSON lines for machines, colours for people; the same set-up for our loggers and the libraries'."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def configure(*, log_format: LogFormat, level: LogLevel) -> None:
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
-        # What is not to be shown is dropped before it is put together.
+        # A hidden line is dropped before it is formatted.
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
     )

@@ -1,4 +1,4 @@
-"""`mpijob-elastic explain` on a job with several troubles at once, and on one that the controller finds and tells."""
+"""`mpijob-elastic explain` on a job with several troubles at once, and with a frozen exec that the controller ends."""
 
 import asyncio
 import json
@@ -99,7 +99,7 @@ async def test_looks_by_exec_show_drains_and_lost_ranks(
         assert "sleep" in report["workers"][2]["cause"]["says"]
 
 
-async def test_an_exec_that_outlives_its_pod_is_ended_and_told_and_explained_while_it_stays(
+async def test_an_exec_that_outlives_its_pod_is_ended_reported_and_explained(
     cluster: Cluster, client: ApiWriter, namespace: str, explain: Any, tmp_path: Path
 ) -> None:
     if not cluster.exec_offered:
@@ -108,7 +108,7 @@ async def test_an_exec_that_outlives_its_pod_is_ended_and_told_and_explained_whi
     await train.create(replicas=2)
     await train.settled(2)
     # What kubexec.sh runs, as its process looks; a shell takes its first argument, the word exec, for its script. This
-    # one ends when it is told so for the second time: first by the controller, then by the user.
+    # process ends at the second signal: the first is the controller's, the second the user's.
     (tmp_path / "exec").write_text("trap 'trap - TERM' TERM\nwhile :; do sleep 1; done\n")
     words = ["/opt/kube/kubectl", "exec", "train-worker-1", "--", "/bin/sh", "-c", "python3 train.py"]
     frozen = f"import os; os.chdir({str(tmp_path)!r}); os.execv('/bin/sh', {words})"

@@ -49,7 +49,7 @@ async def watching(cluster: Cluster, job: Job, *, stdout: int = PIPE) -> AsyncIt
 
 
 async def said(process: Process, what: str) -> list[str]:
-    """The lines up to the one that ends with `what`."""
+    """Return the lines up to a line that ends with `what`."""
     assert process.stdout is not None
     lines: list[str] = []
     async with asyncio.timeout(PATIENCE):

@@ -1,4 +1,4 @@
-"""What became different between two looks."""
+"""Changes between two reports."""
 
 from msgspec.structs import replace
 
@@ -33,7 +33,7 @@ def test_a_scale_out_in_the_order_in_which_it_happens() -> None:
     ]
 
 
-def test_workers_that_leave_are_told_in_numeric_order() -> None:
+def test_workers_that_leave_are_listed_in_numeric_order() -> None:
     before, after = worlds.at_rest(12), worlds.at_rest(1)
     lines = changes.between(before, after)
     assert [line.split(":")[0] for line in lines if line.endswith("gone")] == worlds.workers(*range(1, 12))

@@ -1,4 +1,4 @@
-"""Whether controller and webhook are at work, as far as this user may see."""
+"""Troubles of controller and webhook, as far as this user may see."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ SERVICE = {"namespace": "mpijob-elastic", "name": "w"}
 
 
 def slices(*ready: bool | None) -> list[dict[str, Any]]:
-    ends = [{"conditions": {} if one is None else {"ready": one}} for one in ready]
+    ends = [{"conditions": {} if is_ready is None else {"ready": is_ready}} for is_ready in ready]
     return [{"metadata": {"name": "w-1"}, "endpoints": ends}]
 
 

@@ -27,7 +27,7 @@ def lease() -> web.Response:
 
 
 def world(*extra: dict[str, Any], replicas: int = 2, **answers: Any) -> Answers:
-    """A job whose first two workers are published, the launcher told of it."""
+    """A job whose first two workers are published, with a refreshed launcher."""
     config = worlds.config_map(worlds.workers(0, 1))
     launcher = worlds.launcher(refreshed=worlds.shown(config, at=worlds.CREATED))
     return {
@@ -90,9 +90,9 @@ async def test_without_a_right_to_exec_the_looks_say_so(tmp_path: Path, capsys: 
 
 @pytest.mark.parametrize(
     ("options", "namespace"),
-    [({}, "served-here"), ({"controller_namespace": "told"}, "told")],
+    [({}, "served-here"), ({"controller_namespace": "given"}, "given")],
 )
-async def test_the_lease_is_looked_for_where_the_webhook_is_served_or_where_one_says(
+async def test_the_lease_is_looked_for_where_the_webhook_is_served_or_in_the_given_namespace(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, str], namespace: str
 ) -> None:
     service = {"namespace": "served-here", "name": "w"}

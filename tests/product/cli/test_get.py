@@ -53,7 +53,7 @@ async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Wher
 
 
 def page(items: Iterable[worlds.Object], request: web.Request) -> dict[str, Any]:
-    """What the selectors leave, one object a page."""
+    """Return a page with one of the selected objects."""
     kept = [item for item in items if selected(item, request)]
     start = int(request.query.get("continue", 0))
     more = str(start + 1) if start + 1 < len(kept) else ""
@@ -125,7 +125,7 @@ async def test_where_there_is_no_job_other_namespaces_are_pointed_to(tmp_path: P
             await get.get(where, job="train", output="table")
 
 
-async def test_a_cluster_without_the_operators_crd_is_told_apart(tmp_path: Path) -> None:
+async def test_a_cluster_without_the_operators_crd_is_named(tmp_path: Path) -> None:
     missing = web.Response(text="404 page not found\n", status=404)
     async with serving(tmp_path, {"mpijobs": missing}) as (where, _):
         with pytest.raises(fetch.NotServed, match=r"does not serve MPIJob kubeflow.org/v1; install mpi-operator"):

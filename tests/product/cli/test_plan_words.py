@@ -78,7 +78,7 @@ def test_a_write_without_a_change_of_hosts_says_what_it_writes() -> None:
     assert "hostfile" in words
 
 
-def test_taking_a_notice_back_is_told_from_giving_one() -> None:
+def test_removing_notices_has_its_own_words() -> None:
     [words] = plan_words.words(builders.job(), Plan(actions=(TellUser(ref=builders.ref("j"), text=""),)))
     assert words == "remove the notices from the job"
 

@@ -1,4 +1,4 @@
-"""How a pod is, read from what its kubelet and the scheduler say."""
+"""The state of a pod in the words of kubelet and scheduler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_pod_that_is_well_says_nothing() -> None:
     assert pod_states.read(b'{"metadata": {"name": "p"}}') == Pod()
 
 
-def test_conditions_are_told_in_the_words_of_whoever_set_them() -> None:
+def test_conditions_keep_the_words_of_their_author() -> None:
     assert (
         read(condition("PodScheduled", "False", reason="Unschedulable", message="0/3\nnodes")).unscheduled
         == "0/3 nodes"
@@ -47,7 +47,7 @@ def test_containers_on_their_way_are_not_stuck(reason: str) -> None:
     assert read({"containerStatuses": [waiting("main", reason)]}).stuck is None
 
 
-def test_the_first_container_that_is_stuck_is_told_init_containers_before_others() -> None:
+def test_the_first_container_that_is_stuck_is_reported_init_containers_first() -> None:
     status = {
         "containerStatuses": [waiting("main", "ImagePullBackOff")],
         "initContainerStatuses": [waiting("prepare", "ErrImagePull", "no such\nimage")],

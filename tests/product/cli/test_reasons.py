@@ -27,12 +27,12 @@ def test_a_page_has_a_paragraph_for_each_worker_and_the_command_to_type() -> Non
 
 
 def test_what_holds_for_the_job_comes_first_and_what_the_controller_says_last() -> None:
-    view = job(2, notices="SlotsUnchanged: wait\nWorkersNotReady: one")
+    view = job(2, notices="SlotsUnchanged: wait\nWorkersNotReady: wait")
     explanation = explain(view, Facts(controller="no controller leads"), now=NOW)
     lines = reasons.text(reasons.build(view, explanation, state="Running"))
     assert lines[2] == "no controller leads, so j keeps its present size"
     assert lines[3:5] == ["    cause: no-controller", "    next: kubectl -n mpijob-elastic get pods,leases"]
-    assert lines[-3:] == ["Notices of the controller:", "    SlotsUnchanged: wait", "    WorkersNotReady: one"]
+    assert lines[-3:] == ["Notices of the controller:", "    SlotsUnchanged: wait", "    WorkersNotReady: wait"]
 
 
 def test_a_job_that_has_ended_has_no_count_of_workers() -> None:
@@ -56,6 +56,6 @@ def test_programs_get_camel_case_and_can_read_it_back() -> None:
     assert msgspec.json.decode(printed, type=reasons.Report) == report()
 
 
-def test_of_one_worker_only_that_is_told() -> None:
+def test_a_single_worker_can_be_reported() -> None:
     second = explain(PENDING, FACTS, now=NOW).of(pods(1)[0])
     assert [worker.name for worker in reasons.build(PENDING, second, state="Running").workers] == ["j-worker-1"]

@@ -1,4 +1,4 @@
-"""What is said of one job."""
+"""The report on a job."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -19,17 +19,17 @@ def time(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def leaving(*, told: bool = True) -> JobReport:
-    """3→1, ten seconds after the two left discover_hosts.sh; the launcher learned of it one second later."""
+def leaving(*, refreshed: bool = True) -> JobReport:
+    """3→1, ten seconds after two workers left discover_hosts.sh; the launcher was touched a second later."""
     left = {name: Left(pod=pod_fingerprint(f"uid of default/{name}"), at=LEFT_AT) for name in worlds.workers(1, 2)}
     memory = Memory(left=left, removed_at=LEFT_AT, scale=Scaled(before=3, after=1, at=LEFT_AT))
     config = worlds.config_map(worlds.workers(0), memory=memory)
-    refreshed = worlds.shown(config, at=LEFT_AT + 1.0) if told else "an earlier list"
+    touched = worlds.shown(config, at=LEFT_AT + 1.0) if refreshed else "an earlier list"
     return worlds.at_rest(
         3,
         job=worlds.mpi_job(replicas=1, annotations={names.DRAIN_TIMEOUT: "30s"}),
         config=config,
-        launcher=worlds.launcher(refreshed=refreshed),
+        launcher=worlds.launcher(refreshed=touched),
     )
 
 
@@ -55,8 +55,8 @@ def test_draining_workers_say_since_when_and_until_when() -> None:
     assert report.next == ["check by exec whether ranks still run in train-worker-2, train-worker-1"]
 
 
-def test_a_drain_has_no_end_before_the_launcher_was_told() -> None:
-    report = leaving(told=False)
+def test_a_drain_has_no_end_before_the_launcher_was_refreshed() -> None:
+    report = leaving(refreshed=False)
     assert report.launcher is not None
     assert report.launcher.refreshed is False
     assert report.workers[1].draining == Draining(since=time(LEFT_AT), until=None)
@@ -108,7 +108,7 @@ def test_how_a_worker_ended_is_shown_once_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("launcher", "phase", "told"),
+    ("launcher", "phase", "refreshed"),
     [
         (worlds.launcher(mounts=False), "Running", None),
         (worlds.launcher(phase="Pending"), "Pending", None),
@@ -116,11 +116,11 @@ def test_how_a_worker_ended_is_shown_once_it_has() -> None:
     ],
 )
 def test_a_launcher_that_cannot_be_refreshed_is_neither_refreshed_nor_due(
-    launcher: worlds.Object, phase: str, told: bool | None
+    launcher: worlds.Object, phase: str, refreshed: bool | None
 ) -> None:
     report = worlds.at_rest(2, launcher=launcher)
     assert report.launcher is not None
-    assert (report.launcher.phase, report.launcher.refreshed) == (phase, told)
+    assert (report.launcher.phase, report.launcher.refreshed) == (phase, refreshed)
 
 
 def test_programs_get_camel_case_and_rfc_3339() -> None:

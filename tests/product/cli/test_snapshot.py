@@ -1,4 +1,4 @@
-"""Which objects are put together to one job."""
+"""Objects are put together to jobs."""
 
 from tests.product.cli import worlds
 
@@ -20,17 +20,17 @@ def test_jobs_of_one_name_in_two_namespaces_keep_to_their_own() -> None:
 
 def test_what_an_earlier_job_of_the_name_left_is_not_shown() -> None:
     old = worlds.worker(0)
-    old["metadata"]["ownerReferences"][0]["uid"] = "of an earlier one"
+    old["metadata"]["ownerReferences"][0]["uid"] = "of an earlier job"
     [snapshot] = worlds.objects([worlds.mpi_job()], pods=[old]).snapshots()
     assert not snapshot.view.workers
 
 
 def test_jobs_are_sorted_by_namespace_and_name() -> None:
     jobs = [worlds.mpi_job(name=name, namespace=ns) for ns, name in (("b", "x"), ("a", "z"), ("a", "y"))]
-    found = [(one.view.namespace, one.view.name) for one in worlds.objects(jobs).snapshots()]
-    assert found == [("a", "y"), ("a", "z"), ("b", "x")]
+    order = [(found.view.namespace, found.view.name) for found in worlds.objects(jobs).snapshots()]
+    assert order == [("a", "y"), ("a", "z"), ("b", "x")]
 
 
-def test_roles_that_may_not_be_read_are_told_from_roles_that_are_not_there() -> None:
+def test_roles_that_may_not_be_read_differ_from_missing_roles() -> None:
     assert worlds.objects([worlds.mpi_job()], roles=None).snapshots()[0].role_readable is False
     assert worlds.objects([worlds.mpi_job()], roles=[]).snapshots()[0].role_readable is True

@@ -53,8 +53,8 @@ def test_the_namespace_is_the_contexts(tmp_path: Path, current: str, context: st
 
 
 def test_several_files_are_read_as_one(tmp_path: Path) -> None:
-    one = kubeconfig(tmp_path / "one")
-    assert target.default_namespace(Path(f"{one}:{tmp_path / 'missing'}"), None) == "ml"
+    first = kubeconfig(tmp_path / "one")
+    assert target.default_namespace(Path(f"{first}:{tmp_path / 'missing'}"), None) == "ml"
 
 
 @pytest.mark.parametrize(

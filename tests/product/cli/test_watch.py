@@ -21,8 +21,8 @@ async def watched(*snapshots: Snapshot | None) -> tuple[bool, list[str]]:
     seen: list[str] = []
 
     async def arriving() -> AsyncIterator[Snapshot | None]:
-        for one in snapshots:
-            yield one
+        for each in snapshots:
+            yield each
 
     def show(_: JobReport, news: list[str]) -> None:
         seen.extend(news)
@@ -50,7 +50,7 @@ async def test_a_job_that_is_deleted_is_an_error() -> None:
         await watched(snapshot("Running"), None)
 
 
-async def test_a_new_job_of_the_name_is_another_one() -> None:
+async def test_a_new_job_of_the_same_name_is_another_job() -> None:
     first = snapshot("Running")
     other = replace(first, view=replace(first.view, ref=replace(first.view.ref, uid="another")))
     with pytest.raises(get.NoSuchJob, match="MPIJob train was deleted"):

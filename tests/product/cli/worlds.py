@@ -132,10 +132,10 @@ def objects(
 ) -> Objects:
     """What the cluster's answers would be read as; roles: None where the user may not read them."""
     return Objects(
-        jobs=[shown_facts.read_job(_raw(one)) for one in jobs],
-        pods=[shown_facts.read_pod(_raw(one)) for one in pods],
-        configs=[facts_config.read_config(_raw(one)) for one in configs],
-        roles=None if roles is None else [facts_config.read_role(_raw(one)) for one in roles],
+        jobs=[shown_facts.read_job(_raw(item)) for item in jobs],
+        pods=[shown_facts.read_pod(_raw(item)) for item in pods],
+        configs=[facts_config.read_config(_raw(item)) for item in configs],
+        roles=None if roles is None else [facts_config.read_role(_raw(item)) for item in roles],
     )
 
 

@@ -18,14 +18,14 @@ LAST = "j-worker-2"
 SCHEDULER = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 
 
-def last(one: Worker | None, **facts: Any) -> Any:
-    """A job of three whose last worker is that one, not published."""
+def last(pod: Worker | None, **facts: Any) -> Any:
+    """A job of three whose last worker is that pod, not published."""
     others = (worker(0), worker(1))
-    return job(workers=others if one is None else (*others, one), config=config(pods(0, 1)), **facts)
+    return job(workers=others if pod is None else (*others, pod), config=config(pods(0, 1)), **facts)
 
 
 @pytest.mark.parametrize(
-    ("one", "pod", "cause", "words"),
+    ("worker_pod", "pod", "cause", "words"),
     [
         (None, Pod(), "missing", "check that mpi-operator is running"),
         (pending(2), Pod(unscheduled=SCHEDULER), "not-scheduled", SCHEDULER),
@@ -63,8 +63,8 @@ def last(one: Worker | None, **facts: Any) -> Any:
         (worker(2, ready_at=None), Pod(node="n"), "not-ready", "its node does not respond"),
     ],
 )
-def test_what_keeps_a_pod_from_being_ready(one: Worker | None, pod: Pod, cause: str, words: str) -> None:
-    found = of_worker(last(one), 2, pods={LAST: pod})
+def test_what_keeps_a_pod_from_being_ready(worker_pod: Worker | None, pod: Pod, cause: str, words: str) -> None:
+    found = of_worker(last(worker_pod), 2, pods={LAST: pod})
     assert found.cause == cause
     assert words in found.says
     assert found.next_step
@@ -77,7 +77,7 @@ def test_why_the_operator_creates_no_worker_is_in_its_own_words() -> None:
     assert found.next_step == "kubectl -n default describe mpijob j"
 
 
-def test_an_event_on_a_pod_that_starts_is_told() -> None:
+def test_an_event_on_a_pod_that_starts_is_shown() -> None:
     found = of_worker(last(pending(2)), 2, events={LAST: "FailedMount: no such volume"})
     assert (found.cause, found.level) == ("starting", Level.WAITING)
     assert "FailedMount: no such volume" in found.says
@@ -123,15 +123,15 @@ def test_a_worker_that_failed_too_often_is_given_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "facts", "words"),
+    ("pod", "facts", "words"),
     [
         (failed(2, succeeded=True), {}, "ended with success"),
         (FAILED, {"elastic": False}, "the job is not elastic"),
         (FAILED, {"policy": Policy(replace_failed_workers=False)}, 'mpijob-elastic/replace-failed-workers="false"'),
     ],
 )
-def test_a_failed_worker_that_is_not_replaced(one: Worker, facts: dict[str, Any], words: str) -> None:
-    found = of_worker(last(one, **facts), 2)
+def test_a_failed_worker_that_is_not_replaced(pod: Worker, facts: dict[str, Any], words: str) -> None:
+    found = of_worker(last(pod, **facts), 2)
     assert (found.cause, found.level) == ("failed", Level.WRONG)
     assert words in found.says
 

@@ -49,9 +49,9 @@ def test_a_change_that_settles_says_for_how_long() -> None:
 
 def test_a_worker_that_leaves_a_node_that_goes() -> None:
     workers = (worker(0), worker(1), worker(2, disruption="taint karpenter.sh/disrupted"))
-    told = of_worker(job(workers=workers, config=TWO), 2)
-    read = of_worker(job(config=TWO), 2, threats={"j-worker-2": "taint karpenter.sh/disrupted"})
-    for found in (told, read):
+    by_pod = of_worker(job(workers=workers, config=TWO), 2)
+    by_node = of_worker(job(config=TWO), 2, threats={"j-worker-2": "taint karpenter.sh/disrupted"})
+    for found in (by_pod, by_node):
         assert (found.cause, found.level) == ("disrupted", Level.WAITING)
         assert "karpenter.sh/disrupted" in found.says
 

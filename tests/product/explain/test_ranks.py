@@ -90,7 +90,7 @@ def test_where_nobody_trains_the_launcher_knows_why() -> None:
     assert found.next_step == "kubectl -n default logs j-launcher --tail=50"
 
 
-def test_a_frozen_exec_is_told_before_anything_else() -> None:
+def test_a_frozen_exec_comes_before_anything_else() -> None:
     frozen = (Exec(pid=41, pod=LAST, started_at=LONG_AGO),)
     assert of_worker(job(), 2, looks=OTHERS_TRAIN, frozen=frozen).cause == "frozen-exec"
     assert of_worker(job(), 1, looks=OTHERS_TRAIN, frozen=frozen).cause == "trains"

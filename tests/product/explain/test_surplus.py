@@ -16,11 +16,11 @@ from tests.product.explain.said import BUSY, IDLE, of_worker
 LAST = "j-worker-2"
 
 
-def leaving(*, told: bool = True) -> JobView:
-    """3→2: out of the list for ten seconds, the launcher told one second later."""
+def leaving(*, refreshed: bool = True) -> JobView:
+    """3→2: out of the list for ten seconds, the launcher refreshed a second later."""
     memory = Memory(left={LAST: Left(pod=pod_fingerprint(f"uid-of-{LAST}"), at=NOW - 10.0)}, removed_at=NOW - 10.0)
     view = job(3, replicas=2, config=config(pods(0, 1), memory=memory), known=False)
-    return shown(view, at=NOW - 9.0) if told else view
+    return shown(view, at=NOW - 9.0) if refreshed else view
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_a_drain_says_since_when_until_when_and_what_still_runs(look: Look | Non
     assert found.says.endswith(words)
 
 
-def test_a_drain_begins_when_the_launcher_is_told() -> None:
-    assert "its drain-timeout starts once the launcher is refreshed" in of_worker(leaving(told=False), 2).says
+def test_a_drain_begins_when_the_launcher_is_refreshed() -> None:
+    assert "its drain-timeout starts once the launcher is refreshed" in of_worker(leaving(refreshed=False), 2).says
 
 
 @pytest.mark.parametrize(
