@@ -1,14 +1,14 @@
-"""Trains a small classifier with Elastic Horovod, and goes on when hosts come and go.
+"""Train a small classifier with Elastic Horovod, and continue when hosts join and leave.
 
     horovodrun -np 1 --min-np 1 --max-np 4 --host-discovery-script /etc/mpi/discover_hosts.sh python3 train.py
 
-What makes it elastic is marked (1) to (5). It ends with exit code 0 when TARGET_STEPS steps are done and the loss is
-at most TARGET_LOSS, and with 1 when the loss is not there after MAX_STEPS. Environment variables, with their defaults:
+The elastic parts are marked (1) to (5). Exit code 0: TARGET_STEPS steps are done and the loss is at most TARGET_LOSS.
+Exit code 1: the loss is still higher after MAX_STEPS. Environment variables, with their defaults:
 
     TARGET_STEPS=200 MAX_STEPS=20000 TARGET_LOSS=0.2 COMMIT_STEPS=4 BATCH_SIZE=32 SEED=1
-    STEP_SECONDS=0     a step takes at least this long, to pretend a larger model
+    STEP_SECONDS=0     a step takes at least this long, to simulate a larger model
 
-What happens is printed as one JSON object a line: each rank tells of its start and its end, rank 0 of each step.
+The output is one JSON object per line: each rank prints its start and its end, rank 0 prints each step.
 """
 
 import json
@@ -49,12 +49,12 @@ def dataset() -> TensorDataset:
 
 
 def reached(state: hvd.elastic.TorchState) -> bool:
-    """Tell whether the loss is low enough. As `finished`, it must be the same on all ranks, which end together."""
+    """Return True if the loss is low enough. Like `finished`, this is the same on all ranks, which end together."""
     return bool(state.loss <= TARGET_LOSS)
 
 
 def finished(state: hvd.elastic.TorchState) -> bool:
-    """Tell whether training is over."""
+    """Return True if training is over."""
     return state.step >= MAX_STEPS or (state.step >= TARGET_STEPS and reached(state))
 
 
@@ -70,13 +70,13 @@ def learn(state: hvd.elastic.TorchState, inputs: torch.Tensor, labels: torch.Ten
     time.sleep(max(0.0, began + STEP_SECONDS - time.monotonic()))
 
 
-# (1) Horovod calls this again whenever hosts have come or gone, with the state of the last commit.
+# (1) Horovod calls this again after each change of the hosts, with the state of the last commit.
 @hvd.elastic.run
 def train(state: hvd.elastic.TorchState, data: TensorDataset) -> None:
     """Train until it is finished."""
     hosts = hvd.allgather_object(HOST)
     while not finished(state):
-        # (2) The sampler deals what nobody has seen in this epoch to as many ranks as there are now.
+        # (2) The sampler distributes the samples that are left in this epoch over the current ranks.
         for index, (inputs, labels) in enumerate(DataLoader(data, BATCH_SIZE, sampler=state.sampler)):
             learn(state, inputs, labels)
             state.sampler.record_batch(index, BATCH_SIZE)
@@ -100,10 +100,10 @@ def main() -> int:
     model = torch.nn.Sequential(torch.nn.Linear(FEATURES, 64), torch.nn.ReLU(), torch.nn.Linear(64, CLASSES))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
-    # (4) Everything that a rank must get when it joins, and that must not be lost with a step that failed.
+    # (4) The state that a joining rank gets, and that a failed step must not lose.
     sampler = hvd.elastic.ElasticSampler(data, seed=SEED)
     state = hvd.elastic.TorchState(model=model, optimizer=optimizer, sampler=sampler, step=0, epoch=0, loss=2.0)
-    # (5) When hosts only leave, nothing is sent to anybody, and so the sampler would not learn of it.
+    # (5) When hosts only leave, Horovod sends no state, so without this the sampler would not notice.
     state.register_reset_callbacks([sampler.reset])
     train(state, data)
     tell("end", step=state.step, loss=round(state.loss, 4), reached=reached(state))
