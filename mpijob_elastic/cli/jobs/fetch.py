@@ -11,13 +11,12 @@ from typing import TypeVar
 from mpijob_elastic.cli.jobs.selection import Selection, Source
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob
 from mpijob_elastic.cli.jobs.snapshot import Objects, Snapshot
-from mpijob_elastic.kube import errors, resources, wire
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.observe.facts_config import RoleFacts
 
 T = TypeVar("T")
-
-PAGE = 500
 
 
 class NotServed(errors.KubeError):
@@ -59,11 +58,4 @@ async def _roles(client: ApiReader, selection: Selection) -> list[RoleFacts] | N
 
 
 async def _list(client: ApiReader, namespace: str | None, source: Source[T]) -> list[T]:
-    query = {**source.query(), "limit": str(PAGE)}
-    found: list[T] = []
-    while True:
-        page = wire.read_page(await client.get(source.resource.path(namespace), query=query))
-        found += [source.read(raw) for raw in page.items or ()]
-        if not page.metadata.continue_:
-            return found
-        query["continue"] = page.metadata.continue_
+    return await list_objects(client, source.resource.path(namespace), source.read, query=source.query())

@@ -30,7 +30,8 @@ class NoSuchJob(errors.KubeError):
 async def get(where: Where, *, job: str | None, output: str) -> None:
     """Print a job, or all jobs that `where` names. Raises `errors.KubeError`."""
     async with reached(where) as target:
-        snapshots = [await find(target, job)] if job else await fetch.fetch(target.client, _all(target))
+        everything = Selection(namespace=target.namespace)
+        snapshots = [await find(target, job)] if job else await fetch.fetch(target.client, everything)
     now = time.time()
     reports = [build(snapshot, now=now) for snapshot in snapshots]
     if not reports:
@@ -47,10 +48,6 @@ async def find(target: Target, job: str) -> Snapshot:
     if not found:
         raise NoSuchJob(f"no MPIJob {job}{_in(target.namespace)}; {await _hint(target, job)}")
     return found[0]
-
-
-def _all(target: Target) -> Selection:
-    return Selection(namespace=target.namespace)
 
 
 async def _hint(target: Target, job: str) -> str:
