@@ -14,6 +14,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease_record import LeaseObject
+from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTATING_WEBHOOKS, NODES
@@ -49,18 +50,14 @@ class _Event(msgspec.Struct, rename="camel"):
         return seconds(self.last_timestamp) or seconds(self.event_time) or 0.0
 
 
-class _Events(msgspec.Struct):
-    items: list[_Event]
+_EVENTS = msgspec.json.Decoder(_Event)
+_LEASE = msgspec.json.Decoder(LeaseObject)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
 async def registration(client: ApiReader) -> Registration | None:
     """Return the webhook's registration, empty where there is none; None where it cannot be read."""
-    try:
-        return _decode(await client.get(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)))
-    except errors.NotFound:
-        return {}
-    except errors.KubeError:
-        return None
+    return await _read(client, MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION), _OBJECT.decode, missing={})
 
 
 def home(registered: Registration | None) -> str:
@@ -71,13 +68,8 @@ def home(registered: Registration | None) -> str:
 
 async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
     """Return the controllers' Lease there, without a name where there is none; None where it cannot be read."""
-    try:
-        raw = await client.get(LEASES.path(namespace, names.LEASE))
-    except errors.NotFound:
-        return LeaseObject(metadata=ObjectMeta())
-    except errors.KubeError:
-        return None
-    return msgspec.json.decode(raw, type=LeaseObject)
+    none = LeaseObject(metadata=ObjectMeta())
+    return await _read(client, LEASES.path(namespace, names.LEASE), _LEASE.decode, missing=none)
 
 
 async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], *, namespace: str, now: float) -> str:
@@ -133,41 +125,44 @@ async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -
 async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]:
     """Return why the nodes of these pods are about to go, by pod, for the first MOST of them."""
     chosen = [pod for pod in pods if pod.node][:MOST]
-    nodes = {pod.node for pod in chosen}
+    node_names = {pod.node for pod in chosen}
     read = facts_node.reading(signs())
-    found = dict(
-        zip(nodes, await asyncio.gather(*(_read(client, NODES.path(name=node), read) for node in nodes)), strict=True)
-    )
-    said = {pod.metadata.name: node.threat(pod.tolerations) for pod in chosen if (node := found[pod.node])}
+    found = await asyncio.gather(*(_read(client, NODES.path(name=node), read) for node in node_names))
+    nodes = dict(zip(node_names, found, strict=True))
+    said = {pod.metadata.name: node.threat(pod.tolerations) for pod in chosen if (node := nodes[pod.node])}
     return {name: threat for name, threat in said.items() if threat}
 
 
 async def _warning(client: ApiReader, namespace: str, uid: str) -> str:
-    query = {"fieldSelector": f"involvedObject.uid={uid},type=Warning"}
-    events = await _read(client, EVENTS.path(namespace), msgspec.json.Decoder(_Events).decode, query=query)
-    theirs = [event for event in (events.items if events else ()) if event.source.component != names.PROGRAM]
+    selector = f"involvedObject.uid={uid},type=Warning"
+    events = await _list(client, EVENTS.path(namespace), _EVENTS.decode, fieldSelector=selector)
+    theirs = [event for event in events or () if event.source.component != names.PROGRAM]
     newest = max(theirs, key=lambda event: event.at, default=None)
     return f"{newest.reason}: {' '.join(newest.message.split())}" if newest else ""
 
 
 async def _endpoints(client: ApiReader, namespace: str, service: str) -> int | None:
     """Count the ready endpoints of a Service; None where they cannot be read."""
-    query = {"labelSelector": f"kubernetes.io/service-name={service}"}
-    found = await _read(client, ENDPOINT_SLICES.path(namespace), _decode, query=query)
-    if found is None:
+    selector = f"kubernetes.io/service-name={service}"
+    slices = await _list(client, ENDPOINT_SLICES.path(namespace), _OBJECT.decode, labelSelector=selector)
+    if slices is None:
         return None
-    ends = [end for found_slice in found["items"] for end in found_slice.get("endpoints") or ()]
+    ends = [end for part in slices for end in part.get("endpoints") or ()]
     return sum(end.get("conditions", {}).get("ready") is not False for end in ends)
 
 
-def _decode(raw: bytes) -> dict[str, Any]:
-    return msgspec.json.decode(raw, type=dict[str, Any])
-
-
-async def _read(
-    client: ApiReader, path: str, decode: Callable[[bytes], T], *, query: Mapping[str, str] | None = None
-) -> T | None:
+async def _read(client: ApiReader, path: str, decode: Callable[[bytes], T], *, missing: T | None = None) -> T | None:
+    """Return an object, `missing` where it does not exist, None where it cannot be read."""
     try:
-        return decode(await client.get(path, query=query))
+        return decode(await client.get(path))
+    except errors.NotFound:
+        return missing
+    except errors.KubeError:
+        return None
+
+
+async def _list(client: ApiReader, path: str, decode: Callable[[bytes], T], **query: str) -> list[T] | None:
+    try:
+        return await list_objects(client, path, decode, query=query)
     except errors.KubeError:
         return None

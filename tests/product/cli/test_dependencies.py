@@ -144,7 +144,7 @@ async def test_the_newest_warning_that_is_not_ours(tmp_path: Path) -> None:
         event("First", "2026-01-01T00:00:01Z"),
         event("Ours", "2026-01-01T00:00:03Z", "mpijob-elastic"),
     ]
-    served: Answers = {"events": web.json_response({"items": events})}
+    served: Answers = {"events": web.json_response({"metadata": {}, "items": events})}
     async with reaching(tmp_path, served) as (client, asked):
         found = await dependencies.warnings(client, "default", {"train": "uid-1"})
     assert found == {"train": "Second: Second happened to it"}

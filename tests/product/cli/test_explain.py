@@ -36,7 +36,7 @@ def world(*extra: dict[str, Any], replicas: int = 2, **answers: Any) -> Answers:
         "configmaps": [config],
         "roles": [worlds.role(worlds.workers(*range(replicas)))],
         "mpijob-elastic-controller": lease(),
-        "events": web.json_response({"items": []}),
+        "events": web.json_response({"metadata": {}, "items": []}),
         **answers,
     }
 
@@ -70,7 +70,7 @@ async def test_why_a_worker_is_not_created_is_in_the_events_of_the_job(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     event = {"metadata": {"name": "e"}, "reason": "MPIJobFailed", "message": "exceeded quota", "source": {}}
-    answers = world(replicas=3, events=web.json_response({"items": [event]}))
+    answers = world(replicas=3, events=web.json_response({"metadata": {}, "items": [event]}))
     assert not await explained(tmp_path, answers)
     assert "MPIJobFailed: exceeded quota" in " ".join(capsys.readouterr().out.split())
 
