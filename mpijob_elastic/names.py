@@ -1,6 +1,6 @@
 """Every name, label, annotation, key and path that must agree with somebody else, once, with its source.
 
-Sources: [operator] mpi-operator v0.2.3, pkg/controllers/v1/mpi_job_controller.go, held by tests/recordings;
+Sources: [operator] mpi-operator v0.2.3, pkg/controllers/v1/mpi_job_controller.go, tested in tests/lab/test_operator_*;
 [v0.3.0] the same file at v0.3.0, whose key and format we keep so that a later operator upgrade takes over in place;
 [horovod] horovod/runner/elastic/discovery.py; [ours] decided here, part of the public contract.
 """

@@ -127,7 +127,7 @@ def _operator(one: Operator) -> Finding:
     verdict, meaning = {
         Kind.KNOWN: (Verdict.GO, "the one this is made for"),
         Kind.ELASTIC: (Verdict.NO, "it changes the size of jobs itself, so nothing is to be upgraded here"),
-        Kind.OTHER: (Verdict.CARE, "never tried; only v0.2.3 is held against recordings"),
+        Kind.OTHER: (Verdict.CARE, "never tried; this is made for v0.2.3"),
         Kind.UNKNOWN: (Verdict.CARE, "its image does not say which version; make sure that it is v0.2.3"),
     }[one.kind]
     return Finding(topic="operator", verdict=verdict, text=f"{one}: {meaning}")

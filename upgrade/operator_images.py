@@ -1,6 +1,6 @@
 """Which operator looks after MPIJobs, told by its image; pure.
 
-Only v0.2.3 has been held against recordings. v0.3.0 and later and the training-operator are elastic themselves: two
+Only v0.2.3 has been tried. v0.3.0 and later and the training-operator are elastic themselves: two
 controllers that delete the same workers would make every job worse.
 """
 

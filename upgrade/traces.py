@@ -119,8 +119,9 @@ def _without_annotation(resource: Resource, one: Object, key: str) -> Removal | 
 
 def _without_selector(job: Object) -> Removal | None:
     """The operator drops it itself when it next writes a status, which it never does for a job that has ended."""
-    status = job.get("status", {})
-    worker = status.get("replicaStatuses", {}).get("Worker", {})
+    # [operator] replicaStatuses is null until the operator has counted the pods.
+    status = job.get("status") or {}
+    worker = (status.get("replicaStatuses") or {}).get("Worker") or {}
     if worker.get("selector") != names.worker_selector(job["metadata"]["name"]):
         return None
     rest = {key: value for key, value in worker.items() if key != "selector"}

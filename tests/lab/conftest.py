@@ -52,7 +52,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 
 @pytest.fixture
 def operator(cluster: Cluster, namespace: str) -> Iterator[Operator]:
-    """mpi-operator v0.2.3 for the test's namespace: the stand-in without rate limits, or $MPI_OPERATOR_BIN."""
+    """mpi-operator v0.2.3 for the test's namespace: its controller without rate limits, or $MPI_OPERATOR_BIN."""
     with Operator.start(cluster, namespace=namespace, qps=0) as running:
         yield running
 

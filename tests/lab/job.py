@@ -143,7 +143,9 @@ class Job:
             notices=annotations.get("mpijob-elastic/status", ""),
             memory=config.get("metadata", {}).get("annotations", {}).get("mpijob-elastic/memory", ""),
             replicas=specs.get("Worker", {}).get("replicas", 0),
-            conditions=[one["type"] for one in job.get("status", {}).get("conditions", []) if one["status"] == "True"],
+            conditions=[
+                one["type"] for one in job.get("status", {}).get("conditions") or () if one["status"] == "True"
+            ],
         )
 
     async def until(self, holds: Callable[[State], bool], what: str, *, patience: float = PATIENCE) -> State:

@@ -63,6 +63,13 @@ def test_when_a_status_lacks_the_selector(statuses: dict[str, Any] | None, lacks
     assert facts_job.read(msgspec.json.encode(raw)).lacks_selector is lacks
 
 
+def test_the_operators_nulls_mean_that_nothing_is_reported() -> None:
+    status = {"conditions": None, "replicaStatuses": None, "startTime": None, "completionTime": None}
+    raw = {"metadata": {"name": "j", "namespace": "n"}, "status": status}
+    facts = facts_job.read(msgspec.json.encode(raw))
+    assert (facts.reported, facts.finished, facts.succeeded_at, facts.lacks_selector) == (False, False, None, False)
+
+
 def test_what_cannot_be_read_is_refused_as_a_whole() -> None:
     with pytest.raises(msgspec.DecodeError):
         job(spec={"mpiReplicaSpecs": {"Worker": {"replicas": "three"}}})

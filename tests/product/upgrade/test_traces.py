@@ -82,6 +82,11 @@ def test_our_selector_goes_from_the_status_and_anothers_stays() -> None:
     assert traces.find(jobs=[one], config_maps=[], launchers=[]).removals == ()
 
 
+@pytest.mark.parametrize("status", [None, {"conditions": None, "replicaStatuses": None}])
+def test_a_status_that_the_operator_left_null_has_no_selector(status: dict[str, None] | None) -> None:
+    assert traces.find(jobs=[{**job(), "status": status}], config_maps=[], launchers=[]).removals == ()
+
+
 def test_a_patch_is_of_this_very_object() -> None:
     [removal] = traces.find(jobs=[job({names.STATUS: "x"})], config_maps=[], launchers=[]).removals
     assert {"op": "test", "path": "/metadata/uid", "value": "job"} in removal.patch
