@@ -27,19 +27,17 @@ class Stuck:
 
 @dataclass(frozen=True, kw_only=True)
 class Pod:
-    """The state of a pod.
+    """The state of a pod in the words of scheduler and kubelet.
 
-    unscheduled: why no node takes it, in the scheduler's words, "" once a node has. unready: why it is not Ready.
-    ended: `CONTAINER: REASON` of containers that ended, also before a restart. disrupted: who removes it, and why.
+    unscheduled: why no node takes it, "" once a node has. unready: why it is not Ready. ended: `CONTAINER: REASON` of
+    containers that ended, also before a restart.
     """
 
-    node: str = ""
     unscheduled: str = ""
     stuck: Stuck | None = None
     unready: str = ""
     ended: tuple[str, ...] = ()
     message: str = ""
-    disrupted: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

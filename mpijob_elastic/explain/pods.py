@@ -39,7 +39,7 @@ def causes(case: Case) -> Iterator[Finding]:
         yield _failed(case, pod)
     yield from startup(case)
     if not pod.running:
-        where = f" on node {case.seen.node}" if case.seen.node else ""
+        where = f" on node {pod.node}" if pod.node else ""
         event = case.facts.events.get(case.name)
         warning = f". Its last warning: {event}" if event else ""
         yield waiting("starting", f"is starting{where}{warning}", step=case.describe)
@@ -66,7 +66,7 @@ def _missing(case: Case) -> Finding:
 
 
 def _terminating(case: Case, pod: Worker) -> Finding:
-    why = f" ({case.seen.disrupted})" if case.seen.disrupted else ""
+    why = f" ({pod.disruption})" if pod.disruption else ""
     if pod.ends_at is None or case.now < pod.ends_at + LATE_AFTER:
         return waiting("terminating", f"is being deleted{why}; the operator recreates it once it is gone")
     late = durations.render(round(case.now - pod.ends_at))

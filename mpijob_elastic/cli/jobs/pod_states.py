@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from mpijob_elastic.explain.facts import Pod, Stuck
-from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.mpijob import Wire
 
 # Reasons that every pod passes through (kubelet, pkg/kubelet/kubelet_pods.go).
@@ -47,13 +46,7 @@ class _Status(Wire, frozen=True):
     init_container_statuses: list[_Container] | None = None
 
 
-class _Spec(Wire, frozen=True):
-    node_name: str = ""
-
-
 class _Pod(Wire, frozen=True):
-    metadata: ObjectMeta
-    spec: _Spec = _Spec()
     status: _Status = _Status()
 
 
@@ -62,22 +55,21 @@ _decoder = msgspec.json.Decoder(_Pod)
 
 def read(raw: bytes) -> Pod:
     """Read a pod's JSON. Raises msgspec.DecodeError where it is none."""
-    pod = _decoder.decode(raw)
-    status = pod.status
+    status = _decoder.decode(raw).status
     containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
     return Pod(
-        node=pod.spec.node_name,
-        unscheduled=_words(status, "PodScheduled", "False"),
+        unscheduled=_words(status, "PodScheduled"),
         stuck=next(_stuck(containers), None),
-        unready=_words(status, "Ready", "False"),
+        unready=_words(status, "Ready"),
         ended=tuple(_ended(containers)),
         message=_line(status.message),
-        disrupted=_words(status, "DisruptionTarget", "True"),
     )
 
 
-def _words(status: _Status, kind: str, value: str) -> str:
-    found = (condition for condition in status.conditions or () if (condition.type, condition.status) == (kind, value))
+def _words(status: _Status, kind: str) -> str:
+    found = (
+        condition for condition in status.conditions or () if (condition.type, condition.status) == (kind, "False")
+    )
     return next((_line(condition.message) or condition.reason for condition in found), "")
 
 

@@ -161,7 +161,7 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
         phase="Terminating" if pod.deleting else seen.facts.phase or "Pending",
         ready=worker.ready,
         draining=_draining(worker.drain) if worker.drain and view.elastic and not worker.wanted else None,
-        node=seen.node,
+        node=seen.facts.node,
         last_state=pod.last_state if pod.terminated else "",
     )
 
@@ -178,7 +178,7 @@ def _launcher(snapshot: Snapshot, launcher: Launcher, known: LauncherState) -> L
         phase=_phase(launcher, pod.facts.phase),
         sees_discover_hosts=launcher.mounts_discovery,
         refreshed=not known.refresh_due if known.can_be_shown else None,
-        node=pod.node,
+        node=pod.facts.node,
     )
 
 

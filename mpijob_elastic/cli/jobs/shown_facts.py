@@ -39,7 +39,6 @@ class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
     """A pod of a MPIJob. state: its state for an explanation."""
 
     facts: PodFacts
-    node: str
     state: Pod
 
     @property
@@ -62,8 +61,7 @@ def read_job(raw: bytes) -> SeenJob:
 
 def read_pod(raw: bytes) -> SeenPod:
     """Read a pod's JSON. Raises msgspec.DecodeError where it is none."""
-    state = pod_states.read(raw)
-    return SeenPod(facts=facts_pod.read(raw), node=state.node, state=state)
+    return SeenPod(facts=facts_pod.read(raw), state=pod_states.read(raw))
 
 
 def _state(job: MPIJob, facts: JobFacts) -> str:

@@ -39,6 +39,6 @@ def test_when_a_job_was_created() -> None:
 
 def test_the_node_of_a_pod_is_empty_until_it_is_scheduled() -> None:
     pod = worlds.worker(3)
-    assert shown_facts.read_pod(json.dumps(pod).encode()).node == "node-3"
+    assert shown_facts.read_pod(json.dumps(pod).encode()).facts.node == "node-3"
     del pod["spec"]
-    assert not shown_facts.read_pod(json.dumps(pod).encode()).node
+    assert not shown_facts.read_pod(json.dumps(pod).encode()).facts.node

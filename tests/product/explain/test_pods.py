@@ -31,36 +31,36 @@ def last(pod: Worker | None, **facts: Any) -> Any:
         (pending(2), Pod(unscheduled=SCHEDULER), "not-scheduled", SCHEDULER),
         (
             pending(2),
-            Pod(node="n", stuck=Stuck(container="main", reason="ImagePullBackOff", message="not found")),
+            Pod(stuck=Stuck(container="main", reason="ImagePullBackOff", message="not found")),
             "image",
             "ImagePullBackOff: not found",
         ),
         (
             pending(2),
-            Pod(node="n", stuck=Stuck(container="main", reason="CrashLoopBackOff"), ended=("main: Error",)),
+            Pod(stuck=Stuck(container="main", reason="CrashLoopBackOff"), ended=("main: Error",)),
             "crashing",
             "crashes repeatedly in container main (last exit: main: Error)",
         ),
         (
             worker(2, ready_at=None, out_of_memory=True),
-            Pod(node="n", stuck=Stuck(container="main", reason="CrashLoopBackOff"), ended=("main: OOMKilled",)),
+            Pod(stuck=Stuck(container="main", reason="CrashLoopBackOff"), ended=("main: OOMKilled",)),
             "out-of-memory",
             "OOMKilled",
         ),
         (
             pending(2),
-            Pod(node="n", stuck=Stuck(container="main", reason="CreateContainerConfigError", message='secret "s"')),
+            Pod(stuck=Stuck(container="main", reason="CreateContainerConfigError", message='secret "s"')),
             "cannot-start",
             'CreateContainerConfigError: secret "s"',
         ),
-        (pending(2), Pod(node="n"), "starting", "on node n"),
+        (pending(2, node="n"), Pod(), "starting", "on node n"),
         (
             worker(2, ready_at=None),
-            Pod(node="n", unready="containers with unready status: [main]"),
+            Pod(unready="containers with unready status: [main]"),
             "not-ready",
             "[main]",
         ),
-        (worker(2, ready_at=None), Pod(node="n"), "not-ready", "its node does not respond"),
+        (worker(2, ready_at=None), Pod(), "not-ready", "its node does not respond"),
     ],
 )
 def test_what_keeps_a_pod_from_being_ready(worker_pod: Worker | None, pod: Pod, cause: str, words: str) -> None:
@@ -85,8 +85,8 @@ def test_an_event_on_a_pod_that_starts_is_shown() -> None:
 
 @pytest.mark.parametrize("late", [None, -20.0, 0.0, 59.0])
 def test_a_pod_that_is_given_time_to_end(late: float | None) -> None:
-    going = worker(2, deleting=True, ends_at=None if late is None else NOW - late)
-    found = of_worker(last(going), 2, pods={LAST: Pod(node="n", disrupted="preempted")})
+    going = worker(2, deleting=True, disruption="preempted", ends_at=None if late is None else NOW - late)
+    found = of_worker(last(going), 2, pods={LAST: Pod()})
     assert (found.cause, found.level) == ("terminating", Level.WAITING)
     assert "preempted" in found.says
 
@@ -109,7 +109,7 @@ def failures(count: int) -> JobView:
 
 
 def test_a_failed_worker_that_is_replaced() -> None:
-    found = of_worker(failures(2), 2, pods={LAST: Pod(node="n", message="The node was low on memory")})
+    found = of_worker(failures(2), 2, pods={LAST: Pod(message="The node was low on memory")})
     assert (found.cause, found.level) == ("failed", Level.WAITING)
     assert "Failed; Evicted on node n: The node was low on memory" in found.says
     assert "the controller replaces it in 6s" in found.says
