@@ -72,7 +72,8 @@ class Driver:
         listed = tuple(listed)
         news = self._elastic and {*self._blacklist.usable(listed, now)} != {*self._known}
         cooled = self._blacklist.next_usable(listed, now)
-        waits = math.inf if self._ring else self._give_up_at
+        # It looks whether to give up only when it polls.
+        waits = math.inf if self._ring else max(self._give_up_at, self._poll_at)
         forms = math.inf if self._forms_at is None else self._forms_at
         return min(forms, self._change_at, waits, cooled, self._poll_at if news else math.inf)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.spot import economics, synthetic
@@ -47,6 +47,11 @@ def a_world(workers: list[tuple[bool, bool, int]], *, touch: str) -> World:
     )
 
 
+NOTHING = [(False, False, 0)] * SIZE
+
+
+# The driver's patience ends between two of its polls.
+@example(moments=[(NOTHING, False, 60)] * 3, elastic=True, seed=0)
 @given(moments=st.lists(MOMENTS, max_size=12), elastic=st.booleans(), seed=st.integers(0, 9))
 def test_steps_are_counted_once(
     *, moments: list[tuple[list[tuple[bool, bool, int]], bool, int]], elastic: bool, seed: int
