@@ -2,10 +2,15 @@
 
 PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
+CHECK := .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports
+UNITS := tests/product tests/modelcheck
+SLOWEST := --durations=15
+# Runs commands beside one another and shows their output one after the other.
+BESIDE := $(PYTHON_BIN) scripts/beside.py
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test check unit lab real bench manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all rest check unit lab campaign real bench manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -19,20 +24,29 @@ lab-binaries: setup  ## Build etcd, Kubernetes and kwok from Go modules, once
 demo: lab-binaries  ## Show `kubectl edit mpijob` 2→3→1→3 on a real control plane
 	@$(PYTHON_BIN) -m lab.demo $(DEMO_ARGS)
 
-test: check lab-binaries  ## Everything that CI runs: lint, types, layers, unit and lab tests
-	$(PYTEST) $(PYTEST_ARGS)
+test: lab-binaries  ## Tell within ten minutes whether the product works: lint, types, layers, units, main paths
+	@$(BESIDE) \
+	  compute='$(CHECK) && $(PYTEST) $(UNITS) -m "not thorough" $(SLOWEST)' \
+	  lab='$(PYTEST) tests/lab -m "not thorough" $(SLOWEST)'
+
+test-all: test rest  ## What `make test` runs, then everything else but `make real`; what CI runs
+
+rest: lab-binaries  ## What `make test` leaves out: long searches, rare paths, tests of lab/ and bench/
+	@$(BESIDE) \
+	  compute='HYPOTHESIS_PROFILE=thorough $(PYTEST) $(UNITS) tests/tooling -m "thorough or hypothesis" $(SLOWEST)' \
+	  lab='$(PYTEST) tests/lab -m thorough $(SLOWEST)'
 
 check: setup  ## Lint, format, types, layers
-	.venv/bin/ruff check .
-	.venv/bin/ruff format --check .
-	.venv/bin/mypy
-	.venv/bin/lint-imports
+	$(CHECK)
 
-unit: setup  ## The tests that need no control plane
-	$(PYTEST) tests/product tests/modelcheck tests/tooling $(PYTEST_ARGS)
+unit: setup  ## The tests of the product that need no control plane
+	$(PYTEST) $(UNITS) -m "not thorough" $(PYTEST_ARGS)
 
-lab: lab-binaries  ## The tests on a real control plane
-	$(PYTEST) tests/lab tests/faults $(PYTEST_ARGS)
+lab: lab-binaries  ## All tests of the product on a real control plane
+	$(PYTEST) tests/lab $(PYTEST_ARGS)
+
+campaign: setup  ## Search at random, for hours, for examples that break a property
+	HYPOTHESIS_PROFILE=campaign $(PYTEST) $(UNITS) tests/tooling -m hypothesis --timeout=0 $(PYTEST_ARGS)
 
 real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why (LAB_KIND=1: on kind)
 	@$(if $(LAB_KIND),,scripts/real-node-setup)

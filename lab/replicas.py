@@ -41,6 +41,11 @@ class Replica:
     log: Path
     health: str
 
+    @property
+    def pid(self) -> int:
+        """Return its process ID."""
+        return self.process.pid
+
     def metrics(self) -> str:
         """What /metrics says."""
         with urllib.request.urlopen(f"{self.health}/metrics", timeout=10) as answer:  # noqa: S310 - our own, http

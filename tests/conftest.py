@@ -1,5 +1,6 @@
 """What every test starts from."""
 
+import os
 import signal
 
 from hypothesis import HealthCheck, settings
@@ -7,6 +8,15 @@ from hypothesis import HealthCheck, settings
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that; tests press Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How long an example takes says something about the machine's other work, and nothing about the code.
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any-machine")
+# Programs and namespaces for every test that needs a control plane.
+pytest_plugins = ["tests.lab.fixtures"]
+
+# The time that an example takes says something about the machine's other work, and nothing about the code.
+_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples in every run, so that a failure is never luck.
+_SAME = settings(_ANY_MACHINE, derandomize=True, database=None)
+settings.register_profile("test", _SAME, max_examples=300)
+settings.register_profile("thorough", _SAME, max_examples=3000)
+# Other examples in every run: `make campaign`.
+settings.register_profile("campaign", _ANY_MACHINE, max_examples=50_000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))

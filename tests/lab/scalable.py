@@ -4,20 +4,33 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from lab.cluster import Cluster
 from tests.lab.upgrades import CRD
 from tests.lab.waiting import until
 from upgrade import crd
 
+_API = "/apis/kubeflow.org/v1"
+_SCALE = '"mpijobs/scale"'
 
-def make_scalable(cluster: Cluster) -> None:
-    """Upgrade the definition, and wait until the subresource is served."""
-    live = json.loads(cluster.kubectl("get", CRD, "-o", "json"))
+
+@contextmanager
+def scalable(cluster: Cluster) -> Iterator[None]:
+    """Upgrade the definition while the block runs, and put it back."""
+    before = json.loads(cluster.kubectl("get", CRD, "-o", "json"))
+    _define(cluster, crd.upgraded(before)["spec"])
+    until(lambda: _SCALE in cluster.kubectl("get", "--raw", _API))
+    yield
+    _define(cluster, before["spec"])
+    until(lambda: _SCALE not in cluster.kubectl("get", "--raw", _API))
+
+
+def _define(cluster: Cluster, spec: dict[str, Any]) -> None:
     # Not replaced: the API server may be writing its conditions.
-    patch = json.dumps({"spec": crd.upgraded(live)["spec"]})
-    cluster.kubectl("patch", CRD, "--type=merge", f"--patch={patch}")
-    until(lambda: '"mpijobs/scale"' in cluster.kubectl("get", "--raw", "/apis/kubeflow.org/v1"))
+    cluster.kubectl("patch", CRD, "--type=merge", f"--patch={json.dumps({'spec': spec})}")
 
 
 def told(cluster: Cluster, *arguments: str) -> tuple[int, str]:

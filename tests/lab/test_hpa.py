@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,32 +13,17 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from lab.install import Installed, install_into
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.hpa import AT_ONCE, Autoscaler, applied
 from tests.lab.job import Job
 from tests.lab.metrics_api import Values, serving
 from tests.lab.ranks import in_pod, start_rank
-from tests.lab.scalable import make_scalable
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "elastic", "operator")]
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "hpa" / "job.yaml"
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """A lab of its own, for the session's shared one has MPIJobs as v0.2.3 defines them."""
-    with Cluster.start(name=f"pytest-{os.getpid()}-hpa") as running:
-        make_scalable(running)
-        yield running
-
-
-@pytest.fixture(scope="module")
-def installed(cluster: Cluster) -> Installed:
-    return install_into(cluster)
 
 
 @pytest.fixture(scope="module")

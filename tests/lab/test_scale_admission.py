@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Iterator
 
 import pytest
 
 from lab.cluster import Cluster
-from lab.install import Installed, install_into
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOROVODRUN, Job
-from tests.lab.scalable import make_scalable, told
+from tests.lab.scalable import told
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook")]
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "webhook")]
 
 BOUNDS = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/max-replicas": "6"}
 LIMITED = [*HOROVODRUN[:3], "--min-np", "3", "--max-np", "4", *HOROVODRUN[3:]]
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """A lab of its own, for the session's shared one has MPIJobs as v0.2.3 defines them."""
-    with Cluster.start(name=f"pytest-{os.getpid()}-admission") as running:
-        make_scalable(running)
-        yield running
-
-
-@pytest.fixture(scope="module")
-def installed(cluster: Cluster) -> Installed:
-    return install_into(cluster)
 
 
 @pytest.fixture

@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
 
 from lab.cluster import Cluster
-from lab.install import Installed, install_into
 from lab.replicas import Controller, Webhook
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import MPIRUN, Job, Object
-from tests.lab.scalable import make_scalable
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "elastic", "operator")]
 
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
 SELECTOR = "group-name=kubeflow.org,mpi-job-name=train,mpi-job-role=worker"
 WRITES = re.compile(
     r'^mpijob_elastic_api_writes_total\{outcome="ok",resource="mpijobs/status".*\} (\S+)$', re.MULTILINE
 )
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """A lab of its own, for the session's shared one has MPIJobs as v0.2.3 defines them."""
-    with Cluster.start(name=f"pytest-{os.getpid()}-selector") as running:
-        make_scalable(running)
-        yield running
-
-
-@pytest.fixture(scope="module")
-def installed(cluster: Cluster) -> Installed:
-    return install_into(cluster)
 
 
 @pytest.fixture

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from lab.cluster import Cluster
-from lab.operator.process import Operator
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube.client import connect
@@ -26,19 +25,12 @@ from tests.faults.proxy import FaultProxy
 from tests.lab.history import recorded
 from tests.lab.job import Job
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook")]
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook", "operator")]
 
 # Role, list, touch; list, touch, two deletions, Role.
 MOST_WRITES = 8
 AT_ONCE = 6
 TIMES = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.5, attempt=1.0, look=0.2)
-
-
-@pytest.fixture(scope="module")
-def everywhere(cluster: Cluster) -> Iterator[Operator]:
-    """An operator for all namespaces."""
-    with Operator.start(cluster, qps=0, flags=["--threadiness=8"]) as running:
-        yield running
 
 
 @asynccontextmanager
@@ -125,7 +117,6 @@ async def _up_and_down(job: Job) -> None:
     await job.settled(1)
 
 
-@pytest.mark.usefixtures("everywhere")
 @pytest.mark.parametrize("after", [False, True], ids=["unheard", "unanswered"])
 async def test_a_death_at_any_write_changes_nothing(cluster: Cluster, client: ApiWriter, after: bool) -> None:
     limit = asyncio.Semaphore(AT_ONCE)

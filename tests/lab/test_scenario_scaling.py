@@ -8,7 +8,6 @@ import time
 import pytest
 
 from lab.cluster import Cluster
-from lab.operator.process import Operator
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import MPIRUN, PATIENCE, Job, State
@@ -111,17 +110,14 @@ async def test_rapid_edits_end_at_the_last(job: Job) -> None:
     await job.settled(3)
 
 
-async def test_jobs_of_one_name_in_two_namespaces(
-    job: Job, client: ApiWriter, namespace: str, other_namespace: str, cluster: Cluster
-) -> None:
+async def test_jobs_of_one_name_in_two_namespaces(job: Job, client: ApiWriter, other_namespace: str) -> None:
     other = Job(client=client, namespace=other_namespace)
-    with Operator.start(cluster, namespace=other_namespace, qps=0):
-        await job.create(replicas=2, annotations=QUICK)
-        await other.create(replicas=4, annotations=QUICK)
-        await asyncio.gather(job.settled(2), other.settled(4))
-        await job.scale(3)
-        await other.scale(1)
-        await asyncio.gather(job.settled(3), other.settled(1))
+    await job.create(replicas=2, annotations=QUICK)
+    await other.create(replicas=4, annotations=QUICK)
+    await asyncio.gather(job.settled(2), other.settled(4))
+    await job.scale(3)
+    await other.scale(1)
+    await asyncio.gather(job.settled(3), other.settled(1))
 
 
 async def test_foreign_pods_with_the_operators_labels_are_left_alone(job: Job, client: ApiWriter) -> None:

@@ -15,10 +15,7 @@ from lab.node import requirements
 from lab.options import Options
 from lab.training.job import load_image
 from lab.versions import DEFAULT_KUBERNETES
-from tests.lab.conftest import client, elastic, installed, namespace, operator, webhook
 from tests.real.two_nodes import FIRST, KIND, NAME, SECOND, schedule_on
-
-__all__ = ["client", "elastic", "installed", "namespace", "operator", "webhook"]
 
 OPTIONS = Options(nodes=0, real_nodes=2)
 

@@ -9,7 +9,6 @@ from lab.operator.process import Operator
 from lab.replicas import Controller
 from lab.training import log as training
 from lab.training.job import TrainingJob, workers
-from tests.lab.scalable import make_scalable
 from tests.real.waiting import until
 
 # Seconds between two steps. A resize takes 2 to 5 on an idle machine; Horovod itself gives up a lost rank after 30.
@@ -33,10 +32,10 @@ def ended(job: TrainingJob) -> str | None:
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.usefixtures("scale_served")
 def test_training_goes_on_through_every_change_of_size(
     cluster: Cluster, namespace: str, training_image: None, operator: Operator, elastic: Controller
 ) -> None:
-    make_scalable(cluster)
     job = TrainingJob(cluster=cluster, namespace=namespace)
     job.create(ENVIRONMENT)
     await_training(job, 2, since=0)

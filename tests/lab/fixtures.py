@@ -1,8 +1,9 @@
-"""One lab for the whole session; a namespace of its own for each test."""
+"""One lab for the whole session with one operator, webhook and controller; a namespace of its own for each test."""
 
 import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -15,6 +16,8 @@ from lab.replicas import Controller, Webhook
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.on_demand import OnDemand
+from tests.lab.scalable import scalable
 from tests.lab.waiting import has_account, until
 
 
@@ -40,21 +43,24 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
-@pytest.fixture
-def namespace(cluster: Cluster) -> Iterator[str]:
-    """Name of a fresh namespace in which pods can be created."""
-    name = f"test-{secrets.token_hex(4)}"
-    cluster.kubectl("create", "namespace", name)
-    has_account(cluster, name)
-    yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+@pytest.fixture(scope="session")
+def programs() -> Iterator[OnDemand]:
+    """Operator, webhook and controller of the session, as far as they run."""
+    found = OnDemand()
+    yield found
+    found.keep(())
+
+
+@pytest.fixture(autouse=True)
+def _nothing_else_runs(request: pytest.FixtureRequest, programs: OnDemand) -> None:
+    """Stop the programs that earlier tests asked for and this one does not."""
+    programs.keep(request.fixturenames)
 
 
 @pytest.fixture
-def operator(cluster: Cluster, namespace: str) -> Iterator[Operator]:
-    """mpi-operator v0.2.3 for the test's namespace: its controller without rate limits, or $MPI_OPERATOR_BIN."""
-    with Operator.start(cluster, namespace=namespace, qps=0) as running:
-        yield running
+def operator(cluster: Cluster, programs: OnDemand) -> Operator:
+    """mpi-operator v0.2.3 for all namespaces: its controller without rate limits, or $MPI_OPERATOR_BIN."""
+    return programs.get("operator", cluster, lambda: Operator.start(cluster, qps=0, flags=["--threadiness=8"]))
 
 
 @pytest.fixture(scope="session")
@@ -63,20 +69,33 @@ def installed(cluster: Cluster) -> Installed:
     return install_into(cluster)
 
 
-@pytest.fixture(scope="module")
-def webhook(cluster: Cluster, installed: Installed) -> Iterator[Webhook]:
+@pytest.fixture
+def webhook(cluster: Cluster, installed: Installed, programs: OnDemand) -> Webhook:
     """A webhook with the rights of its ServiceAccount, for all namespaces."""
-    with Webhook.start(cluster, installed) as running:
-        until(lambda: called(cluster))
-        yield running
+
+    @contextmanager
+    def start() -> Iterator[Webhook]:
+        with Webhook.start(cluster, installed) as running:
+            until(lambda: called(cluster))
+            yield running
+
+    return programs.get("webhook", cluster, start)
 
 
-@pytest.fixture(scope="module")
-def elastic(cluster: Cluster, installed: Installed, webhook: Webhook) -> Iterator[Controller]:
+@pytest.fixture
+def elastic(cluster: Cluster, installed: Installed, webhook: Webhook, programs: OnDemand) -> Controller:
     """Webhook and controller with the rights of their ServiceAccounts, for all namespaces."""
     assert webhook.ready()
-    with Controller.start(cluster, installed) as running:
-        yield running
+    return programs.get("elastic", cluster, lambda: Controller.start(cluster, installed))
+
+
+@pytest.fixture(scope="module")
+def scale_served(cluster: Cluster, programs: OnDemand) -> Iterator[None]:
+    """MPIJobs have the subresource scale, as an upgraded cluster gives it to them."""
+    programs.keep(())  # they look at the definition when they start
+    with scalable(cluster):
+        yield
+        programs.keep(())
 
 
 @pytest.fixture
@@ -87,8 +106,18 @@ async def client(cluster: Cluster) -> AsyncIterator[ApiWriter]:
 
 
 @pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """Name of a fresh namespace in which pods can be created."""
+    yield from _namespace(cluster)
+
+
+@pytest.fixture
 def other_namespace(cluster: Cluster) -> Iterator[str]:
     """A second namespace."""
+    yield from _namespace(cluster)
+
+
+def _namespace(cluster: Cluster) -> Iterator[str]:
     name = f"test-{secrets.token_hex(4)}"
     cluster.kubectl("create", "namespace", name)
     has_account(cluster, name)
