@@ -1,6 +1,6 @@
-"""The way in and out for a cluster that runs mpi-operator v0.2.3 with live jobs: look, apply, take back.
+"""Upgrade a cluster that runs mpi-operator v0.2.3 with live jobs, and take the upgrade back.
 
-What it changes is recorded first (`record`), each step can be interrupted and run again, and pure decisions (`crd`,
-`operators`, `adoption`, `traces`, `conversion`) stand apart from what reads and writes the API. It uses what `install`
-does and what `observe` reads of a job; it never runs beside the controller as a second one.
+The state before is recorded first (`record`). Each step can be interrupted and run again. Pure decisions (`crd`,
+`findings`, `job_impact`, `operator_images`, `traces`, `conversion`) stand apart from reads and writes of the API. The
+upgrade uses `install` and the readers of `observe`; it never acts as a second controller.
 """

@@ -1,35 +1,48 @@
-"""An upgrade, in an order in which nothing that runs is ever worse off.
+"""Upgrade in an order in which no running job is ever worse off.
 
-- look: the definition, the operators, what would change; the API server checks it all and keeps nothing;
-- ask, and write down what stands there now;
-- make the definition scalable: that alone changes the behaviour of nothing;
+- look: the definition, the operators, what would change; the API server checks everything and stores nothing;
+- ask, and record the state before;
+- make the definition scalable: that alone changes no behaviour;
 - install, webhook configurations last, and wait;
-- run a canary job through it.
+- run a canary job.
 
-Whatever was interrupted is finished by running it again.
+Run an interrupted upgrade again to finish it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from mpijob_elastic import names
 from mpijob_elastic.install import installer, inventory, server
-from mpijob_elastic.install.changes import Say
+from mpijob_elastic.install.changes import Ask, Say
 from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.preflight import Right, check_rights
 from mpijob_elastic.install.server_side_apply import Applier
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS, PODS, SECRETS
 from mpijob_elastic.kube.writer import ApiWriter
-from upgrade import canary, crd, findings, live_crd, operators, record_before, rights, store
+from upgrade import canary, crd, findings, live_crd, operators, record
 from upgrade.canary import Canary
 
-# Whether to go on; what it is about was said before.
-Ask = Callable[[], bool]
+# Rights that the installer does not check: for the definition, the record, and our traces on jobs.
+RIGHTS: tuple[Right, ...] = tuple(
+    (resource, namespace, verb)
+    for resource, namespace, verbs in (
+        (SECRETS, names.NAMESPACE, ("get", "create", "patch", "delete")),
+        (CUSTOM_RESOURCE_DEFINITIONS, "", ("get", "patch")),
+        (MPI_JOBS, "", ("list", "create", "patch", "delete")),
+        (CONFIG_MAPS, "", ("list", "patch")),
+        (PODS, "", ("list", "patch")),
+    )
+    for verb in verbs
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """install: as the installer takes them. structural: see `crd.upgraded`. canary: None for none."""
+    """install: options of the installer. structural: see `crd.upgraded`. canary: None for no canary."""
 
     install: installer.Options
     structural: bool = False
@@ -37,22 +50,30 @@ class Options:
 
 
 async def apply(client: ApiWriter, plan: Plan, options: Options, *, ask: Ask, say: Say) -> bool:
-    """Upgrade the cluster; whether it was confirmed. Raises `Refused`, `InstallError` and `errors.KubeError`."""
+    """Upgrade the cluster; return False if the user declined. Raises `Refused`, `InstallError`, `errors.KubeError`."""
     wanted = partial(crd.upgraded, structural=options.structural)
     await _look(client, plan, options, wanted, say=say)
     if options.install.dry_run:
         return True
     if not ask():
         return False
-    await _record(client, plan, say=say)
+    manifests = plan.manifests()
+    found = await server.examine(client, [*manifests, *inventory.manifests()])
+    live = await live_crd.read(client)
+    say(await record.keep(client, Applier(client=client, server=found), manifests, live))
     say("what changes")
     say(await live_crd.change(client, wanted))
     await live_crd.wait_for_scale(client, seconds=options.install.timeout, say=say)
     await installer.install(client, plan, options.install, say=say)
     if options.canary:
         await canary.run(client, options.canary, say=say)
-    await store.set_phase(client, store.Phase.APPLIED)
+    await record.set_phase(client, record.Phase.APPLIED)
     return True
+
+
+async def check(client: ApiReader) -> None:
+    """Raise `InstallError` if this account lacks a right that an upgrade and its rollback need."""
+    await check_rights(client, RIGHTS)
 
 
 async def _look(client: ApiWriter, plan: Plan, options: Options, wanted: live_crd.Wanted, *, say: Say) -> None:
@@ -61,11 +82,4 @@ async def _look(client: ApiWriter, plan: Plan, options: Options, wanted: live_cr
     say("what would change")
     say(await live_crd.change(client, wanted, dry_run=True))
     await installer.install(client, plan, replace(options.install, dry_run=True), say=say)
-    await rights.check(client)
-
-
-async def _record(client: ApiWriter, plan: Plan, *, say: Say) -> None:
-    wanted = plan.manifests()
-    found = await server.examine(client, [*wanted, *inventory.manifests()])
-    live = await live_crd.read(client)
-    say(await record_before.keep(client, Applier(client=client, server=found), wanted, live))
+    await check(client)

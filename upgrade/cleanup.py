@@ -1,4 +1,4 @@
-"""Taking our traces off jobs when nothing of ours runs any more."""
+"""Remove our traces from jobs, once nothing of ours runs any more."""
 
 from __future__ import annotations
 
@@ -8,39 +8,41 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.install.changes import Say
+from mpijob_elastic.install import inventory, removal, rollout, server
+from mpijob_elastic.install.changes import Ask, Say
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
-from upgrade import traces
-from upgrade.refusal import ATTEMPTS
+from upgrade import namespaces, traces
+from upgrade.refusal import ATTEMPTS, Refused
 from upgrade.traces import Removal, Traces
 
 
 @dataclass(frozen=True, kw_only=True)
 class Left:
-    """Our traces, and workers (namespace/name) beyond their job's size."""
+    """Our traces, and workers (namespace/name) beyond the size of their job."""
 
     traces: Traces
     surplus: list[str]
 
     def lines(self) -> list[str]:
-        """What stays and why, for people."""
+        """Return what stays and why, for people."""
         lines = [
-            f"{job}: {names.KEY_DISCOVER_HOSTS} and its annotation stay in its ConfigMap while its launcher, which "
-            "mounts it, lives; run this again when the job has ended, or delete the job"
+            f"{job}: {names.KEY_DISCOVER_HOSTS} and its annotation stay in the ConfigMap while the launcher, which "
+            "mounts it, is alive; run this again when the job has ended, or delete the job"
             for job in self.traces.kept
         ]
         return lines + [
-            f"pod {worker} is beyond the size of its job and no longer in the host list or about to leave it; it stays "
-            "until the job is deleted"
+            f"pod {worker} is beyond the size of its job; it has left the host list or is about to; it stays until the "
+            "job is deleted"
             for worker in self.surplus
         ]
 
 
-async def look(client: ApiWriter) -> Left:
-    """Find them, in all namespaces. Raises `errors.KubeError`."""
+async def look(client: ApiReader) -> Left:
+    """Find our traces in all namespaces. Raises `errors.KubeError`."""
     jobs = await list_objects(client, MPI_JOBS.path(), _object)
     pods = await list_objects(client, PODS.path(), _object, selector=names.POD_SELECTOR)
     configs = await list_objects(client, CONFIG_MAPS.path(), _object, selector=names.LABEL_APP)
@@ -52,28 +54,74 @@ async def look(client: ApiWriter) -> Left:
 
 
 async def sweep(client: ApiWriter, *, say: Say) -> None:
-    """Take them off, and say what stays. Raises `errors.KubeError`."""
+    """Remove our traces, and say what stays. Raises `errors.KubeError`."""
     for _ in range(ATTEMPTS):
         left = await look(client)
-        removed = [await _remove(client, removal, say=say) for removal in left.traces.removals]
+        removed = [await _remove(client, trace, say=say) for trace in left.traces.removals]
         if all(removed):
             break
     for line in left.lines():
         say(line)
 
 
-async def _remove(client: ApiWriter, removal: Removal, *, say: Say) -> bool:
-    """Whether nothing of it is there any more, as far as we know."""
+async def without_record(client: ApiWriter, *, ask: Ask, dry_run: bool, timeout: float, say: Say) -> bool:  # noqa: ASYNC109
+    """Roll back without a record: remove our traces if nothing of ours is installed.
+
+    Returns False if the user declined. Raises `Refused` if something is installed, `InstallError`, `errors.KubeError`.
+    """
+    if not dry_run:
+        await _finish_namespace(client, seconds=timeout, say=say)
+    await _check_nothing_installed(client)
+    left = await look(client)
+    say("there is no upgrade to take back")
+    for line in [f"left on jobs: {trace}" for trace in left.traces.removals] + left.lines():
+        say(line)
+    if not left.traces.removals or dry_run:
+        return True
+    if not ask():
+        return False
+    await sweep(client, say=say)
+    return True
+
+
+async def _finish_namespace(client: ApiWriter, *, seconds: float, say: Say) -> None:
+    """Finish with a namespace that is ending, or that was created for a record and holds nothing."""
+    namespace = await namespaces.find(client, names.NAMESPACE)
+    if namespace is None:
+        return
+    if namespace.deleting:
+        await rollout.wait(lambda: removal.ending_namespace(client), seconds=seconds, say=say, advice=removal.AGAIN)
+    elif namespaces.CREATED in namespace.annotations and len(await _installed(client)) == 1:
+        await namespaces.delete(client, names.NAMESPACE)
+
+
+async def _check_nothing_installed(client: ApiReader) -> None:
+    found = await _installed(client)
+    if await namespaces.created(client, names.NAMESPACE, namespaces.FOR_RECORD):
+        found = [one for one in found if one.identity.kind != NAMESPACES.kind]
+    if found:
+        raise Refused(
+            f"there is no record of an upgrade, but {found[0].identity} exists; what `mpijob-elastic install` created, "
+            "`mpijob-elastic uninstall` removes"
+        )
+
+
+async def _installed(client: ApiReader) -> list[inventory.Found]:
+    known = inventory.manifests()
+    return await inventory.find(client, await server.examine(client, known), known)
+
+
+async def _remove(client: ApiWriter, trace: Removal, *, say: Say) -> bool:
+    """Remove a trace; return False to look at the objects again."""
     try:
-        await client.patch_object(removal.path, body=list(removal.patch), content_type=JSON_PATCH)
+        await client.patch_object(trace.path, body=list(trace.patch), content_type=JSON_PATCH)
     except errors.NotFound:
         return True
     except (errors.Conflict, errors.Invalid):
-        return False  # somebody changed just this, or made another object of that name: look again
-    say(f"removed from {removal}")
+        return False  # somebody changed exactly this, or created another object of that name
+    say(f"removed from {trace}")
     return True
 
 
 def _object(raw: bytes) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(raw)
-    return decoded
+    return msgspec.json.decode(raw, type=dict[str, Any])

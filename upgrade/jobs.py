@@ -1,4 +1,4 @@
-"""Every MPIJob of the cluster with what belongs to it, read once."""
+"""Read every MPIJob of the cluster with its pods and its ConfigMap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mpijob_elastic.observe.facts_pod import PodFacts
 
 
 async def views_of_all(client: ApiReader) -> list[JobView]:
-    """One view a job, sorted by namespace and name; Roles are left out. Raises `errors.KubeError`."""
+    """Return a view of each job without its Role, sorted by namespace and name. Raises `errors.KubeError`."""
     jobs = await list_objects(client, MPI_JOBS.path(), facts_job.read)
     pods: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)
     for pod in await list_objects(client, PODS.path(), facts_pod.read, selector=names.POD_SELECTOR):
@@ -29,10 +29,10 @@ async def views_of_all(client: ApiReader) -> list[JobView]:
             role=None,
             probes=never_asked,
         )
-        for job in sorted(jobs, key=lambda one: (one.metadata.namespace, one.metadata.name))
+        for job in sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
     ]
 
 
 def never_asked(_uid: str, _occasion: str) -> Probe:
-    """What exec has shown is known to the controller that asked, and to nobody else."""
+    """Return an empty probe: only the controller that probed by exec knows the result."""
     return Probe()

@@ -1,4 +1,4 @@
-"""The live MPIJob definition: read, and changed only where it still is what was looked at."""
+"""Read the live MPIJob definition, and change it only if it is still the version that was read."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mpijob_elastic.install import changes, rollout
 from mpijob_elastic.install.changes import Change, Say
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from upgrade import crd_form, json_patch
@@ -20,58 +21,54 @@ from upgrade.refusal import ATTEMPTS, Refused, contended
 PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd_form.NAME)
 
 Object = dict[str, Any]
-# From the live definition to the one that is wanted.
+# From the live definition to the wanted definition.
 Wanted = Callable[[Mapping[str, Any]], Object]
 
 
-async def read(client: ApiWriter) -> Object:
-    """The definition. Raises `Refused` where there is none, and `errors.KubeError`."""
-    try:
-        return _decode(await client.get(PATH))
-    except errors.NotFound:
+async def read(client: ApiReader) -> Object:
+    """Return the definition. Raises `Refused` if there is none, and `errors.KubeError`."""
+    body = await client.find(PATH)
+    if body is None:
         raise Refused(
             f"there is no CustomResourceDefinition {crd_form.NAME}: install mpi-operator v0.2.3 and its definition"
-        ) from None
+        )
+    return _decode(body)
 
 
 async def change(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) -> Change:
-    """Make the definition what `wanted` says; dry_run: the API server checks it and keeps nothing.
+    """Turn the definition into what `wanted` returns; dry_run: the API server checks it and stores nothing.
 
     Raises `Refused` and `errors.KubeError`.
     """
+    query = {"dryRun": "All"} if dry_run else None
     for _ in range(ATTEMPTS):
         live = await read(client)
         patch = json_patch.guarded(live, wanted(live))
         if not patch:
             return changes.changed(identity(live), live, live)
         try:
-            return changes.changed(identity(live), live, await _write(client, patch, dry_run=dry_run))
+            body = await client.patch_object(PATH, query=query, body=list(patch), content_type=JSON_PATCH)
         except (errors.Invalid, errors.Conflict) as error:
             if (await read(client))["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]:
                 raise Refused(f"the API server does not accept the change of {crd_form.NAME}: {error}") from error
             # Somebody else was faster: look again.
             await asyncio.sleep(0.1)
+        else:
+            return changes.changed(identity(live), live, _decode(body))
     raise contended(crd_form.NAME)
 
 
-async def wait_for_scale(client: ApiWriter, *, seconds: float, say: Say) -> None:
-    """Wait until the API server serves the subresource. Raises `Refused` and `errors.KubeError`."""
-    path = f"/apis/{MPI_JOBS.api_version}"
+async def wait_for_scale(client: ApiReader, *, seconds: float, say: Say) -> None:
+    """Wait until the API server serves the scale subresource. Raises `InstallError` and `errors.KubeError`."""
 
     async def missing() -> str:
-        served = _decode(await client.get(path))["resources"]
+        served = _decode(await client.get(f"/apis/{MPI_JOBS.api_version}"))["resources"]
         there = any(one["name"] == f"{MPI_JOBS.plural}/scale" for one in served)
         return "" if there else f"{MPI_JOBS.plural}/scale is not served yet"
 
-    if late := await rollout.until(missing, seconds=seconds, say=say):
-        raise Refused(f"after {seconds:.0f} s {late}; the API server's log says why. Run the same command again")
-
-
-async def _write(client: ApiWriter, patch: json_patch.Patch, *, dry_run: bool) -> Object:
-    query = {"dryRun": "All"} if dry_run else None
-    return _decode(await client.patch_object(PATH, query=query, body=list(patch), content_type=JSON_PATCH))
+    advice = "the API server's log says why. Run the same command again"
+    await rollout.wait(missing, seconds=seconds, say=say, advice=advice)
 
 
 def _decode(body: bytes) -> Object:
-    decoded: Object = msgspec.json.decode(body)
-    return decoded
+    return msgspec.json.decode(body, type=Object)

@@ -1,4 +1,4 @@
-"""Looking for operators in the cluster."""
+"""Find the operators of MPIJobs in the cluster."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import PODS, Resource
+from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS, Resource
 from upgrade import operator_images
 from upgrade.operator_images import Kind, Operator
 from upgrade.refusal import Refused
-
-DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 
 
 class _Container(msgspec.Struct):
@@ -32,15 +30,14 @@ class _Template(msgspec.Struct):
     spec: _PodSpec
 
 
+class _DeploymentSpec(msgspec.Struct):
+    template: _Template
+    replicas: int = 1
+
+
 class _Deployment(msgspec.Struct):
-    class Spec(msgspec.Struct):
-        """Its template, and how many pods are made of it."""
-
-        template: _Template
-        replicas: int = 1
-
     metadata: ObjectMeta
-    spec: Spec
+    spec: _DeploymentSpec
 
 
 class _Pod(msgspec.Struct):
@@ -49,7 +46,7 @@ class _Pod(msgspec.Struct):
 
 
 async def operators_in(client: ApiReader) -> list[Operator] | None:
-    """Every operator of MPIJobs, also one that runs in a pod without a Deployment; None where we may not look.
+    """Return the operators in Deployments, and in pods without a Deployment; None if this account may list neither.
 
     Raises `errors.KubeError`.
     """
@@ -57,17 +54,17 @@ async def operators_in(client: ApiReader) -> list[Operator] | None:
     pods = await _readable(client, PODS, _of_pod)
     if deployments is None and pods is None:
         return None
-    return sorted({one for found in (*(deployments or ()), *(pods or ())) for one in found})
+    return sorted({operator for found in (*(deployments or ()), *(pods or ())) for operator in found})
 
 
 async def check(client: ApiReader) -> list[Operator] | None:
-    """The same as `operators_in`; raise `Refused` where one of them is elastic itself."""
+    """Return the same as `operators_in`. Raises `Refused` if an operator resizes jobs itself."""
     found = await operators_in(client)
-    elastic = [one for one in found or () if one.kind is Kind.ELASTIC]
+    elastic = [operator for operator in found or () if operator.kind is Kind.ELASTIC]
     if elastic:
         raise Refused(
-            f"{elastic[0]} changes the size of jobs itself, and two that do would hurt every job: nothing is to be "
-            "upgraded here. Remove that operator first if v0.2.3 is the one to keep"
+            f"{elastic[0]} changes the size of jobs itself, and two controllers that do so would hurt every job: do "
+            "not upgrade this cluster. To keep v0.2.3 instead, remove that operator first"
         )
     return found
 
@@ -82,20 +79,21 @@ async def _readable(
 
 
 def _of_deployment(raw: bytes) -> list[Operator]:
-    one = msgspec.json.decode(raw, type=_Deployment)
-    if one.spec.replicas == 0:
+    deployment = msgspec.json.decode(raw, type=_Deployment)
+    if deployment.spec.replicas == 0:
         return []  # switched off
-    return _operators(f"Deployment {one.metadata.namespace}/{one.metadata.name}", one.spec.template.spec)
+    where = f"Deployment {deployment.metadata.namespace}/{deployment.metadata.name}"
+    return _operators(where, deployment.spec.template.spec)
 
 
 def _of_pod(raw: bytes) -> list[Operator]:
-    one = msgspec.json.decode(raw, type=_Pod)
-    owner = one.metadata.controller
+    pod = msgspec.json.decode(raw, type=_Pod)
+    owner = pod.metadata.controller
     if owner is not None and owner.kind == "ReplicaSet":
-        return []  # its Deployment says the same
-    return _operators(f"Pod {one.metadata.namespace}/{one.metadata.name}", one.spec)
+        return []  # found by its Deployment
+    return _operators(f"Pod {pod.metadata.namespace}/{pod.metadata.name}", pod.spec)
 
 
 def _operators(where: str, spec: _PodSpec) -> list[Operator]:
     found = [operator_images.recognise(where, one.image, (*one.command, *one.args)) for one in spec.containers]
-    return [one for one in found if one is not None]
+    return [operator for operator in found if operator is not None]

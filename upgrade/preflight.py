@@ -1,4 +1,4 @@
-"""A look at the cluster before an upgrade; nothing is written, every question is answered or said to be open."""
+"""Look at the cluster before an upgrade. Nothing is written; a question that cannot be answered is reported as open."""
 
 from __future__ import annotations
 
@@ -13,30 +13,23 @@ from mpijob_elastic.install.objects import identity
 from mpijob_elastic.install.server_side_apply import HOOKS, Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.resources import ENDPOINT_SLICES, MPI_JOBS
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import ENDPOINT_SLICES
 from mpijob_elastic.kube.writer import ApiWriter
-from upgrade import findings, job_impact, jobs, live_crd, operators, rights
+from upgrade import apply, canary, findings, job_impact, jobs, live_crd, operators
 from upgrade.findings import Finding, Report, Verdict
 from upgrade.job_impact import Adoption
 from upgrade.refusal import Refused
 
 _SCHEDULERS = {"volcano": "scheduling.volcano.sh", "kueue": "kueue.x-k8s.io"}
-# The webhook refuses such a job, and a dry run keeps nothing.
-_BAD_JOB = {
-    "apiVersion": MPI_JOBS.api_version,
-    "kind": MPI_JOBS.kind,
-    "metadata": {"name": "mpijob-elastic-preflight", "annotations": {names.MIN_REPLICAS: "none"}},
-    "spec": {"mpiReplicaSpecs": {}},
-}
+
+
+class _Conditions(msgspec.Struct):
+    ready: bool | None = None  # absent means ready
 
 
 class _Endpoint(msgspec.Struct):
-    class Conditions(msgspec.Struct):
-        """Of one endpoint; absent means ready."""
-
-        ready: bool | None = None
-
-    conditions: Conditions = msgspec.field(default_factory=Conditions)
+    conditions: _Conditions = msgspec.field(default_factory=_Conditions)
 
 
 class _Slice(msgspec.Struct):
@@ -44,9 +37,13 @@ class _Slice(msgspec.Struct):
 
 
 async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
-    """Look at everything; `now` in seconds since the epoch. Raises `errors.KubeError` where nothing can be asked."""
+    """Look at everything; `now` in seconds since the epoch. Raises `errors.KubeError` if nothing can be asked."""
     found = await server.examine(client, [*plan.manifests(), *inventory.manifests()])
     adoptions = await _jobs(client, now=now)
+    schedulers = [
+        findings.scheduler(name, served=await client.find(f"/apis/{group}") is not None)
+        for name, group in _SCHEDULERS.items()
+    ]
     return Report(
         findings=(
             findings.kubernetes(found.version, found.minor),
@@ -54,14 +51,14 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
             *findings.operators(await operators.operators_in(client)),
             findings.jobs(adoptions),
             await _rights(client, found, plan),
-            await _webhook(client, Applier(client=client, server=found), plan),
-            *[findings.scheduler(name, served=await _serves(client, group)) for name, group in _SCHEDULERS.items()],
+            await _webhook(client, found, plan),
+            *schedulers,
         ),
         jobs=tuple(adoptions or ()),
     )
 
 
-async def _definition(client: ApiWriter) -> Finding:
+async def _definition(client: ApiReader) -> Finding:
     try:
         return findings.definition(await live_crd.read(client))
     except Refused:
@@ -70,66 +67,54 @@ async def _definition(client: ApiWriter) -> Finding:
         return findings.unknown("definition", "read it")
 
 
-async def _jobs(client: ApiWriter, *, now: float) -> list[Adoption] | None:
+async def _jobs(client: ApiReader, *, now: float) -> list[Adoption] | None:
     try:
         return [job_impact.adoption(view, now=now) for view in await jobs.views_of_all(client)]
     except (errors.Forbidden, errors.NotFound):
         return None
 
 
-async def _rights(client: ApiWriter, found: server.Server, plan: Plan) -> Finding:
+async def _rights(client: ApiReader, found: server.Server, plan: Plan) -> Finding:
     try:
         await installable.check(client, found, plan.manifests(), jobs_namespace=plan.jobs_namespace)
-        await rights.check(client)
+        await apply.check(client)
     except InstallError as error:
         return Finding(topic="rights", verdict=Verdict.NO, text=str(error))
     return Finding(topic="rights", verdict=Verdict.GO, text="this account may do all of it")
 
 
-async def _serves(client: ApiWriter, group: str) -> bool:
+async def _webhook(client: ApiWriter, found: server.Server, plan: Plan) -> Finding:
+    topic, applier = "webhook", Applier(client=client, server=found)
+    hooks = [identity(manifest) for manifest in plan.manifests() if manifest["kind"] in HOOKS]
     try:
-        await client.get(f"/apis/{group}")
-    except errors.NotFound:
-        return False
-    return True
-
-
-async def _webhook(client: ApiWriter, applier: Applier, plan: Plan) -> Finding:
-    topic = "webhook"
-    hooks = [identity(one) for one in plan.manifests() if one["kind"] in HOOKS]
-    try:
-        registered = [await applier.read(one) for one in hooks]
+        registered = [await applier.read(hook) for hook in hooks]
     except errors.Forbidden:
         return findings.unknown(topic, "read its registration")
     if None in registered:
         return Finding(topic=topic, verdict=Verdict.GO, text="not installed yet")
-    selector = f"kubernetes.io/service-name={names.WEBHOOK}"
-    slices = await _slices(client, selector)
-    ready = [one for found in slices for one in found.endpoints or () if one.conditions.ready is not False]
     namespace = plan.jobs_namespace or "default"
-    if await _answers(client, namespace):
-        return Finding(topic=topic, verdict=Verdict.GO, text=f"installed, {len(ready)} endpoints; it answers")
+    installed = f"installed, {await _ready_endpoints(client)} endpoints"
+    if await _is_called(client, namespace):
+        return Finding(topic=topic, verdict=Verdict.GO, text=f"{installed}; it answers")
     return Finding(
         topic=topic,
         verdict=Verdict.CARE,
-        text=f"installed, {len(ready)} endpoints; it did not answer for a job in {namespace}, and the API server goes "
-        f"on without it: see the logs of deployment/{names.WEBHOOK}",
+        text=f"{installed}; it did not answer for a job in {namespace}, and the API server goes on without it: see the "
+        f"logs of deployment/{names.WEBHOOK}",
     )
 
 
-async def _slices(client: ApiWriter, selector: str) -> list[_Slice]:
+async def _ready_endpoints(client: ApiReader) -> int:
+    selector, read = f"kubernetes.io/service-name={names.WEBHOOK}", msgspec.json.Decoder(_Slice).decode
     try:
-        return await list_objects(
-            client, ENDPOINT_SLICES.path(), msgspec.json.Decoder(_Slice).decode, selector=selector
-        )
+        slices = await list_objects(client, ENDPOINT_SLICES.path(), read, selector=selector)
     except (errors.Forbidden, errors.NotFound):
-        return []
+        return 0
+    return sum(end.conditions.ready is not False for found in slices for end in found.endpoints or ())
 
 
-async def _answers(client: ApiWriter, namespace: str) -> bool:
-    path = MPI_JOBS.path(namespace)
+async def _is_called(client: ApiWriter, namespace: str) -> bool:
     try:
-        await client.create_object(path, query={"dryRun": "All"}, body=_BAD_JOB)
-    except errors.ApiError as error:
-        return "admission webhook" in error.message
-    return False
+        return await canary.is_webhook_called(client, namespace)
+    except errors.ApiError:
+        return False

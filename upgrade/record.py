@@ -1,32 +1,57 @@
-"""What stood in the cluster before the first change: the way back; pure, from objects to the data of a Secret and back.
+"""The record: what the cluster held before the first change, which is the way back.
 
-It is compressed, for the definition and the objects of an installation are large and a Secret holds 1 MiB, and it
-carries a checksum, for a record that was edited is no way back. A Secret, because the objects are not for all to read.
+It is a Secret in our namespace, because not everybody may read the objects in it, created in one write and never
+changed. It is compressed, because the definition and the objects are large and a Secret holds 1 MiB. It has a checksum,
+because an edited record is no way back. Its annotation shows people the phase; nothing is decided by it.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import datetime as dt
 import gzip
 import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import msgspec
 
+from mpijob_elastic import __version__, names
+from mpijob_elastic.install import inventory
 from mpijob_elastic.install.objects import Identity, Manifest, identity
+from mpijob_elastic.install.server_side_apply import Applier
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import NAMESPACES, SECRETS
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from upgrade import namespaces
 from upgrade.refusal import Refused
 
+NAME = "mpijob-elastic-upgrade"
+PATH = SECRETS.path(names.NAMESPACE, NAME)
+PHASE = f"{names.PREFIX}upgrade"
+LABELS = {"app.kubernetes.io/name": names.PROGRAM}
+# Our programs create these Secrets in our namespace.
+SECRETS_OF_OURS = (names.CERTIFICATE_SECRET,)
 KEY = "before"
 CHECKSUM = "sha256"
-# https://kubernetes.io/docs/concepts/configuration/secret/#restriction-data-size; base64 is not counted.
+# https://kubernetes.io/docs/concepts/configuration/secret/#restriction-data-size; base64 does not count.
 MOST_BYTES = 2**20 - 1024
+_BROKEN = (
+    "the recorded state before the upgrade has been changed or damaged since, so it cannot be restored; put the Secret "
+    "back from a backup, or remove the installation with `mpijob-elastic uninstall` and correct the definition by hand"
+)
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """The state before.
 
-    taken_at: RFC 3339. version: of this program. crd: the definition of MPIJobs. objects: those that have a name of
-    ours, with all their fields. secrets: the names of Secrets of ours, whose content is not copied.
+    taken_at: RFC 3339. version: of this program. crd: the definition of MPIJobs. objects: those with a name of ours,
+    with all their fields. secrets: the names of our Secrets, whose content is not copied.
     """
 
     taken_at: str
@@ -35,13 +60,34 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     objects: tuple[dict[str, Any], ...] = ()
     secrets: tuple[str, ...] = ()
 
-    def find(self, one: Identity) -> Manifest | None:
-        """The object as it was; None where it was not."""
-        return next((found for found in self.objects if identity(found) == one), None)
+    def find(self, wanted: Identity) -> Manifest | None:
+        """Return the object as it was; None if it did not exist."""
+        return next((found for found in self.objects if identity(found) == wanted), None)
+
+
+class Phase(StrEnum):
+    """The progress of an upgrade."""
+
+    APPLYING = "applying"
+    APPLIED = "applied"
+    ROLLING_BACK = "rolling-back"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """The record, and the phase; "" if somebody removed it."""
+
+    record: Record
+    phase: str
+
+
+class _Secret(msgspec.Struct):
+    metadata: ObjectMeta
+    data: dict[str, str] = {}
 
 
 def pack(record: Record) -> dict[str, str]:
-    """The data of the Secret, in base64. Raises `Refused` where it is too large for one."""
+    """Return the data of the Secret, in base64. Raises `Refused` if it is too large."""
     plain = msgspec.json.encode(record)
     packed = gzip.compress(plain, mtime=0)
     if len(packed) > MOST_BYTES:
@@ -53,8 +99,8 @@ def pack(record: Record) -> dict[str, str]:
     return {KEY: base64.b64encode(packed).decode(), CHECKSUM: base64.b64encode(digest.encode()).decode()}
 
 
-def unpack(data: dict[str, str]) -> Record:
-    """The record in a Secret's data. Raises `Refused` where it is not what was once written."""
+def unpack(data: Mapping[str, str]) -> Record:
+    """Return the record in a Secret's data. Raises `Refused` if it was changed."""
     try:
         plain = gzip.decompress(base64.b64decode(data[KEY]))
         intact = hashlib.sha256(plain).hexdigest() == base64.b64decode(data[CHECKSUM]).decode()
@@ -66,7 +112,76 @@ def unpack(data: dict[str, str]) -> Record:
     return record
 
 
-_BROKEN = (
-    "the recorded state before the upgrade has been changed or damaged since, so it cannot be restored; put the Secret "
-    "back from a backup, or take the installation away with `mpijob-elastic uninstall` and mend the definition by hand"
-)
+async def read(client: ApiReader) -> Kept | None:
+    """Return the record, None if there is none. Raises `Refused` if it is damaged, and `errors.KubeError`."""
+    raw = await client.find(PATH)
+    if raw is None:
+        return None
+    secret = msgspec.json.decode(raw, type=_Secret)
+    return Kept(record=unpack(secret.data), phase=secret.metadata.annotations.get(PHASE, ""))
+
+
+async def keep(client: ApiWriter, applier: Applier, wanted: Iterable[Manifest], crd: Mapping[str, Any]) -> str:
+    """Make sure that there is a record, and say which. Raises `Refused` and `errors.KubeError`.
+
+    The first record is the true one for ever.
+    """
+    namespace = await namespaces.find(client, names.NAMESPACE)
+    if namespace is not None and namespace.deleting:
+        raise Refused(
+            f"namespace {names.NAMESPACE} is still ending, and a record in it would go with it; "
+            "run the same command again when it is gone"
+        )
+    if kept := await read(client):
+        await set_phase(client, Phase.APPLYING)
+        return f"the state of {kept.record.taken_at} is already recorded and stays the one to go back to"
+    await namespaces.ensure(client, names.NAMESPACE, namespaces.FOR_RECORD, labels=LABELS)
+    try:
+        await _write(client, await _take(client, applier, wanted, crd))
+    except errors.AlreadyExists:
+        return "somebody else has just recorded the state before the upgrade; it stays the one to go back to"
+    return f"the state before is recorded in Secret {names.NAMESPACE}/{NAME}"
+
+
+async def set_phase(client: ApiWriter, phase: Phase) -> None:
+    """Show the phase on the record. Raises `errors.KubeError`."""
+    body = {"metadata": {"annotations": {PHASE: phase}}}
+    await client.patch_object(PATH, body=body, content_type=MERGE_PATCH)
+
+
+async def delete(client: ApiWriter, name: str = NAME) -> None:
+    """Delete the record, or another Secret in our namespace, if it is still there. Raises `errors.KubeError`."""
+    with contextlib.suppress(errors.NotFound):
+        await client.delete_object(SECRETS.path(names.NAMESPACE, name))
+
+
+async def _write(client: ApiWriter, record: Record) -> None:
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": NAME, "labels": LABELS, "annotations": {PHASE: Phase.APPLYING}},
+        "immutable": True,
+        "type": "Opaque",
+        "data": pack(record),
+    }
+    await client.create_object(SECRETS.path(names.NAMESPACE), body=secret)
+
+
+async def _take(client: ApiReader, applier: Applier, wanted: Iterable[Manifest], crd: Mapping[str, Any]) -> Record:
+    found = {one.identity for one in await inventory.find(client, applier.server, inventory.manifests())}
+    served = {identity(manifest) for manifest in wanted if applier.server.serves(manifest)}
+    secrets = [name for name in SECRETS_OF_OURS if await client.find(SECRETS.path(names.NAMESPACE, name))]
+    return Record(
+        taken_at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        version=__version__,
+        crd=dict(crd),
+        objects=tuple([live for one in sorted(found | served) if (live := await _before(applier, one)) is not None]),
+        secrets=tuple(secrets),
+    )
+
+
+async def _before(applier: Applier, one: Identity) -> dict[str, Any] | None:
+    live = await applier.read(one)
+    if live and one.kind == NAMESPACES.kind and namespaces.CREATED in live["metadata"].get("annotations", {}):
+        return None  # created a moment ago, to keep the record in
+    return {**live, "apiVersion": one.api_version, "kind": one.kind} if live else None

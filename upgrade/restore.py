@@ -1,4 +1,4 @@
-"""Objects made again what they were; what somebody has replaced since is left alone."""
+"""Restore objects to their former state; objects that somebody recreated since are left alone."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import LEASES
 from upgrade.refusal import ATTEMPTS, contended
 
-# Numbers the rollouts of a Deployment; the controller manager keeps it.
+# Counts the rollouts of a Deployment; the controller manager maintains it.
 _REVISION = "deployment.kubernetes.io/revision"
 _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 
 
 async def restore(applier: Applier, before: Manifest) -> Change:
-    """Put the object back as it was, or create it anew where it is gone. Raises `Refused` and `errors.KubeError`."""
+    """Restore the object, or create it if it is gone. Raises `Refused` and `errors.KubeError`."""
     for _ in range(ATTEMPTS):
         try:
             return await _restore(applier, before)
         except errors.Conflict:
-            # Its controller wrote the status, or somebody made it anew: look again.
+            # Its controller wrote the status, or somebody recreated it: look again.
             await asyncio.sleep(0.1)
     raise contended(identity(before))
 
@@ -35,22 +35,19 @@ async def restore(applier: Applier, before: Manifest) -> Change:
 async def _restore(applier: Applier, before: Manifest) -> Change:
     one = identity(before)
     live = await applier.read(one)
+    query = {"dryRun": "All"} if applier.dry_run else {}
     if live is None:
         path = applier.server.path(one).rpartition("/")[0]
-        await applier.client.create_object(path, query=_query(applier), body=_fresh(before))
+        await applier.client.create_object(path, query=query, body=_fresh(before))
         return Change(identity=one, outcome=Outcome.CREATED)
     wanted = _on_top_of(live, before)
     change = changes.changed(one, live, wanted)
-    if change.outcome is Outcome.UNCHANGED or one.kind == LEASES.kind:  # who holds a Lease is no setting
+    if change.outcome is Outcome.UNCHANGED or one.kind == LEASES.kind:  # the holder of a Lease is no setting
         return Change(identity=one, outcome=Outcome.UNCHANGED)
     if live["metadata"]["uid"] != before["metadata"]["uid"]:
-        return Change(identity=one, outcome=Outcome.SKIPPED, note="created anew by somebody since; left alone")
-    body = await applier.client.replace_object(applier.server.path(one), query=_query(applier), body=wanted)
+        return Change(identity=one, outcome=Outcome.SKIPPED, note="recreated by somebody since; left alone")
+    body = await applier.client.replace_object(applier.server.path(one), query=query, body=wanted)
     return changes.changed(one, live, msgspec.json.decode(body))
-
-
-def _query(applier: Applier) -> dict[str, str]:
-    return {"dryRun": "All"} if applier.dry_run else {}
 
 
 def _fresh(before: Manifest) -> dict[str, Any]:

@@ -1,56 +1,53 @@
-"""The way back, in an order in which nobody is asked who is gone and nothing is cleaned up under a running controller.
+"""Roll back in an order in which no missing webhook is called, and no controller interferes with the cleanup.
 
 - webhook configurations, then controller and webhook, go or become what they were; their pods end;
-- our traces on jobs go (`sweeping`), unless a controller from before the upgrade stays: the jobs run on meanwhile;
+- our traces on jobs go (`cleanup`), unless a controller from before the upgrade stays; the jobs run on meanwhile;
 - the definition loses what we added;
 - everything else goes or becomes what it was; last the record, or the namespace with it.
 
-Whatever was interrupted is finished by running it again.
+Run an interrupted rollback again to finish it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, removal, rollout, server
-from mpijob_elastic.install import server_side_apply as installing
-from mpijob_elastic.install.changes import Change, Outcome, Say
+from mpijob_elastic.install import inventory, preflight, removal, rollout, server, server_side_apply
+from mpijob_elastic.install.changes import Ask, Change, Outcome, Say
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity, Manifest, identity
-from mpijob_elastic.install.preflight import check_rights
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
-from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
+from mpijob_elastic.kube.resources import NAMESPACES
 from mpijob_elastic.kube.writer import ApiWriter
-from upgrade import canary, cleanup, crd, live_crd, record_before, restore, rights, store, unrecorded
+from upgrade import apply, canary, cleanup, crd, live_crd, record, restore
 from upgrade.record import Record
-from upgrade.refusal import Refused
 
-Ask = Callable[[], bool]
+_NAMESPACE = Identity(api_version="v1", kind=NAMESPACES.kind, namespace="", name=names.NAMESPACE)
 
 
 async def rollback(client: ApiWriter, *, ask: Ask, dry_run: bool, timeout: float, say: Say) -> bool:  # noqa: ASYNC109
-    """Take the upgrade back; whether it was confirmed. `timeout` in seconds, for the pods and for the namespace each.
+    """Roll the upgrade back; return False if the user declined.
 
-    Raises `Refused`, `InstallError` and `errors.KubeError`.
+    `timeout` in seconds, for the pods and for the namespace each. Raises `Refused`, `InstallError`, `errors.KubeError`.
     """
-    kept = await store.read(client)
+    kept = await record.read(client)
     if kept is None:
-        return await unrecorded.clear(client, ask=ask, dry_run=dry_run, timeout=timeout, say=say)
-    way = await Rollback.prepare(client, kept.record, dry_run=dry_run, timeout=timeout, say=say)
-    await way.announce()
+        return await cleanup.without_record(client, ask=ask, dry_run=dry_run, timeout=timeout, say=say)
+    prepared = await Rollback.prepare(client, kept.record, dry_run=dry_run, timeout=timeout, say=say)
+    await prepared.announce()
     if dry_run:
         return True
     if not ask():
         return False
-    await way.run()
+    await prepared.run()
     return True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rollback:
-    """One rollback to what `record` says; found: what of ours is there now."""
+    """A rollback to `record`; found: our objects that exist now."""
 
     record: Record
     applier: Applier
@@ -60,128 +57,93 @@ class Rollback:
 
     @classmethod
     async def prepare(cls, client: ApiWriter, record: Record, *, dry_run: bool, timeout: float, say: Say) -> Rollback:  # noqa: ASYNC109
-        """Look at what is there, and check that it can go. Raises as `rollback` does."""
-        known = [*inventory.manifests(), *record.objects]
-        found_server = await server.examine(client, known)
-        keys = (inventory.key(identity(one)) for one in inventory.manifests())
-        found = await inventory.find(client, found_server, keys)
-        await check_rights(client, found_server, [one.identity for one in found], verbs=("delete",))
-        await rights.check(client)
-        applier = Applier(client=client, server=found_server, dry_run=dry_run)
-        one = cls(record=record, applier=applier, found=tuple(found), timeout=timeout, say=say)
-        if one.takes_namespace:
-            await _check_no_jobs(client)
-        return one
+        """Find our objects, and check that they can go. Raises as `rollback` does."""
+        manifests = inventory.manifests()
+        known = await server.examine(client, [*manifests, *record.objects])
+        found = await inventory.find(client, known, manifests)
+        wanted = preflight.rights(known, [one.identity for one in found], ("delete",))
+        await preflight.check_rights(client, wanted)
+        await apply.check(client)
+        applier = Applier(client=client, server=known, dry_run=dry_run)
+        prepared = cls(record=record, applier=applier, found=tuple(found), timeout=timeout, say=say)
+        if prepared.takes_namespace:
+            await removal.check_no_jobs(client)
+        return prepared
 
     @property
     def takes_namespace(self) -> bool:
-        """Whether our namespace was not there before, so that everything in it goes with it."""
+        """True if our namespace did not exist before, so that everything in it goes with it."""
         return self.record.find(_NAMESPACE) is None
 
     @property
     def keeps_controller(self) -> bool:
-        """Whether a controller ran before the upgrade, and runs on after it."""
+        """True if a controller ran before the upgrade, and runs on after the rollback."""
         return any(
             one["metadata"]["name"] == names.CONTROLLER and one["kind"] in WORKLOADS for one in self.record.objects
         )
 
     async def announce(self) -> None:
         """Say what would be done."""
+        client, trial = self.applier.client, replace(self.applier, dry_run=True)
         self.say("what would change")
-        for one in self._created(_everything):
+        for one in self._created(lambda _: True):
             self.say(Change(identity=one.identity, outcome=Outcome.DELETED))
         for before in self.record.objects:
-            if (change := await restore.restore(self._trial, before)).outcome is not Outcome.UNCHANGED:
-                self.say(change)
-        self.say(await live_crd.change(self.applier.client, self._former, dry_run=True))
-        for note in crd.reverted(await live_crd.read(self.applier.client), self.record.crd).notes:
+            self._tell(await restore.restore(trial, before))
+        self.say(await live_crd.change(client, self._former, dry_run=True))
+        for note in crd.reverted(await live_crd.read(client), self.record.crd).notes:
             self.say(note)
         if not self.keeps_controller:
-            left = await cleanup.look(self.applier.client)
-            for line in [f"to be removed from {one}" for one in left.traces.removals] + left.lines():
+            left = await cleanup.look(client)
+            for line in [f"to be removed from {trace}" for trace in left.traces.removals] + left.lines():
                 self.say(line)
 
     async def run(self) -> None:
         """Do it. Raises as `rollback` does."""
-        self.say("what changes")
         client = self.applier.client
-        await store.set_phase(client, store.Phase.ROLLING_BACK)
+        self.say("what changes")
+        await record.set_phase(client, record.Phase.ROLLING_BACK)
         await canary.remove_all(client)
-        await self._take(_runs)
+        await self._take_back(_runs)
         if not self.keeps_controller:
-            await self._until(self._pods)
+            await self._until(lambda: removal.ending_pods(client))
             await cleanup.sweep(client, say=self.say)
         self.say(await live_crd.change(client, self._former))
-        await self._take(_rests)
+        await self._take_back(lambda one: not _runs(one))
         if self.takes_namespace:
-            await self._until(self._namespace)
+            await self._until(lambda: removal.ending_namespace(client))
             return
-        for name in record_before.SECRETS:
+        for name in record.SECRETS_OF_OURS:
             if name not in self.record.secrets:
-                await store.delete(client, name)
-        await store.delete(client)
+                await record.delete(client, name)
+        await record.delete(client)
 
-    async def _take(self, chosen: Callable[[Identity], bool]) -> None:
+    async def _take_back(self, chosen: Callable[[Identity], bool]) -> None:
         for before in self.record.objects:
             if chosen(identity(before)):
-                change = await restore.restore(self.applier, before)
-                if change.outcome is not Outcome.UNCHANGED:
-                    self.say(change)
+                self._tell(await restore.restore(self.applier, before))
         await removal.delete(self.applier.client, self.applier.server, self._created(chosen), self.say)
 
     def _created(self, chosen: Callable[[Identity], bool]) -> tuple[Found, ...]:
-        """What was not there before, in the order in which it can go."""
+        """Return the objects that did not exist before, in the order in which they can go."""
         new = [one for one in self.found if self.record.find(one.identity) is None and chosen(one.identity)]
-        apart = [one for one in new if not (self.takes_namespace and _goes_with_namespace(one.identity))]
-        return tuple(sorted(apart, key=lambda one: (_reverse(one.identity), one.identity)))
+        apart = [one for one in new if not (self.takes_namespace and removal.goes_with_namespace(one.identity))]
+        return tuple(sorted(apart, key=lambda one: (_reverse_order(one.identity), one.identity)))
+
+    def _tell(self, change: Change) -> None:
+        if change.outcome is not Outcome.UNCHANGED:
+            self.say(change)
 
     async def _until(self, missing: rollout.Missing) -> None:
-        if late := await rollout.until(missing, seconds=self.timeout, say=self.say):
-            raise Refused(f"after {self.timeout:.0f} s {late}; `kubectl describe` says why. Run the same command again")
-
-    async def _pods(self) -> str:
-        path = PODS.path(names.NAMESPACE)
-        count = len(await inventory.metadata(self.applier.client, path, selector=inventory.SELECTOR))
-        return f"{count} pods in {names.NAMESPACE} are still ending" if count else ""
-
-    async def _namespace(self) -> str:
-        return f"namespace {names.NAMESPACE} is still ending" if await store.has_namespace(self.applier.client) else ""
-
-    @property
-    def _trial(self) -> Applier:
-        return Applier(client=self.applier.client, server=self.applier.server, dry_run=True)
+        await rollout.wait(missing, seconds=self.timeout, say=self.say, advice=removal.AGAIN)
 
     def _former(self, live: Manifest) -> dict[str, object]:
         return crd.reverted(live, self.record.crd).crd
-
-
-_NAMESPACE = Identity(api_version="v1", kind=NAMESPACES.kind, namespace="", name=names.NAMESPACE)
-
-
-async def _check_no_jobs(client: ApiWriter) -> None:
-    jobs = await inventory.metadata(client, MPI_JOBS.path(names.NAMESPACE))
-    if jobs:
-        raise Refused(
-            f"namespace {names.NAMESPACE} holds MPIJobs that would go with it: {', '.join(job.name for job in jobs)}. "
-            "Delete them first"
-        )
-
-
-def _everything(_: Identity) -> bool:
-    return True
 
 
 def _runs(one: Identity) -> bool:
     return one.kind in (*HOOKS, *WORKLOADS)
 
 
-def _rests(one: Identity) -> bool:
-    return not _runs(one)
-
-
-def _goes_with_namespace(one: Identity) -> bool:
-    return one.namespace == names.NAMESPACE and one.kind not in WORKLOADS
-
-
-def _reverse(one: Identity) -> tuple[int, ...]:
-    return tuple(-part for part in installing.order({"kind": one.kind}))
+def _reverse_order(one: Identity) -> tuple[int, ...]:
+    return tuple(-part for part in server_side_apply.order({"kind": one.kind}))

@@ -1,4 +1,4 @@
-"""How far an upgrade is, for people and programs."""
+"""Report the progress of an upgrade, for people and programs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.install import inventory, rollout, server
-from mpijob_elastic.install.objects import Identity, identity
+from mpijob_elastic.install.objects import Identity
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.writer import ApiWriter
-from upgrade import cleanup, crd, jobs, live_crd, operators, store
+from upgrade import cleanup, crd, jobs, live_crd, operators, record
 from upgrade.operator_images import Kind, Operator
 from upgrade.refusal import Refused
 
@@ -18,17 +19,17 @@ _MOST_JOBS = 8  # that are named
 
 
 @dataclass(frozen=True, kw_only=True)
-class Standing:
-    """What `upgrade status` says.
+class Status:
+    """The output of `upgrade status`.
 
-    phase: "" where there is no upgrade. record: when the state before was written down, "" where it was not; damaged:
-    why it cannot be used. scalable: whether the definition has the subresource. objects: how many of ours are there.
-    late: what is not ready yet, in words. left: our traces on jobs. elastic: operators that do themselves what we do.
-    handed_over: jobs (namespace/name) that such an operator looks after by now.
+    phase: "" without an upgrade. recorded_at: "" without a usable record. damaged: why the record cannot be used.
+    scalable: True if the definition has the scale subresource. objects: the number of our objects. late: what is not
+    ready yet, in words. left: our traces on jobs. elastic: operators that resize jobs themselves. handed_over: jobs
+    (namespace/name) that another operator manages.
     """
 
     phase: str
-    record: str
+    recorded_at: str
     damaged: str
     scalable: bool
     objects: int
@@ -39,17 +40,23 @@ class Standing:
 
     @property
     def begun(self) -> bool:
-        """Whether anything of it is there."""
+        """True if any part of an upgrade is there."""
         return bool(self.phase or self.damaged or self.objects)
 
+    @property
+    def complete(self) -> bool:
+        """True if all parts of an upgrade are there and work."""
+        missing = self.late or self.damaged or self.elastic
+        return self.phase == record.Phase.APPLIED and self.scalable and not missing
+
     def lines(self) -> list[str]:
-        """All of it, for people."""
-        recorded = f"the state before it is of {self.record}" if self.record else "no state before it is recorded"
+        """Return the status for people."""
+        recorded = f"state before recorded {self.recorded_at}" if self.recorded_at else "no state before recorded"
         return [
             f"upgrade: {self.phase or 'none'}; {self.damaged or recorded}",
-            f"definition: {'scalable' if self.scalable else 'without the subresource scale'}",
+            f"definition: {'scalable' if self.scalable else 'without the scale subresource'}",
             f"objects of ours: {self.objects}" + (f"; {self.late or 'all ready'}" if self.begun else ""),
-            *(f"left on jobs: {one}" for one in self.left),
+            *(f"left on jobs: {trace}" for trace in self.left),
             *(f"operator: {one} changes the size of jobs itself; {_ROLLBACK}" for one in self.elastic),
             *self._handed_over(),
         ]
@@ -59,43 +66,37 @@ class Standing:
             return []
         more = len(self.handed_over) - _MOST_JOBS
         named = ", ".join(self.handed_over[:_MOST_JOBS]) + (f" and {more} more" if more > 0 else "")
-        return [f"handed over: {named}: another operator looks after them, nothing is written to them any more"]
-
-    @property
-    def complete(self) -> bool:
-        """Whether all of it is there and works."""
-        missing = self.late or self.damaged or self.elastic
-        return self.phase == store.Phase.APPLIED and self.scalable and not missing
+        return [f"handed over: {named}: another operator manages them, and we no longer write to them"]
 
 
 _ROLLBACK = "`mpijob-elastic upgrade rollback` leaves them to it"
 
 
-async def look(client: ApiWriter) -> Standing:
-    """Look at everything. Raises `Refused` where there is no definition, and `errors.KubeError`."""
+async def look(client: ApiWriter) -> Status:
+    """Look at everything. Raises `Refused` if there is no definition, and `errors.KubeError`."""
     kept, damaged = None, ""
     try:
-        kept = await store.read(client)
+        kept = await record.read(client)
     except Refused as error:
         damaged = str(error)
     known = inventory.manifests()
     found_server = await server.examine(client, known)
-    found = await inventory.find(client, found_server, (inventory.key(identity(one)) for one in known))
-    left = (await cleanup.look(client)).traces if kept is None else None
-    return Standing(
+    found = await inventory.find(client, found_server, known)
+    left = (await cleanup.look(client)).traces.removals if kept is None else ()
+    return Status(
         phase=kept.phase if kept else "",
-        record=kept.record.taken_at if kept else "",
+        recorded_at=kept.record.taken_at if kept else "",
         damaged=damaged,
         scalable=crd.is_scalable(await live_crd.read(client)),
         objects=len(found),
         late=await _late(Applier(client=client, server=found_server), [one.identity for one in found]),
-        left=[str(one) for one in left.removals] if left else [],
+        left=[str(trace) for trace in left],
         elastic=[one for one in await operators.operators_in(client) or () if one.kind is Kind.ELASTIC],
         handed_over=await _handed_over(client),
     )
 
 
-async def _handed_over(client: ApiWriter) -> list[str]:
+async def _handed_over(client: ApiReader) -> list[str]:
     try:
         views = await jobs.views_of_all(client)
     except errors.Forbidden:
@@ -106,10 +107,7 @@ async def _handed_over(client: ApiWriter) -> list[str]:
 async def _late(applier: Applier, found: list[Identity]) -> str:
     there = {(one.kind, one.name) for one in found}
     deployments = [("Deployment", name) for name in (names.CONTROLLER, names.WEBHOOK)]
-    missing = [
-        f"{kind} {name} is not there"
-        for kind, name in (*deployments, *((kind, names.WEBHOOK_CONFIGURATION) for kind in HOOKS))
-        if (kind, name) not in there
-    ]
+    hooks = [(kind, names.WEBHOOK_CONFIGURATION) for kind in HOOKS]
+    late = [f"{kind} {name} does not exist" for kind, name in (*deployments, *hooks) if (kind, name) not in there]
     running = [one for one in found if one.kind in WORKLOADS]
-    return ", ".join([*missing, *[why for one in running if (why := rollout.rollout(one, await applier.read(one)))]])
+    return ", ".join([*late, *[why for one in running if (why := rollout.rollout(one, await applier.read(one)))]])

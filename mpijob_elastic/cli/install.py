@@ -114,17 +114,17 @@ def uninstall(
 
 async def _check_no_record(client: ApiWriter) -> None:
     from mpijob_elastic.install.failure import InstallError  # noqa: PLC0415 - --help need not load the client
-    from upgrade import store  # noqa: PLC0415
+    from upgrade import record  # noqa: PLC0415
     from upgrade.refusal import Refused  # noqa: PLC0415
 
     try:
-        kept = await store.read(client)
+        kept = await record.read(client)
     except Refused:
         return  # damaged, so it is no way back
     if kept is not None:
         raise InstallError(
             f"this was installed by `mpijob-elastic upgrade apply`, and the state before it is recorded in Secret "
-            f"{names.NAMESPACE}/{store.NAME}, which would go too; take it back with `mpijob-elastic upgrade rollback`"
+            f"{names.NAMESPACE}/{record.NAME}, which would go too; take it back with `mpijob-elastic upgrade rollback`"
         )
 
 

@@ -1,7 +1,7 @@
-"""What `kubectl apply -k config/overlays/...` does, through the API and in a safe order, and the way back.
+"""Install and remove: what `kubectl apply -k config/overlays/...` does, through the API and in a safe order.
 
-    manifests (rendered from config/) -> overlays put together -> tailored to the request and the API server
-        -> applied one by one, server-side; webhook configurations last, so that no webhook is called that is not there
+    manifests (rendered from config/) -> overlays combined -> adapted to the request and the API server
+        -> applied one by one, server-side; webhook configurations last, so that no missing webhook is called
 
-Every step can be repeated: whatever was interrupted is finished by running it again.
+Every step can be repeated: run an interrupted command again to finish it.
 """

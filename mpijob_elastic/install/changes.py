@@ -1,4 +1,4 @@
-"""What was done, or would be done, to one object."""
+"""The outcome for each object, and its difference."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import yaml
 
 from mpijob_elastic.install.objects import Identity
 
-# Written by the API server and by others, on every object.
+# The API server and others write these on every object.
 _NOT_OURS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
 
 
 class Outcome(StrEnum):
-    """As `kubectl apply` says it; skipped: the API server does not serve the kind."""
+    """The words of `kubectl apply`; skipped: the API server does not serve the kind, or the object was left alone."""
 
     CREATED = "created"
     CONFIGURED = "configured"
@@ -36,11 +36,14 @@ class Change:
     note: str = ""
 
 
+# Tells the user of an object, or of anything else in words.
 Say = Callable[[Change | str], None]
+# Asks the user to confirm.
+Ask = Callable[[], bool]
 
 
 def changed(one: Identity, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Change:
-    """The change from the live object (None: there was none) to what became of it."""
+    """Return the change from the live object `before` (None: there was none) to `after`."""
     if before is None:
         return Change(identity=one, outcome=Outcome.CREATED)
     old, new = _content(before), _content(after)

@@ -1,4 +1,4 @@
-"""The manifests made to fit: an image, a namespace, an older API server. Pure."""
+"""Adapt the manifests to an image, a namespace, an older API server. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from mpijob_elastic.install.objects import Manifest
 from webhook.rules.registration import without_match_conditions
 
-# Stands in manifests/single-namespace.yaml for the namespace of the jobs.
+# The namespace of the jobs in manifests/single-namespace.yaml.
 NAMESPACE_PLACEHOLDER = "your-namespace"
-# The first minor versions of Kubernetes 1 that have them.
+# The first minor versions of Kubernetes 1 with these fields.
 MATCH_CONDITIONS_SINCE = 28
 EVICTION_OF_UNHEALTHY_SINCE = 26
 
@@ -18,7 +18,7 @@ Change = Callable[[Manifest], Manifest]
 
 
 def tailored(manifests: Iterable[Manifest], changes: Iterable[Change]) -> list[Manifest]:
-    """The manifests after every change, in this order."""
+    """Return the manifests after every change, in this order."""
     result = list(manifests)
     for change in changes:
         result = [change(manifest) for manifest in result]
@@ -26,7 +26,7 @@ def tailored(manifests: Iterable[Manifest], changes: Iterable[Change]) -> list[M
 
 
 def with_image(image: str) -> Change:
-    """Run this image in every container."""
+    """Return the change that runs this image in every container."""
 
     def change(manifest: Manifest) -> Manifest:
         if manifest["kind"] != "Deployment":
@@ -39,7 +39,7 @@ def with_image(image: str) -> Change:
 
 
 def for_jobs_in(namespace: str) -> Change:
-    """Look after the jobs of this namespace (overlay single-namespace)."""
+    """Return the change that manages the jobs of this namespace only (overlay single-namespace)."""
 
     def change(manifest: Manifest) -> Manifest:
         result: Manifest = _replaced(manifest, namespace)
@@ -49,7 +49,7 @@ def for_jobs_in(namespace: str) -> Change:
 
 
 def for_version(minor: int) -> Change:
-    """Leave out what Kubernetes 1.`minor` does not know."""
+    """Return the change that leaves out what Kubernetes 1.`minor` does not know."""
 
     def change(manifest: Manifest) -> Manifest:
         if manifest["kind"].endswith("WebhookConfiguration") and minor < MATCH_CONDITIONS_SINCE:

@@ -1,4 +1,4 @@
-"""Why an installation did not come true."""
+"""Why an installation failed."""
 
 from __future__ import annotations
 

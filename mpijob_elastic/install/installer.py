@@ -1,10 +1,10 @@
-"""The whole installation.
+"""Install step by step.
 
-- look at the API server, and put the manifests together for it;
-- check that all of it can be done, before anything is;
+- examine the API server, and combine the manifests for it;
+- check everything that can fail, before anything is changed;
 - apply rights, guards and workloads, and wait for the workloads;
 - apply the webhook configurations, and wait until they are trusted;
-- remove what other overlays had put there.
+- remove objects of other overlays.
 """
 
 from __future__ import annotations
@@ -28,29 +28,30 @@ from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import HOOKS, Applier
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.writer import ApiWriter
 
-# Where a job is no job of a user's.
+# Jobs in these namespaces are never managed.
 NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names.NAMESPACE})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is to be installed. image: None for the manifests' own; jobs_namespace: None for all namespaces."""
+    """What to install. image: None for that of the manifests; jobs_namespace: None for all namespaces."""
 
     overlays: tuple[Overlay, ...] = ()
     image: str | None = None
     jobs_namespace: str | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError where the plan makes no sense."""
+        """Raise ValueError if the plan makes no sense."""
         if (Overlay.SINGLE_NAMESPACE in self.overlays) != (self.jobs_namespace is not None):
-            raise ValueError("it says whose jobs to look after, and goes together with --overlay single-namespace")
+            raise ValueError("--namespace and --overlay single-namespace belong together; give both or neither")
         if self.jobs_namespace in NOT_FOR_JOBS:
-            raise ValueError(f"jobs in {self.jobs_namespace} are never looked after; name another")
+            raise ValueError(f"jobs in {self.jobs_namespace} are never managed; name another namespace")
 
     def manifests(self) -> list[Manifest]:
-        """The manifests, for the newest API server, in the order in which they are to be applied."""
+        """Return the manifests for the newest API server, in the order in which they are applied."""
         changes = [customize.with_image(self.image)] if self.image else []
         changes += [customize.for_jobs_in(self.jobs_namespace)] if self.jobs_namespace else []
         return sorted(customize.tailored(overlays.combined(self.overlays), changes), key=server_side_apply.order)
@@ -58,7 +59,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How: dry_run and force as in `Applier`; wait: for readiness, at most `timeout` seconds each time."""
+    """How to install: dry_run and force as in `Applier`; wait: for readiness, at most `timeout` seconds each time."""
 
     dry_run: bool = False
     force: bool = False
@@ -67,7 +68,7 @@ class Options:
 
 
 async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) -> None:
-    """Install, telling `say` of each object. Raises `InstallError` and `errors.KubeError`."""
+    """Install, and tell `say` of each object. Raises `InstallError` and `errors.KubeError`."""
     wanted, known = plan.manifests(), inventory.manifests()
     found = await server.examine(client, [*wanted, *known])
     await preflight.check(client, found, wanted, jobs_namespace=plan.jobs_namespace)
@@ -93,13 +94,13 @@ async def _apply(applier: Applier, manifests: Iterable[Manifest], say: Say) -> N
 
 
 async def _stale(
-    client: ApiWriter, found: Server, wanted: Iterable[Manifest], known: Iterable[Manifest]
+    client: ApiReader, found: Server, wanted: Iterable[Manifest], known: Iterable[Manifest]
 ) -> list[inventory.Found]:
-    """What other overlays put there, or the same one for another namespace; checked that we may delete it."""
+    """Return objects of other overlays, or of this one for another namespace, after a check that we may delete them."""
     kept = {identity(manifest) for manifest in wanted}
-    keys = {inventory.key(one) for one in map(identity, known) if one not in kept}
-    stale = [one for one in await inventory.find(client, found, keys) if one.identity not in kept]
-    await preflight.check_rights(client, found, [one.identity for one in stale], verbs=("delete",))
+    others = [manifest for manifest in known if identity(manifest) not in kept]
+    stale = [one for one in await inventory.find(client, found, others) if one.identity not in kept]
+    await preflight.check_rights(client, preflight.rights(found, [one.identity for one in stale], ("delete",)))
     return stale
 
 

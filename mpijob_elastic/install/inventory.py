@@ -1,4 +1,4 @@
-"""What of ours is in the cluster: objects that have our label and a name from the manifests of any overlay."""
+"""Our objects in the cluster: those with our label and a name from the manifests of any overlay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.objects import Identity, Manifest
+from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube import wire
@@ -18,6 +18,7 @@ from mpijob_elastic.kube.reader import ApiReader
 
 SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
 
+# API version, kind and name. The namespace is left out: the user chooses where the Role for the jobs is.
 Key = tuple[str, str, str]
 
 
@@ -30,31 +31,28 @@ class Found:
 
 
 def manifests() -> list[Manifest]:
-    """Every manifest of every overlay."""
-    return [one for name in (overlays.DEFAULT, *Overlay) for one in overlays.rendered(name)]
+    """Return every manifest of every overlay."""
+    return [manifest for name in (overlays.DEFAULT, *Overlay) for manifest in overlays.rendered(name)]
 
 
-def key(one: Identity) -> Key:
-    """What is known of an object beforehand: in which namespace the jobs' Role is, is the user's choice."""
-    return one.api_version, one.kind, one.name
+def key(wanted: Identity) -> Key:
+    """Return what is known of an object before it is found."""
+    return wanted.api_version, wanted.kind, wanted.name
 
 
-async def find(client: ApiReader, server: Server, known: Iterable[Key]) -> list[Found]:
-    """Which of these are there, in any namespace. Raises `errors.KubeError`."""
-    wanted = frozenset(known)
+async def find(client: ApiReader, server: Server, known: Iterable[Manifest]) -> list[Found]:
+    """Return the objects of these manifests that exist, in any namespace. Raises `errors.KubeError`."""
+    wanted = {key(identity(manifest)) for manifest in known}
     kinds = sorted({(version, kind) for version, kind, _ in wanted} & server.served.keys())
-    lists = await asyncio.gather(*(_list(client, server, kind) for kind in kinds))
-    return [one for found in lists for one in found if key(one.identity) in wanted]
-
-
-async def metadata(client: ApiReader, path: str, *, selector: str = "") -> list[ObjectMeta]:
-    """The metadata of every object in a collection. Raises `errors.KubeError`."""
-    return [found.metadata for found in await list_objects(client, path, wire.read_stub, selector=selector)]
-
-
-async def _list(client: ApiReader, server: Server, kind: tuple[str, str]) -> list[Found]:
-    found = await metadata(client, server.served[kind].path(), selector=SELECTOR)
-    return [
-        Found(identity=Identity(api_version=kind[0], kind=kind[1], namespace=one.namespace, name=one.name), uid=one.uid)
-        for one in found
+    lists = await asyncio.gather(*(metadata(client, server.served[kind].path(), SELECTOR) for kind in kinds))
+    objects = [
+        Found(identity=Identity(api_version=version, kind=kind, namespace=meta.namespace, name=meta.name), uid=meta.uid)
+        for (version, kind), found in zip(kinds, lists, strict=True)
+        for meta in found
     ]
+    return [found for found in objects if key(found.identity) in wanted]
+
+
+async def metadata(client: ApiReader, path: str, selector: str = "") -> list[ObjectMeta]:
+    """Return the metadata of every object in a collection. Raises `errors.KubeError`."""
+    return [found.metadata for found in await list_objects(client, path, wire.read_stub, selector=selector)]

@@ -1,6 +1,6 @@
-"""JSON merge patches (RFC 7386), made and applied: how overlays are put together.
+"""JSON merge patches (RFC 7386), made and applied, to combine overlays.
 
-Beyond the RFC, a list whose objects have the same names before and after (containers) is patched object by object, for
+Beyond the RFC, a list whose objects have the same names before and after (containers) is patched object by object:
 two overlays may change different fields of one container.
 """
 
@@ -12,14 +12,14 @@ from typing import Any
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The patch that makes `after` of `before`. Neither may hold a null, which in a patch means removal."""
+    """Return the patch from `before` to `after`. Neither may hold a null, which in a patch means removal."""
     gone = {key: None for key in before if key not in after}
     changed = {key: _value(before.get(key), value) for key, value in after.items() if before.get(key) != value}
     return {**gone, **changed}
 
 
 def patched(before: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """What the patch makes of `before`."""
+    """Return `before` with the patch applied."""
     kept = {key: value for key, value in before.items() if key not in patch}
     return {**kept, **{key: _applied(before.get(key), value) for key, value in patch.items() if value is not None}}
 
@@ -40,7 +40,7 @@ def _value(before: object, after: object) -> object:
 
 
 def _names(objects: list[object]) -> list[object]:
-    """The objects' names; none where one has no name."""
+    """Return the names of the objects; none if any object has no name."""
     names = [one.get("name") for one in objects if isinstance(one, Mapping)]
     return names if len(names) == len(objects) and None not in names else []
 

@@ -1,4 +1,4 @@
-"""Kubernetes objects as plain data, and what tells one from another."""
+"""Kubernetes objects as plain data, and their identity."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Identity:
-    """Which object; namespace is "" for one that belongs to the cluster."""
+    """Identifies an object; namespace is "" for cluster-scoped objects."""
 
     api_version: str
     kind: str
@@ -23,7 +23,7 @@ class Identity:
 
 
 def identity(manifest: Manifest) -> Identity:
-    """Which object the manifest is of."""
+    """Return the identity of the manifest's object."""
     metadata = manifest["metadata"]
     return Identity(
         api_version=manifest["apiVersion"],
@@ -34,5 +34,5 @@ def identity(manifest: Manifest) -> Identity:
 
 
 def by_identity(manifests: Iterable[Manifest]) -> dict[Identity, Manifest]:
-    """The manifests, each under what it is of, in the same order."""
+    """Return the manifests by identity, in the same order."""
     return {identity(manifest): manifest for manifest in manifests}

@@ -1,7 +1,7 @@
-"""The rendered manifests in this package, and overlays of them put together.
+"""The rendered manifests in this package, and combinations of overlays.
 
-`manifests/OVERLAY.yaml` is `kubectl kustomize config/overlays/OVERLAY`. Several overlays are put together by their
-differences from the default one; a test holds every combination against kustomize.
+`manifests/OVERLAY.yaml` is `kubectl kustomize config/overlays/OVERLAY`. Overlays are combined by their differences from
+the default; a test compares every combination with kustomize.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEFAULT = "default"
 
 
 class Overlay(StrEnum):
-    """What can be added to the default."""
+    """An overlay that can be added to the default."""
 
     CERT_MANAGER = "cert-manager"
     SINGLE_NAMESPACE = "single-namespace"
@@ -27,7 +27,7 @@ class Overlay(StrEnum):
 
 
 def combined(overlays: Iterable[Overlay]) -> list[Manifest]:
-    """The manifests of the default with these overlays."""
+    """Return the manifests of the default with these overlays."""
     default = by_identity(rendered(DEFAULT))
     result = dict(default)
     for overlay in overlays:
@@ -36,9 +36,9 @@ def combined(overlays: Iterable[Overlay]) -> list[Manifest]:
 
 
 def rendered(name: str) -> list[Manifest]:
-    """The manifests in `manifests/NAME.yaml`."""
+    """Return the manifests in `manifests/NAME.yaml`."""
     text = resources.files("mpijob_elastic.install").joinpath("manifests", f"{name}.yaml").read_text()
-    # libyaml's loader is ten times as quick; PyYAML's own packages have it, others may not.
+    # libyaml's loader is ten times as fast; some builds of PyYAML lack it.
     return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
@@ -50,5 +50,5 @@ def _add(
     for key, manifest in overlay.items():
         if key not in default:
             result[key] = manifest
-        elif key in result and manifest != default[key]:  # another overlay may have taken it away
+        elif key in result and manifest != default[key]:  # another overlay may have removed it
             result[key] = merge_patch.patched(result[key], merge_patch.difference(default[key], manifest))

@@ -1,4 +1,4 @@
-"""What must be there before anything is written: the kinds, the MPIJob, the namespace of the jobs, the rights."""
+"""Check what must be there before anything is written: the kinds, MPIJobs, the namespace of the jobs, the rights."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import msgspec
 from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, resources
-from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES
+from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, Resource
 
-# Server-side apply asks for patch, and for create where the object is not there yet.
+# Server-side apply needs patch, and create for an object that does not exist yet.
 APPLY_VERBS = ("get", "create", "patch")
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+# A resource, the namespace ("" for none or all), a verb.
+Right = tuple[Resource, str, str]
 
 
 class _Status(msgspec.Struct):
@@ -30,13 +32,35 @@ class _Review(msgspec.Struct):
 async def check(
     client: ApiReader, server: Server, manifests: Iterable[Manifest], *, jobs_namespace: str | None
 ) -> None:
-    """Raise `InstallError` where these manifests cannot be applied as they are."""
+    """Raise `InstallError` if these manifests cannot be applied as they are."""
     wanted = [identity(manifest) for manifest in manifests]
     _check_kinds(server, wanted)
-    await _check_mpi_jobs(client)
-    if jobs_namespace:
-        await _check_namespace(client, jobs_namespace)
-    await check_rights(client, server, wanted, verbs=APPLY_VERBS)
+    if (MPI_JOBS.api_version, MPI_JOBS.kind) not in await resources(client, MPI_JOBS.api_version):
+        raise InstallError(
+            f"the API server does not serve {MPI_JOBS.plural}.{MPI_JOBS.group}/{MPI_JOBS.version}: "
+            "install mpi-operator v0.2.3 with its CustomResourceDefinition first"
+        )
+    if jobs_namespace and await client.find(NAMESPACES.path(name=jobs_namespace)) is None:
+        raise InstallError(f"--namespace: there is no namespace {jobs_namespace}; create it, or name another")
+    await check_rights(client, rights(server, wanted, APPLY_VERBS))
+
+
+def rights(server: Server, wanted: Iterable[Identity], verbs: tuple[str, ...]) -> list[Right]:
+    """Return the rights to do all `verbs` to all these objects whose kinds are served."""
+    served = [(server.served.get((one.api_version, one.kind)), one.namespace) for one in wanted]
+    return [(resource, namespace, verb) for resource, namespace in served if resource for verb in verbs]
+
+
+async def check_rights(client: ApiReader, wanted: Iterable[Right]) -> None:
+    """Raise `InstallError` if RBAC does not give this account all these rights. The check itself needs none."""
+    questions = sorted(set(wanted))
+    answers = await asyncio.gather(*(_allowed(client, right) for right in questions))
+    missing = [_phrase(right) for right, allowed in zip(questions, answers, strict=True) if not allowed]
+    if missing:
+        raise InstallError(
+            f"your account may not {', '.join(missing)}; ask an administrator of the cluster to run this, "
+            "or --print the manifests for the administrator"
+        )
 
 
 def _check_kinds(server: Server, wanted: Iterable[Identity]) -> None:
@@ -49,40 +73,9 @@ def _check_kinds(server: Server, wanted: Iterable[Identity]) -> None:
         )
 
 
-async def _check_mpi_jobs(client: ApiReader) -> None:
-    served = await resources(client, MPI_JOBS.api_version)
-    if (MPI_JOBS.api_version, MPI_JOBS.kind) not in served:
-        raise InstallError(
-            f"the API server does not serve {MPI_JOBS.plural}.{MPI_JOBS.group}/{MPI_JOBS.version}: "
-            "install mpi-operator v0.2.3 with its CustomResourceDefinition first"
-        )
-
-
-async def _check_namespace(client: ApiReader, name: str) -> None:
-    try:
-        await client.get(NAMESPACES.path(name=name))
-    except errors.NotFound:
-        raise InstallError(f"--namespace: there is no namespace {name}; create it, or name another") from None
-
-
-async def check_rights(
-    client: ApiReader, server: Server, wanted: Iterable[Identity], *, verbs: tuple[str, ...]
-) -> None:
-    """Raise `InstallError` unless we may do all this to all of these, as far as RBAC says; needs no rights itself."""
-    places = sorted({(one.api_version, one.kind, one.namespace) for one in wanted})
-    questions = [(verb, place) for place in places if place[:2] in server.served for verb in verbs]
-    answers = await asyncio.gather(*(_allowed(client, server, verb, place) for verb, place in questions))
-    missing = [_phrase(verb, place) for (verb, place), allowed in zip(questions, answers, strict=True) if not allowed]
-    if missing:
-        raise InstallError(
-            f"your account may not {', '.join(missing)}; ask an administrator of the cluster to run this, "
-            "or --print the manifests for one"
-        )
-
-
-async def _allowed(client: ApiReader, server: Server, verb: str, place: tuple[str, str, str]) -> bool:
-    resource = server.served[place[0], place[1]]
-    asked = {"verb": verb, "group": resource.group, "resource": resource.plural, "namespace": place[2]}
+async def _allowed(client: ApiReader, right: Right) -> bool:
+    resource, namespace, verb = right
+    asked = {"verb": verb, "group": resource.group, "resource": resource.plural, "namespace": namespace}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
@@ -91,5 +84,6 @@ async def _allowed(client: ApiReader, server: Server, verb: str, place: tuple[st
     return msgspec.json.decode(await client.review(REVIEWS, body=review), type=_Review).status.allowed
 
 
-def _phrase(verb: str, place: tuple[str, str, str]) -> str:
-    return f"{verb} {place[1]}" + (f" in {place[2]}" if place[2] else "")
+def _phrase(right: Right) -> str:
+    resource, namespace, verb = right
+    return f"{verb} {resource.kind}" + (f" in {namespace}" if namespace else "")

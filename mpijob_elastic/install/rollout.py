@@ -1,4 +1,4 @@
-"""Waiting for what was applied to come true, and saying why where it does not."""
+"""Wait until applied objects are ready, and say why they are not."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from mpijob_elastic.kube.resources import PODS
 
 POLL = 0.5  # seconds
 
-# Why a condition does not hold yet, in words; "" where it does.
+# Says in words what is missing; "" when nothing is.
 Missing = Callable[[], Awaitable[str]]
 
 
 async def until(condition: Missing, *, seconds: float, say: Say) -> str:
-    """Wait until the condition holds, telling what is waited for; what is still missing in the end, or "".
+    """Wait until nothing is missing, and say what is; return what is still missing in the end.
 
-    While the API server is in trouble that is what is waited for: it may be restarting.
+    Trouble of the API server counts as missing: it may be restarting.
     """
-    told = ""
+    said = ""
     deadline = asyncio.get_running_loop().time() + seconds
     while missing := await _missing(condition):
-        if missing != told:
-            told = missing
+        if missing != said:
+            said = missing
             say(missing)
         if asyncio.get_running_loop().time() > deadline:
             return missing
@@ -40,13 +40,10 @@ async def until(condition: Missing, *, seconds: float, say: Say) -> str:
     return ""
 
 
-async def _missing(condition: Missing) -> str:
-    try:
-        return await condition()
-    except (errors.Unreachable, errors.ApiError) as error:
-        if not errors.may_pass(error):
-            raise
-        return str(error)
+async def wait(condition: Missing, *, seconds: float, say: Say, advice: str) -> None:
+    """Wait as `until` does. Raises `InstallError` with what is missing after `seconds`, and `advice`."""
+    if late := await until(condition, seconds=seconds, say=say):
+        raise InstallError(f"after {seconds:.0f} s {late}; {advice}")
 
 
 async def for_deployments(applier: Applier, wanted: Iterable[Identity], *, seconds: float, say: Say) -> None:
@@ -61,12 +58,12 @@ async def for_deployments(applier: Applier, wanted: Iterable[Identity], *, secon
         reasons = await _reasons(applier, deployments)
         raise InstallError(
             f"not ready after {seconds:.0f} s: {late}{''.join(reasons)}\nThe webhook configurations were not touched. "
-            "Mend what is said above and run the same command again"
+            "Correct this and run the same command again"
         )
 
 
 async def for_bundles(applier: Applier, wanted: Iterable[Identity], *, seconds: float, say: Say) -> None:
-    """Wait until every webhook carries the CA that its calls are verified by. Raises as `for_deployments` does."""
+    """Wait until every webhook has the CA that verifies its calls. Raises as `for_deployments` does."""
     hooks = list(wanted)
 
     async def missing() -> str:
@@ -75,13 +72,13 @@ async def for_bundles(applier: Applier, wanted: Iterable[Identity], *, seconds: 
 
     if late := await until(missing, seconds=seconds, say=say):
         raise InstallError(
-            f"not trusted after {seconds:.0f} s: {late}. The log of deployment/{names.WEBHOOK} (or cert-manager's) "
-            "says why; until then the API server goes on without the webhook"
+            f"not trusted after {seconds:.0f} s: {late}. The log of deployment/{names.WEBHOOK} (or of cert-manager) "
+            "says why; until then, calls of the webhook fail and the API server goes on without it"
         )
 
 
 def rollout(one: Identity, live: dict[str, Any] | None) -> str:
-    """What `kubectl rollout status` waits for."""
+    """Say what `kubectl rollout status` would wait for; "" if nothing."""
     if live is None:
         return f"{one} is gone"
     status, replicas = live.get("status", {}), live["spec"]["replicas"]
@@ -89,6 +86,15 @@ def rollout(one: Identity, live: dict[str, Any] | None) -> str:
     new = min(status.get("updatedReplicas", 0), status.get("availableReplicas", 0)) if seen else 0
     settled = seen and new == replicas == status.get("replicas", 0)
     return "" if settled else f"{one}: {new} of {replicas} replicas ready"
+
+
+async def _missing(condition: Missing) -> str:
+    try:
+        return await condition()
+    except (errors.Unreachable, errors.ApiError) as error:
+        if not errors.may_pass(error):
+            raise
+        return str(error)
 
 
 def _blank(live: dict[str, Any] | None) -> bool:

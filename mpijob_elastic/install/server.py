@@ -1,4 +1,4 @@
-"""What the API server is and serves: its version, and where each kind lives.
+"""The API server: its version, and where each kind is served.
 
 https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
 """
@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import msgspec
 
 from mpijob_elastic.install.objects import Identity, Manifest, identity
-from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 
-# Better with them, well without; every other kind is needed.
+# These kinds are optional; every other kind is needed.
 OPTIONAL_KINDS = frozenset({"FlowSchema", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 
 
@@ -37,18 +36,18 @@ class _Resources(msgspec.Struct):
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """One API server. version: as `v1.34.4`. served: the resources of every kind that was asked for and is served."""
+    """An API server. version: as `v1.34.4`. served: the resource of every kind that was asked for and is served."""
 
     version: str
     minor: int
     served: Mapping[tuple[str, str], Resource]
 
     def path(self, one: Identity) -> str:
-        """Where the object lives, whose kind must be served."""
+        """Return the path of an object, whose kind must be served."""
         return self.served[one.api_version, one.kind].path(one.namespace or None, one.name)
 
     def serves(self, manifest: Manifest) -> bool:
-        """Whether the manifest's kind is served."""
+        """Return True if the manifest's kind is served."""
         return (manifest["apiVersion"], manifest["kind"]) in self.served
 
 
@@ -65,11 +64,10 @@ async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
 
 
 async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str], Resource]:
-    """What an API version, as `apps/v1`, consists of; nothing where it is not served. Raises `errors.KubeError`."""
+    """Return the resources of an API version such as `apps/v1`, none if it is not served. Raises `errors.KubeError`."""
     group, _, version = api_version.rpartition("/")
-    try:
-        body = await client.get(f"/apis/{api_version}" if group else f"/api/{api_version}")
-    except errors.NotFound:
+    body = await client.find(f"/apis/{api_version}" if group else f"/api/{api_version}")
+    if body is None:
         return {}
     found = msgspec.json.decode(body, type=_Resources).resources
     return {

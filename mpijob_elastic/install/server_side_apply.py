@@ -1,6 +1,6 @@
-"""Objects made what their manifests say, by server-side apply: fields that these do not name stay whose they are.
+"""Apply manifests server-side: fields that a manifest does not name keep their owners and values.
 
-So the webhook's caBundle, the Lease's holder and whatever others put on our objects outlive every repetition.
+So the webhook's caBundle, the Lease's holder and whatever others put on our objects survive every repetition.
 https://kubernetes.io/docs/reference/using-api/server-side-apply/
 """
 
@@ -21,7 +21,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import NAMESPACES
 from mpijob_elastic.kube.writer import ApiWriter
 
-# Before these nothing else can be made, after these nothing; all other kinds are in between.
+# FIRST is needed by everything else, HOOKS need everything else; kinds in no list are in between.
 FIRST = ("Namespace", "PriorityClass", "ServiceAccount")
 RIGHTS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
 GUARDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema", "NetworkPolicy")
@@ -30,7 +30,7 @@ HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 def order(manifest: Manifest) -> tuple[int, int]:
-    """A key to sort by: rights and guards before what runs under them, hooks after what answers them."""
+    """Return a sort key: rights and guards before the workloads that need them, hooks after the webhook itself."""
     kind = manifest["kind"]
     for stage, kinds in ((0, FIRST), (1, RIGHTS), (2, GUARDS), (4, WORKLOADS), (5, HOOKS)):
         if kind in kinds:
@@ -40,9 +40,9 @@ def order(manifest: Manifest) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Applier:
-    """Applies one object after the other. dry_run: the API server checks and answers, but keeps nothing.
+    """Applies objects. dry_run: the API server checks and answers, but stores nothing.
 
-    force: take over fields that somebody else has set to another value.
+    force: take over fields that another field manager has set to another value.
     """
 
     client: ApiWriter
@@ -51,35 +51,29 @@ class Applier:
     force: bool = False
 
     async def apply(self, manifest: Manifest) -> Change:
-        """What became of the object. Raises `InstallError` or `errors.KubeError`."""
+        """Apply the object and return its change. Raises `InstallError` or `errors.KubeError`."""
         one = identity(manifest)
         if not self.server.serves(manifest):
             return Change(identity=one, outcome=Outcome.SKIPPED, note=f"not served by {self.server.version}")
         live = await self.read(one)
-        if live is None and self.dry_run and not await self._has_namespace(one):
-            return Change(identity=one, outcome=Outcome.CREATED, note="not checked: its namespace is not there yet")
+        if live is None and self.dry_run and await self._lacks_namespace(one):
+            return Change(identity=one, outcome=Outcome.CREATED, note="not checked: its namespace does not exist yet")
         try:
             return changes.changed(one, live, await self._write(one, manifest))
         except errors.AlreadyExists:
-            # Somebody made it since we looked; once it is there, an apply never ends so.
+            # Somebody created it since we looked. An apply of an existing object never ends this way.
             return changes.changed(one, await self.read(one), await self._write(one, manifest))
 
     async def read(self, one: Identity) -> dict[str, Any] | None:
-        """The live object, None where there is none."""
-        try:
-            return _decode(await self.client.get(self.server.path(one)))
-        except errors.NotFound:
-            return None
+        """Return the live object, None if there is none. Raises `errors.KubeError`."""
+        body = await self.client.find(self.server.path(one))
+        return None if body is None else _decode(body)
 
     async def _write(self, one: Identity, manifest: Manifest) -> dict[str, Any]:
         query = {"fieldManager": names.PROGRAM, "force": "true" if self.force else "false"}
         query |= {"dryRun": "All"} if self.dry_run else {}
         try:
-            body = await self.client.apply_object(
-                self.server.path(one),
-                query=query,
-                body=manifest,
-            )
+            body = await self.client.apply_object(self.server.path(one), query=query, body=manifest)
         except errors.AlreadyExists:
             raise
         except errors.Conflict as error:
@@ -90,14 +84,8 @@ class Applier:
             raise InstallError(f"{one}: {error}") from error
         return _decode(body)
 
-    async def _has_namespace(self, one: Identity) -> bool:
-        if not one.namespace:
-            return True
-        try:
-            await self.client.get(NAMESPACES.path(name=one.namespace))
-        except errors.NotFound:
-            return False
-        return True
+    async def _lacks_namespace(self, one: Identity) -> bool:
+        return bool(one.namespace) and await self.client.find(NAMESPACES.path(name=one.namespace)) is None
 
 
 def _decode(body: bytes) -> dict[str, Any]:

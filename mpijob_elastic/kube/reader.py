@@ -85,6 +85,13 @@ class ApiReader:
         """
         return await self._call_api("GET", path, query=query, timeout=timeout, patience=patience)
 
+    async def find(self, path: str) -> bytes | None:
+        """Return an object, None if there is none. Raises as `get` does."""
+        try:
+            return await self.get(path)
+        except errors.NotFound:
+            return None
+
     async def review(self, path: str, *, body: object) -> bytes:
         """Post a question, such as a SelfSubjectAccessReview: the API server answers it and stores nothing.
 

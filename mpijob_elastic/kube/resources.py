@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, order=True)
 class Resource:
     """One resource of the API; `group` is "" for the core group."""
 
@@ -33,6 +33,7 @@ PODS = Resource(group="", version="v1", plural="pods", kind="Pod")
 CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap")
 SECRETS = Resource(group="", version="v1", plural="secrets", kind="Secret")
 NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespace")
+DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 NODES = Resource(group="", version="v1", plural="nodes", kind="Node")
 EVENTS = Resource(group="", version="v1", plural="events", kind="Event")
 ROLES = Resource(group="rbac.authorization.k8s.io", version="v1", plural="roles", kind="Role")

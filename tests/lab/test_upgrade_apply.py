@@ -20,7 +20,7 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.upgrades import CRD, define, deploy_operator, interrupted, whole
 from tests.product.upgrade.definitions import v1
-from upgrade import apply, rollback, status, store
+from upgrade import apply, record, rollback, status
 from upgrade.apply import Options
 from upgrade.refusal import Refused
 
@@ -181,14 +181,14 @@ async def test_without_a_yes_nothing_is_written(legacy: Lab, client: ApiWriter) 
 
 async def test_a_second_time_nothing_changes(legacy: Lab, client: ApiWriter) -> None:
     await legacy.apply(client)
-    kept = await store.read(client)
+    kept = await record.read(client)
     before = whole(legacy.cluster)
     await legacy.apply(client)
     # An uninstallation would take the record with it.
     code, output = legacy.run("uninstall", "--yes", group=())
     assert (code, "`mpijob-elastic upgrade rollback`" in output) == (1, True), output
     assert whole(legacy.cluster) == before
-    assert await store.read(client) == kept
+    assert await record.read(client) == kept
 
 
 async def test_an_elastic_operator_is_left_alone(legacy: Lab, client: ApiWriter) -> None:
@@ -224,7 +224,7 @@ async def test_an_installation_from_before_comes_back(legacy: Lab, client: ApiWr
 
 async def test_a_damaged_record_is_refused(legacy: Lab, client: ApiWriter) -> None:
     await legacy.apply(client)
-    secret = json.loads(legacy.cluster.kubectl("get", "-n", names.NAMESPACE, f"secret/{store.NAME}", "-o", "json"))
+    secret = json.loads(legacy.cluster.kubectl("get", "-n", names.NAMESPACE, f"secret/{record.NAME}", "-o", "json"))
     whole_data = dict(secret["data"])
     secret["data"]["sha256"] = base64.b64encode(b"0" * 64).decode()
     replace(legacy, secret)
@@ -238,7 +238,7 @@ async def test_a_damaged_record_is_refused(legacy: Lab, client: ApiWriter) -> No
 
 
 def replace(lab: Lab, secret: dict[str, Any]) -> None:
-    lab.cluster.kubectl("delete", "-n", names.NAMESPACE, f"secret/{store.NAME}")
+    lab.cluster.kubectl("delete", "-n", names.NAMESPACE, f"secret/{record.NAME}")
     for key in ("resourceVersion", "uid"):
         secret["metadata"].pop(key, None)
     lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(secret))
@@ -248,12 +248,12 @@ def replace(lab: Lab, secret: dict[str, Any]) -> None:
 async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client: ApiWriter) -> None:
     create_job(legacy)
     before = whole(legacy.cluster)
-    record = None
+    first = None
     for at in range(1, 200):
         ended = await interrupted(legacy.cluster, legacy.apply, at=at)
-        kept = await store.read(client)
-        record = record or (kept.record if kept else None)
-        assert (kept.record if kept else None) == record
+        kept = await record.read(client)
+        first = first or (kept.record if kept else None)
+        assert (kept.record if kept else None) == first
         if ended:
             break
     assert (await status.look(client)).phase == "applied"

@@ -22,7 +22,8 @@ from lab.registration import by_service, called, register
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.install import installer
-from mpijob_elastic.install.changes import Change
+from mpijob_elastic.install.changes import Ask, Change
+from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.kube import errors, resources
@@ -32,8 +33,8 @@ from tests.lab import second_writer
 from tests.lab.job import HOROVODRUN, MPIRUN, PATIENCE, Job
 from tests.lab.upgrades import deploy_operator, interrupted
 from tests.lab.waiting import has_account, until
-from upgrade import adopt, apply, canary, cleanup, preflight, rollback, status, store, traces
-from upgrade.apply import Ask, Options
+from upgrade import adopt, apply, canary, cleanup, preflight, record, rollback, status, traces
+from upgrade.apply import Options
 from upgrade.canary import Canary
 from upgrade.findings import Verdict
 from upgrade.refusal import Refused
@@ -184,7 +185,7 @@ async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, cli
 
 async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: ApiWriter) -> None:
     await apply.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
-    with pytest.raises(Refused, match="the webhook was not called"):
+    with pytest.raises(InstallError, match="the webhook was not called"):
         await canary.run(client, Canary(image="none", timeout=2.0), say=lab.say)
     await gone(client)
 
@@ -197,11 +198,11 @@ async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(
     await theirs.create(replicas=1)
     uid = await started(theirs)
     for where in (namespace, names.NAMESPACE):
-        with pytest.raises(Refused, match="canary"):
+        with pytest.raises(InstallError, match="canary"):
             await canary.run(client, Canary(image="none", namespace=where, timeout=2.0), say=lab.say)
     assert await started(theirs) == uid
     await read(client, resources.NAMESPACES, None, namespace)
-    assert await store.read(client) is not None
+    assert await record.read(client) is not None
 
 
 async def test_a_running_job_is_adopted_on_request(lab: Lab, client: ApiWriter, namespace: str) -> None:

@@ -32,15 +32,15 @@ def test_the_order_of_overlays_does_not_matter() -> None:
 
 
 def test_the_namespace_of_jobs_and_its_overlay_go_together() -> None:
-    with pytest.raises(ValueError, match="goes together with --overlay single-namespace"):
+    with pytest.raises(ValueError, match="belong together"):
         Plan(jobs_namespace="a")
-    with pytest.raises(ValueError, match="goes together with --overlay single-namespace"):
+    with pytest.raises(ValueError, match="belong together"):
         Plan(overlays=(Overlay.SINGLE_NAMESPACE,))
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "mpijob-elastic"])
 def test_where_no_jobs_are_looked_after(namespace: str) -> None:
-    with pytest.raises(ValueError, match=f"jobs in {namespace} are never looked after"):
+    with pytest.raises(ValueError, match=f"jobs in {namespace} are never managed"):
         Plan(overlays=(Overlay.SINGLE_NAMESPACE,), jobs_namespace=namespace)
 
 

@@ -3,8 +3,16 @@ import random
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.install.objects import Identity
-from upgrade import record
+from mpijob_elastic.install.server import Server
+from mpijob_elastic.install.server_side_apply import Applier
+from mpijob_elastic.kube.resources import NAMESPACES
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.faults.faults import Answer, Request
+from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
+from upgrade import namespaces, record
 from upgrade.record import Record
 from upgrade.refusal import Refused
 
@@ -46,3 +54,30 @@ def test_what_no_secret_holds_is_refused() -> None:
     noise = random.Random(0).randbytes(2**21).hex()
     with pytest.raises(Refused, match="a Secret holds"):
         record.pack(Record(taken_at="", version="", crd={"noise": noise}))
+
+
+@pytest.fixture
+def applier(client: ApiWriter) -> Applier:
+    return Applier(client=client, server=Server(version="v1.34.4", minor=34, served={}))
+
+
+async def test_a_namespace_that_ends_would_take_the_record_with_it(
+    api: TinyApi, client: ApiWriter, applier: Applier
+) -> None:
+    await api.create(NAMESPACES.path(), names.NAMESPACE)
+    await api.update(NAMESPACES.path(), names.NAMESPACE, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    before = dict(api.objects)
+    with pytest.raises(Refused, match="still ending"):
+        await record.keep(client, applier, [], {})
+    assert api.objects == before
+
+
+async def test_a_namespace_that_somebody_else_makes_at_that_moment_will_do(
+    proxy: FaultProxy, client: ApiWriter
+) -> None:
+    def creations(request: Request) -> bool:
+        return request.method == "POST"
+
+    with proxy.inject(Answer(status=409, reason="AlreadyExists"), on=creations):
+        await namespaces.ensure(client, names.NAMESPACE, namespaces.FOR_RECORD, labels=record.LABELS)
+    assert proxy.count(creations) == 1
