@@ -14,7 +14,7 @@ Say = Callable[[str], None]
 
 
 def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = False) -> Programs:
-    """Return all programs, those of a real node too if asked for, built first where they are missing; raise LabError.
+    """Return all programs, also those for a real node if asked for; build missing programs first. Raise LabError.
 
     `say` is told what is built, how long that may take, and why an installed program is not used instead.
     """

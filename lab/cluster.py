@@ -108,7 +108,7 @@ class Cluster:
             images.load(holder, archive)
 
     def kill_node(self, name: str) -> None:
-        """End a real node as if its power failed: its peers are not told. Its Node stays. Raise LabError."""
+        """End a real node as if its power failed: no peer gets a FIN or RST. Its Node stays. Raise LabError."""
         commands.ask(Layout(self.state_dir), commands.Order(do="kill", node=name))
 
     def start_node(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What the commands do with a lab that runs on its own: start it, see how it is, end it."""
+"""Start, inspect and end a lab that runs on its own."""
 
 import shutil
 import signal
@@ -18,7 +18,7 @@ from lab.versions import KubernetesVersion
 
 
 def request(name: str, options: Options, say: Say) -> Request:
-    """Return what a supervisor must be told, once all programs are there; raise LabError."""
+    """Return the request for a supervisor, once all programs are there. Raise LabError."""
     if kind.is_kind(Layout.of(name)):
         raise LabError(f"lab {name!r} is up already, made by kind; `python -m lab down --name {name}` ends it.")
     if options.real_nodes:
@@ -38,14 +38,14 @@ def stay(name: str, lifeline: Lifeline) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """How a lab is: `up`, with the last State its supervisor wrote; both fall apart if it was killed."""
+    """Status of a lab: `up`, and the last State that its supervisor wrote. They differ if the supervisor was killed."""
 
     up: bool
     state: State | None
 
     @property
     def summary(self) -> str:
-        """One word or two."""
+        """Status in one or two words."""
         if self.state is None:
             return "starting" if self.up else "down"
         if self.up or self.state.phase == "failed":

@@ -1,4 +1,4 @@
-"""Who is who in a lab: all certificates, and the kubeconfigs of those that talk to the API server."""
+"""Identities in a lab: all certificates, and the kubeconfigs of the API server's clients."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

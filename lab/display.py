@@ -1,4 +1,4 @@
-"""What a user sees: what is waited for (one moving line on a terminal, a line each elsewhere), and how a lab is."""
+"""Show progress (a moving line on a terminal, separate lines elsewhere) and the status of a lab."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The one error that ends a lab command with a message instead of a traceback."""
+"""The error that ends a lab command with a message instead of a traceback."""
 
 
 class LabError(Exception):

@@ -1,4 +1,4 @@
-"""Whether pods can have sandboxes here, and how the server of `kubectl exec` is started so that none outlives it.
+"""Detect if pods can have sandboxes here, and start the server of `kubectl exec` so that no sandbox outlives it.
 
 Namespaces need privileges: root has them, others where user namespaces are allowed (Ubuntu 24.04 restricts them, and so
 do most containers). Where they cannot be had, exec is not offered.

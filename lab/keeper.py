@@ -15,7 +15,7 @@ class Stopped(BaseException):
 
 
 class HeldLifeline:
-    """The supervisor's end of its lifeline: whoever wants the lab holds the other one, or has let it live on."""
+    """The supervisor's end of its lifeline: a process that wants the lab holds the other end."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptors = [descriptor]

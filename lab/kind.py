@@ -79,7 +79,7 @@ def export_logs(layout: Layout) -> Path:
 
 
 def cluster(layout: Layout) -> str:
-    """What kind calls the lab's cluster."""
+    """Return kind's name for the lab's cluster."""
     return f"mpijob-lab-{layout.name}"
 
 

@@ -1,4 +1,4 @@
-"""Where a lab keeps its files: one directory a lab, named by the lab, made for its owner only."""
+"""Files of a lab: one directory for each lab, named after it, readable by its owner only."""
 
 import os
 import re
@@ -55,7 +55,7 @@ class Layout:
 
     @property
     def state(self) -> Path:
-        """What the supervisor says about itself."""
+        """The supervisor's state file."""
         return self.root / "lab.json"
 
     @property

@@ -53,7 +53,7 @@ class Lifeline:
             end(self._process, Layout.of(self._request.name), within=END)
 
     def ready(self, say: Callable[[str], None]) -> State:
-        """Return the state of the ready lab; `say` is told what is waited for. Raise LabError if it failed."""
+        """Wait until the lab is ready and return its state; `say` gets the progress. Raise LabError if it failed."""
         self._requests.write(encode(self._request) + b"\n")
         for line in self._states:
             state = decode_state(line)

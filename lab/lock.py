@@ -1,4 +1,4 @@
-"""One supervisor for each lab: a file lock, which the kernel releases however its holder ends.
+"""Allow one supervisor for each lab: a file lock, which the kernel releases however its holder ends.
 
 So the lock, and no pid, says whether a lab lives.
 """

@@ -1,4 +1,4 @@
-"""What a user may choose about a lab, apart from its name."""
+"""Options of a lab, apart from its name."""
 
 from dataclasses import dataclass
 

@@ -43,7 +43,7 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """One program: how to build it (`seconds` with an empty cache on two cores) and how to ask for its version."""
+    """A program, its build (`seconds` with an empty cache on two cores), and the command for its version."""
 
     name: str
     module: Literal["etcd", "kubernetes", "kwok", "podexec", "pause", "mpi-operator-v0.2.3", "mpi-operator-v0.3.0"]
@@ -113,7 +113,7 @@ OF_REAL_NODE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Where a program was found; `refused` says of each other file of that name why it is not used."""
+    """Path of a program; `refused` has the reason why each other file of that name is not used."""
 
     path: Path | None
     refused: tuple[str, ...]

@@ -43,7 +43,7 @@ def unregister(cluster: Cluster) -> None:
 
 
 def called(cluster: Cluster) -> bool:
-    """Tell whether the API server asks the webhook by now; it learns of a registration by a watch. Raise LabError."""
+    """Return True once the API server calls the webhook; it learns of a registration by a watch. Raise LabError."""
     annotations = {names.MIN_REPLICAS: "none"}  # which the webhook refuses
     bad = {
         "apiVersion": MPI_JOBS.api_version,

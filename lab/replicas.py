@@ -47,12 +47,12 @@ class Replica:
         return self.process.pid
 
     def metrics(self) -> str:
-        """What /metrics says."""
+        """Return the text of /metrics."""
         with urllib.request.urlopen(f"{self.health}/metrics", timeout=10) as answer:  # noqa: S310 - our own, http
             return str(answer.read().decode())
 
     def ready(self) -> bool:
-        """Whether /readyz says yes."""
+        """Return True if /readyz answers 200."""
         try:
             with urllib.request.urlopen(f"{self.health}/readyz", timeout=10):  # noqa: S310
                 return True

@@ -41,7 +41,7 @@ class Started:
 
 @dataclass(frozen=True, kw_only=True)
 class Startup:
-    """One start.
+    """A start of a lab.
 
     `choose_ports` returns so many free ports, `say` is told what is waited for, and `interrupted` raises when the start
     is to be given up.

@@ -1,4 +1,4 @@
-"""What the supervisor of a lab says about it: to `up` on its standard output, to the other commands in a file."""
+"""State of a lab, as its supervisor reports it: to `up` on standard output, to other commands in a file."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +13,7 @@ from lab.programs import Programs
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What `up` asks of the supervisor it starts: the first line of the supervisor's standard input."""
+    """Request of `up` to the supervisor: the first line of the supervisor's standard input."""
 
     name: str
     options: Options

@@ -38,7 +38,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Supervisor:
-    """One lab, from its request to its end. Whoever makes one holds the lab's lock."""
+    """A lab, from its request to its end. The process that creates it holds the lab's lock."""
 
     def __init__(self, layout: Layout, request: Request, state: State) -> None:
         self._layout = layout

@@ -71,7 +71,7 @@ async def _perform(stage: Stage, *, keep: bool, patience: float) -> int:
 
 
 async def _play(stage: Stage, scenes: Scenes, screen: Screen, *, patience: float) -> tuple[bool, str]:
-    """Whether it failed, and the last words."""
+    """Play all steps; return if that failed, and the last words."""
     played: list[Played] = []
     terminal = Terminal(cluster=stage.cluster)
     try:

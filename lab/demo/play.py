@@ -25,7 +25,7 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One size; title: for tables. text: what happens, for people."""
+    """A change to one size. title: for tables. text: what happens, for people."""
 
     size: int
     title: str
@@ -34,7 +34,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """When each milestone of a step was reached, in seconds from when the new size was seen."""
+    """Seconds from the sight of the new size to each milestone of a step."""
 
     title: str
     seconds: Mapping[str, float]
@@ -158,7 +158,7 @@ def _show(step: Step, scene: Scene, screen: Screen) -> None:
 
 
 def command(step: Step) -> str:
-    """What a user would type."""
+    """Return the command that a user would type."""
     if step is STEPS[0]:
         return f"kubectl apply -f {job.NAME}.yaml"
     return f'KUBE_EDITOR="{job.editor(step.size)}" kubectl edit mpijob {job.NAME}'

@@ -27,7 +27,7 @@ State = Literal["starting", "running", "leaving", "ended", "killed"]
 
 @dataclass(kw_only=True)
 class Rank:
-    """One rank; ends_at: when it ends by itself (the clock's seconds), None while its host is listed.
+    """A rank. ends_at: when it ends by itself (the clock's seconds), None while its host is listed.
 
     started: whether it has said something, for `kubectl exec` takes a moment to reach its pod.
     """
@@ -74,11 +74,11 @@ class Ranks:
 
     @property
     def states(self) -> dict[str, State]:
-        """How the rank in each host is."""
+        """Return the state of the rank in each host."""
         return {host: rank.state for host, rank in self._ranks.items()}
 
     def discover(self, script: str) -> None:
-        """One look of the driver at its host list."""
+        """Let the driver look at its host list once."""
         hosts = _output(script)
         for host in hosts:
             before = self._ranks.get(host)

@@ -1,4 +1,4 @@
-"""What is seen of the job, moment by moment: the report of `mpijob-elastic get JOB`, and the ranks."""
+"""The job, moment by moment: the report of `mpijob-elastic get JOB`, and the ranks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TICK = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """One moment; at: monotonic seconds. ranks: by host; empty where `kubectl exec` is not to be had here."""
+    """A moment. at: monotonic seconds. ranks: by host; empty where `kubectl exec` is not available."""
 
     at: float
     report: JobReport
@@ -47,7 +47,7 @@ class Scenes:
 
     @property
     def has_ranks(self) -> bool:
-        """Whether ranks can be shown here."""
+        """Return True if ranks can be shown here."""
         return self._stage.cluster.exec_offered
 
     async def next(self) -> Scene:

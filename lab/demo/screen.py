@@ -1,4 +1,4 @@
-"""What the audience sees: a table that follows the job on a terminal, a line for each change elsewhere."""
+"""Screen of the demo: a table that follows the job on a terminal, a line for each change elsewhere."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STYLES = {
 
 
 class Screen(Protocol):
-    """Where it is shown."""
+    """Show scenes and text."""
 
     def say(self, text: str) -> None:
         """Say something that stays."""
@@ -44,7 +44,7 @@ class Screen(Protocol):
 
 
 class News:
-    """What became different, moment by moment, with the seconds since the beginning."""
+    """Print each change, with the seconds since the beginning."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -75,7 +75,7 @@ class Lines:
 
 
 class Page:
-    """A table that is drawn anew below what was said."""
+    """Draw a table below the text, again for each change."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -87,7 +87,7 @@ class Page:
         self._live.console.print(text, style="bold" if text.startswith("$") else "", markup=False)
 
     def show(self, scene: Scene) -> None:
-        """Draw the table anew."""
+        """Draw the table again."""
         self._recent.extend(self._news.of(scene))
         recent = Text("\n".join(self._recent), style="dim", no_wrap=True, overflow="ellipsis")
         self._live.update(Group(_workers(scene), _files(scene.report), recent), refresh=True)

@@ -24,7 +24,7 @@ READABLE = "--log-format=console"
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
-    """What runs; `logs` are where to look if it does not do what it should."""
+    """All that runs for the demo; `logs` help if it does not work."""
 
     cluster: Cluster
     operator: Operator

@@ -22,7 +22,7 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How a container of the image is started unless its pod says otherwise; PATH is always set."""
+    """Default command and environment of a container of the image; PATH is always set."""
 
     command: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from lab.images.tools import Tool, check_tools
 
 @dataclass(frozen=True, kw_only=True)
 class Making:
-    """What `make` gets: where to write, what it needs by name, an empty folder to work in, whom to tell of progress."""
+    """Arguments of `make`: the path to write, inputs by name, an empty folder to work in, a function for progress."""
 
     target: Path
     needs: Mapping[str, Path]
@@ -54,11 +54,11 @@ class Store:
         self._folder = folder
 
     def path(self, artifact: Artifact) -> Path:
-        """Where it is, or will be."""
+        """Return its path; it need not exist yet."""
         return self._folder / f"{artifact.name}-{artifact.digest[:16]}{artifact.suffix}"
 
     def ensure(self, artifact: Artifact, say: Say) -> Path:
-        """Return the artifact, made first where it is missing. Raise LabError; `say` is told of progress."""
+        """Return the artifact; make it first if it is missing. `say` gets the progress. Raise LabError."""
         if not self.path(artifact).exists():
             self._folder.mkdir(parents=True, exist_ok=True)
             with alone(self._folder / ".lock", say, what="images"):

@@ -52,7 +52,7 @@ def _mirrors() -> list[str]:
 
 
 def _apt_options() -> list[str]:
-    """Proxies and the like, as this machine is told."""
+    """Return the proxy settings and similar variables of this machine."""
     told = _output("apt-config", "dump", "Acquire").splitlines()
     return [line for line in told if re.match(r"Acquire::(https?(::|\s)|Check-)", line)]
 

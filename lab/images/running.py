@@ -1,4 +1,4 @@
-"""Runs a program that works for minutes: its output goes to a log, the telling lines of it to whoever waits."""
+"""Run a program for minutes: all output goes to a log, and the lines that show progress to the caller."""
 
 import os
 import re

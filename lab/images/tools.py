@@ -14,7 +14,7 @@ _INTERPRETER = 3  # PT_INTERP, elf(5)
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """A program and the Debian package that has it; `fits` tells whether the one that was found will do."""
+    """A program and the Debian package that has it; `fits` returns True if a found program can be used."""
 
     program: str
     package: str

@@ -29,7 +29,7 @@ CONTAINERD_SOCKET = RUN / "containerd" / "containerd.sock"
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """What tells one real node from the others: its number, from 0."""
+    """A real node's addresses and names, from its number (from 0)."""
 
     index: int
 
@@ -40,7 +40,7 @@ class Place:
 
     @property
     def user(self) -> str:
-        """Whom the Node authorizer takes for this node's kubelet."""
+        """User name of this node's kubelet, for the Node authorizer."""
         return f"system:node:{self.name}"
 
     @property
@@ -77,7 +77,7 @@ class Place:
         return layout.node / self.name / "log"
 
     def there(self, layout: Layout, path: Path) -> Path:
-        """Where on the machine a path below the node's LIB is."""
+        """Return the machine's path for a path below the node's LIB."""
         return self.lib(layout) / path.relative_to(LIB)
 
     def prepared(self, layout: Layout) -> Path:
@@ -86,7 +86,7 @@ class Place:
 
 
 def places(count: int) -> tuple[Place, ...]:
-    """Return those of so many real nodes."""
+    """Return the addresses of `count` real nodes."""
     return tuple(Place(index=index) for index in range(count))
 
 

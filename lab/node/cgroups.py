@@ -37,7 +37,7 @@ def name(layout: Layout) -> str:
 
 
 def of_node(layout: Layout, node: str) -> str:
-    """Return the name of one node's groups, below those of its lab."""
+    """Return the name of a node's groups, below the lab's groups."""
     return f"{name(layout)}/{node}"
 
 
@@ -66,7 +66,7 @@ def _make(group: Path) -> None:
 
 
 def _delegate(group: Path, hierarchy: Path) -> None:
-    """Let groups below have limits by all that the group itself can have them by, which v2 wants to be told."""
+    """Enable all of the group's controllers for the groups below it, as cgroup v2 requires."""
     told = group / "cgroup.subtree_control"
     if group != hierarchy and told.exists():
         told.write_text(" ".join(f"+{one}" for one in (group / "cgroup.controllers").read_text().split()))

@@ -36,7 +36,7 @@ def load(image: Image, *, name: Name = "default") -> None:
 
 @app.command()
 def kill(node: Node, *, name: Name = "default") -> None:
-    """End a real node as if its power failed: peers are not told. Its Node stays until `kubectl delete node`."""
+    """End a real node as if its power failed: no peer gets a FIN or RST. Its Node stays until `kubectl delete node`."""
     Cluster.attach(name=name).kill_node(node)
     print(f"{node} is dead")
 

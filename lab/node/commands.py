@@ -1,4 +1,4 @@
-"""What a lab's supervisor is asked to do with its real nodes: one order a connection, over a unix socket.
+"""Orders to a lab's supervisor about its real nodes: one order a connection, over a unix socket.
 
 It does them, for the processes of a node are its children, and the end of one that it does not expect ends the lab.
 """

@@ -1,4 +1,4 @@
-"""What the API server is told, so that it reaches the nodes' network: through the gateway's unix socket."""
+"""Egress settings of the API server: it reaches the nodes' network through the gateway's unix socket."""
 
 from pathlib import Path
 

@@ -12,7 +12,7 @@ from lab.pki import KeyPair
 
 
 def write(layout: Layout, place: Place, credentials: Credentials) -> None:
-    """Make the node's directories anew, and keep containerd's: an image takes a minute to be unpacked again."""
+    """Recreate the node's directories, but keep containerd's: it takes a minute to unpack an image again."""
     _clear(place.lib(layout))
     shutil.rmtree(place.log(layout), ignore_errors=True)
     for directory in (

@@ -1,4 +1,4 @@
-"""How a process gets into the node's namespaces: as the first one, or where the node is already."""
+"""Commands that run in a node's namespaces: the first process, and later processes."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""How pods get onto their node's network: the CNI configuration, and where the plugins are."""
+"""Network of a node's pods: the CNI configuration, and the folder of the plugins."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One real node comes and goes: its namespaces, its cable, containerd, images, the kubelet."""
+"""Start and end a real node: its namespaces, its cable, containerd, images, the kubelet."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ Wait = Callable[[str, Callable[[], bool]], None]
 
 @dataclass(frozen=True, kw_only=True)
 class RealNode:
-    """One node; `wait` says what is waited for and returns once the condition holds."""
+    """A real node; `wait` names what it waits for and returns once the condition holds."""
 
     place: Place
     layout: Layout
@@ -32,7 +32,7 @@ class RealNode:
 
     @property
     def up(self) -> bool:
-        """Whether it was started and not ended since."""
+        """Return True if it was started and not ended since."""
         return self.place.name in self.children.identities()
 
     def begin(self) -> None:
@@ -58,7 +58,7 @@ class RealNode:
         self.wait(self.place.name, lambda: any(self._usable(one, since) for one in api.get("/api/v1/nodes")["items"]))
 
     def lose_power(self) -> None:
-        """Cut it off, so that no peer is told, then end all of it at once."""
+        """Cut it off, so that no peer gets a FIN or RST, then end all of it at once."""
         first = Identity.of(namespaces.first_of(self._pid))
         switch.pull(self.place, switch=self._switch)
         self.children.end(first, self.place.components)

@@ -1,4 +1,4 @@
-"""What a real node needs of this machine: looked for, or tried, before anything is started.
+"""Check what a real node needs of this machine before anything is started.
 
 Being root says little: in a container, mounting, bridges or cgroups may be forbidden all the same. So each thing is
 done once, in namespaces that end with the trial.

@@ -69,14 +69,14 @@ class TrainingJob:
         self._kubectl("wait", "pods", f"--selector={names.LABEL_JOB_NAME}={NAME}", "--for=delete", "--timeout=120s")
 
     def log(self) -> Log:
-        """What the launcher has logged so far; nothing while its container waits."""
+        """Return the launcher's log so far; empty while its container waits."""
         launcher = names.launcher(NAME)
         if self._phase(launcher) in ("", "Pending"):
             return parse("")
         return parse(self._kubectl("logs", launcher))
 
     def hosts(self) -> list[str]:
-        """What discover_hosts.sh prints in the launcher."""
+        """Return the output of discover_hosts.sh in the launcher."""
         return self._kubectl("exec", names.launcher(NAME), "--", names.DISCOVER_HOSTS_PATH).splitlines()
 
     def pods(self) -> dict[str, str]:
@@ -86,7 +86,7 @@ class TrainingJob:
         return {item["metadata"]["name"]: item["status"].get("phase", "") for item in items}
 
     def outcome(self) -> str:
-        """How the launcher is: its phase."""
+        """Return the launcher's phase."""
         return self._phase(names.launcher(NAME))
 
     def _phase(self, pod: str) -> str:

@@ -23,7 +23,7 @@ _BLACKLISTED = re.compile(r"blacklist(?:ing)? (?:failing )?host:? (\S+)", re.IGN
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of train.py; times in seconds since the epoch. `hosts`: of all ranks, by rank; only of a step."""
+    """A line of train.py; times in seconds since the epoch. `hosts`: of all ranks, by rank; only of a step."""
 
     event: str
     time: float
@@ -38,7 +38,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """What was logged, in that order; `exits`: exit codes of ranks that did not end with 0."""
+    """Lines of a log, in order; `exits`: exit codes of ranks that did not end with 0."""
 
     starts: tuple[Told, ...]
     steps: tuple[Told, ...]
@@ -58,7 +58,7 @@ class Phase:
 
     @property
     def size(self) -> int:
-        """How many ranks trained."""
+        """Number of ranks that trained."""
         return len(self.hosts)
 
 
@@ -79,7 +79,7 @@ def _of(told: Sequence[Told], event: str) -> tuple[Told, ...]:
 
 
 def phases(steps: Sequence[Told]) -> list[Phase]:
-    """Who trained when, in order."""
+    """Return the phases of training, in order."""
     grouped = ((hosts, list(group)) for hosts, group in groupby(steps, key=lambda step: step.hosts))
     return [Phase(hosts=hosts, first=group[0].time, last=group[-1].time, steps=len(group)) for hosts, group in grouped]
 
@@ -100,7 +100,7 @@ def first_with(steps: Sequence[Told], *, size: int, since: float) -> Told | None
 
 
 def problems(log: Log) -> list[str]:
-    """What must not happen when a job is resized by hand, in words; empty if training went as it should."""
+    """Return what went wrong with training, in words; empty if training went as it should."""
     found = [f"a rank was killed (exit code {KILLED})" for code in log.exits if code == KILLED]
     found += [f"Horovod blacklisted {host}" for host in log.blacklisted]
     if lost := lost_steps(log.steps):

@@ -1,4 +1,4 @@
-"""How training got over the loss of a rank; pure."""
+"""Recovery of training from the loss of a rank; pure."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Recovery:
 
 
 def recovery(log: Log, host: str, *, size: int, since: float) -> Recovery | None:
-    """How training of so many ranks got over losing that of `host`; None while it has not."""
+    """Return the recovery of training with `size` ranks from the loss of the rank in `host`; None before that."""
     back = next((one.time for one in log.starts if one.host == host and one.time >= since), None)
     full = first_with(log.steps, size=size, since=back) if back else None
     if back is None or full is None:
