@@ -14,24 +14,24 @@ from mpijob_elastic.decide.derive import derive
 from mpijob_elastic.explain import jobs, pods, publication, ranks, surplus
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.facts import Facts
-from mpijob_elastic.explain.findings import Explanation, WorkerFinding
+from mpijob_elastic.explain.findings import Explanation, Finding, Level, WorkerFinding
 from mpijob_elastic.model.job import JobView
 
 __all__ = ["explain"]
 
 
-def explain(view: JobView, facts: Facts, *, now: float) -> Explanation:
-    """Explain a job at time `now` (seconds since the epoch)."""
+def explain(view: JobView, facts: Facts, *, now: float, worker: str = "") -> Explanation:
+    """Explain a job at time `now` (seconds since the epoch); `worker`: the only worker to explain, "" for all."""
     state, following = derive(view, now=now), host_list.following(view, now=now)
     job = Case(state=state, facts=facts, following=following, name=view.name)
     over = jobs.over(job)
     if over:
-        return Explanation(job=(over,))
-    wanted = frozenset(view.wanted_names)
-    workers = sorted(wanted | state.by_name.keys(), key=lambda pod: names.worker_index(pod, job=view.name) or 0)
-    return Explanation(
-        job=tuple(jobs.findings(job)),
-        workers=tuple(_worker(job.of(name), is_wanted=name in wanted) for name in workers),
+        return _explanation(job, (over,))
+    wanted, present = frozenset(view.wanted_names), state.by_name.keys()
+    chosen = {worker} if worker else wanted | present
+    workers = sorted(chosen, key=lambda pod: names.worker_index(pod, job=view.name) or 0)
+    return _explanation(
+        job, tuple(jobs.findings(job)), *(_worker(job.of(pod), is_wanted=pod in wanted) for pod in workers)
     )
 
 
@@ -39,3 +39,20 @@ def _worker(case: Case, *, is_wanted: bool) -> WorkerFinding:
     of_wanted = chain(pods.causes(case), publication.causes(case), ranks.causes(case))
     cause = next(of_wanted if is_wanted else surplus.causes(case)).about(case.name)
     return WorkerFinding(name=case.name, host=case.view.host_of.get(case.name, ""), wanted=is_wanted, cause=cause)
+
+
+def _explanation(job: Case, findings: tuple[Finding, ...], *workers: WorkerFinding) -> Explanation:
+    wanted = [worker for worker in workers if worker.wanted]
+    training = sum(worker.cause.level is Level.FINE for worker in wanted)
+    is_wrong = any(finding.level is Level.WRONG for finding in (*findings, *(worker.cause for worker in workers)))
+    return Explanation(
+        namespace=job.view.namespace,
+        name=job.name,
+        state=job.facts.state,
+        desired=job.view.replicas,
+        training=training,
+        all_train=0 < training == len(wanted) and not is_wrong,
+        job=findings,
+        workers=workers,
+        notices=job.view.notices.splitlines(),
+    )

@@ -56,24 +56,19 @@ class WorkerFinding(msgspec.Struct, frozen=True, kw_only=True):
     cause: Finding
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Every finding on the job and one on each worker; no workers where the job is over or not ours."""
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Every finding on a job and one on each worker; no workers where the job is over or not ours.
 
-    job: tuple[Finding, ...] = ()
-    workers: tuple[WorkerFinding, ...] = ()
+    training: wanted workers that train, as far as can be seen. all_train: every wanted worker trains, and nothing is
+    wrong. notices: the controller's.
+    """
 
-    def of(self, worker: str) -> Explanation:
-        """Return the findings on the job and on that worker."""
-        return replace(self, workers=tuple(found for found in self.workers if found.name == worker))
-
-    @property
-    def training(self) -> int:
-        """Count the wanted workers that train, as far as can be seen."""
-        return sum(found.wanted and found.cause.level is Level.FINE for found in self.workers)
-
-    @property
-    def all_train(self) -> bool:
-        """Tell whether every wanted worker trains and nothing is wrong."""
-        said = (*self.job, *(found.cause for found in self.workers))
-        is_wrong = any(finding.level is Level.WRONG for finding in said)
-        return 0 < self.training == sum(found.wanted for found in self.workers) and not is_wrong
+    namespace: str
+    name: str
+    state: str
+    desired: int
+    training: int
+    all_train: bool
+    job: tuple[Finding, ...]
+    workers: tuple[WorkerFinding, ...]
+    notices: list[str]

@@ -33,17 +33,14 @@ async def explain(
     """
     async with reached(where) as target:
         snapshot = await get.find(target, job)
-        pod = worker_name(snapshot.view, worker) if worker else None
+        pod = worker_name(snapshot.view, worker) if worker else ""
         registered = await dependencies.registration(target.client)
         home = controller_namespace or dependencies.home(registered)
         facts = await _facts(target.client, snapshot, registered, pod=pod, look=look, home=home)
-    explanation = find(snapshot.view, facts, now=time.time())
-    if pod:
-        explanation = explanation.of(pod)
-    report = reasons.build(snapshot.view, explanation, state=snapshot.state)
+    found = find(snapshot.view, facts, now=time.time(), worker=pod)
     write = get.WRITERS.get(output)
-    print(write(report) if write else "\n".join(reasons.text(report)))  # noqa: T201
-    return explanation.all_train
+    print(write(found) if write else "\n".join(reasons.text(found)))  # noqa: T201
+    return found.all_train
 
 
 def worker_name(view: JobView, worker: str) -> str:
@@ -59,7 +56,7 @@ def worker_name(view: JobView, worker: str) -> str:
 
 
 async def _facts(
-    client: ApiReader, snapshot: Snapshot, registered: Registration | None, *, pod: str | None, look: bool, home: str
+    client: ApiReader, snapshot: Snapshot, registered: Registration | None, *, pod: str, look: bool, home: str
 ) -> Facts:
     view, now = snapshot.view, time.time()
     look = look and not (view.finished or view.deleting or view.foreign)
@@ -94,12 +91,12 @@ async def _webhook(client: ApiReader, view: JobView, registered: Registration | 
     return await dependencies.webhook_trouble(client, registered) if is_needed else ""
 
 
-def _troubled(view: JobView, pod: str | None) -> Iterable[tuple[str, str]]:
+def _troubled(view: JobView, pod: str) -> Iterable[tuple[str, str]]:
     """Yield name and uid of the objects whose Events may help: the job of a missing worker, pods that do not run."""
     if len([worker for worker in view.workers if worker.index < view.replicas]) < view.replicas:
         yield view.name, view.ref.uid
     for worker in view.workers:
-        if not worker.running and pod in (None, worker.name):
+        if not worker.running and pod in {"", worker.name}:
             yield worker.name, worker.ref.uid
 
 
@@ -113,7 +110,7 @@ def _threatened(snapshot: Snapshot) -> Iterable[PodFacts]:
             yield snapshot.pods[worker.name].facts
 
 
-async def _looks(client: ApiReader, view: JobView, *, pod: str | None, look: bool) -> dict[str, Look]:
+async def _looks(client: ApiReader, view: JobView, *, pod: str, look: bool) -> dict[str, Look]:
     if not look or not view.driver_running:
         return {}
     running = [worker for worker in view.workers if worker.running and not worker.deleting]

@@ -1,50 +1,18 @@
-"""Print an explanation: as an object for programs, and as text."""
+"""Print an explanation as text."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
 
-import msgspec
-
-from mpijob_elastic.explain.findings import Explanation, Finding, Level, WorkerFinding
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.explain.findings import Explanation, Finding, Level
 
 # Text is wrapped at so many columns, whatever the terminal: it is read in logs and mails too.
 WIDTH = 110
 _INDENT = "    "
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The explanation of a job, and the controller's notices on it. training: wanted workers that train."""
-
-    namespace: str
-    name: str
-    state: str
-    desired: int
-    training: int
-    all_train: bool
-    job: tuple[Finding, ...]
-    workers: tuple[WorkerFinding, ...]
-    notices: list[str]
-
-
-def build(view: JobView, explanation: Explanation, *, state: str) -> Report:
-    """Return the report on a job, or on some workers of it."""
-    return Report(
-        namespace=view.namespace,
-        name=view.name,
-        state=state,
-        desired=view.replicas,
-        training=explanation.training,
-        all_train=explanation.all_train,
-        job=explanation.job,
-        workers=explanation.workers,
-        notices=view.notices.splitlines(),
-    )
-
-
-def text(report: Report) -> list[str]:
+def text(report: Explanation) -> list[str]:
     """Return the lines of a page, a paragraph for each finding."""
     counts = f", {report.training} of {report.desired} workers train" if report.workers else ""
     lines = [f"{report.namespace}/{report.name}: {report.state}{counts}"]

@@ -7,18 +7,21 @@ import msgspec
 from mpijob_elastic.cli.jobs import reasons
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Pod
+from mpijob_elastic.explain.findings import Explanation
 from tests.builders import NOW, config, job, pending, pods, worker
 
 PENDING = job(workers=(worker(0), worker(1), pending(2)), config=config(["j-worker-0", "j-worker-1.r2"]))
-FACTS = Facts(pods={"j-worker-2": Pod(unscheduled="0/3 nodes are available: " + "3 Insufficient nvidia.com/gpu, " * 4)})
+FACTS = Facts(
+    state="Running",
+    pods={"j-worker-2": Pod(unscheduled="0/3 nodes are available: " + "3 Insufficient nvidia.com/gpu, " * 4)},
+)
 
 
-def report() -> reasons.Report:
-    return reasons.build(PENDING, explain(PENDING, FACTS, now=NOW), state="Running")
+REPORT = explain(PENDING, FACTS, now=NOW)
 
 
 def test_a_page_has_a_paragraph_for_each_worker_and_the_command_to_type() -> None:
-    lines = reasons.text(report())
+    lines = reasons.text(REPORT)
     assert lines[0] == "default/j: Running, 2 of 3 workers train"
     assert lines[lines.index("    host name: j-worker-1.r2") - 1].startswith("j-worker-1 is published")
     assert any(line.startswith("j-worker-2 cannot be scheduled: 0/3 nodes are available") for line in lines)
@@ -28,8 +31,7 @@ def test_a_page_has_a_paragraph_for_each_worker_and_the_command_to_type() -> Non
 
 def test_what_holds_for_the_job_comes_first_and_what_the_controller_says_last() -> None:
     view = job(2, notices="SlotsUnchanged: wait\nWorkersNotReady: wait")
-    explanation = explain(view, Facts(controller="no controller leads"), now=NOW)
-    lines = reasons.text(reasons.build(view, explanation, state="Running"))
+    lines = reasons.text(explain(view, Facts(controller="no controller leads"), now=NOW))
     assert lines[2] == "no controller leads, so j keeps its present size"
     assert lines[3:5] == ["    cause: no-controller", "    next: kubectl -n mpijob-elastic get pods,leases"]
     assert lines[-3:] == ["Notices of the controller:", "    SlotsUnchanged: wait", "    WorkersNotReady: wait"]
@@ -37,7 +39,7 @@ def test_what_holds_for_the_job_comes_first_and_what_the_controller_says_last() 
 
 def test_a_job_that_has_ended_has_no_count_of_workers() -> None:
     view = job(finished=True)
-    lines = reasons.text(reasons.build(view, explain(view, Facts(state="Failed"), now=NOW), state="Failed"))
+    lines = reasons.text(explain(view, Facts(state="Failed"), now=NOW))
     assert lines == [
         "default/j: Failed",
         "",
@@ -48,14 +50,14 @@ def test_a_job_that_has_ended_has_no_count_of_workers() -> None:
 
 
 def test_programs_get_camel_case_and_can_read_it_back() -> None:
-    printed = msgspec.json.encode(report())
+    printed = msgspec.json.encode(REPORT)
     read = msgspec.json.decode(printed)
     assert (read["desired"], read["training"], read["allTrain"]) == (3, 2, False)
     assert [worker["host"] for worker in read["workers"]] == ["j-worker-0", "j-worker-1.r2", ""]
     assert read["workers"][2]["cause"]["nextStep"] == "kubectl -n default describe pod j-worker-2"
-    assert msgspec.json.decode(printed, type=reasons.Report) == report()
+    assert msgspec.json.decode(printed, type=Explanation) == REPORT
 
 
 def test_a_single_worker_can_be_reported() -> None:
-    second = explain(PENDING, FACTS, now=NOW).of(pods(1)[0])
-    assert [worker.name for worker in reasons.build(PENDING, second, state="Running").workers] == ["j-worker-1"]
+    second = explain(PENDING, FACTS, now=NOW, worker=pods(1)[0])
+    assert [line.split()[0] for line in reasons.text(second)[2:]] == ["j-worker-1", "host"]

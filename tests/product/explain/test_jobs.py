@@ -139,10 +139,9 @@ def test_of_frozen_execs_it_is_said_who_ends_them() -> None:
 
 def test_one_worker_can_be_asked_about_alone() -> None:
     view = job(workers=(worker(0), worker(1), pending(2)), config=config(pods(0, 1)))
-    explanation = explain(view, Facts(), now=NOW)
-    assert not explanation.all_train
-    assert explanation.of("j-worker-1").all_train
-    assert [worker.name for worker in explanation.of("j-worker-2").workers] == ["j-worker-2"]
+    assert not explain(view, Facts(), now=NOW).all_train
+    assert explain(view, Facts(), now=NOW, worker="j-worker-1").all_train
+    assert [found.name for found in explain(view, Facts(), now=NOW, worker="j-worker-2").workers] == ["j-worker-2"]
 
 
 def test_a_drain_beside_workers_that_train_is_nothing_wrong() -> None:
