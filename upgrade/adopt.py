@@ -13,7 +13,7 @@ from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView, Launcher
 from mpijob_elastic.observe import live
-from upgrade import job_impact, jobs
+from upgrade import job_impact
 from upgrade.job_impact import Readiness
 from upgrade.refusal import Refused
 
@@ -64,7 +64,7 @@ def _missing(view: JobView, old: Launcher) -> str:
 
 
 async def _view(client: ApiReader, namespace: str, job: str) -> JobView:
-    view = await live.view(client, namespace=namespace, job=job, probes=jobs.never_asked)
+    view = await live.view(client, namespace=namespace, job=job)
     if view is None:
         raise Refused(f"there is no MPIJob {namespace}/{job} with a ConfigMap; `mpijob-elastic get -A` lists jobs")
     return view

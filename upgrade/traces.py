@@ -15,8 +15,8 @@ from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
-from mpijob_elastic.model import kubexec
-from mpijob_elastic.observe import facts_config, facts_job, facts_pod
+from mpijob_elastic.model import job_facts, kubexec
+from mpijob_elastic.observe import facts_config, facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
 from upgrade import json_patch
 from upgrade.json_patch import Patch
@@ -79,7 +79,7 @@ def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], launchers: It
 def surplus(*, jobs: Iterable[Object], pods: Iterable[Object]) -> list[str]:
     """The workers (namespace/name) beyond their job's size that still run: nobody removes them once we are gone."""
     sizes = {}
-    for job in map(facts_job.read, map(json_patch.encoded, jobs)):
+    for job in map(job_facts.read, map(json_patch.encoded, jobs)):
         sizes[job.metadata.namespace, job.metadata.name, job.metadata.uid] = job.replicas
     found = []
     for pod in map(_pod, pods):

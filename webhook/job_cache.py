@@ -12,9 +12,10 @@ from random import Random
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.watch import WatchCache
-from webhook.rules import hpa_facts, job_size
+from mpijob_elastic.model import job_facts
+from mpijob_elastic.model.job_facts import JobFacts
+from webhook.rules import hpa_facts
 from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
-from webhook.rules.job_size import JobSize
 
 
 class Watched:
@@ -22,10 +23,10 @@ class Watched:
 
     def __init__(self, client: ApiReader, *, namespace: str | None, random: Random) -> None:
         self._by_job: defaultdict[tuple[str, str], dict[str, HpaFacts]] = defaultdict(dict)
-        self._jobs: WatchCache[JobSize] = WatchCache(
+        self._jobs: WatchCache[JobFacts] = WatchCache(
             client,
             MPI_JOBS,
-            decode=job_size.read,
+            decode=job_facts.read,
             on_change=lambda _old, _new: None,
             random=random,
             namespace=namespace,
@@ -34,7 +35,7 @@ class Watched:
             client, AUTOSCALERS, decode=hpa_facts.read, on_change=self._changed, random=random, namespace=namespace
         )
 
-    def job(self, namespace: str, name: str) -> JobSize | None:
+    def job(self, namespace: str, name: str) -> JobFacts | None:
         """The job as last seen; None where it is not known (yet)."""
         return self._jobs.get(namespace, name)
 

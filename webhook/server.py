@@ -79,7 +79,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     async with AsyncExitStack() as stack:
         cluster = await _cluster(settings, stack)
         watched = _watched(settings, cluster)
-        context = _context(watched, clocks)
+        context = _context(watched)
         admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, context=context)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)
         listen = partial(
@@ -110,10 +110,10 @@ def _watched(settings: Settings, cluster: ApiWriter | None) -> Watched | None:
     return Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
 
 
-def _context(watched: Watched | None, clocks: Clocks) -> ReviewContext:
+def _context(watched: Watched | None) -> ReviewContext:
     if watched is None:
-        return replace(NOTHING, now=clocks.wall)
-    return ReviewContext(job=watched.job, autoscalers=watched.autoscalers, now=clocks.wall)
+        return replace(NOTHING, now=time.time)
+    return ReviewContext(job=watched.job, autoscalers=watched.autoscalers, now=time.time)
 
 
 def _certificates(

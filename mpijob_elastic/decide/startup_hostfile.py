@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import disruption
+from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import Config, JobView
 
 
@@ -19,10 +20,8 @@ def awaited(view: JobView, config: Config) -> tuple[str, ...]:
     Whoever is named already and runs stays named, so that workers which come up one after the other change nothing.
     """
     wanted = view.wanted_names
-    if view.policy.min_replicas is None:
-        return wanted
-    least = max(view.policy.min_replicas, view.np_workers)
-    if least >= len(wanted):
+    least = policy.startup_workers(view.policy, np_workers=view.np_workers)
+    if least is None or least >= len(wanted):
         return wanted
     named = {line.split(" ")[0] for line in config.hostfile.splitlines()}
     going = disruption.going(view)

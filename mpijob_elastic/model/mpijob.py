@@ -1,7 +1,8 @@
-"""The fields of a MPIJob (kubeflow.org/v1) that we read, decoded straight from JSON.
+"""The MPIJob (kubeflow.org/v1) as its JSON: the fields that we read, and the operator's defaults.
 
-Everything else in the object is skipped by the decoder, so an unknown field never breaks us.
-Field names and defaults: mpi-operator v0.2.3, pkg/apis/kubeflow/v1/types.go and default.go.
+`job_facts` derives from it what controller, webhook, upgrade and command line need; nothing else reads a MPIJob.
+[operator] declares no types for most fields in its definition, so each of them may be null; it writes
+`status.conditions: null` itself. Fields and defaults: pkg/apis/kubeflow/v1/types.go and default.go.
 """
 
 from __future__ import annotations
@@ -12,37 +13,37 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
-
-
-class Wire(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
-    """Base of what is read from the API: immutable, camelCase on the wire, and never part of a reference cycle."""
+from mpijob_elastic.model.wire import Wire
 
 
 class EnvVar(Wire, frozen=True):
-    """One environment variable; `value` is None where it comes from a reference."""
+    """An environment variable; `value` is None if it comes from a reference."""
 
     value: str | None = None
 
 
 class Container(Wire, frozen=True):
-    """What a container runs."""
+    """A container and the words it runs."""
 
-    name: str = ""
-    command: list[str] | None = None
-    args: list[str] | None = None
-    env: list[EnvVar] | None = None
+    name: str | None = None
+    command: list[str | None] | None = None
+    args: list[str | None] | None = None
+    env: list[EnvVar | None] | None = None
+
+    def words(self) -> list[str]:
+        """Return command and arguments as one list."""
+        return [word or "" for word in (*(self.command or ()), *(self.args or ()))]
 
     def texts(self) -> Iterator[str]:
-        """Command, arguments and environment values."""
-        yield from self.command or ()
-        yield from self.args or ()
-        yield from (variable.value for variable in self.env or () if variable.value)
+        """Yield command, arguments and environment values."""
+        yield from self.words()
+        yield from (variable.value for variable in self.env or () if variable and variable.value)
 
 
 class PodSpec(Wire, frozen=True):
     """A pod template's spec."""
 
-    containers: list[Container] | None = None
+    containers: list[Container | None] | None = None
     active_deadline_seconds: int | None = None
 
 
@@ -60,7 +61,7 @@ class ReplicaSpec(Wire, frozen=True):
 
 
 class ReplicaSpecs(Wire, frozen=True, rename="pascal"):
-    """`mpiReplicaSpecs`: its keys are written with a capital."""
+    """`mpiReplicaSpecs`; its keys start with a capital."""
 
     launcher: ReplicaSpec | None = None
     worker: ReplicaSpec | None = None
@@ -76,21 +77,21 @@ class Spec(Wire, frozen=True):
 
 
 class Condition(Wire, frozen=True):
-    """One of `status.conditions`."""
+    """An entry of `status.conditions`."""
 
-    type: str = ""
-    status: str = ""
-    reason: str = ""
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
 
 
 class ReplicaStatus(Wire, frozen=True):
-    """What is said of the launcher or the workers; `selector` is not the operator's but for the subresource scale."""
+    """The status of launcher or workers; `selector` is not the operator's, but for the scale subresource."""
 
     selector: str | None = None
 
 
 class ReplicaStatuses(Wire, frozen=True, rename="pascal"):
-    """`replicaStatuses`: its keys are written with a capital."""
+    """`replicaStatuses`; its keys start with a capital."""
 
     worker: ReplicaStatus | None = None
 
@@ -98,14 +99,14 @@ class ReplicaStatuses(Wire, frozen=True, rename="pascal"):
 class Status(Wire, frozen=True):
     """`status`."""
 
-    conditions: list[Condition] | None = None
+    conditions: list[Condition | None] | None = None
     replica_statuses: ReplicaStatuses | None = None
     start_time: str | None = None
     completion_time: str | None = None
 
 
 class MPIJob(Wire, frozen=True):
-    """One MPIJob."""
+    """An MPIJob."""
 
     metadata: ObjectMeta
     spec: Spec | None = None
@@ -113,7 +114,7 @@ class MPIJob(Wire, frozen=True):
 
     @property
     def replicas(self) -> int:
-        """Workers asked for; a job without a Worker spec has none, a Worker spec without a number means one."""
+        """The size asked for: 0 without a Worker spec, 1 if that has no number."""
         worker = self._specs.worker
         if worker is None:
             return 0
@@ -121,36 +122,24 @@ class MPIJob(Wire, frozen=True):
 
     @property
     def slots(self) -> int:
-        """Slots a worker, one by default."""
-        return (self.spec.slots_per_worker if self.spec else None) or 1
-
-    @property
-    def clean_pod_policy(self) -> str:
-        """`None`, `Running` or `All`; the operator's default is `None`."""
-        return (self.spec.clean_pod_policy if self.spec else None) or "None"
-
-    def launcher_texts(self) -> list[str]:
-        """What the launcher's containers run: commands, arguments, environment values."""
-        return [text for container in self.containers(names.ROLE_LAUNCHER) for text in container.texts()]
-
-    def launcher_commands(self) -> list[list[str]]:
-        """Command and arguments of each of the launcher's containers, as one list of words."""
-        return [[*(one.command or ()), *(one.args or ())] for one in self.containers(names.ROLE_LAUNCHER)]
+        """Slots of each worker, at least 1."""
+        return max(1, (self.spec.slots_per_worker if self.spec else None) or 1)
 
     def containers(self, role: str) -> list[Container]:
-        """The containers of the launcher's or the workers' template."""
-        return self._pod(role).containers or []
+        """Return the containers of the launcher's or the workers' template."""
+        return [container or Container() for container in self.pod(role).containers or ()]
 
-    @property
-    def launcher_deadline(self) -> int | None:
-        """Seconds after which the kubelet ends the launcher, None for no limit."""
-        return self._pod(names.ROLE_LAUNCHER).active_deadline_seconds
+    def pod(self, role: str) -> PodSpec:
+        """Return the pod spec of the launcher's or the workers' template."""
+        replica = self._specs.launcher if role == names.ROLE_LAUNCHER else self._specs.worker
+        return (replica.template.spec if replica and replica.template else None) or PodSpec()
 
     @property
     def finished(self) -> bool:
-        """Whether the operator is done with it.
+        """True once the operator is done with the job.
 
-        [operator] Failed with reason MPIJobEvicted, or without a completionTime, goes on: the launcher is created anew.
+        [operator] A job that is Failed with reason MPIJobEvicted, or without a completionTime, goes on: the launcher is
+        created again.
         """
         if self.condition(names.CONDITION_SUCCEEDED):
             return True
@@ -160,19 +149,23 @@ class MPIJob(Wire, frozen=True):
 
     @property
     def lacks_selector(self) -> bool:
-        """Whether the operator has counted the workers and nothing says how to find them."""
+        """True if the operator has counted the workers and the status does not say how to find them."""
         statuses = self.status.replica_statuses if self.status else None
         return statuses is not None and statuses.worker is not None and not statuses.worker.selector
 
     def condition(self, kind: str) -> Condition | None:
-        """The condition of that type where its status is True."""
+        """Return the condition of that type if its status is True."""
         conditions = (self.status.conditions if self.status else None) or ()
-        return next((one for one in conditions if one.type == kind and one.status == "True"), None)
-
-    def _pod(self, role: str) -> PodSpec:
-        replica = self._specs.launcher if role == names.ROLE_LAUNCHER else self._specs.worker
-        return (replica.template.spec if replica and replica.template else None) or PodSpec()
+        return next((found for found in conditions if found and found.type == kind and found.status == "True"), None)
 
     @property
     def _specs(self) -> ReplicaSpecs:
         return (self.spec.mpi_replica_specs if self.spec else None) or ReplicaSpecs()
+
+
+_decoder = msgspec.json.Decoder(MPIJob)
+
+
+def decode(raw: bytes | msgspec.Raw) -> MPIJob:
+    """Return the MPIJob in its JSON. Raises msgspec.DecodeError if it is none."""
+    return _decoder.decode(raw)

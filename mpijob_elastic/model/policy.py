@@ -67,6 +67,11 @@ def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
     return policy, reader.problems
 
 
+def startup_workers(policy: Policy, *, np_workers: int) -> int | None:
+    """Return how many workers a launcher waits for at its start: min-replicas, but enough for -np; None for all."""
+    return None if policy.min_replicas is None else max(policy.min_replicas, np_workers)
+
+
 def is_elastic(policy: Policy, launcher_texts: Iterable[str]) -> bool:
     """Whether the job can change its size while it runs.
 

@@ -17,14 +17,15 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.disruption_signs import Signs
 from mpijob_elastic.model.job import JobView, Ref
-from mpijob_elastic.observe import facts_config, facts_job, facts_pod, facts_pod_group, views
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.owners import Owned
+from mpijob_elastic.observe import facts_config, facts_pod, facts_pod_group, views
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
-from mpijob_elastic.observe.facts_job import JobFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import Nodes
-from mpijob_elastic.observe.owners import Owned
 from mpijob_elastic.observe.pod_groups import Gangs
 
 
@@ -64,7 +65,7 @@ class Caches:
         self.jobs: WatchCache[JobFacts] = WatchCache(
             client,
             resources.MPI_JOBS,
-            decode=facts_job.read,
+            decode=job_facts.read,
             on_change=self._on_job,
             random=random,
             namespace=namespace,
@@ -165,7 +166,7 @@ class Caches:
             case resources.PODS:
                 self.pods.observe_write(facts_pod.read(raw))
             case resources.MPI_JOBS:
-                self.jobs.observe_write(facts_job.read(raw))
+                self.jobs.observe_write(job_facts.read(raw))
             case resources.CONFIG_MAPS:
                 self.configs.observe_write(facts_config.read_config(raw))
             case resources.ROLES:
@@ -179,7 +180,7 @@ class Caches:
 
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
         fact = new or old
-        if fact is not None and facts_job.is_news(old, new):
+        if fact is not None and job_facts.is_news(old, new):
             self._enqueue(JobKey(fact.metadata.namespace, fact.metadata.name))
 
     def _on_pod(self, old: PodFacts | None, new: PodFacts | None) -> None:

@@ -6,8 +6,8 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model.mpijob import Wire
-from mpijob_elastic.observe.owners import Owned, owned
+from mpijob_elastic.model.owners import Owned, owned
+from mpijob_elastic.model.wire import Wire
 
 
 class _ConfigMap(Wire, frozen=True):

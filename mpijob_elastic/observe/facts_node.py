@@ -11,8 +11,8 @@ import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.disruption_signs import NO_EXECUTE, Signs, is_built_in
-from mpijob_elastic.model.mpijob import Wire
-from mpijob_elastic.observe.owners import Owned, owned
+from mpijob_elastic.model.owners import Owned, owned
+from mpijob_elastic.model.wire import Wire
 
 
 class Taint(Wire, frozen=True, gc=False):

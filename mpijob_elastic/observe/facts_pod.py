@@ -13,10 +13,9 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.job import LauncherPhase
-from mpijob_elastic.model.mpijob import Wire
+from mpijob_elastic.model.owners import Owned, owned
+from mpijob_elastic.model.wire import Wire, seconds
 from mpijob_elastic.observe.facts_node import Toleration
-from mpijob_elastic.observe.owners import Owned, owned
-from mpijob_elastic.observe.times import seconds
 
 # Which container kubectl exec means where none is named, if it is not the first.
 # https://kubernetes.io/docs/reference/labels-annotations-taints/#kubectl-kubernetes-io-default-container

@@ -6,6 +6,7 @@ left of a deleted job of the same name, is not seen at all (safety rule 5).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from mpijob_elastic import names
@@ -13,22 +14,50 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import hosts, memory_text
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.memory import pod_key
+from mpijob_elastic.model.owners import Owned
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
-from mpijob_elastic.observe.facts_job import JobFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.facts_pod_group import GangFacts
-from mpijob_elastic.observe.owners import Owned
 
 # Returns what exec has shown of a pod (`Ref.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
-# What exec has shown of a launcher, by its uid.
+# Returns what exec has shown of a launcher, by its uid.
 Holds = Callable[[str], Held]
 
 
+def never_asked(_pod: str, _occasion: str) -> Probe:
+    """Return an empty probe: only the controller knows what its own execs have shown."""
+    return Probe()
+
+
 def never_looked(_uid: str) -> Held:
-    """For whoever does not look into launchers."""
+    """Return empty findings for a reader that does not look into launchers."""
     return Held()
+
+
+class Objects:
+    """Listed objects of many jobs, from which each job's view is made. roles: None if they could not be read."""
+
+    def __init__(
+        self, *, pods: Iterable[PodFacts], configs: Iterable[ConfigFacts], roles: Iterable[RoleFacts] | None = None
+    ) -> None:
+        self._pods: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)
+        for pod in pods:
+            self._pods[pod.metadata.namespace, pod.metadata.job].append(pod)
+        self._configs = {(config.metadata.namespace, config.metadata.name): config for config in configs}
+        self._roles = {(role.metadata.namespace, role.metadata.name): role for role in roles or ()}
+
+    def view(self, job: JobFacts) -> JobView:
+        """Return the job's view."""
+        namespace, name = job.metadata.namespace, job.metadata.name
+        return view(
+            job,
+            pods=self._pods.get((namespace, name), ()),
+            config=self._configs.get((namespace, names.config_map(name))),
+            role=self._roles.get((namespace, names.launcher(name))),
+        )
 
 
 def view(
@@ -36,8 +65,8 @@ def view(
     *,
     pods: Iterable[PodFacts],
     config: ConfigFacts | None,
-    role: RoleFacts | None,
-    probes: Probes,
+    role: RoleFacts | None = None,
+    probes: Probes = never_asked,
     holds: Holds = never_looked,
     gang: GangFacts | None = None,
     keeps_selector: bool = False,

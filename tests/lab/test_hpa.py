@@ -156,7 +156,7 @@ async def test_after_the_jobs_end_the_hpa_is_refused_and_writes_nothing(
     await looked(metrics, job, 4)
     assert await written(job) == before
     late = replace(hpa, name="late")
-    await late.warned(1, 4, "HPA late: the job has finished, so every scale is refused: delete it")
+    await late.warned(1, 4, "HPA late: the job has finished, so every scale is refused: delete the HPA")
 
 
 async def test_two_hpas_on_one_job(job: Job, hpa: Autoscaler, metrics: Values) -> None:
@@ -165,7 +165,7 @@ async def test_two_hpas_on_one_job(job: Job, hpa: Autoscaler, metrics: Values) -
     await job.settled(2)
     await hpa.apply(1, 4)
     other = replace(hpa, name="second")
-    await other.warned(1, 4, "HPAs second and train scale the same job, so neither will (AmbiguousSelector)")
+    await other.warned(1, 4, "HPAs second and train scale the same job, so neither works (AmbiguousSelector)")
     await other.apply(1, 4)
     for one in (hpa, other):
         await one.until(lambda seen: seen.says("ScalingActive", "False", "AmbiguousSelector"))

@@ -62,9 +62,9 @@ async def test_beyond_the_bounds_is_refused_and_the_bound_is_named(job: Job, clu
 
 async def test_what_horovodrun_cannot_use_is_allowed_and_warned_of(job: Job, cluster: Cluster) -> None:
     assert await scaled(cluster, job, 4) == (0, "")
-    warning = "Warning: horovodrun's --max-np 4 is less than its slots, 6: 2 stay unused\n"
+    warning = "Warning: horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused\n"
     assert await scaled(cluster, job, 6) == (0, warning)
-    warning = "Warning: horovodrun's --min-np 3 is more than its slots, 2: training waits for more\n"
+    warning = "Warning: horovodrun's --min-np is 3, but 2 slots are asked for: training waits for more\n"
     assert await scaled(cluster, job, 2) == (0, warning)
     assert await size(job) == 2
 
@@ -101,7 +101,7 @@ async def test_an_edit_is_told_what_it_does(job: Job, cluster: Cluster) -> None:
     template = "/spec/mpiReplicaSpecs/Worker/template/spec/containers/0/image"
     image = f'[{{"op":"replace","path":"{template}","value":"horovod:new"}}]'
     _, said = await asyncio.to_thread(told, cluster, "patch", *where, f"--patch={image}")
-    assert said.startswith("Warning: Worker.template: workers that are there keep the former one")
+    assert said.startswith("Warning: Worker.template: existing workers keep the old template")
     size = '[{"op":"replace","path":"/spec/mpiReplicaSpecs/Worker/replicas","value":4}]'
     _, said = await asyncio.to_thread(told, cluster, "patch", *where, f"--patch={size}", "--dry-run=server")
     assert said == "Warning: would scale 3→4: worker-3 is created, and published once Ready\n"

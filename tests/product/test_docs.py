@@ -22,7 +22,7 @@ from mpijob_elastic.decide import (
     rank0_loss,
     suspicious_success,
 )
-from mpijob_elastic.model import disruption_signs, durations, policy
+from mpijob_elastic.model import disruption_signs, durations, job_facts, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
 from webhook.metrics import Metrics as WebhookMetrics
@@ -169,11 +169,10 @@ def test_each_command_is_in_the_table_of_the_readme() -> None:
 
 def test_the_job_of_the_readme_is_elastic_and_without_mistakes() -> None:
     [text] = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    job = msgspec.convert(yaml.safe_load(text), MPIJob)
-    asked, problems = policy.parse(job.metadata.annotations)
-    assert policy.is_elastic(asked, job.launcher_texts())
-    assert not problems
-    assert (asked.min_replicas, asked.max_replicas, asked.drain_timeout) == (1, 4, 120.0)
+    job = job_facts.of(msgspec.convert(yaml.safe_load(text), MPIJob))
+    assert job.elastic
+    assert not job.problems
+    assert (job.policy.min_replicas, job.policy.max_replicas, job.policy.drain_timeout) == (1, 4, 120.0)
 
 
 @pytest.mark.parametrize(

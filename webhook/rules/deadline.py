@@ -1,39 +1,28 @@
-"""Whether a job is near its end, so that growing it is of no use; pure.
+"""Deadlines: growing a job that ends soon is of no use; pure.
 
-The one end that an object tells: [operator] leaves activeDeadlineSeconds in the launcher's template, and the kubelet
-ends the pod by it, counted from the pod's start; that is never before the job's. On `runPolicy` v0.2.3 does not act.
+An object tells one deadline: [operator] leaves activeDeadlineSeconds in the launcher's template, and the kubelet counts
+it from the pod's start, which is never before the job's. v0.2.3 does not act on `runPolicy`.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from mpijob_elastic.model import durations
-from webhook.rules.job_size import JobSize
+from mpijob_elastic.model.job_facts import JobFacts
 
-# Seconds. A worker that has to be scheduled, to pull its image and to join takes minutes, and it must pay off.
+# Seconds. A new worker takes minutes to be scheduled, pull its image and join, and then has to pay off.
 SOON = 600.0
 
 
-def soon(job: JobSize, *, now: datetime) -> str | None:
-    """When it ends, in words, where that is soon."""
+def soon(job: JobFacts, *, now: float) -> str | None:
+    """Return when the job ends, in words, if that is soon."""
     if job.deadline is None:
         return None
-    left = max(0.0, job.deadline - _age(job.started_at, now))
-    if left >= SOON:
-        return None
-    return f"activeDeadlineSeconds of its launcher ends it in {durations.render(round(left))}"
+    age = max(0.0, now - job.started_at) if job.started_at is not None else 0.0
+    left = max(0.0, job.deadline - age)
+    return f"its launcher's activeDeadlineSeconds ends it in {durations.render(round(left))}" if left < SOON else None
 
 
-def growth(job: JobSize, *, before: int, after: int, now: datetime) -> tuple[str, ...]:
-    """What is to be said where the job grows though it ends soon."""
-    end = soon(job, now=now) if after > before and job.started else None
-    return (f"new workers may be of no use: {end}",) if end else ()
-
-
-def _age(started_at: str | None, now: datetime) -> float:
-    try:
-        started = datetime.fromisoformat(started_at) if started_at else now
-    except ValueError:
-        return 0.0
-    return max(0.0, (now - (started if started.tzinfo else started.replace(tzinfo=UTC))).total_seconds())
+def growth(job: JobFacts, *, before: int, after: int, now: float) -> tuple[str, ...]:
+    """Return a warning if the job grows although it ends soon."""
+    end = soon(job, now=now) if after > before and job.reported else None
+    return (f"new workers may come too late for this job: {end}",) if end else ()

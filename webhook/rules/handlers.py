@@ -1,24 +1,23 @@
-"""Which function answers for which kind and subresource: one table for /mutate, one for /validate.
+"""Handlers: one for each kind that the webhook configurations name; pure.
 
-Whatever a handler cannot read it lets through unchanged, with a warning that says why: an object that the API server
-accepts must never fail because of us.
+/mutate only ever adds or replaces fields of ours, so it never refuses. /validate refuses only mistakes in fields of
+ours. An object that cannot be decoded passes with a warning: what the API server accepts must not fail because of us.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TypeVar
 
 import msgspec
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
+from mpijob_elastic.model import job_facts, mpijob
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import (
     hpa_facts,
     hpa_fit,
-    job_size,
     mutate,
     pod_templates,
     review,
@@ -29,29 +28,27 @@ from webhook.rules import (
 )
 from webhook.rules.hpa_facts import AUTOSCALERS
 from webhook.rules.json_patch import Patch
-from webhook.rules.pod_templates import Templates
+from webhook.rules.mutate import ConfigMap, Pod
 from webhook.rules.review import Request, Verdict
 from webhook.rules.review_context import NOTHING, ReviewContext
 from webhook.rules.scale import Scale
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """A verdict and one word for what it was, for metrics and logs."""
-
-    verdict: Verdict
-    outcome: str
-
-
 Handler = Callable[[Request], Verdict]
 # Group, version, kind, and the subresource or "".
 Kind = tuple[str, str, str, str]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """A verdict and a word for it, for metrics and logs."""
+
+    verdict: Verdict
+    outcome: str
+
+
 def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
-    """Answer one request: unchanged where no handler is for it, let through where its objects cannot be read."""
+    """Answer a request. Without a handler it passes unchanged; with unreadable objects it passes with a warning."""
     kind = request.kind
     handler = handlers.get((kind.group, kind.version, kind.kind, request.sub_resource))
     if handler is None:
@@ -59,9 +56,77 @@ def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
     try:
         verdict = handler(request)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        warning = f"mpijob-elastic let this {request.kind.kind[:32]} through unread: {error}"
+        warning = f"mpijob-elastic could not read this {request.kind.kind[:32]} and let it pass: {error}"
         return Answer(verdict=Verdict(warnings=(warning,)), outcome="unreadable")
     return Answer(verdict=verdict, outcome=_outcome(verdict))
+
+
+def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
+    """Return the handlers for /mutate."""
+    configs = msgspec.json.Decoder(ConfigMap)
+
+    def config_created(request: Request) -> Verdict:
+        config = configs.decode(request.object)
+        patch, owner = mutate.config_map(config), config.metadata.controller
+        if not patch or owner is None:
+            return Verdict(patch=patch)
+        job = context.job(request.namespace, owner.name)
+        return Verdict(patch=(*patch, *startup_hostfile.shortened(config, job)))
+
+    return {
+        _kind(PODS): _changing(review.CREATE, Pod, mutate.launcher),
+        _kind(CONFIG_MAPS): _by_operation({review.CREATE: config_created}),
+        _kind(MPI_JOBS, "status"): _changing(review.UPDATE, MPIJob, selector.restore),
+    }
+
+
+def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
+    """Return the handlers for /validate."""
+    scales = msgspec.json.Decoder(Scale)
+
+    def job_created(request: Request) -> Verdict:
+        job = mpijob.decode(request.object)
+        scaling = context.autoscalers(request.namespace, request.name)
+        doubts = hpa_fit.of_job(job_facts.of(job), scaling, now=context.now()) if scaling else ()
+        return _with(validate.created(job), tuple(doubts))
+
+    def job_updated(request: Request) -> Verdict:
+        job, before, now = mpijob.decode(request.object), mpijob.decode(request.old_object), context.now()
+        if job.metadata.deleting or before.finished:
+            return review.UNCHANGED
+        verdict = validate.updated(job, before, now=now, dry_run=request.dry_run)
+        if scaling := context.autoscalers(request.namespace, request.name):
+            after, known = (hpa_fit.of_job(job_facts.of(version), scaling, now=now) for version in (job, before))
+            verdict = _with(verdict, hpa_fit.new(after, known))
+        changes = pod_templates.changed(request.object, request.old_object)
+        matters = changes and job_facts.of(before).reported and job_facts.of(job).elastic
+        return _with(verdict, changes if matters else ())
+
+    def autoscaler(request: Request, raw: msgspec.Raw) -> tuple[str, ...]:
+        hpa = hpa_facts.read(raw)
+        if not hpa.scales_mpi_job:
+            return ()
+        job = request.namespace, hpa.spec.scale_target_ref.name
+        there = context.autoscalers(*job)
+        return tuple(hpa_fit.of_autoscaler(hpa, there=there, job=context.job(*job), now=context.now()))
+
+    def autoscaler_created(request: Request) -> Verdict:
+        return Verdict(warnings=autoscaler(request, request.object))
+
+    def autoscaler_updated(request: Request) -> Verdict:
+        before, after = autoscaler(request, request.old_object), autoscaler(request, request.object)
+        return Verdict(warnings=hpa_fit.new(after, before))
+
+    def scaled(request: Request) -> Verdict:
+        after, before = scales.decode(request.object), scales.decode(request.old_object)
+        job = context.job(request.namespace, request.name)
+        return scale.updated(after, before, job, now=context.now(), dry_run=request.dry_run)
+
+    return {
+        _kind(MPI_JOBS): _by_operation({review.CREATE: job_created, review.UPDATE: job_updated}),
+        _kind(scale.SCALES, "scale"): _by_operation({review.UPDATE: scaled}),
+        _kind(AUTOSCALERS): _by_operation({review.CREATE: autoscaler_created, review.UPDATE: autoscaler_updated}),
+    }
 
 
 def _outcome(verdict: Verdict) -> str:
@@ -76,122 +141,22 @@ def _kind(resource: Resource, sub_resource: str = "") -> Kind:
     return resource.group, resource.version, resource.kind, sub_resource
 
 
+def _by_operation(handlers: Mapping[str, Handler]) -> Handler:
+    def handle(request: Request) -> Verdict:
+        handler = handlers.get(request.operation)
+        return handler(request) if handler else review.UNCHANGED
+
+    return handle
+
+
 def _changing(operation: str, shape: type[T], change: Callable[[T], Patch]) -> Handler:
     decoder = msgspec.json.Decoder(shape)
-
-    def handle(request: Request) -> Verdict:
-        if request.operation != operation:
-            return review.UNCHANGED
-        return Verdict(patch=change(decoder.decode(request.object)))
-
-    return handle
+    return _by_operation({operation: lambda request: Verdict(patch=change(decoder.decode(request.object)))})
 
 
-def _config_map(context: ReviewContext) -> Handler:
-    decoder = msgspec.json.Decoder(mutate.ConfigMap)
+def _with(verdict: Verdict, warnings: tuple[str, ...]) -> Verdict:
+    return replace(verdict, warnings=(*verdict.warnings, *warnings)) if warnings else verdict
 
-    def handle(request: Request) -> Verdict:
-        if request.operation != review.CREATE:
-            return review.UNCHANGED
-        config = decoder.decode(request.object)
-        patch, owner = mutate.config_map(config), config.metadata.controller
-        if not patch or owner is None:
-            return Verdict(patch=patch)
-        job = context.job(request.namespace, owner.name)
-        return Verdict(patch=(*patch, *startup_hostfile.shortened(config, job)))
-
-    return handle
-
-
-def _mpi_job(context: ReviewContext) -> Handler:
-    def handle(request: Request) -> Verdict:
-        if request.operation == review.CREATE:
-            return _created(request, context)
-        if request.operation == review.UPDATE:
-            return _updated(request, context)
-        return review.UNCHANGED
-
-    return handle
-
-
-def _created(request: Request, context: ReviewContext) -> Verdict:
-    job = _mpi_jobs.decode(request.object)
-    verdict, scaling = validate.created(job), context.autoscalers(request.namespace, request.name)
-    return _with(verdict, hpa_fit.of_job(job_size.of(job), scaling, now=context.now())) if scaling else verdict
-
-
-def _updated(request: Request, context: ReviewContext) -> Verdict:
-    job, before, now = _mpi_jobs.decode(request.object), _mpi_jobs.decode(request.old_object), context.now()
-    verdict = validate.updated(job, before, now=now, dry_run=request.dry_run)
-    if before.finished or job.metadata.deleting:
-        return verdict
-    scaling = context.autoscalers(request.namespace, request.name)
-    if scaling:
-        found = (hpa_fit.of_job(job_size.of(one), scaling, now=now) for one in (job, before))
-        verdict = _with(verdict, hpa_fit.new(*found))
-    changes = tuple(pod_templates.changed(_templates.decode(request.object), _templates.decode(request.old_object)))
-    said = changes and job_size.of(before).started and job_size.of(job).elastic
-    return _with(verdict, changes) if said else verdict
-
-
-def _with(verdict: Verdict, warnings: Iterable[str]) -> Verdict:
-    return replace(verdict, warnings=(*verdict.warnings, *warnings))
-
-
-def _autoscaler(context: ReviewContext) -> Handler:
-    def said(request: Request, raw: msgspec.Raw, now: datetime) -> Iterable[str]:
-        one = hpa_facts.read(raw)
-        if not one.scales_mpi_job:
-            return ()
-        where = request.namespace, one.spec.scale_target_ref.name
-        there, job = context.autoscalers(*where), context.job(*where)
-        return hpa_fit.of_autoscaler(one, there=there, job=job, now=now)
-
-    def handle(request: Request) -> Verdict:
-        now = context.now()
-        if request.operation == review.CREATE:
-            return Verdict(warnings=tuple(said(request, request.object, now)))
-        if request.operation == review.UPDATE:
-            before, after = (said(request, raw, now) for raw in (request.old_object, request.object))
-            return Verdict(warnings=hpa_fit.new(after, before))
-        return review.UNCHANGED
-
-    return handle
-
-
-def _scale(context: ReviewContext) -> Handler:
-    decoder = msgspec.json.Decoder(Scale)
-
-    def handle(request: Request) -> Verdict:
-        if request.operation != review.UPDATE:
-            return review.UNCHANGED
-        after, before = decoder.decode(request.object), decoder.decode(request.old_object)
-        job = context.job(request.namespace, request.name)
-        return scale.updated(after, before, job, now=context.now(), dry_run=request.dry_run)
-
-    return handle
-
-
-def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
-    """The table for /mutate."""
-    return {
-        _kind(PODS): _changing(review.CREATE, mutate.Pod, mutate.launcher),
-        _kind(CONFIG_MAPS): _config_map(context),
-        _kind(MPI_JOBS, "status"): _changing(review.UPDATE, MPIJob, selector.restore),
-    }
-
-
-def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
-    """The table for /validate."""
-    return {
-        _kind(MPI_JOBS): _mpi_job(context),
-        _kind(scale.SCALES, "scale"): _scale(context),
-        _kind(AUTOSCALERS): _autoscaler(context),
-    }
-
-
-_mpi_jobs = msgspec.json.Decoder(MPIJob)
-_templates = msgspec.json.Decoder(Templates)
 
 MUTATING = mutating(NOTHING)
 VALIDATING = validating(NOTHING)

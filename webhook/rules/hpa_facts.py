@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
-from mpijob_elastic.model.mpijob import Wire
+from mpijob_elastic.model.wire import Wire
 
 AUTOSCALERS = Resource(
     group="autoscaling", version="v1", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"

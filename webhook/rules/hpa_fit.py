@@ -1,77 +1,76 @@
-"""What does not fit between a HPA and its MPIJob, told to whoever creates or changes either of them; pure.
+"""Warn if an HPA and its MPIJob do not fit; pure.
 
-Nothing of it is refused: both may be right in a moment, when the other one follows. A scale out of bounds is refused,
-not cut to the bound, so such a HPA does nothing at all as long as it asks for it (kube-controller-manager's
-podautoscaler/horizontal.go, FailedUpdateScale).
+Nothing is refused, because an edit of the other object may follow. A scale out of bounds is refused, not cut to the
+bound, so an HPA that asks for it does nothing (kube-controller-manager's podautoscaler/horizontal.go,
+FailedUpdateScale).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 
 from mpijob_elastic import names
+from mpijob_elastic.model.job_facts import JobFacts
 from webhook.rules import deadline, preview
 from webhook.rules.hpa_facts import HpaFacts
-from webhook.rules.job_size import JobSize
 
-# Of a HPA's name, so that a warning stays one line.
+# Characters of an HPA's name, so that a warning stays one line.
 _NAMED = 24
 
 
-def of_job(job: JobSize, autoscalers: Sequence[HpaFacts], *, now: datetime) -> Iterator[str]:
-    """What is to be said of a job and of all HPAs that scale it."""
+def of_job(job: JobFacts, autoscalers: Sequence[HpaFacts], *, now: float) -> Iterator[str]:
+    """Yield the warnings about a job and all HPAs that scale it."""
     yield from _rivals(autoscalers)
-    for one in autoscalers:
-        yield from (f"HPA {_name(one)}: {text}" for text in _doubts(job, one, now))
+    for autoscaler in autoscalers:
+        yield from (f"HPA {_name(autoscaler)}: {text}" for text in _doubts(job, autoscaler, now))
 
 
 def of_autoscaler(
-    autoscaler: HpaFacts, *, there: Sequence[HpaFacts], job: JobSize | None, now: datetime
+    autoscaler: HpaFacts, *, there: Sequence[HpaFacts], job: JobFacts | None, now: float
 ) -> Iterator[str]:
-    """What is to be said of a HPA. there: all of its job, itself as it was perhaps among them."""
-    yield from _rivals([autoscaler, *(one for one in there if one.metadata.name != autoscaler.metadata.name)])
+    """Yield the warnings about an HPA. there: all HPAs of its job, perhaps with an older version of itself."""
+    yield from _rivals([autoscaler, *(other for other in there if other.metadata.name != autoscaler.metadata.name)])
     if job is not None and not job.deleting:
         yield from (f"HPA {_name(autoscaler)}: {text}" for text in _doubts(job, autoscaler, now))
 
 
 def new(after: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
-    """What an update brings in."""
+    """Return the warnings that an update brings in."""
     known = set(before)
-    return tuple(one for one in after if one not in known)
+    return tuple(warning for warning in after if warning not in known)
 
 
 def _rivals(autoscalers: Sequence[HpaFacts]) -> Iterator[str]:
     # The condition ScalingActive of both becomes False.
     if len(autoscalers) > 1:
-        both = " and ".join(sorted(_name(one) for one in autoscalers)[:2])
-        yield f"HPAs {both} scale the same job, so neither will (AmbiguousSelector): delete one"
+        both = " and ".join(sorted(map(_name, autoscalers))[:2])
+        yield f"HPAs {both} scale the same job, so neither works (AmbiguousSelector): delete one of them"
 
 
-def _doubts(job: JobSize, autoscaler: HpaFacts, now: datetime) -> Iterator[str]:
+def _doubts(job: JobFacts, autoscaler: HpaFacts, now: float) -> Iterator[str]:
     if job.finished:
-        yield "the job has finished, so every scale is refused: delete it"
+        yield "the job has finished, so every scale is refused: delete the HPA"
         return
     yield from _bounds(job, autoscaler)
     if not job.elastic:
-        yield "this job is not elastic, so new workers stay unused and surplus ones keep running"
-    yield from dict.fromkeys(
-        (*preview.doubts(job, autoscaler.min_replicas), *preview.doubts(job, autoscaler.max_replicas))
-    )
+        yield "this job is not elastic, so new workers stay unused and surplus workers keep running"
+    sizes = autoscaler.min_replicas, autoscaler.max_replicas
+    yield from dict.fromkeys(doubt for size in sizes for doubt in preview.doubts(job, size))
     soon = deadline.soon(job, now=now)
     if soon and job.replicas < autoscaler.max_replicas:
         yield f"it may still grow this job, but {soon}"
 
 
-def _bounds(job: JobSize, autoscaler: HpaFacts) -> Iterator[str]:
+def _bounds(job: JobFacts, autoscaler: HpaFacts) -> Iterator[str]:
     low, high = job.policy.min_replicas, job.policy.max_replicas
-    most, fewest = autoscaler.max_replicas, autoscaler.min_replicas
     if job.policy.enabled is False:
         return
-    if high is not None and most > high:
-        yield f"maxReplicas {most} is above {names.MAX_REPLICAS} ({high}): more is refused, not cut to {high}"
-    if low is not None and fewest < low:
-        yield f"minReplicas {fewest} is below {names.MIN_REPLICAS} ({low}): less is refused, not raised to {low}"
+    if high is not None and autoscaler.max_replicas > high:
+        over = f"maxReplicas {autoscaler.max_replicas} is above {names.MAX_REPLICAS} ({high})"
+        yield f"{over}: more is refused, not cut to {high}"
+    if low is not None and autoscaler.min_replicas < low:
+        under = f"minReplicas {autoscaler.min_replicas} is below {names.MIN_REPLICAS} ({low})"
+        yield f"{under}: less is refused, not raised to {low}"
 
 
 def _name(autoscaler: HpaFacts) -> str:

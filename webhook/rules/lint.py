@@ -1,8 +1,8 @@
-"""What is allowed on a MPIJob but keeps it from becoming elastic, or will hurt; pure, each finding a short warning.
+"""Warn about an MPIJob that is allowed but cannot become elastic, or will have trouble; pure.
 
-Only of jobs that are elastic or ask to be, by an annotation of ours: a plain job's author is told nothing. An update is
-told what it brings in. Limits of names: a label value has 63 characters at most, and so has a hostname, to which the
-kubelet cuts a pod's name (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
+Only jobs that are elastic, or ask to be by an annotation of ours, get warnings, and an update only new ones. A label
+value has at most 63 characters, and so has a hostname, to which the kubelet cuts a pod's name
+(https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import job_size, preview
-from webhook.rules.job_size import JobSize
+from webhook.rules import preview
 
-# More than a handful nobody reads.
+# Nobody reads more than a handful.
 MOST = 5
 _LONGEST_NAME = 63
 _ASKING = (
@@ -28,20 +29,20 @@ _ASKING = (
 
 
 def created(job: MPIJob) -> tuple[str, ...]:
-    """What is to be said of a new job."""
+    """Return the warnings about a new job."""
     return tuple(_findings(job))[:MOST]
 
 
 def updated(job: MPIJob, before: MPIJob) -> tuple[str, ...]:
-    """What an update brings in."""
+    """Return the warnings that an update brings in."""
     if (job.spec, job.metadata.annotations) == (before.spec, before.metadata.annotations):
         return ()
     known = set(_findings(before))
-    return tuple(one for one in _findings(job) if one not in known)[:MOST]
+    return tuple(finding for finding in _findings(job) if finding not in known)[:MOST]
 
 
 def _findings(job: MPIJob) -> Iterator[str]:
-    about = job_size.of(job)
+    about = job_facts.of(job)
     asks = any(key in job.metadata.annotations for key in _ASKING) and about.policy.enabled is not False
     if about.elastic:
         yield from _command(about)
@@ -58,7 +59,7 @@ def _reason(launch: Launch | None) -> str:
     return f'run horovodrun with --host-discovery-script, or set {names.ENABLED}: "true"'
 
 
-def _command(job: JobSize) -> Iterator[str]:
+def _command(job: JobFacts) -> Iterator[str]:
     launch = job.launch
     if launch is None:
         return
@@ -69,19 +70,20 @@ def _command(job: JobSize) -> Iterator[str]:
     if script is None and not launch.unread:
         yield f"horovodrun has no --host-discovery-script; give it {names.DISCOVER_HOSTS_PATH}"
     elif script is not None and script != names.DISCOVER_HOSTS_PATH:
-        yield f"--host-discovery-script is not {names.DISCOVER_HOSTS_PATH}, which follows the job's size"
+        yield f"--host-discovery-script is not {names.DISCOVER_HOSTS_PATH}, the file that follows the job's size"
     yield from _least(job, launch)
 
 
-def _least(job: JobSize, launch: Launch) -> Iterator[str]:
-    """Without --min-np training waits below -np (Horovod's launch.py), so the job cannot become smaller.
+def _least(job: JobFacts, launch: Launch) -> Iterator[str]:
+    """Yield the reasons why the job cannot become, or start, as small as it may be.
 
-    It never starts below -np (the driver's wait_for_available_slots), so the job cannot start at its least size.
+    Without --min-np training waits below -np (Horovod's launch.py). The driver never starts below -np
+    (wait_for_available_slots).
     """
     least = (job.policy.min_replicas or 1) * job.slots
     starts_small = job.policy.min_replicas is not None and job.policy.min_replicas < job.replicas
     if starts_small and launch.np is not None and launch.np > least:
-        yield f"horovodrun starts with -np {launch.np} slots, more than min-replicas has, {least}: it waits for more"
+        yield f"horovodrun starts with {launch.np} slots (-np), but min-replicas gives {least}: it waits for more"
     if launch.min_np is None and not launch.unread and launch.np is not None and least < launch.np:
         yield f"horovodrun has no --min-np: with fewer slots than -np {launch.np} training waits"
 
@@ -90,14 +92,14 @@ def _sidecars(job: MPIJob) -> Iterator[str]:
     workers = job.containers(names.ROLE_WORKER)
     main = job.spec.main_container if job.spec else None
     if len(workers) > 1 and not main:
-        first = workers[0].name[:_LONGEST_NAME]
+        first = (workers[0].name or "")[:_LONGEST_NAME]
         yield f"workers have {len(workers)} containers and no spec.mainContainer: ranks start in the first, {first}"
 
 
-def _name(job: JobSize) -> Iterator[str]:
+def _name(job: JobFacts) -> Iterator[str]:
     name = job.metadata.name
     most = max(job.policy.max_replicas or 0, job.replicas, 1)
     if len(name) > _LONGEST_NAME:
-        yield f"the name has {len(name)} characters, but as a label of the pods it may have {_LONGEST_NAME}"
+        yield f"the name has {len(name)} characters, but the pods' labels allow {_LONGEST_NAME}"
     elif len(names.worker(name, most - 1)) > _LONGEST_NAME:
-        yield f"names of workers exceed {_LONGEST_NAME} characters: their hostnames are cut and may be alike"
+        yield f"worker names exceed {_LONGEST_NAME} characters: their hostnames are cut and may be the same"

@@ -1,12 +1,10 @@
-"""Edits of a pod template under a running job: mpi-operator v0.2.3 never changes a pod that is there; pure."""
+"""Warn about edits of a pod template: mpi-operator v0.2.3 never changes an existing pod; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
-from mpijob_elastic.model.mpijob import Wire
+from mpijob_elastic.model.wire import Wire
 
 _EMPTY = msgspec.Raw(b"null")
 
@@ -31,7 +29,7 @@ class Spec(Wire, frozen=True):
 
 
 class Templates(Wire, frozen=True):
-    """A MPIJob, of which only the templates matter."""
+    """The pod templates of an MPIJob."""
 
     spec: Spec | None = None
 
@@ -41,16 +39,23 @@ class Templates(Wire, frozen=True):
         return (self.spec.mpi_replica_specs if self.spec else None) or Specs()
 
 
-def changed(after: Templates, before: Templates) -> Iterator[str]:
-    """What becomes of an edit of a job that has started."""
-    new, old = after.specs, before.specs
+_decoder = msgspec.json.Decoder(Templates)
+
+
+def changed(after: msgspec.Raw, before: msgspec.Raw) -> tuple[str, ...]:
+    """Return what an edit of a started job does. Raises msgspec.DecodeError if either is no MPIJob."""
+    new, old = _decoder.decode(after).specs, _decoder.decode(before).specs
+    warnings = []
     if _differ(new.launcher, old.launcher):
-        yield "Launcher.template: the launcher that is there keeps the former one until it is created anew"
+        warnings.append("Launcher.template: the existing launcher keeps the old template until it is recreated")
     if _differ(new.worker, old.worker):
-        yield "Worker.template: workers that are there keep the former one; only those created later get the edit"
+        warnings.append(
+            "Worker.template: existing workers keep the old template; only workers created later get the new one"
+        )
+    return tuple(warnings)
 
 
-def _differ(one: Replica | None, other: Replica | None) -> bool:
-    # The API server writes both objects alike; only where the bytes differ it may be the order of keys.
-    new, old = (one or Replica()).template, (other or Replica()).template
+def _differ(after: Replica | None, before: Replica | None) -> bool:
+    # The API server writes both objects alike; differing bytes may still differ only in the order of keys.
+    new, old = (after or Replica()).template, (before or Replica()).template
     return bytes(new) != bytes(old) and msgspec.json.decode(new) != msgspec.json.decode(old)

@@ -1,27 +1,25 @@
-"""What a review itself does not hold: the cluster as last seen, and the time. Handed in, so that answers stay pure."""
+"""The facts that a review lacks: the cluster as last seen, and the time. Passed in, so that answers stay pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from mpijob_elastic.model.job_facts import JobFacts
 from webhook.rules.hpa_facts import HpaFacts
-from webhook.rules.job_size import JobSize
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReviewContext:
-    """job: the MPIJob of that namespace and name, None where it is not known (yet). autoscalers: the HPAs of it."""
+    """job: returns the MPIJob of a namespace and name, None while it is not known. autoscalers: returns its HPAs.
 
-    job: Callable[[str, str], JobSize | None]
+    now: seconds since the epoch.
+    """
+
+    job: Callable[[str, str], JobFacts | None]
     autoscalers: Callable[[str, str], Sequence[HpaFacts]]
-    now: Callable[[], datetime]
+    now: Callable[[], float]
 
 
-def _never() -> datetime:
-    return datetime.fromtimestamp(0, UTC)
-
-
-# Where nothing of the cluster is kept; at that time no job is near its end.
-NOTHING = ReviewContext(job=lambda _namespace, _name: None, autoscalers=lambda _namespace, _job: (), now=_never)
+# For a webhook that watches nothing; at time 0 no job is near its end.
+NOTHING = ReviewContext(job=lambda _namespace, _name: None, autoscalers=lambda _namespace, _job: (), now=lambda: 0.0)

@@ -1,7 +1,7 @@
-"""How a job's workers are found, put back into each status that the operator writes without it; pure.
+"""Put the workers' selector back into each status that the operator writes without it; pure.
 
-[operator] UpdateStatus of its own Go type drops what that does not know. The subresource scale reads the selector
-there, and an HPA without one does nothing. It selects the workers only: an HPA would count the launcher's load too.
+[operator] UpdateStatus drops fields that its Go type does not know. The scale subresource reads the selector there, and
+an HPA without it does nothing. It selects only workers, because an HPA would count the launcher's load too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from webhook.rules.json_patch import Patch
 
 
 def restore(job: MPIJob) -> Patch:
-    """Add the selector where the status counts workers and has none."""
+    """Return a patch that adds the selector if the status counts workers without it."""
     if not job.lacks_selector or not job.metadata.name:
         return ()
     return json_patch.adding(

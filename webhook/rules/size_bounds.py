@@ -1,4 +1,4 @@
-"""Between which sizes a job may be: one rule, for edits of the MPIJob and of its subresource scale; pure."""
+"""Bounds of a job's size: one rule for edits of the MPIJob and of its scale subresource; pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from webhook.rules.review import Refusal
 
 
 def refusal(replicas: int, policy: Policy, *, field: str) -> Refusal | None:
-    """Why that size is out of bounds, with the bound and where it comes from; None where it is within.
+    """Return why that size is out of bounds, with the bound and its source; None if it is within.
 
-    field: where the size stands in the object that is reviewed.
+    field: path of the size in the reviewed object.
     """
     low, high = policy.min_replicas, policy.max_replicas
     if policy.enabled is False:

@@ -20,9 +20,9 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTATING_WEBHOOKS, NODES
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.disruption_signs import signs
+from mpijob_elastic.model.wire import seconds
 from mpijob_elastic.observe import facts_node
 from mpijob_elastic.observe.facts_pod import PodFacts
-from mpijob_elastic.observe.times import seconds
 
 T = TypeVar("T")
 Registration = Mapping[str, Any]

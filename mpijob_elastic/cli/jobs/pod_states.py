@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from mpijob_elastic.explain.facts import Pod, Stuck
-from mpijob_elastic.model.mpijob import Wire
+from mpijob_elastic.model.wire import Wire
 
 # Reasons that every pod passes through (kubelet, pkg/kubelet/kubelet_pods.go).
 _PASSING = frozenset({"ContainerCreating", "PodInitializing", ""})

@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from mpijob_elastic import names
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
 from mpijob_elastic.model.horovodrun import Launch
-from mpijob_elastic.model.job import JobView, Probe
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import views
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 
@@ -40,40 +39,19 @@ class Objects:
 
     def snapshots(self) -> list[Snapshot]:
         """Return each job with its objects, sorted by namespace and name."""
-        pods: dict[tuple[str, str], list[SeenPod]] = defaultdict(list)
+        objects = views.Objects(pods=[pod.facts for pod in self.pods], configs=self.configs, roles=self.roles)
+        pods: dict[tuple[str, str], dict[str, SeenPod]] = defaultdict(dict)
         for pod in self.pods:
-            pods[pod.metadata.namespace, pod.metadata.job].append(pod)
-        configs = {(config.metadata.namespace, config.metadata.name): config for config in self.configs}
-        roles = {(role.metadata.namespace, role.metadata.name): role for role in self.roles or ()}
+            pods[pod.metadata.namespace, pod.metadata.job][pod.metadata.name] = pod
         ordered = sorted(self.jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
-        return [self._snapshot(job, pods, configs, roles) for job in ordered]
-
-    def _snapshot(
-        self,
-        job: SeenJob,
-        pods: Mapping[tuple[str, str], list[SeenPod]],
-        configs: Mapping[tuple[str, str], ConfigFacts],
-        roles: Mapping[tuple[str, str], RoleFacts],
-    ) -> Snapshot:
-        namespace, name = job.metadata.namespace, job.metadata.name
-        mine = {pod.metadata.name: pod for pod in pods.get((namespace, name), ())}
-        view = views.view(
-            job.facts,
-            pods=[pod.facts for pod in mine.values()],
-            config=configs.get((namespace, names.config_map(name))),
-            role=roles.get((namespace, names.launcher(name))),
-            probes=_never_asked,
-        )
-        return Snapshot(
-            view=view,
-            state=job.state,
-            created_at=job.created_at,
-            launch=job.launch,
-            pods=mine,
-            role_readable=self.roles is not None,
-        )
-
-
-def _never_asked(_uid: str, _occasion: str) -> Probe:
-    # Only the controller knows what its own execs have shown.
-    return Probe()
+        return [
+            Snapshot(
+                view=objects.view(job.facts),
+                state=job.state,
+                created_at=job.facts.created_at,
+                launch=job.facts.launch,
+                pods=pods[job.metadata.namespace, job.metadata.name],
+                role_readable=self.roles is not None,
+            )
+            for job in ordered
+        ]

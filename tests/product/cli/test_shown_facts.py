@@ -34,7 +34,7 @@ def test_a_job_that_is_being_deleted_says_so_whatever_else_it_is() -> None:
 
 
 def test_when_a_job_was_created() -> None:
-    assert shown_facts.read_job(json.dumps(worlds.mpi_job()).encode()).created_at == worlds.CREATED
+    assert shown_facts.read_job(json.dumps(worlds.mpi_job()).encode()).facts.created_at == worlds.CREATED
 
 
 def test_the_node_of_a_pod_is_empty_until_it_is_scheduled() -> None:

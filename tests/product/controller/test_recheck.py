@@ -23,7 +23,7 @@ async def still(api: TinyApi, client: ApiWriter, live: World) -> list[str]:
     """Pods whose execs may be ended still: the caches show two workers, and what is live is that."""
     api.objects[JOB] = live["MPIJob/scale"]
     api.objects[CONFIG_MAPS.path("default", "scale-config")] = live["ConfigMap/scale-config"]
-    api.objects[PODS.path("default")] = {"items": pods_of(live)}
+    api.objects |= {PODS.path("default", pod["metadata"]["name"]): pod for pod in pods_of(live)}
     view = look(created("scale-2-3-1"))
     at = view.workers[1].created_at + 10.0
     execs = tuple(Exec(pid=41, pod=f"scale-worker-{index}", started_at=at) for index in (1, 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.mpijob import MPIJob
 
 
@@ -30,9 +31,9 @@ def test_how_many_workers_a_job_asks_for(spec: str, replicas: int) -> None:
 
 def test_slots_and_clean_pod_policy_have_the_operators_defaults() -> None:
     bare = read('{"metadata": {}}')
-    assert (bare.slots, bare.clean_pod_policy) == (1, "None")
+    assert (bare.slots, job_facts.of(bare).clean_pod_policy) == (1, "None")
     said = read('{"metadata": {}, "spec": {"slotsPerWorker": 4, "cleanPodPolicy": "Running"}}')
-    assert (said.slots, said.clean_pod_policy) == (4, "Running")
+    assert (said.slots, job_facts.of(said).clean_pod_policy) == (4, "Running")
 
 
 def test_the_launchers_texts_are_commands_arguments_and_environment_values() -> None:
@@ -41,8 +42,13 @@ def test_the_launchers_texts_are_commands_arguments_and_environment_values() -> 
         '{"command": ["sh", "-c"], "args": ["train"], "env": [{"name": "A", "value": "b"}, {"name": "C"}]},'
         '{"name": "side-car"}]}}}}}}'
     )
-    assert job.launcher_texts() == ["sh", "-c", "train", "b"]
-    assert read('{"metadata": {}}').launcher_texts() == []
+    assert [text for container in job.containers("launcher") for text in container.texts()] == [
+        "sh",
+        "-c",
+        "train",
+        "b",
+    ]
+    assert read('{"metadata": {}}').containers("launcher") == []
 
 
 def test_only_a_condition_that_is_true_counts() -> None:

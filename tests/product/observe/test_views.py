@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from lab.operator import objects
+from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
 from mpijob_elastic.model.memory_text import render as render_memory
-from mpijob_elastic.observe import facts_config, facts_job, facts_pod, facts_pod_group, views
+from mpijob_elastic.observe import facts_config, facts_pod, facts_pod_group, views
 
 UID = "job-uid"
 World = dict[str, Any]
@@ -41,7 +42,7 @@ def look(
     raw = {name: json.dumps(thing).encode() for name, thing in world.items()}
     config, role = raw.get(f"ConfigMap/{job}-config"), raw.get(f"Role/{job}-launcher")
     return views.view(
-        facts_job.read(raw[f"MPIJob/{job}"]),
+        job_facts.read(raw[f"MPIJob/{job}"]),
         pods=[facts_pod.read(raw[name]) for name in raw if name.startswith("Pod/")],
         config=facts_config.read_config(config) if config else None,
         role=facts_config.read_role(role) if role else None,

@@ -9,7 +9,7 @@ import pytest
 
 from bench.jobs import found, manifest
 from mpijob_elastic import names
-from mpijob_elastic.observe import facts_job
+from mpijob_elastic.model import job_facts
 
 RIGHT = {"train-worker-0": "Running", "train-worker-1": "Running"}
 
@@ -50,5 +50,5 @@ def test_what_a_job_lacks_is_said(given: tuple[Any, Any, Any], complaint: str) -
 def test_the_measured_job_is_elastic_and_drains_as_it_is_told() -> None:
     job = manifest("train", replicas=3, drain_timeout="0s")
     job["metadata"] |= {"namespace": "n", "uid": "u", "resourceVersion": "1"}
-    facts = facts_job.read(msgspec.json.encode(job))
+    facts = job_facts.read(msgspec.json.encode(job))
     assert (facts.elastic, facts.replicas, facts.policy.drain_timeout, facts.problems) == (True, 3, 0.0, ())

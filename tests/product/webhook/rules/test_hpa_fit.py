@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.model import job_facts
 from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
-from webhook.rules import handlers, hpa_facts, job_size, review
+from webhook.rules import handlers, hpa_facts, review
 from webhook.rules.review_context import ReviewContext
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -41,12 +42,12 @@ def said(
     sent: Object, *, before: Object | None = None, behind: Object | None = None, there: tuple[Object, ...] = ()
 ) -> tuple[str, ...]:
     """The warnings where `behind` is the job that is known and `there` are its HPAs."""
-    known = job_size.read(json.dumps(behind).encode()) if behind else None
+    known = job_facts.read(json.dumps(behind).encode()) if behind else None
     scaling = [hpa_facts.read(json.dumps(one).encode()) for one in there]
     context = ReviewContext(
         job=lambda _namespace, name: known if name == "train" else None,
         autoscalers=lambda _namespace, name: scaling if name == "train" else (),
-        now=lambda: NOW,
+        now=NOW.timestamp,
     )
     verdict = handlers.answer(review.parse(body(sent, old=before)), handlers.validating(context)).verdict
     assert verdict.allowed
@@ -56,7 +57,7 @@ def said(
 
 ABOVE = "HPA a: maxReplicas 8 is above mpijob-elastic/max-replicas (6): more is refused, not cut to 6"
 BELOW = "HPA a: minReplicas 1 is below mpijob-elastic/min-replicas (2): less is refused, not raised to 2"
-RIVALS = "HPAs a and b scale the same job, so neither will (AmbiguousSelector): delete one"
+RIVALS = "HPAs a and b scale the same job, so neither works (AmbiguousSelector): delete one of them"
 
 
 @pytest.mark.parametrize(
@@ -70,22 +71,22 @@ RIVALS = "HPAs a and b scale the same job, so neither will (AmbiguousSelector): 
         (
             hpa(2, 6),
             job(command=LIMITED),
-            ("HPA a: horovodrun's --max-np 4 is less than its slots, 6: 2 stay unused",),
+            ("HPA a: horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused",),
         ),
         (
             hpa(2, 6),
             job(command=["mpirun", "x"]),
-            ("HPA a: this job is not elastic, so new workers stay unused and surplus ones keep running",),
+            ("HPA a: this job is not elastic, so new workers stay unused and surplus workers keep running",),
         ),
         (
             hpa(2, 8),
             job(annotations=BOUNDS, conditions=["Succeeded"]),
-            ("HPA a: the job has finished, so every scale is refused: delete it",),
+            ("HPA a: the job has finished, so every scale is refused: delete the HPA",),
         ),
         (
             hpa(2, 6),
             job(deadline=3600, age=3300),
-            ("HPA a: it may still grow this job, but activeDeadlineSeconds of its launcher ends it in 5m",),
+            ("HPA a: it may still grow this job, but its launcher's activeDeadlineSeconds ends it in 5m",),
         ),
         (hpa(2, 6), job(deadline=3600, age=3000), ()),
         (hpa(2, 3), job(deadline=3600, age=3300), ()),
@@ -135,7 +136,7 @@ def test_hpas_of_others_are_none_of_our_business() -> None:
 
 def test_growing_near_the_end_is_told_to_whoever_does_it() -> None:
     late = job(deadline=3600, age=3300)
-    warning = "new workers may be of no use: activeDeadlineSeconds of its launcher ends it in 5m"
+    warning = "new workers may come too late for this job: its launcher's activeDeadlineSeconds ends it in 5m"
     larger = job(deadline=3600, age=3300, replicas=4)
     assert said(larger, before=late) == (warning,)
     assert said(late, before=larger) == ()

@@ -72,15 +72,15 @@ def test_nothing_is_said(job: Object) -> None:
         (mpi_job(command=["horovodrun", "-np", "1", "x"], annotations=ELASTIC), "has no --host-discovery-script"),
         (
             mpi_job(replicas=4, command=GOOD, annotations={names.MIN_REPLICAS: "1"}),
-            "starts with -np 2 slots, more than",
+            "starts with 2 slots (-np), but min-replicas gives 1",
         ),
         (mpi_job(command=["horovodrun", "--host-discovery-script", "/x.sh", "x"]), "is not /etc/mpi/discover_hosts.sh"),
         (
             mpi_job(command=["horovodrun", "-np", "2", *SCRIPT, "x"]),
             "no --min-np: with fewer slots than -np 2 training",
         ),
-        (mpi_job(command=GOOD, replicas=5, slots=2), "--max-np 8 is less than its slots, 10: 2 stay unused"),
-        (mpi_job(command=["horovodrun", "--min-np", "3", *SCRIPT, "x"]), "--min-np 3 is more than its slots, 2"),
+        (mpi_job(command=GOOD, replicas=5, slots=2), "--max-np is 8, but 10 slots are asked for: 2 stay unused"),
+        (mpi_job(command=["horovodrun", "--min-np", "3", *SCRIPT, "x"]), "--min-np is 3, but 2 slots are asked for"),
         (with_sidecar(), "2 containers and no spec.mainContainer: ranks start in the first, worker"),
         (mpi_job(name="n" * 64, command=GOOD), "the name has 64 characters"),
         (mpi_job(name="n" * 54, command=GOOD, annotations={names.MAX_REPLICAS: "11"}), "hostnames are cut"),

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.model import job_facts
 from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
-from webhook.rules import handlers, job_size, review, scale
+from webhook.rules import handlers, review, scale
 from webhook.rules.handlers import Answer
 from webhook.rules.review_context import NOTHING
 
@@ -32,7 +33,7 @@ def scale_of(replicas: int, *, uid: str = "5f1b") -> Object:
 
 
 def answered(behind: Object | None, replicas: int, *, before: int = 3, uid: str = "5f1b", **request: Any) -> Answer:
-    known = {("default", "train"): job_size.read(json.dumps(behind).encode())} if behind else {}
+    known = {("default", "train"): job_facts.read(json.dumps(behind).encode())} if behind else {}
     sent = body(scale_of(replicas, uid=uid), old=scale_of(before, uid=uid), subResource="scale", **request)
     table = handlers.validating(replace(NOTHING, job=lambda namespace, name: known.get((namespace, name))))
     return handlers.answer(review.parse(sent), table)
@@ -62,7 +63,7 @@ def test_within_the_bounds_nothing_is_said(replicas: int) -> None:
             1,
             "spec.replicas: 1 is below metadata.annotations[mpijob-elastic/min-replicas] (2); " + ADVICE,
         ),
-        (0, "spec.replicas: 0 is below 1, the fewest workers that mpi-operator accepts; delete the job to stop it"),
+        (0, "spec.replicas: 0 is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"),
     ],
 )
 def test_out_of_bounds_is_refused_with_the_bound_and_its_source(replicas: int, text: str) -> None:
@@ -97,9 +98,9 @@ def test_a_job_that_is_not_known_is_let_through_with_a_warning(behind: Object | 
     ("facts", "replicas", "warnings"),
     [
         ({"command": LIMITED}, 4, ()),
-        ({"command": LIMITED}, 6, ("horovodrun's --max-np 4 is less than its slots, 6: 2 stay unused",)),
+        ({"command": LIMITED}, 6, ("horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused",)),
         ({"command": LIMITED, "slots": 2}, 1, ()),
-        ({"command": LIMITED}, 1, ("horovodrun's --min-np 2 is more than its slots, 1: training waits for more",)),
+        ({"command": LIMITED}, 1, ("horovodrun's --min-np is 2, but 1 slots are asked for: training waits for more",)),
         ({"command": ["mpirun", "x"]}, 1, ("this job is not elastic, so its surplus workers keep running",)),
         ({"command": ["mpirun", "x"], "conditions": None}, 1, ()),
     ],
@@ -124,9 +125,9 @@ def test_what_is_allowed_but_doubtful(facts: dict[str, Any], replicas: int, warn
         (
             {"command": ["mpirun", "x"]},
             1,
-            "would scale 3→1: worker-2, worker-1 keep running, for the job is not elastic",
+            "would scale 3→1: worker-2, worker-1 keep running, because the job is not elastic",
         ),
-        ({"command": ["mpirun", "x"]}, 4, "would scale 3→4: worker-3 starts unused, for the job is not elastic"),
+        ({"command": ["mpirun", "x"]}, 4, "would scale 3→4: worker-3 starts unused, because the job is not elastic"),
     ],
 )
 def test_a_dry_run_shows_what_would_happen(facts: dict[str, Any], replicas: int, shown: str) -> None:
@@ -135,7 +136,7 @@ def test_a_dry_run_shows_what_would_happen(facts: dict[str, Any], replicas: int,
 
 
 def test_only_updates_of_scales_are_judged() -> None:
-    known = job_size.read(json.dumps(bounded("2", "5")).encode())
+    known = job_facts.read(json.dumps(bounded("2", "5")).encode())
     table = handlers.validating(replace(NOTHING, job=lambda _namespace, _name: known))
     for sent in (
         body(scale_of(9), subResource="scale"),

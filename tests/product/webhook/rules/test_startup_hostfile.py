@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.model import job_facts
+from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook.objects import ELASTIC, Object, body, config_map, mpi_job
-from webhook.rules import handlers, job_size, review
-from webhook.rules.job_size import JobSize
+from webhook.rules import handlers, review
 from webhook.rules.review_context import NOTHING
 
 LEAST = {names.MIN_REPLICAS: "2"}
@@ -23,7 +24,7 @@ LEAST = {names.MIN_REPLICAS: "2"}
 def patched(job: Object, *, known: Object | None, config: Object | None = None) -> list[str]:
     """The lines of the hostfile that the API server stores, where the webhook knows that job."""
     config = config or config_map(**made(job))
-    seen: JobSize | None = job_size.of(msgspec.convert(known, MPIJob)) if known else None
+    seen: JobFacts | None = job_facts.of(msgspec.convert(known, MPIJob)) if known else None
     table = handlers.mutating(replace(NOTHING, job=lambda namespace, name: seen))
     answer = handlers.answer(review.parse(body(config)), table)
     stored: Object = jsonpatch.apply_patch(config, answer.verdict.patch)

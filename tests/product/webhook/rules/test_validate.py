@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ def on_create(job: Object) -> Verdict:
 
 
 def on_update(job: Object, before: Object) -> Verdict:
-    return validate.updated(msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob), now=datetime.now(UTC))
+    return validate.updated(msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob), now=0.0)
 
 
 def annotated(**annotations: str) -> Object:
@@ -126,7 +125,19 @@ def test_a_job_that_is_over_is_never_blocked(annotations: dict[str, str], _messa
             job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
         else:
             job["status"]["conditions"].append({"type": end, "status": "True"})
+            job["status"]["completionTime"] = "2026-01-01T00:00:00Z"
     assert on_update(after, before) == Verdict()
+
+
+@pytest.mark.parametrize("completed", [True, False])
+def test_an_evicted_job_goes_on_so_its_edits_are_checked(completed: bool) -> None:
+    """[operator] It recreates the launcher of such a job."""
+    before, after = annotated(), annotated(min_replicas="4")
+    for job in (before, after):
+        reason = "MPIJobEvicted" if completed else "MPIJobFailed"
+        job["status"]["conditions"].append({"type": "Failed", "status": "True", "reason": reason})
+        job["status"] |= {"completionTime": "2026-01-01T00:00:00Z"} if completed else {}
+    assert not on_update(after, before).allowed
 
 
 def test_several_problems_are_all_named() -> None:

@@ -10,7 +10,7 @@ import pytest
 from bench.sides import Ours, Peer
 from bench.spot import contenders
 from bench.spot.contenders import HOLD, Contender
-from mpijob_elastic.model import policy
+from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.mpijob import MPIJob
 
 SIDES = (contenders.rigid(), contenders.peer(Peer()), contenders.elastic(Ours()))
@@ -30,10 +30,9 @@ def test_workers_keep_to_their_machines_and_the_launcher_is_held(side: Contender
 
 @pytest.mark.parametrize("side", SIDES, ids=lambda side: side.name)
 def test_it_is_elastic_by_our_own_rules_where_it_says_so(side: Contender) -> None:
-    job = msgspec.convert(manifest(side), MPIJob)
-    asked, problems = policy.parse(job.metadata.annotations)
-    assert policy.is_elastic(asked, job.launcher_texts()) == side.elastic
-    assert problems == []
+    job = job_facts.of(msgspec.convert(manifest(side), MPIJob))
+    assert job.elastic == side.elastic
+    assert not job.problems
 
 
 def test_both_elastic_sides_get_the_same_job() -> None:

@@ -1,4 +1,4 @@
-"""What is kept of a MPIJob: when it is over, above all."""
+"""The facts of an MPIJob: when it is over, above all."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.observe import facts_job
+from mpijob_elastic.model import job_facts
 
 CONDITION = ("type", "status", "reason")
 
 
-def job(*, conditions: Sequence[tuple[str, str, str]] = (), completed: bool = False, **rest: Any) -> facts_job.JobFacts:
+def job(*, conditions: Sequence[tuple[str, str, str]] = (), completed: bool = False, **rest: Any) -> job_facts.JobFacts:
     status: dict[str, Any] = {"conditions": [dict(zip(CONDITION, one, strict=True)) for one in conditions]}
     if completed:
         status["completionTime"] = "2026-01-01T00:00:00Z"
-    return facts_job.read(msgspec.json.encode({"metadata": {"name": "j", "namespace": "n"}, "status": status, **rest}))
+    return job_facts.read(msgspec.json.encode({"metadata": {"name": "j", "namespace": "n"}, "status": status, **rest}))
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_what_is_missing_has_the_operators_default() -> None:
 )
 def test_when_a_status_lacks_the_selector(statuses: dict[str, Any] | None, lacks: bool) -> None:
     raw = {"metadata": {"name": "j", "namespace": "n"}, "status": {"replicaStatuses": statuses}}
-    assert facts_job.read(msgspec.json.encode(raw)).lacks_selector is lacks
+    assert job_facts.read(msgspec.json.encode(raw)).lacks_selector is lacks
 
 
 def test_the_operators_nulls_mean_that_nothing_is_reported() -> None:
     status = {"conditions": None, "replicaStatuses": None, "startTime": None, "completionTime": None}
     raw = {"metadata": {"name": "j", "namespace": "n"}, "status": status}
-    facts = facts_job.read(msgspec.json.encode(raw))
+    facts = job_facts.read(msgspec.json.encode(raw))
     assert (facts.reported, facts.finished, facts.succeeded_at, facts.lacks_selector) == (False, False, None, False)
 
 
@@ -107,15 +107,80 @@ def test_above_how_many_workers_horovodrun_starts_no_ranks(command: list[str], s
     assert job(spec=spec).max_np_workers == most
 
 
-def at_version(version: str, *, active: int = 0, replicas: int = 3) -> facts_job.JobFacts:
+def at_version(version: str, *, active: int = 0, replicas: int = 3) -> job_facts.JobFacts:
     status = {"replicaStatuses": {"Worker": {"active": active, "selector": "s"}}}
     spec = {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}
     metadata = {"name": "j", "namespace": "n", "resourceVersion": version}
-    return facts_job.read(msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status}))
+    return job_facts.read(msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status}))
 
 
 def test_a_status_that_only_counts_pods_is_no_news() -> None:
-    assert not facts_job.is_news(at_version("1"), at_version("2", active=3))
-    assert facts_job.is_news(at_version("1"), at_version("2", replicas=4))
-    assert facts_job.is_news(None, at_version("1"))
-    assert facts_job.is_news(at_version("1"), None)
+    assert not job_facts.is_news(at_version("1"), at_version("2", active=3))
+    assert job_facts.is_news(at_version("1"), at_version("2", replicas=4))
+    assert job_facts.is_news(None, at_version("1"))
+    assert job_facts.is_news(at_version("1"), None)
+
+
+BARE: dict[str, Any] = {"mpiReplicaSpecs": {"Launcher": {}, "Worker": {}}}
+
+
+@pytest.mark.parametrize(
+    ("raw", "like"),
+    [
+        ({"spec": None, "status": None}, {}),
+        (
+            {"spec": {"mpiReplicaSpecs": None, "slotsPerWorker": None, "cleanPodPolicy": None, "mainContainer": None}},
+            {},
+        ),
+        ({"status": {"conditions": None, "replicaStatuses": None, "startTime": None, "completionTime": None}}, {}),
+        ({"status": {"replicaStatuses": {"Worker": None}}}, {}),
+        ({"spec": {"mpiReplicaSpecs": {"Launcher": None, "Worker": None}}}, {}),
+        ({"spec": {"mpiReplicaSpecs": {"Launcher": {"template": None}, "Worker": {"replicas": None}}}}, BARE),
+        ({"spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": None}}, "Worker": {}}}}, BARE),
+    ],
+)
+def test_null_is_as_good_as_nothing(raw: dict[str, Any], like: dict[str, Any]) -> None:
+    """The operator writes `status.conditions: null`, and the definition lets users write null for most fields."""
+    assert job_facts.read(msgspec.json.encode({"metadata": {}, **raw})) == job(spec=like, metadata={}, status={})
+
+
+def test_a_condition_of_nulls_says_nothing() -> None:
+    facts = job(status={"conditions": [None, {"type": None, "status": None, "reason": None}]})
+    assert (facts.finished, facts.succeeded_at) == (False, None)
+
+
+@pytest.mark.parametrize(
+    "containers",
+    [
+        None,
+        [None],
+        [{"name": None, "command": None, "args": None, "env": None}],
+        [{"command": [None], "args": [None], "env": [None, {"name": "A", "value": None}]}],
+    ],
+)
+def test_a_launcher_of_nulls_starts_nothing(containers: list[Any] | None) -> None:
+    template = {"spec": {"containers": containers, "activeDeadlineSeconds": None}}
+    facts = job(spec={"mpiReplicaSpecs": {"Launcher": {"template": template}}})
+    assert (facts.launch, facts.elastic, facts.deadline) == (None, False, None)
+
+
+def test_ranks_are_started_by_the_first_container_but_any_may_read_the_host_list() -> None:
+    """[operator] Only the first container of a launcher gets kubectl and the hostfile."""
+    first, other = ["horovodrun", "-np", "2", "train"], ["horovodrun", "-np", "8", "--host-discovery-script", "x", "y"]
+    template = {"spec": {"containers": [{"command": first}, {"command": other}]}}
+    facts = job(spec={"mpiReplicaSpecs": {"Launcher": {"template": template}}})
+    assert (facts.np_workers, facts.elastic) == (2, True)
+    sidecar_first = {"spec": {"containers": [{"command": ["proxy"]}, {"command": other}]}}
+    assert job(spec={"mpiReplicaSpecs": {"Launcher": {"template": sidecar_first}}}).np_workers == 0
+
+
+@pytest.mark.parametrize("slots", [None, 0, -1, 1])
+def test_a_worker_has_at_least_one_slot(slots: int | None) -> None:
+    assert job(spec={"slotsPerWorker": slots}).slots == 1
+
+
+def test_times_are_seconds_and_unreadable_times_are_none() -> None:
+    metadata = {"creationTimestamp": "1970-01-01T00:00:07Z"}
+    facts = job(metadata=metadata, status={"startTime": "1970-01-01T00:00:09Z"})
+    assert (facts.created_at, facts.started_at) == (7.0, 9.0)
+    assert job(status={"startTime": "soon"}).started_at is None

@@ -1,0 +1,102 @@
+"""The facts of an MPIJob: derived once from its JSON, for controller, webhook, upgrade and command line."""
+
+from __future__ import annotations
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.model import horovodrun, mpijob, policy
+from mpijob_elastic.model.horovodrun import Launch
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.owners import Owned, owned
+from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.wire import seconds
+
+
+class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One MPIJob; times are seconds since the epoch.
+
+    launch: how its launcher starts the ranks, None if the command cannot be read. reported: the operator has written
+    its status. started_at: when the operator saw it first. deadline: seconds that the launcher may run, None without a
+    limit. finished: Succeeded, or Failed for good. succeeded_at: when, None unless it did. notices: our annotation on
+    it, "" without. lacks_selector: its status counts the workers and does not say how to find them.
+    """
+
+    metadata: Owned
+    created_at: float
+    replicas: int
+    slots: int
+    elastic: bool
+    policy: Policy
+    problems: tuple[Problem, ...]
+    launch: Launch | None
+    clean_pod_policy: str
+    main_container: str | None
+    deleting: bool
+    reported: bool
+    started_at: float | None
+    deadline: int | None
+    finished: bool
+    succeeded_at: float | None
+    notices: str
+    lacks_selector: bool
+
+    @property
+    def np_workers(self) -> int:
+        """Workers that horovodrun waits for at its start (-np); 0 if its command does not say."""
+        return self._workers(self.launch.np if self.launch else None)
+
+    @property
+    def min_np_workers(self) -> int:
+        """Workers below which training waits (--min-np, or -np); 0 if the command does not say."""
+        return self._workers(self.launch.effective_min_np if self.launch else None)
+
+    @property
+    def max_np_workers(self) -> int:
+        """Workers above which no more ranks start (--max-np); 0 if the command does not say."""
+        return self._workers(self.launch.max_np if self.launch else None)
+
+    def _workers(self, slots: int | None) -> int:
+        return -(-(slots or 0) // self.slots)
+
+
+def read(raw: bytes) -> JobFacts:
+    """Return the facts in an MPIJob's JSON. Raises msgspec.DecodeError if it is none."""
+    return of(mpijob.decode(raw))
+
+
+def of(job: MPIJob) -> JobFacts:
+    """Return the facts of a decoded MPIJob."""
+    asked, problems = policy.parse(job.metadata.annotations)
+    launcher = job.containers(names.ROLE_LAUNCHER)
+    spec, status = job.spec or mpijob.Spec(), job.status or mpijob.Status()
+    succeeded = job.condition(names.CONDITION_SUCCEEDED) is not None
+    return JobFacts(
+        metadata=owned(job.metadata),
+        created_at=seconds(job.metadata.creation_timestamp) or 0.0,
+        replicas=job.replicas,
+        slots=job.slots,
+        elastic=policy.is_elastic(asked, (text for container in launcher for text in container.texts())),
+        policy=asked,
+        problems=tuple(problems),
+        # [operator] Only the first container of a launcher gets kubectl and the hostfile.
+        launch=horovodrun.parse(launcher[0].words()) if launcher else None,
+        clean_pod_policy=spec.clean_pod_policy or "None",
+        main_container=spec.main_container,
+        deleting=job.metadata.deleting,
+        reported=bool(status.conditions),
+        started_at=seconds(status.start_time),
+        deadline=job.pod(names.ROLE_LAUNCHER).active_deadline_seconds,
+        finished=job.finished,
+        succeeded_at=seconds(status.completion_time) if succeeded else None,
+        notices=job.metadata.annotations.get(names.STATUS, ""),
+        lacks_selector=job.lacks_selector,
+    )
+
+
+def is_news(old: JobFacts | None, new: JobFacts | None) -> bool:
+    """Return False if only the resourceVersion differs: the operator also counts pods in the status."""
+    if old is None or new is None:
+        return True
+    as_before = msgspec.structs.replace(old.metadata, resource_version=new.metadata.resource_version)
+    return msgspec.structs.replace(old, metadata=as_before) != new
