@@ -1,4 +1,4 @@
-"""What the webhook is asked about: the launcher pod of a job, as the API server hands it on."""
+"""The webhook's subject: the launcher pod of a job, as the API server sends it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def launcher(client: ApiWriter, namespace: str) -> dict[str, Any]:
 
 
 async def try_create(client: ApiWriter, namespace: str, pod: bytes | dict[str, Any]) -> bytes:
-    """What would become of the pod, and nothing is created. Raises as `ApiReader` does."""
+    """Create the pod as a dry run, and return it. Raises as `ApiReader` does."""
     return await client.create_object(PODS.path(namespace), query=DRY_RUN, body=pod)
 
 

@@ -1,4 +1,4 @@
-"""What admission adds to creating a launcher pod through the API server: with the webhook minus without.
+"""Cost of admission when a launcher pod is created through the API server: with the webhook minus without.
 
 Blocks of dry-run creations with and without the webhook registered take turns (with, without, without, with), so that
 a machine that slows down or speeds up meanwhile does so for both. Each answer is checked for what the webhook does.
@@ -26,7 +26,7 @@ POLL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """How creations are asked for: each of `callers` begins one every `interval` seconds; 0: as soon as it can.
+    """Pace of creations: each of `callers` begins one every `interval` seconds; 0: as soon as it can.
 
     Without an interval the machine is kept full, so latency only tells its throughput; nobody creates jobs like that.
     """
@@ -59,7 +59,7 @@ class Added:
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """Where the creations happen: a lab with our objects and a webhook that runs, and the pod as it is sent."""
+    """Place of the creations: a lab with our objects and a webhook that runs, and the pod as it is sent."""
 
     cluster: Cluster
     installed: Installed

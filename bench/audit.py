@@ -1,4 +1,4 @@
-"""What the API server wrote down of each write: who, what, when answered (lab/manifests/audit-policy.yaml).
+"""The API server's record of each write: who, what, when answered (lab/manifests/audit-policy.yaml).
 
 Taking times from here costs the measured processes nothing, and one clock stamps both sides of every difference.
 https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/#audit-k8s-io-v1-Event
@@ -16,7 +16,7 @@ import msgspec
 
 @dataclass(frozen=True, kw_only=True)
 class Write:
-    """One write that succeeded: when it was received and answered, in seconds since the epoch to the microsecond.
+    """A write that succeeded: when it was received and answered, in seconds since the epoch to the microsecond.
 
     `user` and `agent` are the writer's name and User-Agent; `subresource` is "" for the object itself.
     """

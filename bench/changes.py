@@ -1,4 +1,4 @@
-"""How a change of a job's size went, read from what the API server answered after the edit; pure.
+"""Course of a change of a job's size, read from what the API server answered after the edit; pure.
 
 What each time means, from the answer to the edit until the answer to (0 where that was earlier, for a watcher may learn
 of the edit and write before whoever asked for it has the answer)
@@ -24,7 +24,7 @@ from mpijob_elastic import names
 
 
 class Writer(StrEnum):
-    """Who writes, told by User-Agent and user."""
+    """Writer, recognised by User-Agent and user."""
 
     BENCH = "the benchmark"
     CONTROLLER = "mpijob-elastic"
@@ -54,7 +54,7 @@ class Course:
 
 
 def writer_of(write: Write) -> Writer:
-    """Who did this."""
+    """Return the writer."""
     if write.agent.startswith(AGENT):
         return Writer.BENCH
     if write.agent.startswith(names.CONTROLLER):
@@ -65,7 +65,7 @@ def writer_of(write: Write) -> Writer:
 
 
 def course(writes: Sequence[Write], *, job: str) -> Course:
-    """How the last edit of `job` among these writes of its namespace went. Raises ValueError where there is no edit."""
+    """Return the course of the last edit of `job` among these writes. Raise ValueError if there is no edit."""
     edits = [one for one in writes if writer_of(one) is Writer.BENCH and one.resource == "mpijobs"]
     if not edits:
         raise ValueError(f"there is no edit of {job} in the audit log")

@@ -88,7 +88,7 @@ def webhook(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> N
 
 @app.command(epilog=_examples("python -m bench events --repeat 20"))
 def events(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
-    """What one pod event costs the controller. Needs no lab."""
+    """Cost of one pod event for the controller. Needs no lab."""
     runner.measure([events_part.run], Wanted(repeat=repeat, json=json, check=check))
 
 

@@ -1,4 +1,4 @@
-"""What one pod event costs the controller: its line of the watch decoded, cached, and its job put into the queue.
+"""Cost of one pod event for the controller: its line of the watch decoded, cached, and its job put into the queue.
 
 The very code of the controller is run, on lines as an API server sends them, one after another as in a burst; only the
 connection is left out. `json` is what parsing the same lines alone would take with the standard library.

@@ -1,4 +1,4 @@
-"""What a benchmark gives: figures, each with its samples, and with its target where it has one."""
+"""Figures of a benchmark, each with its samples, and its target where it has one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     floor: bool = False
 
     def met(self, value: float) -> bool:
-        """Whether `value` keeps the bound."""
+        """Return True if `value` keeps the bound."""
         return value >= self.limit if self.floor else value <= self.limit
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One measured quantity in `unit`: a sample a repeat, of us and of the peer (none where there is no peer).
+    """A measured quantity in `unit`: a sample a repeat, of us and of the peer (none where there is no peer).
 
     `topic` is the table it belongs to, `group` what was done, `name` what was measured of it.
     """
@@ -34,7 +34,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> bool | None:
-        """Whether our median meets the target; None where there is nothing to judge."""
+        """Return True if our median meets the target; None where there is nothing to judge."""
         return self.target.met(spread(self.ours).median) if self.target and self.ours else None
 
     @property

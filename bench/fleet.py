@@ -43,7 +43,7 @@ class Fleet:
 
     @property
     def pods(self) -> int:
-        """How many pods it has."""
+        """Number of its pods."""
         return self.count * (self.workers + 1)
 
     @property

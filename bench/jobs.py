@@ -30,7 +30,7 @@ class Found:
     workers: dict[str, str]
 
     def lacks(self, job: str, replicas: int) -> str:
-        """What is not as it should be with so many workers, in words; "" where all is."""
+        """Return what is wrong with so many workers, in words; "" where nothing is."""
         wanted = {names.worker(job, index) for index in range(replicas)}
         if self.workers.keys() != wanted or set(self.workers.values()) - {"Running"}:
             return f"worker pods are {self.workers}, not {replicas} running ones"

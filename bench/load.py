@@ -1,4 +1,4 @@
-"""The load on the webhook, a process of its own: connections that each ask anew as soon as they have an answer.
+"""The load on the webhook, a process of its own: connections that each ask again as soon as they have an answer.
 
 Written on bare streams, because a full HTTP client costs more CPU than the webhook and would be what is measured.
 Prints one JSON object, a `Load`. Run by bench.reviews; only ever connects to 127.0.0.1.
@@ -23,7 +23,7 @@ MOST_CONNECTIONS = 256
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it: the seconds that each answer took, and how many of them were wrong."""
+    """Result of a load: the seconds of each answer, and the number of wrong answers."""
 
     seconds: float
     took: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""What a process has used, as the kernel counts it (proc(5)); its children are not included."""
+"""CPU and memory of a process, as the kernel counts it (proc(5)), without its children."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Usage:
 
 
 def usage(pid: int) -> Usage:
-    """What a running process has used so far. Raises ProcessLookupError where there is none."""
+    """Return the usage of a running process so far. Raises ProcessLookupError where there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         status = Path(f"/proc/{pid}/status").read_text()

@@ -41,7 +41,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def circumstances() -> Circumstances:
-    """Those of this moment."""
+    """Return the circumstances of this moment."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Circumstances(
         at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -79,7 +79,7 @@ def save(report: Report, path: Path) -> None:
 
 
 def missed(figures: Sequence[Figure]) -> list[Figure]:
-    """Those whose target was not met."""
+    """Return the figures that missed their targets."""
     return [figure for figure in figures if figure.verdict is False]
 
 

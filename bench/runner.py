@@ -1,4 +1,4 @@
-"""Runs parts one after the other, shows what they found, and ends the program with the right exit code."""
+"""Run parts one after the other, shows what they found, and ends the program with the right exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Part = Callable[[Setting], Coroutine[Any, Any, Findings]]
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the command line asks for; `check`: a missed target is a failure."""
+    """Request of the command line; `check`: a missed target is a failure."""
 
     repeat: int
     json: Path | None

@@ -1,4 +1,4 @@
-"""What the rounds of edits show, as figures; pure."""
+"""Figures of the rounds of edits; pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TARGETS: Mapping[tuple[str, str], Target] = {
 
 
 def figures(*, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
-    """What the rounds show."""
+    """Return the figures of the rounds."""
     return [
         *(_time(edit, name, ours, peer) for edit in EDITS for name in _TIMES if _applies(edit, name, ours)),
         *(figure for edit in EDITS for figure in _writes(edit, ours, peer)),

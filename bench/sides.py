@@ -16,7 +16,7 @@ from lab.replicas import Controller, Webhook
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One that runs: its processes' ids by what they are."""
+    """A side that runs: ids of its processes by role."""
 
     pids: Mapping[str, int]
 
@@ -38,7 +38,7 @@ class Peer:
         return self.binary.name if self.binary else f"mpi-operator {Release.V0_3_0}"
 
     def check(self) -> None:
-        """Raise LabError if it could not start now: told before long work begins."""
+        """Raise LabError if it could not start now. Call it before long work begins."""
         if self.binary:
             check_health_port(f"the peer {self.binary.name}", self.port)
 

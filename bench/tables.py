@@ -14,7 +14,7 @@ NOTHING = "-"
 
 
 def table(figures: Sequence[Figure]) -> Table:
-    """One row a figure: median (min to max); columns of the peer only where there is one."""
+    """Return a table with a row for each figure: median (min to max); columns of the peer only where there is one."""
     compared = any(figure.peer for figure in figures)
     shown = Table(box=box.MARKDOWN)
     for heading in ("what", "measured", *(("peer", "ours", "ratio") if compared else ("ours",)), "target", "verdict"):

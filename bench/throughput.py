@@ -50,7 +50,7 @@ async def resize_all(
 
 
 def burst(writes: Sequence[Write], fleet: Sequence[str], *, cpu: Mapping[str, float]) -> Burst:
-    """How the edits among these writes went. Raises ValueError where there are none."""
+    """Return the course of the edits among these writes. Raises ValueError where there are none."""
     begin = min(write.at for write in writes if writer_of(write) is Writer.BENCH)
     watched = {one for job in fleet for one in (("roles", names.launcher(job)), ("configmaps", names.config_map(job)))}
     ours = [write for write in writes if writer_of(write) is Writer.CONTROLLER]

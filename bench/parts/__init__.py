@@ -1,1 +1,1 @@
-"""What can be asked for on the command line: each part runs in a lab of its own and gives figures."""
+"""Parts of the benchmark: each runs in a lab of its own and gives figures."""

@@ -1,4 +1,4 @@
-"""What every part is given, and what it gives."""
+"""Input and output of every part."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TROUBLE = (LabError, KubeError, OSError)
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """How often everything is measured, whom progress is told, who is compared."""
+    """Number of repeats, a function for progress, and the sides to compare."""
 
     repeat: int
     say: Callable[[str], None]

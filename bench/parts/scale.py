@@ -18,7 +18,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 
 @dataclass(frozen=True, kw_only=True)
 class _Gathered:
-    """What came of one side so far."""
+    """Results of one side so far."""
 
     rounds: list[Round] = field(default_factory=list)
     drains: list[Drain] = field(default_factory=list)

@@ -24,7 +24,7 @@ def figures(delays: Delays, *, ours: Sequence[Round], peer: Sequence[Round]) -> 
 
 
 def notes(peer: Sequence[Round]) -> list[str]:
-    """What one must know to read them."""
+    """Return notes on how to read the figures."""
     begun = "Real pods and Elastic Horovod: steps of 0.25 s, a commit every 4; times from the edit's arrival on."
     return [begun, f"The peer was given {LIMIT:.0f} s a change, in one round."] if peer else [begun]
 

@@ -1,4 +1,4 @@
-"""How a change of size of a training job went: what was written, what the launcher saw, what ranks told; pure."""
+"""Course of a change of size of a training job: writes, the launcher's view, the ranks' log; pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Course:
 def course(
     *, old: int, new: int, edited: float, writes: Sequence[Write], sights: Sequence[Sight], steps: Sequence[Told]
 ) -> Course:
-    """How a change that began at `edited` (seconds since the epoch) went, up to now."""
+    """Return the course of a change that began at `edited` (seconds since the epoch), up to now."""
     seen = next((one.at for one in sights if one.at >= edited and one.hosts == workers(new)), None)
     trained = first_with(steps, size=new, since=edited)
     until = trained.time if trained else float("inf")
@@ -47,6 +47,6 @@ def course(
 
 
 def _published(writes: Sequence[Write], *, edited: float, seen: float) -> float:
-    """When the ConfigMap was last written before it was seen: when the API server had received it."""
+    """Return when the API server received the last write of the ConfigMap before it was seen."""
     config = [one for one in writes if (one.resource, one.name) == ("configmaps", names.config_map(NAME))]
     return max(one.received for one in config if edited <= one.received <= seen)

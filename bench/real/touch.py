@@ -1,4 +1,4 @@
-"""How soon a container sees a change of a ConfigMap that it mounts: by itself, and when its pod is touched.
+"""Delay until a container sees a change of a ConfigMap that it mounts: with and without a touch of its pod.
 
 By itself a kubelet looks again at each pod every 60 to 90 seconds (syncFrequency, and the work queue's jitter:
 pkg/kubelet/kubelet.go and pod_workers.go); an update of a pod makes it look at once.

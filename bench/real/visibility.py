@@ -1,4 +1,4 @@
-"""What a container saw of its ConfigMap, and when: told by a loop that runs in it."""
+"""A container's view of its ConfigMap over time, from a loop that runs in it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Sight:
 
 
 class Watcher:
-    """Reads what such a loop has told so far."""
+    """Read the output of such a loop so far."""
 
     def __init__(self, output: Path) -> None:
         self._output = output

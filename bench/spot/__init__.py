@@ -1,4 +1,4 @@
-"""How much of the saving that spot machines promise survives their interruptions, by how interruptions are handled.
+"""Share of the promised saving of spot machines that survives interruptions, for several ways to handle them.
 
     trace, synthetic, published       which machines there are when: pure
     costs, tally, blacklist, driver,

@@ -1,4 +1,4 @@
-"""What a jump of the clock does to times that are written on objects: they move as far into the past.
+"""Age objects when the clock jumps: move the times written on them as far into the past.
 
 The controller judges by how long ago something was: when a host left the list, how often a worker was moved lately,
 since when a pod has been Ready. Its own clock cannot jump, so what it compares that with is moved instead.

@@ -23,7 +23,7 @@ class Blacklist:
 
     @property
     def losses(self) -> int:
-        """How many ranks have died."""
+        """Number of ranks that have died."""
         return self._losses.total()
 
     def add(self, host: str, now: float) -> None:
@@ -32,11 +32,11 @@ class Blacklist:
         self._until[host] = now + self._length(self._losses[host])
 
     def usable(self, hosts: Iterable[str], now: float) -> tuple[str, ...]:
-        """Those of these hosts that may be used."""
+        """Return the hosts that may be used."""
         return tuple(host for host in hosts if self._until.get(host, 0.0) <= now)
 
     def next_usable(self, hosts: Iterable[str], now: float) -> float:
-        """When the next of these may be used again."""
+        """Return when the next of these hosts may be used again."""
         return min((at for host in hosts if (at := self._until.get(host, 0.0)) > now), default=math.inf)
 
     def _length(self, losses: int) -> float:

@@ -35,7 +35,7 @@ QUICK_RULES = Rules(mean_life=1800.0, shortage_share=0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What the command line asks for; `trace` is a file, None for a synthetic one; `sides` by name, none for all."""
+    """Request of the command line; `trace` is a file, None for a synthetic one; `sides` by name, none for all."""
 
     trace: Path | None
     seed: int

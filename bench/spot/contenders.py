@@ -33,7 +33,7 @@ class SideName(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """One way.
+    """A way of training.
 
     quiet: rest is so many seconds without a write, while every worker that runs trains.
     patience: the same while one does not, for somebody may be waiting: longer than any time that is waited for.
@@ -73,7 +73,7 @@ def _alone(cluster: Cluster) -> Iterator[Side]:
 
 
 def rigid() -> Contender:
-    """A job of a fixed size beside mpi-operator v0.2.3 and nothing else, created anew whenever it fails."""
+    """A job of a fixed size beside mpi-operator v0.2.3 and nothing else, recreated whenever it fails."""
     return _forgetful(name=SideName.STATIC, title="static job", elastic=False, start=_alone)
 
 

@@ -23,7 +23,7 @@ async def run(
     seed: int,
     say: Callable[[str], None],
 ) -> dict[str, Outcome]:
-    """What became of each, by its title. `seed` draws the kubelet's periods. Raises LabError, KubeError."""
+    """Return each contender's outcome by title. `seed` draws the kubelet's periods. Raise LabError, KubeError."""
     outcomes = {}
     for contender in contenders:
         say(f"{contender.title}: starting")

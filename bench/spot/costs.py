@@ -1,4 +1,4 @@
-"""What training and its interruptions cost in time, each with its source. Seconds.
+"""Cost of training and its interruptions in seconds, each with its source.
 
 "Measured" is Horovod 0.28.1 with PyTorch 1.13 on CPUs, a real kubelet and steps of 0.25 s. A large model on GPUs takes
 longer to start, which makes each interruption dearer for every side; the side that restarts most gains from low values.

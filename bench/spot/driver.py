@@ -1,4 +1,4 @@
-"""Horovod's elastic driver, as a model: which hosts form a ring when, and which are never used again.
+"""Horovod's elastic driver, as a model: the hosts that form a ring, and the hosts that are never used again.
 
 From horovod/runner/elastic/driver.py and what was measured with Horovod 0.28.1:
 - it runs discover_hosts.sh once a second; a change reaches the ranks at their next commit, and the ring forms anew;
@@ -44,12 +44,12 @@ class Driver:
 
     @property
     def world(self) -> int:
-        """How many ranks train."""
+        """Number of ranks that train."""
         return len(self._ring) if self._trains else 0
 
     @property
     def killed(self) -> int:
-        """How many ranks have died while others went on."""
+        """Number of ranks that have died while others went on."""
         return self._blacklist.losses
 
     def tick(self, now: float, *, listed: Iterable[str], running: Mapping[str, str]) -> None:
@@ -66,7 +66,7 @@ class Driver:
             self._change(now, running)
 
     def next_change(self, now: float, *, listed: Iterable[str]) -> float:
-        """When something happens next if nothing else does."""
+        """Return when something happens next if nothing else does."""
         if self.failed:
             return math.inf
         listed = tuple(listed)

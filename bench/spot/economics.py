@@ -1,4 +1,4 @@
-"""What steps cost: each side's bill beside on-demand machines and the saving that their spot price promises."""
+"""Cost of steps: each side's bill beside on-demand machines and the saving that their spot price promises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Of one GPU for an hour, in any currency."""
+    """Prices of one GPU for an hour, in any currency."""
 
     spot: float = 0.30
     on_demand: float = 1.00

@@ -1,4 +1,4 @@
-"""When a launcher sees a change of its ConfigMap: the kubelet's part, as a model.
+"""Model of the kubelet: when a launcher sees a change of its ConfigMap.
 
 A kubelet syncs each pod every 60 to 90 s (--sync-frequency of 1 m, jittered by up to a half: pod_workers.go of
 pkg/kubelet) and brings its ConfigMap volumes up to date then; on average that is 38 s after a change, as was measured.
@@ -33,5 +33,5 @@ class Mount:
             self._sync_at += self._chance.uniform(*SYNC)
 
     def next_change(self, content: str) -> float:
-        """When the file changes next if nothing else does."""
+        """Return when the file changes next if nothing else does."""
         return math.inf if content == self.content else self._sync_at

@@ -62,7 +62,7 @@ class Pool:
 
     @property
     def selector(self) -> dict[str, str]:
-        """What a pod needs in its nodeSelector to come here."""
+        """Return the nodeSelector of pods for this pool."""
         return {POOL: self._name}
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Reads the format of the traces that were published with "Can't Be Late" (NSDI 2024).
+"""Read the format of the traces published with "Can't Be Late" (NSDI 2024).
 
 https://github.com/skypilot-org/spot-traces, a JSON object a file:
 

@@ -1,4 +1,4 @@
-"""The ranks of the model as real processes in their pods, for whoever looks into them.
+"""Ranks of the model as real processes in their pods, so that exec finds them.
 
 Each is started by the job's own kubexec.sh with the launcher's own rights, as Horovod starts its own, so a worker that
 the Role does not name cannot be reached. It runs until its input ends, and dies with its pod.
@@ -36,7 +36,7 @@ class Ranks:
         return cls(kubectl=cluster.binaries.kubectl, rights=rights)
 
     def lost(self) -> set[str]:
-        """Hosts whose rank has ended without having been told to."""
+        """Return the hosts whose rank has ended without a request."""
         return {host for host, rank in self._ranks.items() if rank.poll() is not None}
 
     def follow(self, ring: Iterable[str], *, kubexec: str) -> bool:

@@ -1,4 +1,4 @@
-"""Plays one trace to one side: machines come and go, the real control plane acts, the model trains on what it left.
+"""Play one trace to one side: machines come and go, the real control plane acts, the model trains on what it left.
 
 Five times a second: do what the trace says is due, look at the job, let the model's time pass, do what it wants (start
 and end ranks, let the launcher start, create a failed job anew); and where all is at rest, skip to what comes next.
@@ -41,7 +41,7 @@ SHORTEST_SKIP = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of one side's job, and the real seconds that it took to find out.
+    """Outcome of one side's job, and the real seconds that the replay took.
 
     killed: ranks that died with their machine or pod; failures: why the job ended, each time it had to begin anew.
     """
@@ -57,7 +57,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """Where a trace is played: the lab, whose side runs there already, and a namespace of its own."""
+    """Stage of a replay: the lab, in which the side runs already, and a namespace of its own."""
 
     cluster: Cluster
     client: ApiWriter
@@ -66,7 +66,7 @@ class Ground:
 
 
 class Replay:
-    """One trace, one side, once."""
+    """A replay of one trace to one side."""
 
     def __init__(self, ground: Ground, trace: Trace, contender: Contender, *, costs: Costs, seed: int) -> None:
         self._ground = ground
@@ -138,7 +138,7 @@ class Replay:
             self._acted()
 
     def _rests(self, seen: World) -> bool:
-        """Whether nothing real is under way. What the model waits for is no matter: its time can be skipped to."""
+        """Return True if nothing real is under way. The model's own waiting can be skipped."""
         needed = self._contender.quiet if self._training.settled(seen) else self._contender.patience
         if time.time() - self._acted_at < needed:
             return False

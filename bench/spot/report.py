@@ -1,4 +1,4 @@
-"""What a replay found, as a table and as JSON: bills beside what happened, and on-demand machines beside both."""
+"""Report of a replay, as a table and as JSON: bills beside what happened, and on-demand machines beside both."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def save(report: Report, path: Path) -> None:
 
 
 def table(report: Report) -> Table:
-    """One row a side, between on-demand machines and the best that spot machines could do."""
+    """Return a row for each side, between on-demand machines and the best that spot machines could do."""
     trace, costs, prices = report.trace, report.costs, report.prices
     shown = Table(box=box.MARKDOWN)
     for heading in HEADINGS:

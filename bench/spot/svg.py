@@ -24,7 +24,7 @@ class Plot:
     most_y: float
 
     def at(self, x: float, y: float) -> str:
-        """Where a value is, as `X,Y` in pixels."""
+        """Return the position of a value, as `X,Y` in pixels."""
         across = self.left + self.width * x / self.most_x
         down = self.top + self.height * (1 - y / self.most_y)
         return f"{across:.1f},{down:.1f}"

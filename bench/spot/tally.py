@@ -1,4 +1,4 @@
-"""What training has come to: steps that count, and steps that were done in vain.
+"""Result of training: steps that count, and steps that were lost.
 
 A step counts as much of itself as there are GPUs of those wanted: with half of them half a step, for the batch of each
 GPU is fixed. A commit keeps what was done until then for a ring that breaks; a checkpoint for a job that ends.
@@ -38,7 +38,7 @@ class Tally:
         return self._gpu_seconds + (0.0 if self._since is None else (now - self._since) * self._world)
 
     def next_commit(self, now: float) -> float:
-        """When the training ring commits next; now, where that is just the time."""
+        """Return when the training ring commits next, which may be now."""
         assert self._since is not None, "only a ring that trains commits"
         return self._since + math.ceil((now - self._since) / self._costs.commit) * self._costs.commit
 

@@ -13,7 +13,7 @@ class TraceError(ValueError):
 
 
 class Kind(StrEnum):
-    """What happens to a machine."""
+    """Kind of event of a machine."""
 
     UP = "up"
     NOTICE = "notice"
@@ -26,7 +26,7 @@ _ORDER = (Kind.GONE, Kind.NOTICE, Kind.UP)
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """One machine with one GPU: when it joins, when it is told that it will be taken, when it is taken.
+    """A machine with one GPU: when it joins, when its notice comes, when it is taken.
 
     noticed is None for one that is taken without a word; gone is None for one that outlives the trace.
     """
@@ -39,7 +39,7 @@ class Instance:
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """One thing that happens to one machine."""
+    """An event of a machine."""
 
     at: float
     kind: Kind
@@ -71,7 +71,7 @@ class Trace:
         return sorted(self._moves(), key=lambda move: (move.at, _ORDER.index(move.kind), move.name))
 
     def counts(self) -> list[tuple[float, int]]:
-        """How many machines there are: the times at which that changes, with the number from then on."""
+        """Return the times at which the number of machines changes, with the number from then on."""
         found: list[tuple[float, int]] = []
         count = 0
         for at, moves in groupby(self.moves(), key=lambda move: move.at):
@@ -81,12 +81,12 @@ class Trace:
 
     @property
     def machine_seconds(self) -> float:
-        """What is paid for: each machine from joining to being taken, used or not."""
+        """Return the time that is paid for: each machine from joining to being taken, used or not."""
         return sum((self.horizon if one.gone is None else one.gone) - one.up for one in self.instances)
 
     @property
     def interruptions(self) -> int:
-        """How many machines are taken."""
+        """Number of machines that are taken."""
         return sum(one.gone is not None for one in self.instances)
 
     def _moves(self) -> Iterable[Move]:

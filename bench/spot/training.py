@@ -22,7 +22,7 @@ from mpijob_elastic.names import pod_of
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """How it stands from a time on: ranks that train, steps that count."""
+    """State from a time on: ranks that train, steps that count."""
 
     at: float
     world: int
@@ -45,7 +45,7 @@ class Training:
 
     @property
     def failed(self) -> bool:
-        """Whether the job has to be created anew."""
+        """Return True if the job has to be recreated."""
         return self._driver is not None and bool(self._driver.failed)
 
     @property
@@ -54,7 +54,7 @@ class Training:
         return self._driver.ring if self._driver else ()
 
     def delivered(self, world: World) -> bool:
-        """Whether the launcher's init container has ended: its main container may start."""
+        """Return True if the launcher's init container has ended: its main container may start."""
         awaited = {pod_of(host) for host in world.hostfile}
         return bool(world.launcher and awaited) and awaited <= world.running.keys()
 
@@ -77,18 +77,18 @@ class Training:
         self._note(now)
 
     def again(self) -> None:
-        """The job was created anew."""
+        """Note that the job was recreated."""
         self._driver = self._mount = None
 
     def next_change(self, now: float, world: World) -> float:
-        """When something happens next if nothing in the world changes."""
+        """Return when something happens next if nothing in the world changes."""
         if self._driver is None or self._mount is None or self.failed:
             return math.inf
         listed = self._driver.next_change(now, listed=self._listed(world))
         return min(listed, self._mount.next_change(world.script))
 
     def settled(self, world: World) -> bool:
-        """Whether every worker that runs trains, and nobody else: then nothing is waited for."""
+        """Return True if exactly the running workers train: then nothing is left to wait for."""
         return self._driver is not None and {pod_of(host) for host in self._driver.ring} == world.running.keys()
 
     def close(self, now: float) -> None:

@@ -19,7 +19,7 @@ _PREFIX = "echo "
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What there is.
+    """Objects of the job.
 
     running: uid of each worker pod that runs on a machine that is there, by pod name.
     pods: the names of all pods there are; script, hostfile (its names), kubexec: what the ConfigMap holds.
@@ -92,7 +92,7 @@ def seen(pods: bytes, config: bytes | None, *, gone: Collection[str]) -> World:
 
 
 def hosts(script: str) -> tuple[str, ...]:
-    """What a discover_hosts.sh prints, without the slots."""
+    """Return the hosts that a discover_hosts.sh prints, without slots."""
     lines = (line.removeprefix(_PREFIX) for line in script.splitlines() if line.startswith(_PREFIX))
     return tuple(line.rpartition(":")[0] for line in lines)
 
