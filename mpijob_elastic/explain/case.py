@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.host_list import Next
-from mpijob_elastic.decide.state import JobState, Standing, WorkerState
+from mpijob_elastic.decide.state import JobState, WorkerState
 from mpijob_elastic.explain.facts import Facts, Look, Pod
 from mpijob_elastic.model.job import JobView, Worker
 
@@ -48,11 +48,6 @@ class Case:
     def pod(self) -> Worker | None:
         """The worker's pod."""
         return self.worker.pod if self.worker else None
-
-    @property
-    def standing(self) -> Standing | None:
-        """The worker's standing."""
-        return self.worker.standing if self.worker else None
 
     @property
     def seen(self) -> Pod:

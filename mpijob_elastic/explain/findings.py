@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -16,32 +17,22 @@ class Level(StrEnum):
     WRONG = "wrong"
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Finding(msgspec.Struct, frozen=True, rename="camel"):
     """One cause: its name for programs, a sentence for people, and the command to type next ("" where none helps)."""
 
     cause: str
-    level: Level
     says: str
     next_step: str = ""
+    level: Level = Level.WRONG
 
     def about(self, name: str) -> Finding:
         """Return the finding with the object's name in front of its words."""
         return replace(self, says=f"{name} {self.says}")
 
 
-def fine(cause: str, says: str) -> Finding:
-    """Return a finding that asks for nothing."""
-    return Finding(cause=cause, says=says, level=Level.FINE)
-
-
-def waiting(cause: str, says: str, *, step: str = "") -> Finding:
-    """Return a finding that resolves by itself."""
-    return Finding(cause=cause, says=says, next_step=step, level=Level.WAITING)
-
-
-def wrong(cause: str, says: str, *, step: str = "") -> Finding:
-    """Return a finding that somebody has to act on."""
-    return Finding(cause=cause, says=says, next_step=step, level=Level.WRONG)
+fine = partial(Finding, level=Level.FINE)
+waiting = partial(Finding, level=Level.WAITING)
+wrong = partial(Finding, level=Level.WRONG)
 
 
 class WorkerFinding(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,13 +22,13 @@ def over(job: Case) -> Finding | None:
         logs = job.kubectl("logs", job.launcher)
         waited = suspicious_success.after_change(job.view)
         if waited is not None:
-            return wrong("ended-after-resize", suspicious_success.words(waited), step=logs)
-        return waiting("ended", f"{job.name} has ended: {job.facts.state}", step=logs)
+            return wrong("ended-after-resize", suspicious_success.words(waited), next_step=logs)
+        return waiting("ended", f"{job.name} has ended: {job.facts.state}", next_step=logs)
     if job.view.deleting:
-        return waiting("deleted", f"{job.name} is being deleted", step=job.on_job("get", "-o yaml"))
+        return waiting("deleted", f"{job.name} is being deleted", next_step=job.on_job("get", "-o yaml"))
     if why := job.state.foreign:
         said = f"{job.name} is managed by another operator, so mpijob-elastic leaves it alone: {why}"
-        return wrong("foreign", said, step=job.on_job("describe"))
+        return wrong("foreign", said, next_step=job.on_job("describe"))
     return None
 
 
@@ -40,13 +40,13 @@ def findings(job: Case) -> Iterator[Finding]:
         said = (
             f"{job.name} was created {durations.render(round(age))} ago, and the operator has not reported its status"
         )
-        yield (wrong if age > SLOW else waiting)("no-operator", said, step=OPERATOR)
+        yield (wrong if age > SLOW else waiting)("no-operator", said, next_step=OPERATOR)
     if facts.controller:
         step = f"kubectl -n {facts.home} get pods,leases"
-        yield wrong("no-controller", f"{facts.controller}, so {job.name} keeps its present size", step=step)
+        yield wrong("no-controller", f"{facts.controller}, so {job.name} keeps its present size", next_step=step)
     if facts.webhook:
         said = f"{facts.webhook}, so a launcher created now gets no {names.KEY_DISCOVER_HOSTS}"
-        yield wrong("no-webhook", said, step=f"kubectl -n {facts.home} get pods,endpoints")
+        yield wrong("no-webhook", said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
     if not job.view.elastic:
         said = (
             f"{job.name} is not elastic: its launcher names neither {names.KEY_DISCOVER_HOSTS} nor "
@@ -54,25 +54,15 @@ def findings(job: Case) -> Iterator[Finding]:
         )
         yield fine("not-elastic", said)
     yield from launchers.findings(job)
-    yield from _too_few(job)
-    yield from _frozen(job)
-
-
-def _too_few(job: Case) -> Iterator[Finding]:
-    needed = job.facts.launch.effective_min_np if job.facts.launch else None
     slots = len(job.view.published_pods) * job.view.slots
-    if job.view.elastic and job.view.driver_running and needed is not None and slots < needed:
+    needed = (facts.launch and facts.launch.effective_min_np) or 0
+    if job.view.elastic and job.view.driver_running and slots < needed:
         said = (
-            f"{job.launcher} waits for {needed} slots (horovodrun's --min-np, or -np), but the published workers have "
-            f"{slots}"
+            f"{job.launcher} waits for {needed} slots (horovodrun's --min-np, or -np); published workers have {slots}"
         )
-        yield wrong("below-min-np", said, step=job.on_job("edit"))
-
-
-def _frozen(job: Case) -> Iterator[Finding]:
-    frozen = job.facts.frozen
-    if frozen:
-        by_itself = not job.facts.controller and frozen_execs.endable(job.view, frozen) == frozen
+        yield wrong("below-min-np", said, next_step=job.on_job("edit"))
+    if facts.frozen:
+        by_itself = not facts.controller and frozen_execs.endable(job.view, facts.frozen) == facts.frozen
         end = "the controller ends it within a minute" if by_itself else "end it so that the driver continues"
-        said = f"{frozen_execs.words(job.view, frozen)}; {end}"
-        yield wrong("frozen-exec", said, step=frozen_execs.remedy(job.view, frozen))
+        said = f"{frozen_execs.words(job.view, facts.frozen)}; {end}"
+        yield wrong("frozen-exec", said, next_step=frozen_execs.remedy(job.view, facts.frozen))

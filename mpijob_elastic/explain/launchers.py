@@ -20,25 +20,25 @@ def findings(job: Case) -> Iterator[Finding]:
     launcher, name = job.view.launcher, job.launcher
     if launcher is None:
         said = f"{name} does not exist yet: the operator creates it after the workers"
-        yield waiting("no-launcher", said, step=job.on_job("describe"))
+        yield waiting("no-launcher", said, next_step=job.on_job("describe"))
     elif launcher.phase is LauncherPhase.DELIVERING:
         yield _delivering(job, launcher)
     elif launcher.phase is LauncherPhase.WAITING:
         yield _not_started(job.of(name))
     elif launcher.phase is LauncherPhase.FINISHED:
         said = f"{name} has ended; within seconds the operator reports whether the job has"
-        yield waiting("launcher-ended", said, step=job.kubectl("logs", name))
+        yield waiting("launcher-ended", said, next_step=job.kubectl("logs", name))
     elif job.view.elastic and not job.state.launcher.sees_hosts:
         said = (
             f"{name} started without {names.DISCOVER_HOSTS_PATH}: before mpijob-elastic was installed, or while its "
             "webhook was down. The running job cannot change its size until it has a new launcher; training then "
             "restarts from its last checkpoint"
         )
-        yield wrong("blind-launcher", said, step=job.kubectl("delete pod", name))
+        yield wrong("blind-launcher", said, next_step=job.kubectl("delete pod", name))
     why = launcher and (launcher.disruption or job.facts.threats.get(name, ""))
     if launcher and why and job.view.elastic and not launcher.deleting:
         said = f"{name} is about to be taken away ({why}); {disruption.KEEP_LAUNCHER}"
-        yield wrong("launcher-disrupted", said, step=job.on_job("edit"))
+        yield wrong("launcher-disrupted", said, next_step=job.on_job("edit"))
 
 
 def _delivering(job: Case, launcher: Launcher) -> Finding:
@@ -52,11 +52,11 @@ def _delivering(job: Case, launcher: Launcher) -> Finding:
         f"until these pods run: {phrases.listed(waits)}" if waits else "a moment more: every pod of its hostfile runs"
     )
     said = f"{job.launcher} waits in its init container{age} {until}"
-    return waiting("launcher-init", said, step=job.of(waits[0] if waits else job.launcher).describe)
+    return waiting("launcher-init", said, next_step=job.of(waits[0] if waits else job.launcher).describe)
 
 
 def _not_started(pod: Case) -> Finding:
     found = next(pods.startup(pod), None)
     if found is None:
-        return waiting("launcher-starting", f"{pod.name} has not started yet", step=pod.describe)
+        return waiting("launcher-starting", f"{pod.name} has not started yet", next_step=pod.describe)
     return replace(found.about(pod.name), cause="launcher-stuck")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.failed_workers import BACKOFFS
-from mpijob_elastic.decide.state import Standing
+from mpijob_elastic.decide.state import Standing, WorkerState
 from mpijob_elastic.decide.stuck_pods import LATE_AFTER
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.facts import Stuck
@@ -29,29 +29,30 @@ _CRASH = "CrashLoopBackOff"
 
 def causes(case: Case) -> Iterator[Finding]:
     """Yield the causes that hold; the first counts."""
-    pod = case.pod
-    if pod is None:
+    worker = case.worker
+    if worker is None:
         yield _missing(case)
         return
+    pod = worker.pod
     if pod.deleting:
         yield _terminating(case, pod)
     if pod.terminated:
-        yield _failed(case, pod)
+        yield _failed(case, worker)
     yield from startup(case)
     if not pod.running:
         where = f" on node {pod.node}" if pod.node else ""
         event = case.facts.events.get(case.name)
         warning = f". Its last warning: {event}" if event else ""
-        yield waiting("starting", f"is starting{where}{warning}", step=case.describe)
+        yield waiting("starting", f"is starting{where}{warning}", next_step=case.describe)
     if not pod.ready:
         why = case.seen.unready or "its readiness probe fails, or its node does not respond"
-        yield wrong("not-ready", f"is running but not Ready: {why}", step=case.describe)
+        yield wrong("not-ready", f"is running but not Ready: {why}", next_step=case.describe)
 
 
 def startup(case: Case) -> Iterator[Finding]:
     """Yield what keeps a pod from starting."""
     if case.seen.unscheduled:
-        yield wrong("not-scheduled", f"cannot be scheduled: {case.seen.unscheduled}", step=case.describe)
+        yield wrong("not-scheduled", f"cannot be scheduled: {case.seen.unscheduled}", next_step=case.describe)
     if case.seen.stuck:
         yield _stuck(case, case.seen.stuck)
 
@@ -60,9 +61,9 @@ def _missing(case: Case) -> Finding:
     said = "does not exist: the operator has not created it"
     event = case.facts.events.get(case.view.name)
     if event:
-        return wrong("missing", f"{said}. Its last warning: {event}", step=case.on_job("describe"))
+        return wrong("missing", f"{said}. Its last warning: {event}", next_step=case.on_job("describe"))
     said += ". If that lasts for more than a few seconds, check that mpi-operator is running"
-    return wrong("missing", said, step=OPERATOR)
+    return wrong("missing", said, next_step=OPERATOR)
 
 
 def _terminating(case: Case, pod: Worker) -> Finding:
@@ -76,21 +77,21 @@ def _terminating(case: Case, pod: Worker) -> Finding:
         "finalizer holds the pod. Until the pod is gone, the operator cannot recreate it. If the machine is really "
         f"off, free the name with `{force}`"
     )
-    return wrong("lost-node", said, step=f"kubectl describe node {pod.node}")
+    return wrong("lost-node", said, next_step=f"kubectl describe node {pod.node}")
 
 
-def _failed(case: Case, pod: Worker) -> Finding:
+def _failed(case: Case, worker: WorkerState) -> Finding:
+    pod = worker.pod
     message = f": {case.seen.message}" if case.seen.message else ""
     how = f"({pod.last_state or 'it has ended'}{message})"
-    due = (case.worker.due_at if case.worker else None) or case.now
-    wait = durations.render(round(max(0.0, due - case.now)))
+    wait = durations.render(round(max(0.0, (worker.due_at or case.now) - case.now)))
     cause = "out-of-memory" if pod.out_of_memory else "failed"
-    if case.standing is Standing.GIVEN_UP:
+    if worker.standing is Standing.GIVEN_UP:
         said = f"failed {len(BACKOFFS) + 1} times {how} and is not replaced for {wait}"
-        return wrong("given-up", said, step=case.kubectl("delete pod", case.name))
-    if case.standing is Standing.FAILED:
-        return waiting(cause, f"has failed {how}; the controller replaces it in {wait}", step=case.describe)
-    return wrong(cause, f"has ended {how} and is not replaced: {_why_not_replaced(case, pod)}", step=case.describe)
+        return wrong("given-up", said, next_step=case.kubectl("delete pod", case.name))
+    if worker.standing is Standing.FAILED:
+        return waiting(cause, f"has failed {how}; the controller replaces it in {wait}", next_step=case.describe)
+    return wrong(cause, f"has ended {how} and is not replaced: {_why_not_replaced(case, pod)}", next_step=case.describe)
 
 
 def _why_not_replaced(case: Case, pod: Worker) -> str:
@@ -105,10 +106,10 @@ def _why_not_replaced(case: Case, pod: Worker) -> str:
 
 def _stuck(case: Case, stuck: Stuck) -> Finding:
     if stuck.reason in _IMAGE:
-        return wrong("image", f"cannot pull its image: {stuck}", step=case.describe)
+        return wrong("image", f"cannot pull its image: {stuck}", next_step=case.describe)
     if stuck.reason != _CRASH:
-        return wrong("cannot-start", f"cannot start: {stuck}", step=case.describe)
+        return wrong("cannot-start", f"cannot start: {stuck}", next_step=case.describe)
     logs = case.kubectl("logs", case.name, "-c", stuck.container, "--previous")
     ended = f" (last exit: {'; '.join(case.seen.ended)})" if case.seen.ended else ""
     cause = "out-of-memory" if case.pod and case.pod.out_of_memory else "crashing"
-    return wrong(cause, f"crashes repeatedly in container {stuck.container}{ended}", step=logs)
+    return wrong(cause, f"crashes repeatedly in container {stuck.container}{ended}", next_step=logs)

@@ -37,7 +37,7 @@ def _unpublished(case: Case) -> Finding:
     said = "is not in discover_hosts.sh yet"
     if not case.facts.role_readable:
         said += "; to see when it will be, you need the right to read Roles"
-        return waiting("not-published", said, step=case.controller_log)
+        return waiting("not-published", said, next_step=case.controller_log)
     wake_at = case.following.wake_at
     if case.name in case.following.hosts or wake_at is None:
         return _due(case, "not-published", f"{said}; the controller adds it next")
@@ -56,5 +56,5 @@ def _no_launcher(case: Case) -> Iterator[Finding]:
 
 def _due(case: Case, cause: str, says: str) -> Finding:
     if case.facts.controller:
-        return wrong(cause, f"{says}, but {case.facts.controller}", step=case.controller_log)
+        return wrong(cause, f"{says}, but {case.facts.controller}", next_step=case.controller_log)
     return waiting(cause, says)

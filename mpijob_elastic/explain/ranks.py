@@ -32,21 +32,21 @@ def causes(case: Case) -> Iterator[Finding]:
     most = case.facts.launch.max_np if case.facts.launch else None
     if most is not None and training * case.view.slots >= most:
         said = f"is published, but other workers already fill the {most} slots of horovodrun's --max-np"
-        yield wrong("beyond-max-np", said, step=case.on_job("edit"))
-    if case.pod and case.standing is Standing.GIVEN_UP:
+        yield wrong("beyond-max-np", said, next_step=case.on_job("edit"))
+    if case.worker and case.worker.standing is Standing.GIVEN_UP:
         said = (
             f"lost its rank {len(BACKOFFS) + 1} times under different host names: something is wrong with the pod or "
-            f"its node {case.pod.node}. The controller leaves it alone for {durations.render(GIVEN_UP_FOR)}, or until "
-            "the pod is replaced"
+            f"its node {case.worker.pod.node}. The controller leaves it alone for {durations.render(GIVEN_UP_FOR)}, or "
+            "until the pod is replaced"
         )
-        yield wrong("given-up", said, step=case.kubectl("delete pod", case.name))
+        yield wrong("given-up", said, next_step=case.kubectl("delete pod", case.name))
     if training:
         yield _lost(case, training)
     said = (
         "is published, but no rank runs in any worker that was checked: horovodrun is still starting, waits for more "
         "slots, or has failed"
     )
-    yield wrong("nobody-trains", said, step=case.kubectl("logs", case.launcher, "--tail=50"))
+    yield wrong("nobody-trains", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
 
 
 def _trains(case: Case) -> Iterator[Finding]:
@@ -69,6 +69,6 @@ def _lost(case: Case, training: int) -> Finding:
     )
     logs = case.kubectl("logs", case.launcher, "| grep -i blacklist")
     if case.facts.controller or not case.state.may_number:
-        return wrong("lost-rank", f"{said} cannot give it a new host name", step=logs)
+        return wrong("lost-rank", f"{said} cannot give it a new host name", next_step=logs)
     after = durations.render(LOST_AFTER)
-    return waiting("lost-rank", f"{said} gives it a new host name after {after} or more without a rank", step=logs)
+    return waiting("lost-rank", f"{said} gives it a new host name after {after} or more without a rank", next_step=logs)
