@@ -6,16 +6,16 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.model.owners import Owned, owned
-from mpijob_elastic.model.wire import Wire, seconds
+from mpijob_elastic.model.wire import seconds
 from mpijob_elastic.observe.facts_node import Toleration
+from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 
 # Which container kubectl exec means where none is named, if it is not the first.
 # https://kubernetes.io/docs/reference/labels-annotations-taints/#kubectl-kubernetes-io-default-container
@@ -25,75 +25,6 @@ _FOREIGN_LABEL = "replica-index"
 _FOREIGN_PREFIX = "training.kubeflow.org/"
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
-
-
-class _Terminated(Wire, frozen=True):
-    exit_code: int = 0
-    reason: str = ""
-
-
-class _Running(Wire, frozen=True):
-    started_at: str | None = None
-
-
-class _State(Wire, frozen=True):
-    running: _Running | None = None
-    terminated: _Terminated | None = None
-
-
-class _ContainerStatus(Wire, frozen=True):
-    name: str = ""
-    state: _State | None = None
-    last_state: _State | None = None
-
-
-class _Condition(Wire, frozen=True):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
-class _Status(Wire, frozen=True):
-    phase: str = ""
-    reason: str = ""
-    conditions: list[_Condition] | None = None
-    container_statuses: list[_ContainerStatus] | None = None
-    init_container_statuses: list[_ContainerStatus] | None = None
-
-
-class _Item(Wire, frozen=True):
-    key: str = ""
-    path: str = ""
-
-
-class _ConfigMapVolume(Wire, frozen=True):
-    items: list[_Item] | None = None
-
-
-class _Volume(Wire, frozen=True):
-    name: str = ""
-    config_map: _ConfigMapVolume | None = None
-
-
-class _Container(Wire, frozen=True):
-    name: str = ""
-
-
-class _Spec(Wire, frozen=True):
-    node_name: str = ""
-    containers: list[_Container] | None = None
-    tolerations: list[Toleration] | None = None
-    share_process_namespace: bool | None = None
-    host_pid: bool | None = msgspec.field(default=None, name="hostPID")
-    volumes: list[_Volume] | None = None
-
-
-class _Pod(Wire, frozen=True):
-    metadata: ObjectMeta
-    spec: _Spec | None = None
-    status: _Status | None = None
 
 
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -133,18 +64,19 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     out_of_memory: bool = False
 
 
-_decoder = msgspec.json.Decoder(_Pod)
-
-
 def read(raw: bytes) -> PodFacts:
-    """The facts in a pod's JSON. Raises msgspec.DecodeError where it is none."""
-    pod = _decoder.decode(raw)
-    spec, status = pod.spec or _Spec(), pod.status or _Status()
+    """Return the facts in a pod's JSON. Raises msgspec.DecodeError where it is none."""
+    return of(decode(raw))
+
+
+def of(pod: Pod) -> PodFacts:
+    """Return the facts of a pod."""
+    spec, status = pod.spec or Spec(), pod.status or Status()
     labels = pod.metadata.labels
     role = labels.get(names.LABEL_JOB_ROLE, "")
     launcher = role == names.ROLE_LAUNCHER
     conditions = {one.type: one for one in status.conditions or ()}
-    ends = list(_ends(status))
+    ended = list(ends(status.container_statuses or ()))
     created_at = seconds(pod.metadata.creation_timestamp) or 0.0
     return PodFacts(
         metadata=owned(pod.metadata),
@@ -154,7 +86,7 @@ def read(raw: bytes) -> PodFacts:
         deleting=pod.metadata.deleting,
         containers=tuple(container.name for container in spec.containers or ()),
         ready_at=_ready_at(conditions, created_at),
-        last_state=_last_state(spec, status, ends),
+        last_state=_last_state(spec, status, ended),
         foreign=_FOREIGN_LABEL in labels or any(label.startswith(_FOREIGN_PREFIX) for label in labels),
         launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
         mounts_discovery=launcher and _mounts_discovery(spec),
@@ -169,48 +101,39 @@ def read(raw: bytes) -> PodFacts:
         ends_at=seconds(pod.metadata.deletion_timestamp),
         default_container=pod.metadata.annotations.get(_DEFAULT_CONTAINER, ""),
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
-        out_of_memory=any(end.reason == "OOMKilled" for _, end in ends),
+        out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
     )
 
 
-def _ready_at(conditions: Mapping[str, _Condition], created_at: float) -> float | None:
+def _ready_at(conditions: Mapping[str, Condition], created_at: float) -> float | None:
     ready = conditions.get("Ready")
     is_ready = ready is not None and ready.status == "True"
     return seconds(ready.last_transition_time) or created_at if ready and is_ready else None
 
 
-def _obstacle(conditions: Mapping[str, _Condition]) -> str:
+def _obstacle(conditions: Mapping[str, Condition]) -> str:
     scheduled = conditions.get("PodScheduled")
     if scheduled is None or scheduled.status != "False":
         return ""
     return f"{scheduled.reason}: {scheduled.message}"[:_LONGEST_OBSTACLE]
 
 
-def _disrupted(conditions: Mapping[str, _Condition]) -> str:
+def _disrupted(conditions: Mapping[str, Condition]) -> str:
     """https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions."""
     found = conditions.get("DisruptionTarget")
     return f"condition DisruptionTarget ({found.reason})" if found and found.status == "True" else ""
 
 
-def _last_state(spec: _Spec, status: _Status, ends: Iterable[tuple[str, _Terminated]]) -> str:
+def _last_state(spec: Spec, status: Status, ended: Iterable[tuple[str, Detail]]) -> str:
     """How the pod is or ended, and where, in words; "" for a pod that never came to a node."""
     if not spec.node_name:
         return ""
-    exits = [f"{name} exited with {end.exit_code}{f' ({end.reason})' if end.reason else ''}" for name, end in ends]
+    exits = [f"{name} exited with {end.exit_code}{f' ({end.reason})' if end.reason else ''}" for name, end in ended]
     reason = [status.reason] if status.reason else []
     return "; ".join([status.phase, *reason, *exits]) + f" on node {spec.node_name}"
 
 
-def _ends(status: _Status) -> Iterator[tuple[str, _Terminated]]:
-    """Containers that ended, now or before they were started again, and how."""
-    for container in status.container_statuses or ():
-        for state in (container.state, container.last_state):
-            if state and state.terminated:
-                yield container.name, state.terminated
-                break
-
-
-def _launcher_phase(status: _Status) -> LauncherPhase:
+def _launcher_phase(status: Status) -> LauncherPhase:
     if status.phase in ("Succeeded", "Failed"):
         return LauncherPhase.FINISHED
     if status.phase == "Running" or any(_has_started(container) for container in status.container_statuses or ()):
@@ -218,25 +141,25 @@ def _launcher_phase(status: _Status) -> LauncherPhase:
     return LauncherPhase.WAITING if _delivering_since(status) is None else LauncherPhase.DELIVERING
 
 
-def _has_started(container: _ContainerStatus) -> bool:
+def _has_started(container: ContainerStatus) -> bool:
     return any(state and (state.running or state.terminated) for state in (container.state, container.last_state))
 
 
-def _delivering_since(status: _Status) -> float | None:
+def _delivering_since(status: Status) -> float | None:
     for container in status.init_container_statuses or ():
         if container.name == names.KUBECTL_DELIVERY and container.state and container.state.running:
             return seconds(container.state.running.started_at) or 0.0
     return None
 
 
-def _started_at(status: _Status) -> float | None:
+def _started_at(status: Status) -> float | None:
     """When the last of the containers started, so that none is held to be older than it is."""
     states = (container.state for container in status.container_statuses or ())
     times = [seconds(state.running.started_at) for state in states if state and state.running]
     return max((at for at in times if at is not None), default=None)
 
 
-def _mounts_discovery(spec: _Spec) -> bool:
+def _mounts_discovery(spec: Spec) -> bool:
     volumes = [volume.config_map for volume in spec.volumes or () if volume.name == names.CONFIG_VOLUME]
     return any(
         volume is not None

@@ -69,15 +69,15 @@ async def _facts(
         _frozen(client, view, look=look),
     )
     return Facts(
-        state=snapshot.state,
-        created_at=snapshot.created_at,
+        state=snapshot.job.state,
+        created_at=snapshot.job.facts.created_at,
         pods={name: seen.state for name, seen in snapshot.pods.items()},
         events=events,
         threats=threats,
         home=home,
         controller=controller,
         webhook=webhook,
-        launch=snapshot.launch,
+        launch=snapshot.job.facts.launch,
         role_readable=snapshot.role_readable,
         looked=look,
         looks=looks,

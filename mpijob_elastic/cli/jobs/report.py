@@ -113,7 +113,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
     return JobReport(
         namespace=view.namespace,
         name=view.name,
-        state=snapshot.state,
+        state=snapshot.job.state,
         desired=view.replicas,
         ready=sum(worker.ready for worker in workers),
         published=len(view.published_pods),
@@ -124,7 +124,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         min_replicas=view.policy.min_replicas,
         max_replicas=view.policy.max_replicas,
         drain_timeout=view.policy.drain_timeout,
-        created=_time(snapshot.created_at),
+        created=_time(snapshot.job.facts.created_at),
         last_scale=_last_scale(view),
         hosts=[f"{host}:{_published_slots(view)}" for host in view.host_of.values()],
         exec_names=_exec_names(snapshot),

@@ -13,6 +13,7 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.owners import Owned
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.observe.pod import decode
 
 # [operator] pkg/apis/kubeflow/v1/common_types.go. Running comes first: an evicted worker sets Failed for ever, although
 # the job goes on.
@@ -52,7 +53,8 @@ def read_job(raw: bytes) -> SeenJob:
 
 def read_pod(raw: bytes) -> SeenPod:
     """Read a pod's JSON. Raises msgspec.DecodeError where it is none."""
-    return SeenPod(facts=facts_pod.read(raw), state=pod_states.read(raw))
+    pod = decode(raw)
+    return SeenPod(facts=facts_pod.of(pod), state=pod_states.of(pod))
 
 
 def _state(job: MPIJob, facts: JobFacts) -> str:

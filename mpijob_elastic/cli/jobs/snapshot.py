@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
-from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import views
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
@@ -15,15 +14,10 @@ from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """created_at: seconds since the epoch. pods: by name. role_readable: this user may read Roles.
-
-    launch: how the job's launcher starts ranks, None where that cannot be read.
-    """
+    """pods: by name. role_readable: this user may read Roles."""
 
     view: JobView
-    state: str
-    created_at: float
-    launch: Launch | None
+    job: SeenJob
     pods: Mapping[str, SeenPod]
     role_readable: bool
 
@@ -47,9 +41,7 @@ class Objects:
         return [
             Snapshot(
                 view=objects.view(job.facts),
-                state=job.state,
-                created_at=job.facts.created_at,
-                launch=job.facts.launch,
+                job=job,
                 pods=pods[job.metadata.namespace, job.metadata.name],
                 role_readable=self.roles is not None,
             )

@@ -9,11 +9,12 @@ import pytest
 
 from mpijob_elastic.cli.jobs import pod_states
 from mpijob_elastic.explain.facts import Pod, Stuck
+from mpijob_elastic.observe.pod import decode
 
 
 def read(status: dict[str, Any] | None = None, **metadata: Any) -> Pod:
     raw = {"metadata": {"name": "p", **metadata}, "spec": {"nodeName": "n"}, "status": status or {}}
-    return pod_states.read(msgspec.json.encode(raw))
+    return pod_states.of(decode(msgspec.json.encode(raw)))
 
 
 def condition(kind: str, value: str, **words: str) -> dict[str, Any]:
@@ -26,7 +27,7 @@ def waiting(name: str, reason: str, message: str = "") -> dict[str, Any]:
 
 def test_a_pod_that_is_well_says_nothing() -> None:
     assert read(condition("Ready", "True")) == Pod()
-    assert pod_states.read(b'{"metadata": {"name": "p"}}') == Pod()
+    assert pod_states.of(decode(b'{"metadata": {"name": "p"}}')) == Pod()
 
 
 def test_conditions_keep_the_words_of_their_author() -> None:

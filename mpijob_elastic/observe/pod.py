@@ -1,0 +1,122 @@
+"""A pod as the API server sends it: the fields that we use.
+
+https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model.wire import Wire
+from mpijob_elastic.observe.facts_node import Toleration
+
+
+class Detail(Wire, frozen=True):
+    """Why a container waits, since when it runs, or how it ended."""
+
+    reason: str = ""
+    message: str = ""
+    exit_code: int = 0
+    started_at: str | None = None
+
+
+class State(Wire, frozen=True):
+    """The state of a container."""
+
+    waiting: Detail | None = None
+    running: Detail | None = None
+    terminated: Detail | None = None
+
+
+class ContainerStatus(Wire, frozen=True):
+    """One of `containerStatuses`."""
+
+    name: str = ""
+    state: State | None = None
+    last_state: State | None = None
+
+
+class Condition(Wire, frozen=True):
+    """One of `status.conditions`."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+
+
+class Status(Wire, frozen=True):
+    """`status`."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: list[Condition] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+
+
+class Item(Wire, frozen=True):
+    """A key of a ConfigMap and its file."""
+
+    key: str = ""
+    path: str = ""
+
+
+class ConfigMapVolume(Wire, frozen=True):
+    """The items of a ConfigMap."""
+
+    items: list[Item] | None = None
+
+
+class Volume(Wire, frozen=True):
+    """A volume."""
+
+    name: str = ""
+    config_map: ConfigMapVolume | None = None
+
+
+class Container(Wire, frozen=True):
+    """A container."""
+
+    name: str = ""
+
+
+class Spec(Wire, frozen=True):
+    """`spec`."""
+
+    node_name: str = ""
+    containers: list[Container] | None = None
+    tolerations: list[Toleration] | None = None
+    share_process_namespace: bool | None = None
+    host_pid: bool | None = msgspec.field(default=None, name="hostPID")
+    volumes: list[Volume] | None = None
+
+
+class Pod(Wire, frozen=True):
+    """A pod."""
+
+    metadata: ObjectMeta
+    spec: Spec | None = None
+    status: Status | None = None
+
+
+_decoder = msgspec.json.Decoder(Pod)
+
+
+def decode(raw: bytes) -> Pod:
+    """Return the pod in its JSON. Raises msgspec.DecodeError where it is none."""
+    return _decoder.decode(raw)
+
+
+def ends(containers: Iterable[ContainerStatus]) -> Iterator[tuple[str, Detail]]:
+    """Yield the containers that ended, now or before a restart, by name, and how."""
+    for container in containers:
+        for state in (container.state, container.last_state):
+            if state and state.terminated:
+                yield container.name, state.terminated
+                break
