@@ -1,11 +1,11 @@
-"""The MPIJob definition made scalable, and taken back; pure, from object to object.
+"""Make the MPIJob definition scalable, and revert that; pure, from object to object.
 
-Added to version v1 are the subresource scale, printer columns, and, only where a structural schema would drop it, the
-field of the selector. Everything else stays: other versions, columns, categories, short names, conversion, schemas.
+Version v1 gets the scale subresource, printer columns, and the field of the selector if a structural schema would drop
+it. Everything else stays: other versions, columns, categories, short names, conversion, schemas.
 
-A definition in the legacy form (`forms.Form`) is accepted by an API server that serves only apiextensions v1 as long as
-it stays in that form: subresources and columns may change, and nothing is pruned. Made structural it can never go back,
-for preserveUnknownFields "cannot [be] set to true" again; so that is done on request only.
+An API server that serves only apiextensions v1 accepts a definition in the legacy form (`crd_form.Form`) while it keeps
+that form: subresources and columns may change, and nothing is pruned. A structural definition can never go back, for
+preserveUnknownFields "cannot [be] set to true" again; so that change is made on request only.
 """
 
 from __future__ import annotations
@@ -26,53 +26,44 @@ SCALE = {
     "labelSelectorPath": ".status.replicaStatuses.Worker.selector",
 }
 SELECTOR = ("status", "replicaStatuses", "Worker", "selector")
-# A column takes the first match of its path, and Created is True for ever: the last condition that the operator added
-# says more. What the launcher's command says no path can tell, so Elastic is what the user said.
+
+
+def _column(name: str, kind: str, path: str, description: str) -> Mapping[str, Any]:
+    return {"name": name, "type": kind, "jsonPath": path, "description": description}
+
+
+# A column shows the first match of its path, and Created stays True for ever, so State is the condition added last. No
+# path can read the launcher's command, so Elastic is the annotation.
 COLUMNS: tuple[Mapping[str, Any], ...] = (
-    {
-        "name": "State",
-        "type": "string",
-        "jsonPath": ".status.conditions[-1:].type",
-        "description": "The condition that mpi-operator added last",
-    },
-    {
-        "name": "Desired",
-        "type": "integer",
-        "jsonPath": SCALE["specReplicasPath"],
-        "description": "Workers asked for",
-    },
-    {
-        "name": "Active",
-        "type": "integer",
-        "jsonPath": SCALE["statusReplicasPath"],
-        "description": "Workers that run",
-    },
-    {
-        "name": "Elastic",
-        "type": "string",
-        "jsonPath": f".metadata.annotations.{names.ENABLED}",
-        "description": "What the job's annotation says; empty: its launcher's command decides, see mpijob-elastic get",
-    },
+    _column("State", "string", ".status.conditions[-1:].type", "The condition that mpi-operator added last"),
+    _column("Desired", "integer", SCALE["specReplicasPath"], "Workers wanted"),
+    _column("Active", "integer", SCALE["statusReplicasPath"], "Workers that run"),
+    _column(
+        "Elastic",
+        "string",
+        f".metadata.annotations.{names.ENABLED}",
+        "The job's annotation; if empty, the launcher's command decides, see mpijob-elastic get",
+    ),
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )
 ONE_WAY = (
-    f"{crd_form.NAME}: the schema stays in its structural form with the same checks, every unknown field is kept; the "
-    "API server does not accept the former one any more"
+    f"{crd_form.NAME}: the schema stays structural, with the same checks, and keeps every unknown field; the API "
+    "server does not accept the former one any more"
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reverted:
-    """A definition without what we had added; notes: what could not be as before, and why."""
+    """A definition without our additions; notes: what could not be reverted, and why."""
 
     crd: dict[str, Any]
     notes: tuple[str, ...] = ()
 
 
 def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
-    """The definition with our additions. Raises `Refused`.
+    """Return the definition with our additions. Raises `Refused`.
 
-    structural: give the legacy form a schema of apiextensions v1 with the same checks, which is a way without return.
+    structural: give the legacy form a schema of apiextensions v1 with the same checks, which cannot be reverted.
     """
     legacy = crd_form.form(crd) is Form.LEGACY
     index = crd_form.v1_index(crd)
@@ -85,7 +76,7 @@ def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
 
 
 def reverted(live: Crd, before: Crd) -> Reverted:
-    """The live definition without our additions; what others have changed since stays. Raises `Refused`."""
+    """Return the live definition without our additions; later changes of others stay. Raises `Refused`."""
     index, former = crd_form.v1_index(live), before["spec"]["versions"][crd_form.v1_index(before)]
     version = dict(live["spec"]["versions"][index])
     notes = []
@@ -100,7 +91,7 @@ def reverted(live: Crd, before: Crd) -> Reverted:
 
 
 def is_scalable(crd: Crd) -> bool:
-    """Whether version v1 has our subresource scale."""
+    """Return True if version v1 has our scale subresource."""
     version = crd["spec"]["versions"][crd_form.v1_index(crd)]
     return bool(version.get("subresources", {}).get("scale") == SCALE)
 
@@ -109,8 +100,8 @@ def _scalable(version: Mapping[str, Any]) -> dict[str, Any]:
     other = version["subresources"].get("scale", SCALE)
     if other != SCALE:
         raise Refused(
-            f"{crd_form.NAME} has another subresource scale in version v1 ({other}); whoever set it relies on it. "
-            "Remove it there, and run this again"
+            f"{crd_form.NAME} has another scale subresource in version v1 ({other}), which somebody may rely on. "
+            "Remove it, and run this again"
         )
     return {**version, "subresources": {**version["subresources"], "scale": SCALE}}
 
@@ -119,7 +110,7 @@ def _columns(there: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     taken = {column["name"].lower() for column in there}
     *new, age = COLUMNS
     ours = [column for column in new if column["name"].lower() not in taken]
-    # Age is last everywhere in kubectl.
+    # kubectl always shows Age last.
     last = [column for column in there if column["name"].lower() == "age"]
     return [*(column for column in there if column not in last), *ours, *(last or [age])]
 
@@ -141,13 +132,13 @@ def _keeping_selector(version: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_selector(version: dict[str, Any], former: Mapping[str, Any]) -> dict[str, Any]:
-    # Taken back only where nobody has touched the schema since.
+    # Reverted only if nobody has changed the schema since.
     untouched = version["schema"] == _keeping_selector(former)["schema"]
     return {**version, "schema": former["schema"]} if untouched else version
 
 
 def _made_structural(crd: Crd) -> dict[str, Any]:
-    # The API server asks it of all versions at once.
+    # The API server requires this of all versions at once.
     versions = [_with_structural_schema(version) for version in crd["spec"]["versions"]]
     rest = {key: value for key, value in crd["spec"].items() if key != "preserveUnknownFields"}
     return {**crd, "spec": {**rest, "versions": versions}}

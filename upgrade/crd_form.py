@@ -1,4 +1,4 @@
-"""Which CustomResourceDefinition of MPIJobs this is, and whether an upgrade has any business with it; pure."""
+"""The form of the MPIJob definition, and the check that an upgrade supports it; pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Crd = Mapping[str, Any]
 
 
 class Form(StrEnum):
-    """How a definition that we can work with says what a MPIJob is.
+    """The form of a supported definition.
 
-    legacy: made from v0.2.3's manifest (apiextensions v1beta1) before Kubernetes 1.22 and carried along since; it keeps
-    unknown fields as a whole. structural: apiextensions v1, as Kubeflow and administrators have written it since.
+    legacy: created from v0.2.3's manifest (apiextensions v1beta1) before Kubernetes 1.22 and kept since; it stores all
+    unknown fields. structural: apiextensions v1, as Kubeflow and administrators have written it since.
     """
 
     LEGACY = "legacy"
@@ -26,7 +26,7 @@ class Form(StrEnum):
 
 
 def form(crd: Crd) -> Form:
-    """The form. Raises `Refused` where mpi-operator v0.2.3 is not what serves this definition."""
+    """Return the form. Raises `Refused` if the definition does not belong to mpi-operator v0.2.3."""
     index = v1_index(crd)
     _check_versions(crd)
     _check_v1(crd["spec"]["versions"][index])
@@ -34,16 +34,16 @@ def form(crd: Crd) -> Form:
 
 
 def v1_index(crd: Crd) -> int:
-    """Where version v1 stands in spec.versions. Raises `Refused` where there is none."""
+    """Return the index of version v1 in spec.versions. Raises `Refused` if there is none."""
     for index, version in enumerate(crd["spec"]["versions"]):
         if version["name"] == MPI_JOBS.version:
             return index
     found = ", ".join(version["name"] for version in crd["spec"]["versions"])
-    raise Refused(f"{NAME} has no version v1 but {found}; only mpi-operator v0.2.3 with MPIJob v1 can be made elastic")
+    raise Refused(f"{NAME} has no version v1, only {found}; an upgrade needs mpi-operator v0.2.3 with MPIJob v1")
 
 
 def stored(crd: Crd) -> list[str]:
-    """The versions in which objects may be stored: the one that is written now, and those of before."""
+    """Return the versions in which objects may be stored: the current storage version, and former ones."""
     now = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
     return list(dict.fromkeys([*now, *crd.get("status", {}).get("storedVersions", [])]))
 
@@ -52,22 +52,22 @@ def _check_versions(crd: Crd) -> None:
     newer = [version for version in stored(crd) if version.startswith("v2")]
     if newer:
         raise Refused(
-            f"{NAME} stores its objects as {', '.join(newer)}: an operator of that version, which is elastic itself, "
-            "looks after them. Nothing is to be upgraded here"
+            f"{NAME} stores its objects as {', '.join(newer)}: an operator of that version manages them and is elastic "
+            "itself. Do not upgrade this cluster"
         )
 
 
 def _check_v1(version: Mapping[str, Any]) -> None:
     if not version.get("served"):
-        raise Refused(f"{NAME} does not serve version v1; set served: true there if mpi-operator v0.2.3 is to be used")
+        raise Refused(f"{NAME} does not serve version v1; set served: true there to use mpi-operator v0.2.3")
     if _is_training_operators(version):
         raise Refused(
             f"{NAME} is the training-operator's (its mpiReplicaSpecs take any name): that operator is elastic itself. "
-            "Nothing is to be upgraded here"
+            "Do not upgrade this cluster"
         )
     if "status" not in version.get("subresources", {}):
         raise Refused(
-            f"{NAME} has no subresource status in version v1, so mpi-operator cannot record that a job has ended. "
+            f"{NAME} has no status subresource in version v1, so mpi-operator cannot record that a job has ended. "
             "Add `subresources: {status: {}}` to that version first"
         )
 

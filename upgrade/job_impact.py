@@ -1,7 +1,7 @@
-"""What an upgrade means for each job that is there; pure.
+"""The effect of an upgrade on each existing job; pure.
 
-A pod's volumes cannot be changed, so a launcher that has started without the host list stays without it until it is
-created anew. What has not started yet is created anew by the controller itself, for nothing is lost.
+A pod's volumes cannot be changed, so a launcher that started without the host list never sees it and must be recreated.
+The controller itself recreates a launcher that has not started yet, because nothing is lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Readiness(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Adoption:
-    """One job; why: in words, with what a restart costs."""
+    """The effect on a job; why: in words, with the cost of a restart."""
 
     namespace: str
     name: str
@@ -36,13 +36,13 @@ class Adoption:
 
 
 def adoption(view: JobView, *, now: float) -> Adoption:
-    """What becomes of the job; `now` in seconds since the epoch."""
+    """Return the effect on the job; `now` in seconds since the epoch."""
     readiness, why = _readiness(view, now=now)
     return Adoption(namespace=view.namespace, name=view.name, readiness=readiness, why=why)
 
 
 def cost(launcher: Launcher, *, now: float) -> str:
-    """What is lost when this launcher is created anew."""
+    """Say what is lost when this launcher is recreated."""
     trained = durations.render(max(0.0, now - launcher.created_at))
     return f"its launcher has run for {trained}; training starts again from its last checkpoint, if it has one"
 
@@ -51,7 +51,7 @@ def _readiness(view: JobView, *, now: float) -> tuple[Readiness, str]:
     if view.finished or view.deleting:
         return Readiness.FINISHED, "it has ended"
     if view.foreign or view.handed_over:
-        return Readiness.FOREIGN, f"{view.foreign or 'another operator looks after it by now'}; it is left alone"
+        return Readiness.FOREIGN, f"{view.foreign or 'another operator manages it'}; it is left alone"
     if not view.elastic:
         return Readiness.FIXED, f"its launcher names no {names.KEY_DISCOVER_HOSTS}; nothing changes for it"
     if view.launcher is None or view.launcher.phase is LauncherPhase.WAITING:

@@ -1,7 +1,7 @@
-"""JSON patches (RFC 6902) that fail where the object is no longer what they were made from.
+"""JSON patches (RFC 6902) that fail if the object has changed since they were made.
 
-Every operation is preceded by a `test` of what it replaces or, where it adds a key, of the object it adds to: so a
-change that somebody else makes between our look and our write is never undone.
+A `test` of the value that is replaced, or of the object that gets a key, precedes every operation: a change that
+somebody else makes between our read and our write is never undone.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Patch = tuple[Operation, ...]
 
 
 def guarded(before: Mapping[str, Any], after: Mapping[str, Any], *, at: str = "") -> Patch:
-    """The operations that turn `before`, standing at the JSON pointer `at`, into `after`; none if they are equal."""
+    """Return the operations from `before`, at the JSON pointer `at`, to `after`; none if they are equal."""
     return tuple(_mapping(before, after, at))
 
 
 def encoded(one: Mapping[str, Any]) -> bytes:
-    """An object as the API server sends it, for what reads that."""
+    """Return an object as the API server sends it, for readers of that."""
     return msgspec.json.encode(one)
 
 

@@ -1,8 +1,15 @@
-"""Find the operators of MPIJobs in the cluster."""
+"""Find the operators of MPIJobs in the cluster, and recognise each by its image.
+
+Only v0.2.3 is tested. v0.3.0 and later and the training-operator are elastic themselves: two controllers that delete
+the same workers would hurt every job.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
 
 import msgspec
 
@@ -11,9 +18,35 @@ from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS, Resource
-from upgrade import operator_images
-from upgrade.operator_images import Kind, Operator
 from upgrade.refusal import Refused
+
+KNOWN = (0, 2, 3)
+_FIRST_ELASTIC = (0, 3, 0)
+_NAMES = ("mpi-operator", "training-operator")
+_VERSION = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(\.(?P<patch>\d+))?")
+
+
+class Kind(StrEnum):
+    """The kind of an operator. elastic: it resizes jobs itself; other: of the family of v0.2.3, but untested."""
+
+    KNOWN = "known"
+    ELASTIC = "elastic"
+    OTHER = "other"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Operator:
+    """An operator. where: as `Deployment mpi-operator/mpi-operator`; version: "" if the image has none."""
+
+    where: str
+    image: str
+    version: str
+    kind: Kind
+
+    def __str__(self) -> str:
+        version = f"version {self.version}" if self.version else "version unknown"
+        return f"{self.where} ({self.image}, {version}: {self.kind})"
 
 
 class _Container(msgspec.Struct):
@@ -69,6 +102,34 @@ async def check(client: ApiReader) -> list[Operator] | None:
     return found
 
 
+def recognise(where: str, image: str, command: tuple[str, ...] = ()) -> Operator | None:
+    """Return the operator that runs this image with this command; None if it is no operator of MPIJobs."""
+    repository, tag = _split(image)
+    name = repository.rpartition("/")[2]
+    if name not in _NAMES:
+        return None
+    match = _VERSION.match(tag)
+    version = tag.removeprefix("v") if match else ""
+    kind = Kind.ELASTIC if name != _NAMES[0] or any("v2beta" in part for part in command) else _kind(match)
+    return Operator(where=where, image=image, version=version, kind=kind)
+
+
+def _kind(version: re.Match[str] | None) -> Kind:
+    if version is None:
+        return Kind.UNKNOWN
+    number = tuple(int(version[part] or 0) for part in ("major", "minor", "patch"))
+    if number >= _FIRST_ELASTIC:
+        return Kind.ELASTIC
+    return Kind.KNOWN if number == KNOWN else Kind.OTHER
+
+
+def _split(image: str) -> tuple[str, str]:
+    """Return repository and tag. A digest tells no version, and a colon before a slash is a port."""
+    name = image.partition("@")[0]
+    repository, colon, tag = name.rpartition(":")
+    return (repository, tag) if colon and "/" not in tag else (name, "")
+
+
 async def _readable(
     client: ApiReader, resource: Resource, read: Callable[[bytes], list[Operator]]
 ) -> list[list[Operator]] | None:
@@ -95,5 +156,5 @@ def _of_pod(raw: bytes) -> list[Operator]:
 
 
 def _operators(where: str, spec: _PodSpec) -> list[Operator]:
-    found = [operator_images.recognise(where, one.image, (*one.command, *one.args)) for one in spec.containers]
+    found = [recognise(where, one.image, (*one.command, *one.args)) for one in spec.containers]
     return [operator for operator in found if operator is not None]

@@ -79,8 +79,8 @@ async def _rights(client: ApiReader, found: server.Server, plan: Plan) -> Findin
         await installable.check(client, found, plan.manifests(), jobs_namespace=plan.jobs_namespace)
         await apply.check(client)
     except InstallError as error:
-        return Finding(topic="rights", verdict=Verdict.NO, text=str(error))
-    return Finding(topic="rights", verdict=Verdict.GO, text="this account may do all of it")
+        return Finding("rights", Verdict.NO, str(error))
+    return Finding("rights", Verdict.GO, "this account has all rights that are needed")
 
 
 async def _webhook(client: ApiWriter, found: server.Server, plan: Plan) -> Finding:
@@ -91,15 +91,15 @@ async def _webhook(client: ApiWriter, found: server.Server, plan: Plan) -> Findi
     except errors.Forbidden:
         return findings.unknown(topic, "read its registration")
     if None in registered:
-        return Finding(topic=topic, verdict=Verdict.GO, text="not installed yet")
+        return Finding(topic, Verdict.GO, "not installed yet")
     namespace = plan.jobs_namespace or "default"
     installed = f"installed, {await _ready_endpoints(client)} endpoints"
     if await _is_called(client, namespace):
-        return Finding(topic=topic, verdict=Verdict.GO, text=f"{installed}; it answers")
+        return Finding(topic, Verdict.GO, f"{installed}; it answers")
     return Finding(
-        topic=topic,
-        verdict=Verdict.CARE,
-        text=f"{installed}; it did not answer for a job in {namespace}, and the API server goes on without it: see the "
+        topic,
+        Verdict.CARE,
+        f"{installed}; it did not answer for a job in {namespace}, and the API server goes on without it: see the "
         f"logs of deployment/{names.WEBHOOK}",
     )
 

@@ -1,4 +1,4 @@
-"""What the schema of a CustomResourceDefinition must say so that nothing of a MPIJob is dropped; pure.
+"""Schemas that drop no field of a MPIJob; pure.
 
 A structural schema prunes each field that it does not name, unless x-kubernetes-preserve-unknown-fields says otherwise.
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
@@ -13,14 +13,14 @@ PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 Schema = Mapping[str, Any]
 
-# Below these a schema says nothing of further fields of the object.
+# A schema with any of these describes an object.
 _OBJECT_MARKS = ("properties", "additionalProperties", PRESERVE)
 
 
 def structural(schema: Schema) -> dict[str, Any]:
-    """The same checks as a structural schema under which every field that the checks do not name is kept.
+    """Return the same checks as a structural schema that keeps every field without a check.
 
-    A schema of the time before apiextensions v1 may leave the type of an object out, which v1 does not accept.
+    A schema from before apiextensions v1 may omit the type of an object, which v1 does not accept.
     """
     result = dict(schema)
     if any(mark in schema for mark in _OBJECT_MARKS) or schema.get("type", "object") == "object":
@@ -38,7 +38,7 @@ def structural(schema: Schema) -> dict[str, Any]:
 
 
 def keeping(schema: Schema, path: tuple[str, ...], leaf: Schema) -> dict[str, Any]:
-    """The schema under which the field at `path` is stored; `leaf` is its own schema where none is there."""
+    """Return the schema with which the field at `path` is stored; `leaf` is the schema of a new field."""
     if not path:
         return dict(schema)
     name, *rest = path

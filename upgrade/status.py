@@ -12,7 +12,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import cleanup, crd, jobs, live_crd, operators, record
-from upgrade.operator_images import Kind, Operator
+from upgrade.operators import Kind, Operator
 from upgrade.refusal import Refused
 
 _MOST_JOBS = 8  # that are named

@@ -1,9 +1,9 @@
-"""What we have left on the objects of a job, and which of it may go; pure.
+"""Find our traces on the objects of a job, and which of them may go; pure.
 
-A key that a live launcher mounts must stay: without it its kubelet cannot refresh the volume any more, and a container
-that is to be started again in that pod never is. Our memory stays with it, for by that a later upgrade tells that the
-key is ours. So does the line in kubexec.sh that finds the pods of numbered host names, for the key may hold such. The
-key of a job that was handed over is the other operator's.
+A key that a live launcher mounts must stay: without it the kubelet can no longer refresh the volume, and never restarts
+a container of that pod. Our memory stays with the key, so that a later upgrade knows the key as ours. The line in
+kubexec.sh that finds the pods of numbered host names stays too, because the key may hold such names. The key of a job
+that was handed over belongs to the other operator.
 https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 """
 
@@ -29,7 +29,7 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """A patch that takes our traces off one object; subresource: of it, "" for the object itself."""
+    """A patch that removes our traces from an object; subresource: "" for the object itself."""
 
     resource: Resource
     namespace: str
@@ -39,7 +39,7 @@ class Removal:
 
     @property
     def path(self) -> str:
-        """Where the patch goes."""
+        """The path for the patch."""
         return self.resource.path(self.namespace, self.name, self.subresource or None)
 
     def __str__(self) -> str:
@@ -49,14 +49,14 @@ class Removal:
 
 @dataclass(frozen=True, kw_only=True)
 class Traces:
-    """What may go; kept: jobs (namespace/name) whose live launcher mounts the key, so that it stays."""
+    """The traces that may go; kept: jobs (namespace/name) whose live launcher mounts the key, which stays."""
 
     removals: tuple[Removal, ...] = ()
     kept: tuple[str, ...] = ()
 
 
 def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], launchers: Iterable[Object]) -> Traces:
-    """Our traces on these MPIJobs, ConfigMaps and launcher pods."""
+    """Return our traces on these MPIJobs, ConfigMaps and launcher pods."""
     jobs, pods = list(jobs), list(launchers)
     given = {job["metadata"]["uid"] for job in jobs if names.is_handed_over(_said(job))}
     mounting = {_job(pod) for pod in map(_pod, pods) if pod.mounts_discovery and pod.phase not in _ENDED}
@@ -70,14 +70,14 @@ def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], launchers: It
             kept.append("/".join(owner[:2]))
         else:
             removals.append(_without_key(config))
-    # Last, for they tell whose the keys are should this be interrupted.
+    # Jobs last: after an interruption they still tell whose the keys are.
     for job in jobs:
         removals += [_without_annotation(MPI_JOBS, job, names.STATUS), _without_selector(job)]
     return Traces(removals=tuple(one for one in removals if one), kept=tuple(sorted(kept)))
 
 
 def surplus(*, jobs: Iterable[Object], pods: Iterable[Object]) -> list[str]:
-    """The workers (namespace/name) beyond their job's size that still run: nobody removes them once we are gone."""
+    """Return the running workers (namespace/name) beyond their job's size, which nobody will remove without us."""
     sizes = {}
     for job in map(job_facts.read, map(json_patch.encoded, jobs)):
         sizes[job.metadata.namespace, job.metadata.name, job.metadata.uid] = job.replicas
@@ -118,7 +118,7 @@ def _without_annotation(resource: Resource, one: Object, key: str) -> Removal | 
 
 
 def _without_selector(job: Object) -> Removal | None:
-    """The operator drops it itself when it next writes a status, which it never does for a job that has ended."""
+    """Return the removal. The operator drops the selector at its next status update, but never for an ended job."""
     # [operator] replicaStatuses is null until the operator has counted the pods.
     status = job.get("status") or {}
     worker = (status.get("replicaStatuses") or {}).get("Worker") or {}

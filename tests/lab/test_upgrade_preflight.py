@@ -68,7 +68,7 @@ def test_go(lab: Lab) -> None:
     assert found["definition"][1].startswith("legacy")
     assert found["webhook"] == ("go", "not installed yet")
     assert found["rights"][0] == "go"
-    assert found["volcano"][1].startswith("there")
+    assert found["volcano"][1].startswith("installed")
 
 
 @pytest.mark.parametrize(("tag", "expected"), [("v0.3.0", NO), ("latest", CARE), ("v0.2.2", CARE)])

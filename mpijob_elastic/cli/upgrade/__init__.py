@@ -1,4 +1,4 @@
-"""`mpijob-elastic upgrade`: the way in and out for a cluster that runs mpi-operator v0.2.3 with live jobs."""
+"""`mpijob-elastic upgrade`: upgrade a cluster that runs mpi-operator v0.2.3 with live jobs, and roll back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ app = typer.Typer(
     name="upgrade",
     no_args_is_help=True,
     rich_markup_mode="markdown",
-    help="Make a cluster with mpi-operator v0.2.3 and live jobs elastic, step by step, and take it back.",
+    help="Make a cluster with mpi-operator v0.2.3 and live jobs elastic, step by step, and roll that back.",
 )
 app.command(name="preflight")(cluster.preflight)
 app.command(name="apply")(cluster.apply)

@@ -1,16 +1,17 @@
-"""`mpijob-elastic upgrade adopt` and `convert`: what is done to a job."""
+"""`mpijob-elastic upgrade adopt` and `convert`: the commands for a job."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpijob_elastic.cli import change_commands as common
+from mpijob_elastic.cli.change_commands import Timeout, Yes
 from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
-from mpijob_elastic.cli.upgrade import common
-from mpijob_elastic.cli.upgrade.common import Timeout, Yes
 
 if TYPE_CHECKING:
     from mpijob_elastic.kube.writer import ApiWriter
@@ -25,15 +26,15 @@ def adopt(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Make a running job elastic by creating its launcher anew, which ends its training up to the last checkpoint.
+    """Make a running job elastic by recreating its launcher: training starts again from the last checkpoint.
 
-    Only for a job that was running before the upgrade: `mpijob-elastic upgrade preflight` names those.
+    Only jobs that ran before the upgrade need this; `mpijob-elastic upgrade preflight` names them.
 
     For example:
 
-    - `mpijob-elastic upgrade adopt train -n ml`: says what is lost, and asks
+    - `mpijob-elastic upgrade adopt train -n ml`: say what is lost, and ask
 
-    Exit codes: 0 done, or not needed; 1 not (refused, not confirmed, not in time); 2 wrong usage; 130 interrupted.
+    Exit codes: 0 done, or not needed; 1 not done (refused, not confirmed, not in time); 2 wrong usage; 130 interrupted.
     """
     from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
     from upgrade import adopt  # noqa: PLC0415 - --help need not load the client
@@ -42,9 +43,8 @@ def adopt(
 
     async def work(client: ApiWriter) -> None:
         ask = common.asking("Delete the launcher?", yes=yes)
-        adopted = adopt.adopt(client, where, job, ask=ask, say=common.say, now=time.time(), timeout=timeout)
-        if not await adopted:
-            common.not_confirmed()
+        adopted = adopt.adopt(client, where, job, ask=ask, say=common.tell, now=time.time(), timeout=timeout)
+        common.end(confirmed=await adopted, dry_run=False, done="Done.")
 
     common.run(work, kubeconfig, context)
 
@@ -64,30 +64,31 @@ def convert(
 ) -> None:
     """Turn MPIJobs v1alpha2 and et-operator's TrainingJobs into elastic MPIJobs v1, as YAML.
 
-    The MPIJob definition of apiextensions v1beta1 becomes one of v1 with a scale subresource. What is of another kind
-    stays as it is. Each field without a counterpart is a line on standard error and a comment.
+    The MPIJob definition of apiextensions v1beta1 becomes a definition of v1 with a scale subresource. Objects of other
+    kinds stay as they are. Each field without a counterpart is a line on standard error and a comment.
 
     For example:
 
-    - `mpijob-elastic upgrade convert job.yaml > new.yaml`: one file
+    - `mpijob-elastic upgrade convert job.yaml > new.yaml`: convert a file
 
-    - `mpijob-elastic upgrade convert jobs/ --output new/`: a folder, with the folders in it
+    - `mpijob-elastic upgrade convert jobs/ --output new/`: convert a folder and its subfolders
 
-    - `mpijob-elastic upgrade convert --live trainingjob/mnist -n ml`: what runs in the cluster
+    - `mpijob-elastic upgrade convert --live trainingjob/mnist -n ml`: convert a job in the cluster
 
-    Exit codes: 0 done; 1 not (no YAML, not readable, no such job); 2 wrong usage.
+    Exit codes: 0 done; 1 not done (no YAML, not readable, no such job); 2 wrong usage.
     """
     from upgrade.conversion import files, live_objects  # noqa: PLC0415 - --help need not load the client
 
+    complain = partial(typer.echo, err=True)
     if (source is None) == (live is None):
         raise typer.BadParameter("give either a file, a folder or -, or --live KIND/NAME", param_hint="SOURCE")
     if live is None:
         assert source is not None
-        files.write(files.convert(source), output, say=common.complain)
+        files.write(files.convert(source), output, say=complain)
         return
 
     async def work(client: ApiWriter) -> None:
-        files.write([await live_objects.convert(client, live, where)], output, say=common.complain)
+        files.write([await live_objects.convert(client, live, where)], output, say=complain)
 
     from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
 

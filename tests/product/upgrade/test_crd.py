@@ -123,10 +123,10 @@ def test_v2beta1_in_the_store_is_refused() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"name": "v1beta9"}, "has no version v1 but"),
+        ({"name": "v1beta9"}, "has no version v1, only"),
         ({"served": False}, "does not serve version v1"),
-        ({"subresources": {}}, "no subresource status"),
-        ({"subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size"}}}, "another subresource scale"),
+        ({"subresources": {}}, "no status subresource"),
+        ({"subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.size"}}}, "another scale subresource"),
     ],
 )
 def test_what_is_not_as_known_is_refused(change: dict[str, Any], message: str) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.product.upgrade.definitions import definition
-from upgrade import findings, operator_images
+from upgrade import findings, operators
 from upgrade.findings import Finding, Report, Verdict
 from upgrade.job_impact import Adoption, Readiness
 
@@ -13,7 +13,7 @@ def adoptions(*readiness: Readiness) -> list[Adoption]:
 @pytest.mark.parametrize(
     ("finding", "verdict", "text"),
     [
-        (findings.kubernetes("v1.34.4", 34), Verdict.GO, "serves all"),
+        (findings.kubernetes("v1.34.4", 34), Verdict.GO, "serves everything"),
         (findings.kubernetes("v1.29.0", 29), Verdict.CARE, "ValidatingAdmissionPolicy"),
         (findings.kubernetes("v1.27.0", 27), Verdict.CARE, "matchConditions"),
         (findings.definition(None), Verdict.NO, "install mpi-operator v0.2.3"),
@@ -27,7 +27,7 @@ def adoptions(*readiness: Readiness) -> list[Adoption]:
         (findings.jobs(adoptions(Readiness.FOREIGN)), Verdict.CARE, "1 foreign"),
         (findings.scheduler("volcano", served=True), Verdict.GO, "minMember"),
         (findings.scheduler("kueue", served=True), Verdict.CARE, "v2beta1 only"),
-        (findings.scheduler("kueue", served=False), Verdict.GO, "not there"),
+        (findings.scheduler("kueue", served=False), Verdict.GO, "not installed"),
     ],
 )
 def test_findings(finding: Finding, verdict: Verdict, text: str) -> None:
@@ -40,7 +40,7 @@ def test_findings(finding: Finding, verdict: Verdict, text: str) -> None:
     [("v0.2.3", Verdict.GO), ("v0.3.0", Verdict.NO), ("v0.2.1", Verdict.CARE), ("latest", Verdict.CARE)],
 )
 def test_operators(tag: str, verdict: Verdict) -> None:
-    one = operator_images.recognise("Deployment a/b", f"mpi-operator:{tag}")
+    one = operators.recognise("Deployment a/b", f"mpi-operator:{tag}")
     assert one is not None
     [found] = findings.operators([one])
     assert found.verdict is verdict

@@ -1,7 +1,7 @@
 import pytest
 
-from upgrade import operator_images
-from upgrade.operator_images import Kind
+from upgrade import operators
+from upgrade.operators import Kind
 
 
 @pytest.mark.parametrize(
@@ -23,16 +23,16 @@ from upgrade.operator_images import Kind
     ],
 )
 def test_images(image: str, version: str, kind: Kind) -> None:
-    found = operator_images.recognise("Deployment a/b", image)
+    found = operators.recognise("Deployment a/b", image)
     assert found is not None
     assert (found.version, found.kind) == (version, kind)
 
 
 def test_other_images_are_no_operators() -> None:
-    assert operator_images.recognise("Pod a/b", "my-mpi-operator-dashboard:0.2.3") is None
+    assert operators.recognise("Pod a/b", "my-mpi-operator-dashboard:0.2.3") is None
 
 
 def test_the_command_of_a_newer_one_tells() -> None:
-    found = operator_images.recognise("Pod a/b", "mpi-operator:latest", ("/opt/mpi-operator.v2beta1",))
+    found = operators.recognise("Pod a/b", "mpi-operator:latest", ("/opt/mpi-operator.v2beta1",))
     assert found is not None
     assert found.kind is Kind.ELASTIC

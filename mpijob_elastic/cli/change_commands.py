@@ -1,0 +1,81 @@
+"""Shared by the commands that change a cluster: `install`, `uninstall` and `upgrade`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mpijob_elastic.install.changes import Ask, Change, Outcome
+from mpijob_elastic.install.overlays import Overlay
+
+if TYPE_CHECKING:
+    from mpijob_elastic.install.installer import Plan
+    from mpijob_elastic.kube.writer import ApiWriter
+
+INTERRUPTED = 130  # the exit code that a shell gives a program that Ctrl-C ended
+
+_COLOURS = {Outcome.CREATED: "green", Outcome.CONFIGURED: "yellow", Outcome.DELETED: "red"}
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; write nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+Timeout = Annotated[float, typer.Option(min=1, help="Seconds to wait for each step.")]
+Overlays = Annotated[list[Overlay] | None, typer.Option("--overlay", help="Can be given several times.")]
+JobsNamespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", help="The namespace whose jobs to manage, with --overlay single-namespace."),
+]
+Image = Annotated[str | None, typer.Option(help="Image to run; by default that of the manifests.")]
+Wait = Annotated[bool, typer.Option(help="Wait until all replicas are ready and trusted.")]
+
+
+def plan(overlays: list[Overlay] | None, image: str | None, namespace: str | None) -> Plan:
+    """Return the plan for these options. Raises typer.BadParameter if they do not fit together."""
+    from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
+
+    try:
+        return installer.Plan(overlays=tuple(overlays or ()), image=image, jobs_namespace=namespace)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--namespace") from None
+
+
+def asking(question: str, *, yes: bool) -> Ask:
+    """Return a question to the user, already answered if `yes` was given."""
+    return lambda: yes or typer.confirm(question)
+
+
+def run(work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:
+    """Run `work` with a client. After Ctrl-C, say how to go on."""
+    from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
+
+    async def connected() -> None:
+        async with await connect(user_agent="mpijob-elastic-cli", kubeconfig=kubeconfig, context=context) as client:
+            await work(client)
+
+    try:
+        asyncio.run(connected())
+    except KeyboardInterrupt:
+        typer.echo("Interrupted. Run the same command again to finish.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def tell(news: Change | str, *, prefix: str = "- ", differences: bool = True) -> None:
+    """Print the change of an object, or a sentence after `prefix`."""
+    if isinstance(news, str):
+        typer.echo(prefix + news)
+        return
+    note = f" ({news.note})" if news.note else ""
+    typer.echo(f"{typer.style(f'{news.outcome:<11}', fg=_COLOURS.get(news.outcome))} {news.identity}{note}")
+    for line in news.difference.splitlines()[2:] if differences else ():
+        typer.secho(f"    {line}", fg={"+": "green", "-": "red"}.get(line[:1]))
+
+
+def end(*, confirmed: bool, dry_run: bool, done: str) -> None:
+    """Print how the command ended; exit with 1 if the user declined."""
+    if not confirmed:
+        typer.echo("Not confirmed: nothing was changed.", err=True)
+        raise typer.Exit(1)
+    typer.echo("Dry run: nothing was written." if dry_run else done)
