@@ -1,1 +1,1 @@
-"""What we know of one job, as frozen values; past this border nothing is an untyped dict."""
+"""The facts of a job as typed, immutable values; past this border nothing is an untyped dict."""

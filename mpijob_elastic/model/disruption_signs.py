@@ -1,7 +1,7 @@
-"""What says that a node is about to go: taints and conditions that clouds, autoscalers and people put on it.
+"""Signs of a disruption: taints and conditions by which clouds, autoscalers and people announce a node's end.
 
-A named sign means the node's end, whatever a pod tolerates. So does a taint NoExecute for a pod that does not tolerate
-it for ever, but for those with which Kubernetes reports a node that is lost already: its workers are not Ready.
+A named sign means the node's end, whatever a pod tolerates. A NoExecute taint also means it for a pod that does not
+tolerate the taint for ever, except Kubernetes' own taints: those report a lost node, whose workers are not Ready.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ DEFAULT = (
 
 
 class BadSign(ValueError):
-    """A text that is no sign."""
+    """The text is not a sign."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
-    """A taint by key, and by value and effect where they are given; or a condition by its type, where it is True."""
+    """A taint by key, and by value and effect if given; or a condition that is True, by type."""
 
     key: str
     value: str | None = None
@@ -55,42 +55,42 @@ class Sign:
 
 @dataclass(frozen=True, kw_only=True)
 class Signs:
-    """Which signs count. ignored: keys of taints and types of conditions that never do."""
+    """The signs that count. ignored: keys of taints and types of conditions that never count."""
 
     named: tuple[Sign, ...]
     ignored: frozenset[str] = frozenset()
 
     def names_taint(self, key: str, value: str, effect: str) -> bool:
-        """Whether that taint is one of the named."""
+        """Return True if that taint is a named sign."""
         found = (sign for sign in self.named if sign.key == key and not sign.condition)
         return key not in self.ignored and any(
             sign.value in (None, value) and sign.effect in (None, effect) for sign in found
         )
 
     def names_condition(self, kind: str) -> bool:
-        """Whether a condition of that type is one of the named."""
+        """Return True if a condition of that type is a named sign."""
         return kind not in self.ignored and any(sign.condition and sign.key == kind for sign in self.named)
 
     def evicts(self, key: str, effect: str) -> bool:
-        """Whether that taint makes pods leave which do not tolerate it."""
+        """Return True if that taint makes pods leave that do not tolerate it."""
         return effect == NO_EXECUTE and key not in self.ignored and not is_built_in(key)
 
 
 def is_built_in(key: str) -> bool:
-    """Whether Kubernetes itself reports with that taint how a node is."""
+    """Return True if Kubernetes itself reports a node's state with that taint."""
     return _BUILT_IN.fullmatch(key) is not None
 
 
 def signs(*, more: Iterable[str] = (), ignored: Iterable[str] = ()) -> Signs:
-    """The default signs and more of them, as texts (see `parse`). Raises BadSign."""
+    """Return the default signs and `more`, given as texts (see `parse`). Raises BadSign."""
     return Signs(named=tuple(map(parse, (*DEFAULT, *more))), ignored=frozenset(parse(text).key for text in ignored))
 
 
 def parse(text: str) -> Sign:
-    """The sign in `KEY`, `KEY=VALUE`, `KEY:EFFECT`, `KEY=VALUE:EFFECT` or `condition:TYPE`. Raises BadSign."""
+    """Parse `KEY`, `KEY=VALUE`, `KEY:EFFECT`, `KEY=VALUE:EFFECT` or `condition:TYPE`. Raises BadSign."""
     condition = text.startswith(_CONDITION)
     match = _SIGN.fullmatch(text.removeprefix(_CONDITION))
     if match is None or match["effect"] not in (None, *EFFECTS) or (condition and (match["value"] or match["effect"])):
         form = "KEY[=VALUE][:EFFECT] of a taint, or condition:TYPE"
-        raise BadSign(f'"{text[:64]}" is no sign that a node goes; use {form}, with an effect of {", ".join(EFFECTS)}')
+        raise BadSign(f'"{text[:64]}" is not a disruption sign; use {form}, with an effect of {", ".join(EFFECTS)}')
     return Sign(key=match["key"], value=match["value"], effect=match["effect"], condition=condition)

@@ -1,7 +1,7 @@
-"""What a launcher's command says of its limits: the options of horovodrun, as far as they can be read.
+"""The options of horovodrun in a launcher's command, as far as they can be read.
 
-Read from the words of the command, and from a script handed to a shell (`sh -c "..."`). Nothing is expanded: a value
-with a `$` or a backtick is not known, and a word that is one as a whole may be any option.
+The command is a list of words, or a script given to a shell (`sh -c "..."`). Nothing is expanded: a value with a `$` or
+a backtick is unknown, and a word that expands as a whole may be any option.
 Options: horovod/runner/launch.py, parse_args, at v0.28.1.
 """
 
@@ -18,11 +18,11 @@ HOROVODRUN = "horovodrun"
 MPIRUN = frozenset({"mpirun", "mpiexec", "mpirun.openmpi", "orterun"})
 
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
-# They run the command that follows them.
+# Programs that run the command after them.
 _WRAPPERS = frozenset({"exec", "time", "nohup", "env", "command"})
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
 _SEPARATORS = ";&|()<>\n"
-# A script within a script within a script.
+# Levels of scripts within scripts.
 _DEEPEST = 3
 _LONGEST_SCRIPT = 64 * 2**10
 _WITHOUT_VALUE = re.compile(
@@ -48,10 +48,10 @@ _COOLDOWN = "--blacklist-cooldown-range"
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """How the launcher starts the ranks; None where an option is absent, or `unread` where that is not known.
+    """The command that starts the ranks; an absent option is None.
 
-    program: horovodrun, or one of MPIRUN, of which nothing more is read. np, min_np, max_np: processes, hence slots.
-    cooldown: seconds, least and most. unread: something in the command cannot be known before it runs.
+    program: horovodrun, or a name in MPIRUN, whose options are not read. np, min_np, max_np: processes, and so slots.
+    cooldown: least and most seconds. unread: a part of the command is known only when it runs, and may be any option.
     """
 
     program: str
@@ -65,12 +65,12 @@ class Launch:
 
     @property
     def effective_min_np(self) -> int | None:
-        """Slots below which training waits; without --min-np it is -np (launch.py, _run_elastic)."""
+        """Slots below which training waits: --min-np, or -np without it (launch.py, _run_elastic)."""
         return self.min_np if self.min_np is not None or self.unread else self.np
 
 
 def parse(command: Sequence[str]) -> Launch | None:
-    """What the words of a container's command and args start, None where that cannot be read."""
+    """Return how a container's command and args start ranks; None if that cannot be read."""
     return _parse(command, depth=0)
 
 
@@ -99,7 +99,7 @@ def _without_wrappers(words: Sequence[str]) -> Sequence[str]:
 
 
 def _script(words: Sequence[str]) -> str | None:
-    """The script in `-c SCRIPT`, also as `-lc`, or after `-o pipefail`."""
+    """Return the script in `-c SCRIPT`, also as `-lc` or after `-o pipefail`."""
     for option, script in pairwise(words):
         if re.fullmatch(r"-[a-z]*c", option):
             return script if len(script) <= _LONGEST_SCRIPT else None
@@ -136,7 +136,7 @@ def _launch(words: Sequence[str]) -> Launch:
 
 
 def _options(words: Sequence[str]) -> tuple[Mapping[str, str], bool]:
-    """Known options and their values as text, up to the command that is to be run; whether there may be more."""
+    """Return the known options up to the command to run, and True if there may be more."""
     found: dict[str, str] = {}
     unread, at = False, 0
     while at < len(words) and (words[at].startswith("-") or _expands(words[at])):

@@ -1,6 +1,6 @@
-"""One immutable view of one job: everything a decision may look at, and nothing else.
+"""The view of a job: the only input of a decision, immutable, built by observe.views.
 
-Built by observe.views from the caches; times are seconds since the epoch.
+Times are seconds since the epoch.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from mpijob_elastic.model.kubexec import is_mapped, mapped
 from mpijob_elastic.model.memory import Memory, pod_fingerprint, pod_key, script_fingerprint
 from mpijob_elastic.model.policy import Policy, Problem
 
-# A ConfigMap and a Role hold 1 MiB each: a size beyond this is a typing error that must not become a billion names.
+# A ConfigMap and a Role hold 1 MiB each. A larger size is a typing error that must not become a billion names.
 MOST_WORKERS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ref:
-    """Which object, at which version: the precondition of every write."""
+    """An object at one version: the precondition of every write."""
 
     name: str
     uid: str
@@ -43,11 +43,11 @@ class Ref:
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What exec into a worker has shown, since it left the host list or under the host name that it has there.
+    """The result of execs into a worker, since it left the host list or got the host name that it has there.
 
-    busy_seen: something besides its main process ran there at least once since then; busy_at: when last, 0 if never.
-    idle_at: when last nothing did, None if never or if something ran again after that; idle_since: when that began.
-    asked_at: when last asked, whatever the answer.
+    busy_seen: something besides its main process ran there at least once; busy_at: when last, 0 if never.
+    idle_at: when last nothing ran, None if never or if something ran later; idle_since: when that began.
+    asked_at: time of the last exec, whatever its result.
     """
 
     busy_seen: bool = False
@@ -61,13 +61,12 @@ class Probe:
 class Worker:
     """A worker pod owned by this MPIJob.
 
-    terminated: its phase is Failed or Succeeded, so nothing runs in it. succeeded: it ended well. last_state: exit
-    code, reason and node in words, for the Event that outlives the pod. ready_at: when it became Ready, None while it
-    is not. node: where it runs, "" while it is not scheduled. node_gone: that node was deleted. obstacle: why it is not
-    scheduled, in the scheduler's words. disruption: why pod or node is about to go, "" where nobody said so.
-    out_of_memory: a container was killed for that. ends_at: when its time to end is over, None while nobody asked for
-    its deletion. opaque: its container shares process numbers with others, so exec cannot show what its main process
-    is, nor what belongs to it.
+    terminated: its phase is Failed or Succeeded, so nothing runs in it. last_state: exit code, reason and node in
+    words, for the Event that outlives the pod. ready_at: None while it is not Ready. node: "" while it is not
+    scheduled. node_gone: that node was deleted. obstacle: why it is not scheduled, in the scheduler's words.
+    disruption: why pod or node is about to go, "" if they stay. out_of_memory: a container was killed for it. ends_at:
+    end of its grace period, None unless it is being deleted. opaque: its container shares process numbers with others,
+    so exec cannot tell its processes apart.
     """
 
     ref: Ref
@@ -91,22 +90,22 @@ class Worker:
 
     @property
     def name(self) -> str:
-        """The pod's name; the host's may have a number more (names.host)."""
+        """The pod's name; its host name may also have a number (names.host)."""
         return self.ref.name
 
     @property
     def ready(self) -> bool:
-        """Whether a rank may be started in it."""
+        """True if a rank may be started in it."""
         return self.running and self.ready_at is not None and not self.deleting
 
     @property
     def unscheduled(self) -> bool:
-        """Whether no node has taken it, so that no container of it can ever have run."""
+        """True if no node has taken it, so that none of its containers has ever run."""
         return not (self.node or self.running or self.terminated)
 
 
 class LauncherPhase(Enum):
-    """How far the launcher pod is; what matters is whether its main container has ever started."""
+    """The progress of the launcher pod; STARTED once its main container has ever run."""
 
     WAITING = "waiting"
     DELIVERING = "delivering"  # the init container kubectl-delivery runs
@@ -116,10 +115,10 @@ class LauncherPhase(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """The launcher pod; `delivering_since` is when kubectl-delivery started; node, disruption, ends_at: as of a worker.
+    """The launcher pod; node, disruption and ends_at as for a worker.
 
-    started_at: when its last container started, None while none runs. held: what exec has shown of the execs by which
-    it holds its ranks.
+    delivering_since: when kubectl-delivery started. started_at: when its last container started, None while none runs.
+    held: the execs by which it holds its ranks, as execs into it have shown.
     """
 
     ref: Ref
@@ -139,9 +138,9 @@ class Launcher:
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """The operator's ConfigMap. published: None where discover_hosts.sh is absent or not as we write it.
+    """The operator's ConfigMap. published: None if discover_hosts.sh is absent or not as we write it.
 
-    kubexec: by what the launcher reaches a worker, None where it is absent.
+    kubexec: the script by which the launcher reaches workers, None if absent.
     """
 
     ref: Ref
@@ -153,24 +152,24 @@ class Config:
 
     @cached_property
     def host_of(self) -> Mapping[str, str]:
-        """The host names in discover_hosts.sh, by the pod that each stands for, in its order."""
+        """Host names in discover_hosts.sh by pod, in its order."""
         return {names.pod_of(host): host for host in self.published.hosts} if self.published else {}
 
     @cached_property
     def finds_numbered(self) -> bool:
-        """Whether the launcher finds the pod of a numbered host name, or will once kubexec.sh says how."""
+        """True if the launcher finds the pod of a numbered host name, or will with our line in kubexec.sh."""
         return mapped(self.kubexec) is not None
 
     @cached_property
     def fingerprint(self) -> str:
-        """What the memory that belongs to this discover_hosts.sh calls it."""
+        """Fingerprint of this discover_hosts.sh in the memory written with it."""
         return script_fingerprint(self.script or "")
 
     @cached_property
     def digest(self) -> str:
-        """A name for this change of what the launcher mounts.
+        """A name for this change of the launcher's mounted files.
 
-        The times tell it from an earlier one to the same hosts, which the launcher may have been shown instead.
+        It includes the times, because an earlier change may have led to the same hosts.
         """
         memory = self.memory or Memory()
         content = [self.script, self.hostfile, str(memory.added_at), str(memory.removed_at)]
@@ -179,9 +178,9 @@ class Config:
         return hashlib.sha256("\0".join(part or "" for part in content).encode()).hexdigest()[:16]
 
     def occasion(self, pod: str) -> str:
-        """What looks into a worker pod count from: its host name in the list, or when it left that; "" for neither.
+        """Return the start of a worker's current probes: its host name in the list, or its leaving; "" for neither.
 
-        What was seen of a host is no sign of how it drains, and under a new host name a new rank begins.
+        Earlier probes do not count: a published worker does not drain, and a new host name starts a new rank.
         """
         left = self.memory.left.get(pod) if self.memory else None
         return f"left at {left.at}" if left else self.host_of.get(pod, "")
@@ -198,7 +197,7 @@ class Role:
 
 @dataclass(frozen=True, kw_only=True)
 class PodGroup:
-    """The job's PodGroup: its pods are scheduled once `min_member` of them can be."""
+    """The job's PodGroup: its pods are scheduled once `min_member` of them fit."""
 
     ref: Ref
     min_member: int
@@ -206,15 +205,15 @@ class PodGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class JobView:
-    """The job and what belongs to it.
+    """A job and its objects.
 
-    workers: in numeric order. foreign: why it is not ours to manage, "" where it is. reported: the operator has
-    written the job's status. finished: Succeeded, or Failed for good. succeeded_at: when, by the operator's clock, None
-    unless it did. notices: what our annotation on it says now.
+    workers: in numeric order. foreign: why it is not ours to manage, "" if it is. reported: the operator has written
+    the job's status. finished: Succeeded, or Failed for good. succeeded_at: by the operator's clock, None unless it
+    succeeded. notices: our annotation on it.
     np_workers: workers that horovodrun waits for at its start (-np). min_np_workers, max_np_workers: below the first
     number training waits, above the second no more ranks start. 0 where the command does not say.
-    former: what exec had shown of pods that left the host list and are gone, by name.
-    selector_due: the MPIJob definition keeps a selector of the workers, and the status that it belongs to has none.
+    former: probes of pods that left the host list and are gone, by name.
+    selector_due: the MPIJob definition keeps a selector of the workers, and the status lacks it.
     """
 
     namespace: str
@@ -249,41 +248,41 @@ class JobView:
 
     @property
     def handed_over(self) -> bool:
-        """Whether our annotation on it says that we gave way to somebody else."""
+        """True if our annotation says that we left the job to another operator."""
         return names.is_handed_over(self.notices)
 
     @cached_property
     def driver_running(self) -> bool:
-        """Whether horovodrun may be reading discover_hosts.sh now."""
+        """True if horovodrun may be reading discover_hosts.sh now."""
         return self.launcher is not None and self.launcher.phase is LauncherPhase.STARTED
 
     @property
     def driver_may_run(self) -> bool:
-        """Whether horovodrun runs, or may start at any moment: a pod's status is behind what happens on its node."""
+        """True if horovodrun runs or may start at any moment: a pod's status lags behind its node."""
         return self.launcher is not None and self.launcher.phase is not LauncherPhase.FINISHED
 
     @cached_property
     def published_pods(self) -> tuple[str, ...]:
-        """The pods that discover_hosts.sh names now, in its order; under which host names see `host_of`."""
+        """The pods in discover_hosts.sh, in its order; for their host names see `host_of`."""
         return tuple(self.host_of)
 
     @cached_property
     def host_of(self) -> Mapping[str, str]:
-        """The host names in discover_hosts.sh, by the pod that each stands for, in its order."""
+        """Host names in discover_hosts.sh by pod, in its order."""
         return self.config.host_of if self.config else {}
 
     def is_published(self, worker: Worker) -> bool:
-        """Whether discover_hosts.sh names that worker, under whatever host name."""
+        """Return True if discover_hosts.sh names that worker, under any host name."""
         return worker.name in self.host_of
 
     @cached_property
     def memory(self) -> Memory:
-        """What we wrote down; empty where nothing was."""
+        """The memory; empty if there is none."""
         memory = self.config.memory if self.config else None
         return memory or Memory()
 
     def worker(self, name: str) -> Worker | None:
-        """The worker pod of that name."""
+        """Return the worker pod of that name."""
         return self._by_name.get(name)
 
     @cached_property
@@ -292,10 +291,10 @@ class JobView:
 
     @cached_property
     def wanted_names(self) -> tuple[str, ...]:
-        """The names of the workers that the size asks for."""
+        """Names of the workers that the size asks for."""
         return tuple(names.worker(self.name, index) for index in range(min(self.replicas, MOST_WORKERS)))
 
     @cached_property
     def surplus(self) -> tuple[Worker, ...]:
-        """Workers beyond the size asked for, highest index first: the order in which they leave."""
+        """Workers beyond the size, highest index first: the order in which they leave."""
         return tuple(worker for worker in reversed(self.workers) if worker.index >= self.replicas)

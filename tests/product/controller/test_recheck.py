@@ -24,7 +24,7 @@ async def still(api: TinyApi, client: ApiWriter, live: World) -> list[str]:
     api.objects[JOB] = live["MPIJob/scale"]
     api.objects[CONFIG_MAPS.path("default", "scale-config")] = live["ConfigMap/scale-config"]
     api.objects |= {PODS.path("default", pod["metadata"]["name"]): pod for pod in pods_of(live)}
-    view = look(created("scale-2-3-1"))
+    view = look(created())
     at = view.workers[1].created_at + 10.0
     execs = tuple(Exec(pid=41, pod=f"scale-worker-{index}", started_at=at) for index in (1, 2))
     recheck = rechecking_execs(client, probes=lambda _uid, _at: Probe(), judge=list, now=lambda: NOW)
@@ -32,11 +32,11 @@ async def still(api: TinyApi, client: ApiWriter, live: World) -> list[str]:
 
 
 async def test_a_pod_that_is_gone_live_too(api: TinyApi, client: ApiWriter) -> None:
-    assert await still(api, client, created("scale-2-3-1")) == ["scale-worker-2"]
+    assert await still(api, client, created()) == ["scale-worker-2"]
 
 
 async def test_a_pod_that_the_caches_have_not_seen_yet(api: TinyApi, client: ApiWriter) -> None:
-    live = created("scale-2-3-1")
+    live = created()
     text = json.dumps(live["Pod/scale-worker-1"]).replace("scale-worker-1", "scale-worker-2")
     assert await still(api, client, {**live, "Pod/scale-worker-2": json.loads(text)}) == []
 
@@ -53,13 +53,13 @@ async def test_a_pod_that_the_caches_have_not_seen_yet(api: TinyApi, client: Api
 async def test_another_job_or_launcher_or_one_that_goes(
     api: TinyApi, client: ApiWriter, name: str, change: dict[str, Any]
 ) -> None:
-    live = created("scale-2-3-1")
+    live = created()
     live[name]["metadata"].update(change)
     assert await still(api, client, live) == []
 
 
 async def test_a_launcher_whose_container_was_started_anew(api: TinyApi, client: ApiWriter) -> None:
-    live = created("scale-2-3-1")
+    live = created()
     launcher = live["Pod/scale-launcher"]
     running = {"running": {"startedAt": "2026-01-01T01:00:00Z"}}
     launcher["status"]["containerStatuses"] = [{"name": launcher["spec"]["containers"][0]["name"], "state": running}]
