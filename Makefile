@@ -18,7 +18,7 @@ help:  ## List the targets
 setup:  ## Make .venv with the pinned packages
 	@scripts/setup
 
-lab-binaries: setup  ## Build etcd, Kubernetes and kwok from Go modules, once
+lab-binaries: setup  ## Build etcd, Kubernetes, kwok and mpi-operator from Go modules, once
 	@$(PYTHON_BIN) -m lab binaries
 
 demo: lab-binaries  ## Show `kubectl edit mpijob` 2→3→1→3 on a real control plane

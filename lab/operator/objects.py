@@ -19,6 +19,7 @@ SAMPLES = Path(__file__).parent / "samples"
 # In samples, in place of the job's uid.
 UID = "<uid of the MPIJob>"
 _JOB = "scale"
+_NAMESPACE = '"namespace": "default"'
 
 
 def sample(name: str) -> dict[str, Object]:
@@ -54,7 +55,11 @@ def role_binding(job: Object) -> Object:
 
 def launcher(job: Object) -> Object:
     """Return the launcher pod, before it is scheduled."""
-    return _pod(_like("Pod/scale-launcher", job), job, "Launcher")
+    made = _like("Pod/scale-launcher", job)
+    for variable in made["spec"]["initContainers"][0]["env"]:
+        if variable["name"] == "NAMESPACE":
+            variable["value"] = job["metadata"]["namespace"]
+    return _pod(made, job, "Launcher")
 
 
 def worker(job: Object, index: int) -> Object:
@@ -82,7 +87,7 @@ def _like(key: str, job: Object) -> Object:
     text = json.dumps(_SAMPLE[key])
     for part in ("config", "launcher", "worker-0"):
         text = text.replace(f"{_JOB}-{part}", f"{name}-{part}")
-    text = text.replace(f'"{_JOB}"', f'"{name}"').replace('"default"', f'"{metadata["namespace"]}"')
+    text = text.replace(f'"{_JOB}"', f'"{name}"').replace(_NAMESPACE, f'"namespace": "{metadata["namespace"]}"')
     made: Object = json.loads(text.replace(UID, metadata["uid"]))
     return made
 

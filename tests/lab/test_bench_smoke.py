@@ -145,6 +145,8 @@ async def test_a_spot_trace_is_played_to_two_sides(bench_lab: Cluster, bench_cli
 
 
 async def test_one_job_is_edited_beside_the_peer(bench_lab: Cluster, bench_client: ApiWriter) -> None:
+    # Workers of other jobs of that name, in any namespace, keep v0.3.0 from deleting workers.
+    bench_lab.kubectl("delete", "mpijobs", "--all", "--all-namespaces", "--cascade=foreground", "--timeout=120s")
     with (
         Peer(flags=("--kube-api-qps=-1",)).start(bench_lab) as side,
         namespaces.passing(bench_lab, "scale") as namespace,

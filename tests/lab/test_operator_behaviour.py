@@ -276,15 +276,19 @@ def test_a_job_that_lacks_a_part_ends_the_operator(
         job.create_with({"mpiReplicaSpecs": roles})
         until(lambda: not process.alive())
         assert "panic" in operator.log.read_text()
+    # It would end the next operator for all namespaces.
+    job.kubectl("delete", "mpijob/j")
 
 
 @pytest.mark.parametrize("worker", [None, {"replicas": 1, **_EMPTY}], ids=["no workers", "workers without containers"])
 def test_a_job_without_workers_or_their_containers_does_not(
-    operator: Operator, job: Job, worker: dict[str, Any] | None
+    cluster: Cluster, namespace: str, job: Job, worker: dict[str, Any] | None
 ) -> None:
-    job.create_with({"mpiReplicaSpecs": {"Launcher": _POD, "Worker": worker}})
-    if worker is None:
-        job.running()
-    else:
-        until(lambda: "error syncing" in operator.log.read_text())
-    assert Identity.of(operator.pid).alive()
+    with Operator.start(cluster, namespace=namespace, qps=0) as operator:
+        job.create_with({"mpiReplicaSpecs": {"Launcher": _POD, "Worker": worker}})
+        if worker is None:
+            job.running()
+        else:
+            until(lambda: "error syncing" in operator.log.read_text())
+        assert Identity.of(operator.pid).alive()
+    job.kubectl("delete", "mpijob/j")

@@ -24,6 +24,9 @@ def test_pods_are_bound_and_belong_to_the_job(made: dict[str, dict[str, Any]]) -
     for name in ("train-worker-0", "train-worker-1", "train-launcher"):
         facts = facts_pod.read(msgspec.json.encode(made[name]))
         assert (facts.metadata.job, facts.foreign, made[name]["spec"]["nodeName"]) == ("train", False, "lab-0")
+        assert facts.metadata.namespace == "n"
+    accounts = [made[name]["spec"]["serviceAccountName"] for name in ("train-worker-0", "train-launcher")]
+    assert accounts == ["default", "train-launcher"]
 
 
 def test_the_launcher_sees_the_script(made: dict[str, dict[str, Any]]) -> None:

@@ -35,6 +35,10 @@ def test_it_is_elastic_by_our_own_rules_where_it_says_so(side: Contender) -> Non
     assert not job.problems
 
 
+def test_the_peer_is_the_release_that_is_elastic_itself() -> None:
+    assert SIDES[1].title == "elastic, mpi-operator v0.3.0 alone"
+
+
 def test_both_elastic_sides_get_the_same_job() -> None:
     ours, theirs = (side.manifest(size=4, selector={}) for side in SIDES[1:])
     assert ours == theirs
