@@ -1,4 +1,4 @@
-"""The webhook's subject: the launcher pod of a job, as the API server sends it."""
+"""The request that the webhook gets: the launcher pod of a job, in the form that the API server sends."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from mpijob_elastic.kube.writer import ApiWriter
 from webhook.rules import review
 
 DRY_RUN = {"dryRun": "All"}
-# What an answer holds only where the webhook was asked.
+# Part of the answer only if the webhook was asked.
 MARK = names.KEY_DISCOVER_HOSTS.encode()
 
 
 async def launcher(client: ApiWriter, namespace: str) -> dict[str, Any]:
-    """A launcher pod that can be created, of a new job that no operator works on. Raises as `ApiReader` does."""
+    """Return a launcher pod that can be created, for a new job without an operator. Raises as `ApiReader` does."""
     body = jobs.manifest(jobs.JOB, replicas=2, drain_timeout=jobs.AT_ONCE)
     job = msgspec.json.decode(await jobs.create(client, namespace, body))
     await client.create_object(SERVICE_ACCOUNTS.path(namespace), body=objects.service_account(job))
@@ -33,7 +33,7 @@ async def try_create(client: ApiWriter, namespace: str, pod: bytes | dict[str, A
 
 
 def review_of(pod: bytes, namespace: str) -> bytes:
-    """The AdmissionReview about the creation of a pod, given as the API server has filled it in."""
+    """Return the AdmissionReview for the creation of a pod, given with the defaults of the API server."""
     metadata = msgspec.json.decode(pod)["metadata"]
     request = {
         "uid": metadata["uid"],
@@ -54,6 +54,6 @@ def review_of(pod: bytes, namespace: str) -> bytes:
 
 
 def _silent(pod: dict[str, Any]) -> dict[str, Any]:
-    # The command names the script too, and an answer must show by it whether the webhook was asked.
+    # The command must not name the script: its name in the answer shows that the webhook was asked.
     pod["spec"]["containers"][0]["command"] = ["horovodrun", "python", "train.py"]
     return pod

@@ -1,7 +1,7 @@
-"""Cost of admission when a launcher pod is created through the API server: with the webhook minus without.
+"""Measure the time that the webhook adds to the creation of a launcher pod through the API server.
 
-Blocks of dry-run creations with and without the webhook registered take turns (with, without, without, with), so that
-a machine that slows down or speeds up meanwhile does so for both. Each answer is checked for what the webhook does.
+Blocks of dry-run creations with and without the registered webhook alternate (with, without, without, with), so that a
+change of the machine's speed affects both. Each answer is checked for the webhook's change.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ POLL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """Pace of creations: each of `callers` begins one every `interval` seconds; 0: as soon as it can.
+    """A pattern of creations: each of `callers` starts a creation every `interval` seconds; 0: without a pause.
 
-    Without an interval the machine is kept full, so latency only tells its throughput; nobody creates jobs like that.
+    Without a pause the machine is always busy, so the latency only shows its throughput. Users do not create jobs so.
     """
 
     callers: int
@@ -49,7 +49,7 @@ PATTERNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Added:
-    """Milliseconds that admission adds to the 50th and 99th percentile, and the percentiles without it."""
+    """Milliseconds that the webhook adds to the 50th and 99th percentile, and the percentiles without it."""
 
     p50: float
     p99: float
@@ -59,7 +59,7 @@ class Added:
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """Place of the creations: a lab with our objects and a webhook that runs, and the pod as it is sent."""
+    """The place of the creations: a lab with our objects and a running webhook, and the pod to send."""
 
     cluster: Cluster
     installed: Installed
@@ -68,12 +68,12 @@ class Ground:
     pod: bytes
 
     async def create(self) -> bool:
-        """Ask for one; whether the webhook was asked about it. Raises as `ApiReader` does."""
+        """Create the pod as a dry run; return True if the webhook was asked. Raises as `ApiReader` does."""
         return admission.MARK in await admission.try_create(self.client, self.namespace, self.pod)
 
 
 async def run(ground: Ground, pattern: Pattern) -> Added:
-    """One round of turns; at its end the webhook is registered. Raises LabError, and what `ApiReader` raises."""
+    """Run a round of blocks; the webhook is registered at the end. Raises LabError, and what `ApiReader` raises."""
     took: dict[bool, list[float]] = {True: [], False: []}
     for asked in TURNS:
         await _switch(ground, asked=asked)
@@ -82,7 +82,7 @@ async def run(ground: Ground, pattern: Pattern) -> Added:
 
 
 def added(*, with_webhook: Sequence[float], without: Sequence[float]) -> Added:
-    """The difference that the webhook makes; what creations took is in seconds."""
+    """Return the difference that the webhook makes, from durations in seconds."""
     p50, p99 = (percentile(without, percent) * 1000 for percent in (50, 99))
     return Added(
         p50=percentile(with_webhook, 50) * 1000 - p50,
@@ -93,7 +93,7 @@ def added(*, with_webhook: Sequence[float], without: Sequence[float]) -> Added:
 
 
 async def _switch(ground: Ground, *, asked: bool) -> None:
-    """Register the webhook, or take it away, and wait until the API server acts on that."""
+    """Register or unregister the webhook, and wait until the API server follows."""
     if asked:
         registration.register(ground.cluster, port=ground.installed.webhook_port)
     else:
@@ -118,7 +118,7 @@ async def _block(ground: Ground, pattern: Pattern, *, asked: bool) -> list[float
             was_asked = await ground.create()
             took.append(time.perf_counter() - asked_at)
             if was_asked != asked:
-                raise LabError(f"a pod was {'not ' if asked else ''}changed by the webhook in the midst of a block")
+                raise LabError(f"a pod was {'not ' if asked else ''}changed by the webhook during a block")
 
     await asyncio.gather(*(caller(number) for number in range(pattern.callers)))
     return took

@@ -1,6 +1,6 @@
-"""The API server's record of each write: who, what, when answered (lab/manifests/audit-policy.yaml).
+"""Writes in the API server's audit log: who, what, when answered (lab/manifests/audit-policy.yaml).
 
-Taking times from here costs the measured processes nothing, and one clock stamps both sides of every difference.
+These times cost the measured processes nothing, and one clock gives both times of every difference.
 https://kubernetes.io/docs/reference/config-api/apiserver-audit.v1/#audit-k8s-io-v1-Event
 """
 
@@ -16,7 +16,7 @@ import msgspec
 
 @dataclass(frozen=True, kw_only=True)
 class Write:
-    """A write that succeeded: when it was received and answered, in seconds since the epoch to the microsecond.
+    """A successful write: when it was received and answered, in seconds since the epoch.
 
     `user` and `agent` are the writer's name and User-Agent; `subresource` is "" for the object itself.
     """
@@ -63,9 +63,9 @@ _VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
 def read(lines: Iterable[bytes]) -> list[Write]:
-    """The successful writes among audit log lines; dry runs and reads are left out.
+    """Return the successful writes among audit log lines, without dry runs and reads.
 
-    Raises msgspec.DecodeError for a line that is no audit event.
+    Raises msgspec.DecodeError if a line is not an audit event.
     """
     return [_write(entry) for entry in map(_decoder.decode, lines) if _counts(entry)]
 
@@ -97,7 +97,7 @@ class Tail:
         self._writes: list[Write] = []
 
     def writes(self) -> list[Write]:
-        """All of them so far, in the order of their answers; a line that is not complete yet is left for later."""
+        """Return all writes so far, in the order of their answers. An incomplete line waits for the next call."""
         with self._log.open("rb") as file:
             file.seek(self._position)
             complete, end, _ = file.read().rpartition(b"\n")

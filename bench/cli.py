@@ -24,7 +24,7 @@ from bench.spot.trace import TraceError
 
 
 def _examples(*lines: str) -> str:
-    # click joins lines unless a backspace stands before them
+    # Click joins lines unless a backspace stands before them.
     return "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
 
 
@@ -33,28 +33,28 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="Measure, and say beside each figure which target it has and whether it was met.",
+    help="Measure, and show beside each figure its target and whether it was met.",
     epilog=_examples(
         "python -m bench all",
         "python -m bench all --json figures.json",
         "python -m bench scale --repeat 1",
     )
-    + "\n\n\b\nExit codes: 0 measured; 1 not all could be measured; 2 wrong usage; 3 --check: a target was missed.",
+    + "\n\n\b\nExit codes: 0 measured; 1 not all measured; 2 wrong usage; 3 a target was missed (--check).",
 )
 
-Repeat = Annotated[int, typer.Option(min=1, max=100, help="How often each figure is measured.")]
-Json = Annotated[Path | None, typer.Option("--json", dir_okay=False, help="Write all samples to this file, too.")]
-Check = Annotated[bool, typer.Option("--check", help="End with exit code 3 if a target was missed.")]
+Repeat = Annotated[int, typer.Option(min=1, max=100, help="How often to measure each figure.")]
+Json = Annotated[Path | None, typer.Option("--json", dir_okay=False, help="Also write all samples to this file.")]
+Check = Annotated[bool, typer.Option("--check", help="Exit with 3 if a target was missed.")]
 PeerOperator = Annotated[
     Path | None,
-    typer.Option(exists=True, dir_okay=False, help="Binary to compare with in place of mpi-operator v0.3.0."),
+    typer.Option(exists=True, dir_okay=False, help="Binary to compare with instead of mpi-operator v0.3.0."),
 ]
-PeerFlag = Annotated[list[str] | None, typer.Option(help="A further flag of the peer's, as --kube-api-qps=50.")]
+PeerFlag = Annotated[list[str] | None, typer.Option(help="An extra flag for the peer, such as --kube-api-qps=50.")]
 Qps = Annotated[
     int | None,
-    typer.Option(min=0, help="Requests a second of the operator beside us; 0: no limit; by default its own."),
+    typer.Option(min=0, help="Requests per second of the operator beside us; 0: no limit. Default: its own limit."),
 ]
-Burst = Annotated[int, typer.Option(min=1, help="Requests at once of the operator beside us, with --operator-qps.")]
+Burst = Annotated[int, typer.Option(min=1, help="Burst of requests of the operator beside us, with --operator-qps.")]
 
 
 @app.command(epilog=_examples("python -m bench scale --peer-flag=--kube-api-qps=50"))
@@ -68,7 +68,7 @@ def scale(
     json: Json = None,
     check: Check = False,
 ) -> None:
-    """Edits of one job's size: times, writes, CPU, memory; by turns with mpi-operator v0.3.0 and with us."""
+    """Edit the size of a job: times, writes, CPU, memory; alternately with mpi-operator v0.3.0 and with us."""
     ours = Ours(qps=operator_qps, burst=operator_burst)
     peer = _peer(peer_operator, peer_flag)
     runner.measure([scale_part.run], Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
@@ -76,31 +76,31 @@ def scale(
 
 @app.command(epilog=_examples("python -m bench throughput --repeat 3"))
 def throughput(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
-    """200 jobs of 10 workers change their size at once: how many a second come right."""
+    """Resize 200 jobs of 10 workers at once: how many become right per second."""
     runner.measure([throughput_part.run], Wanted(repeat=repeat, json=json, check=check))
 
 
 @app.command(epilog=_examples("python -m bench webhook"))
 def webhook(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
-    """Reviews a second and their latency; what the webhook adds to requests through the API server."""
+    """Reviews per second, their latency, and the time that the webhook adds to requests through the API server."""
     runner.measure([webhook_part.run], Wanted(repeat=repeat, json=json, check=check))
 
 
 @app.command(epilog=_examples("python -m bench events --repeat 20"))
 def events(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
-    """Cost of one pod event for the controller. Needs no lab."""
+    """Measure the cost of a pod event for the controller. Needs no lab."""
     runner.measure([events_part.run], Wanted(repeat=repeat, json=json, check=check))
 
 
 @app.command(epilog=_examples("python -m bench memory"))
 def memory(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
-    """The controller's memory, and its start, beside 1,000 and 10,000 pods."""
+    """Measure memory and start of the controller beside 1,000 and 10,000 pods."""
     runner.measure([starts_part.small, starts_part.large], Wanted(repeat=repeat, json=json, check=check))
 
 
 @app.command(epilog=_examples("python -m bench start"))
 def start(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> None:
-    """The controller's start, and its memory, beside 1,000 pods."""
+    """Measure start and memory of the controller beside 1,000 pods."""
     runner.measure([starts_part.small], Wanted(repeat=repeat, json=json, check=check))
 
 
@@ -114,27 +114,30 @@ def start(*, repeat: Repeat = 5, json: Json = None, check: Check = False) -> Non
 def spot(  # noqa: PLR0913 - a command has as many parameters as options
     *,
     trace: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="A published spot trace (JSON); else synthetic.")
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="A published spot trace (JSON). Default: synthetic."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the synthetic trace, and of the kubelet's periods.")] = 1,
-    machines: Annotated[int, typer.Option(min=1, max=64, help="How many are wanted, one GPU each.")] = 8,
-    hours: Annotated[float, typer.Option(min=0.1, max=1000, help="How much of the trace is played.")] = 24,
-    price_spot: Annotated[float, typer.Option(min=0, help="Of a GPU-hour.")] = 0.30,
-    price_on_demand: Annotated[float, typer.Option(min=0.0001, help="Of a GPU-hour.")] = 1.00,
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic trace and of the kubelet's periods.")] = 1,
+    machines: Annotated[int, typer.Option(min=1, max=64, help="Wanted machines, each with a GPU.")] = 8,
+    hours: Annotated[float, typer.Option(min=0.1, max=1000, help="Length of the trace to play.")] = 24,
+    price_spot: Annotated[float, typer.Option(min=0, help="Price of a spot GPU-hour.")] = 0.30,
+    price_on_demand: Annotated[float, typer.Option(min=0.0001, help="Price of an on-demand GPU-hour.")] = 1.00,
     cooldown: Annotated[
         tuple[float, float] | None,
-        typer.Option("--blacklist-cooldown-range", help="As horovodrun's: seconds, least and most, of every side."),
+        typer.Option(
+            "--blacklist-cooldown-range", help="horovodrun's option for every side: minimum and maximum, in seconds."
+        ),
     ] = None,
     commit: Annotated[float, typer.Option(min=0.1, help="Seconds between two commits of elastic jobs.")] = Costs.commit,
     checkpoint: Annotated[float, typer.Option(min=1, help="Seconds between two checkpoints.")] = Costs.checkpoint,
-    side: Annotated[list[SideName] | None, typer.Option(help="Only this one; may be repeated.")] = None,
+    side: Annotated[list[SideName] | None, typer.Option(help="Play only this side; may be repeated.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two machines for one eventful hour.")] = False,
     peer_operator: PeerOperator = None,
     peer_flag: PeerFlag = None,
     json: Json = None,
-    chart: Annotated[Path | None, typer.Option(dir_okay=False, help="Draw a picture into this file (SVG).")] = None,
+    chart: Annotated[Path | None, typer.Option(dir_okay=False, help="Draw a chart into this file (SVG).")] = None,
 ) -> None:
-    """Play a spot trace to a static job, to mpi-operator v0.3.0, and to us: what steps cost, what saving survives."""
+    """Play a spot trace to a static job, to mpi-operator v0.3.0, and to us: cost of steps, remaining saving."""
     wanted = spot_command.Wanted(
         trace=trace,
         seed=seed,
@@ -163,7 +166,7 @@ def real(
     json: Json = None,
     check: Check = False,
 ) -> None:
-    """A job that really trains, resized 2→3→1→3→4→2 on a real node (needs root); what touching a pod is worth."""
+    """Resize a job that really trains, 2→3→1→3→4→2, on a real node (needs root); measure the effect of a touch."""
     peer = _peer(peer_operator, peer_flag)
     runner.measure([real_part.run], Wanted(repeat=repeat, json=json, check=check, peer=peer))
 
@@ -179,7 +182,7 @@ def everything(
     json: Json = None,
     check: Check = False,
 ) -> None:
-    """All of the above but `real`."""
+    """Measure all of the above except `real` and `spot`."""
     ours = Ours(qps=operator_qps, burst=operator_burst)
     peer = _peer(peer_operator, peer_flag)
     parts = [

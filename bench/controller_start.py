@@ -1,4 +1,4 @@
-"""A controller beside a fleet: how long until it is ready, and how much memory it takes."""
+"""The start of a controller beside a fleet: time until it is ready, and memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench.audit import Tail
 from bench.processes import usage
-from bench.settle import quiet
+from bench.rest import quiet
 from lab.cluster import Cluster
 from lab.install import Installed
 from lab.replicas import Controller
@@ -16,7 +16,7 @@ from mpijob_elastic import names
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """Seconds from the start until /readyz said yes, and until it led; bytes resident at rest, and at most."""
+    """Seconds from the start until /readyz was OK, and until it led; resident bytes at rest, and the peak."""
 
     ready: float
     leads: float
@@ -26,7 +26,7 @@ class Start:
 
 
 async def run(cluster: Cluster, installed: Installed, *, namespace: str) -> Start:
-    """Start one, let it do all that is due, stop it. Raises LabError."""
+    """Start a controller, wait until it is at rest, stop it. Raises LabError."""
     tail = Tail(cluster.audit_log)
     begin, begin_wall = time.monotonic(), time.time()
     with Controller.start(cluster, installed) as controller:

@@ -1,7 +1,7 @@
-"""3→1 while ranks run in the workers that leave: whether they are killed, and how long the workers outlive them.
+"""Measure 3→1 with ranks in the leaving workers: killed ranks, and how long the workers outlive their ranks.
 
-A rank is a process in the worker's sandbox, started by `kubectl exec` as Horovod starts its own, that ends by itself as
-an elastic rank does once its host has left discover_hosts.sh (measured with Horovod on a real kubelet: 1.8 to 3.1 s).
+A rank is a process in the worker's sandbox. `kubectl exec` starts it, like Horovod's ranks. It ends by itself, like an
+elastic rank whose host has left discover_hosts.sh (1.8 to 3.1 s with Horovod on a real kubelet).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bench import changes, jobs
 from bench.audit import Tail
-from bench.settle import settled
+from bench.rest import settled
 from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.kube.writer import ApiWriter
@@ -23,13 +23,13 @@ BEFORE, AFTER = 3, 1
 RANK_SECONDS = 2
 STARTED = b"started\n"
 DRAIN_TIMEOUT = "60s"
-# To start, and to end: both far above what they take.
+# Seconds for a rank to start or end: far above the usual time.
 PATIENCE = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drain:
-    """Ranks that did not end by themselves; seconds from the edit, and from the last rank's end, to the deletions."""
+    """Number of killed ranks; seconds from the edit, and from the last rank's end, to the last deletion."""
 
     killed: int
     after_edit: float
@@ -43,7 +43,7 @@ class _Ended:
 
 
 async def run(cluster: Cluster, client: ApiWriter, *, namespace: str) -> Drain:
-    """One such edit in a new job. Raises LabError where it does not come right, and what `Client` raises."""
+    """Run the edit in a new job. Raises LabError if the job does not become right, and what `ApiReader` raises."""
     tail = Tail(cluster.audit_log)
     await jobs.create(client, namespace, jobs.manifest(jobs.JOB, replicas=BEFORE, drain_timeout=DRAIN_TIMEOUT))
     await settled(client, tail, namespace=namespace, replicas=BEFORE)
@@ -57,9 +57,9 @@ async def run(cluster: Cluster, client: ApiWriter, *, namespace: str) -> Drain:
     course = changes.course(writes, job=jobs.JOB)
     after_edit = (course.deleted or 0.0) / 1000
     return Drain(
-        killed=sum(one.code != 0 for one in ended),
+        killed=sum(end.code != 0 for end in ended),
         after_edit=after_edit,
-        after_ranks=course.edited_at + after_edit - max(one.at for one in ended),
+        after_ranks=course.edited_at + after_edit - max(end.at for end in ended),
     )
 
 

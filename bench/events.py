@@ -1,7 +1,7 @@
-"""Cost of one pod event for the controller: its line of the watch decoded, cached, and its job put into the queue.
+"""The cost of a pod event for the controller: decode a line of the watch, cache the pod, queue its job.
 
-The very code of the controller is run, on lines as an API server sends them, one after another as in a burst; only the
-connection is left out. `json` is what parsing the same lines alone would take with the standard library.
+This runs the code of the controller on lines as an API server sends them, in a burst, without the connection. `json` is
+the time that the standard library needs to parse the same lines.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from mpijob_elastic.observe.caches import Caches, JobKey
 
 SAMPLE = Path(__file__).parent / "samples" / "worker-pod.json"
 JOBS, WORKERS = 200, 5
-# Each pod once as it is created, then again and again changed.
+# Changes of each pod after its creation.
 CHANGES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Microseconds an event: all of it; the facts read from the object alone; the standard library's parsing."""
+    """Microseconds per event: all work; only reading the facts from the object; only parsing with `json`."""
 
     event: float
     decoding: float
@@ -40,12 +40,12 @@ class Cost:
 
 
 async def run(sample: bytes) -> Cost:
-    """The mean over many events, made from one pod's JSON."""
+    """Return the mean over many events, generated from the JSON of a pod."""
     lines = _lines(msgspec.json.decode(sample))
     queue = WorkQueue[JobKey](random=Random(0))
     async with ApiWriter(Configuration(), user_agent="bench") as client:
         caches = Caches(client, namespace=None, enqueue=queue.put, random=Random(0))
-        event = _time(caches.pods._take, lines)  # noqa: SLF001 - this is the price to know; it has no other name
+        event = _time(caches.pods._take, lines)  # noqa: SLF001 - this step is measured, and has no public name
     assert len(caches.pods.values()) == JOBS * WORKERS
     assert queue.depth == JOBS
     objects = [bytes(msgspec.json.decode(line, type=dict[str, msgspec.Raw])["object"]) for line in lines]
@@ -53,7 +53,7 @@ async def run(sample: bytes) -> Cost:
 
 
 def size(sample: bytes) -> int:
-    """Bytes of one line of the watch."""
+    """Return the bytes of a line of the watch."""
     return len(_line(msgspec.json.decode(sample), "MODIFIED"))
 
 

@@ -1,4 +1,4 @@
-"""Figures of a benchmark, each with its samples, and its target where it has one."""
+"""Figures of a benchmark: each has samples, and may have a target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.statistics import Spread, spread
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """A bound for the median of a figure's samples: at most `limit`, or at least that where `floor` is set."""
+    """A bound for the median of a figure's samples: at most `limit`, or at least `limit` if `floor`."""
 
     limit: float
     floor: bool = False
@@ -19,9 +19,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """A measured quantity in `unit`: a sample a repeat, of us and of the peer (none where there is no peer).
+    """A measured quantity in `unit`, with a sample per repeat of us and of the peer.
 
-    `topic` is the table it belongs to, `group` what was done, `name` what was measured of it.
+    `topic` is its table, `group` the action, `name` the measured part.
     """
 
     topic: str
@@ -34,17 +34,17 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> bool | None:
-        """Return True if our median meets the target; None where there is nothing to judge."""
+        """True if our median meets the target; None without target or samples."""
         return self.target.met(spread(self.ours).median) if self.target and self.ours else None
 
     @property
     def ratio(self) -> float | None:
-        """Our median as a multiple of the peer's; None where one is missing or the peer's is 0."""
+        """Our median as a multiple of the peer's; None if a side has no samples or the peer's median is 0."""
         if not self.ours or not self.peer or not spread(self.peer).median:
             return None
         return spread(self.ours).median / spread(self.peer).median
 
 
 def spreads(figure: Figure) -> tuple[Spread | None, Spread | None]:
-    """Ours and the peer's, None where there are no samples."""
+    """Return our spread and the peer's; None for a side without samples."""
     return spread(figure.ours) if figure.ours else None, spread(figure.peer) if figure.peer else None

@@ -1,7 +1,7 @@
-"""Many jobs at once, made as mpi-operator v0.2.3 would have left them.
+"""Many jobs with their objects, as mpi-operator v0.2.3 would have created them.
 
-They are made directly, since the operator's client limit of 5 writes a second would take an hour for 10,000 pods. Pods
-are bound to nodes from the start, which spares the scheduler; kwok lets them run.
+The benchmark creates them, because the operator's limit of 5 writes a second would take an hour for 10,000 pods. Pods
+are bound to nodes from the start, which bypasses the scheduler; kwok lets them run.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, PODS, ROLES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 
 AT_ONCE = 32
-# Seconds until all pods run, for each pod and at least.
+# Seconds until all pods run: for each pod, and the minimum.
 PATIENCE_A_POD, PATIENCE = 0.05, 60.0
 POLL = 0.5
-# Progress is told every so many jobs.
+# Jobs between two reports of progress.
 STEP = 10
 
 
@@ -38,26 +38,26 @@ class Fleet:
 
     @classmethod
     def of_pods(cls, number: int, *, workers: int) -> Fleet:
-        """The fleet of about so many pods."""
+        """Return a fleet of about `number` pods."""
         return cls(count=number // (workers + 1), workers=workers)
 
     @property
     def pods(self) -> int:
-        """Number of its pods."""
+        """Number of pods."""
         return self.count * (self.workers + 1)
 
     @property
     def names(self) -> list[str]:
-        """The jobs' names."""
+        """Names of the jobs."""
         return [f"{jobs.JOB}-{index}" for index in range(self.count)]
 
 
 async def make(client: ApiWriter, fleet: Fleet, *, namespace: str, nodes: int, say: Callable[[str], None]) -> None:
-    """Create all of it and wait until every pod runs. Raises LabError, and what `ApiReader` raises."""
+    """Create the fleet and wait until every pod runs. Raises LabError, and what `ApiReader` raises."""
     slots = asyncio.Semaphore(AT_ONCE)
     made = 0
 
-    async def one(index: int, name: str) -> None:
+    async def make_job(index: int, name: str) -> None:
         nonlocal made
         async with slots:
             body = jobs.manifest(name, replicas=fleet.workers, drain_timeout=jobs.AT_ONCE)
@@ -68,7 +68,7 @@ async def make(client: ApiWriter, fleet: Fleet, *, namespace: str, nodes: int, s
         if made % STEP == 0:
             say(f"{made} of {fleet.count} jobs of {fleet.workers} workers made")
 
-    await asyncio.gather(*(one(index, name) for index, name in enumerate(fleet.names)))
+    await asyncio.gather(*(make_job(index, name) for index, name in enumerate(fleet.names)))
     await _all_run(client, fleet, namespace=namespace)
 
 
@@ -94,7 +94,7 @@ def owned(job: dict[str, Any], *, node: str) -> list[tuple[Resource, dict[str, A
 
 
 async def _all_run(client: ApiWriter, fleet: Fleet, *, namespace: str) -> None:
-    # One object of an answer from the API server's cache: a look costs next to nothing.
+    # One object from the API server's cache: this costs next to nothing.
     path = PODS.path(namespace)
     query = {"fieldSelector": "status.phase!=Running", "limit": "1", "resourceVersion": "0"}
     try:
@@ -102,4 +102,4 @@ async def _all_run(client: ApiWriter, fleet: Fleet, *, namespace: str) -> None:
             while msgspec.json.decode(await client.get(path, query=query))["items"]:  # noqa: ASYNC110
                 await asyncio.sleep(POLL)
     except TimeoutError:
-        raise LabError(f"not all {fleet.pods} pods of {namespace} run; see the log of kwok") from None
+        raise LabError(f"not all {fleet.pods} pods of {namespace} run: see the log of kwok") from None

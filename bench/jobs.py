@@ -1,4 +1,4 @@
-"""The jobs that are measured: elastic ones as a user writes them, and what became of them in the cluster."""
+"""The measured jobs: elastic MPIJobs as a user writes them, and their objects in the cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
-# Told apart in the audit log by it.
+# Marks our requests in the audit log.
 AGENT = "mpijob-elastic-bench"
 JOB = "train"
 AT_ONCE = "0s"
@@ -23,24 +23,24 @@ _HOST = re.compile(r"^echo (\S+):\d+$", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """A job's objects: names in its Role, the pods in discover_hosts.sh, its worker pods by name with their phases."""
+    """The objects of a job: workers in its Role, pods in discover_hosts.sh, phases of its worker pods by name."""
 
     role: frozenset[str]
     hosts: frozenset[str]
     workers: dict[str, str]
 
     def lacks(self, job: str, replicas: int) -> str:
-        """Return what is wrong with so many workers, in words; "" where nothing is."""
+        """Return in words what is wrong for so many workers; "" if all is right."""
         wanted = {names.worker(job, index) for index in range(replicas)}
         if self.workers.keys() != wanted or set(self.workers.values()) - {"Running"}:
-            return f"worker pods are {self.workers}, not {replicas} running ones"
+            return f"worker pods are {self.workers}, not {replicas} running pods"
         if self.role != wanted:
             return f"the Role names {sorted(self.role)}, not {replicas} workers"
         return "" if self.hosts == wanted else f"discover_hosts.sh names {sorted(self.hosts)}, not {replicas} workers"
 
 
 def manifest(name: str, *, replicas: int, drain_timeout: str) -> dict[str, Any]:
-    """An elastic MPIJob."""
+    """Return an elastic MPIJob."""
     command = ["horovodrun", "-np", "1", "--host-discovery-script", names.DISCOVER_HOSTS_PATH, "python", "train.py"]
     return {
         "apiVersion": resources.MPI_JOBS.api_version,
@@ -75,7 +75,7 @@ async def resize(client: ApiWriter, namespace: str, job: str, *, replicas: int) 
 
 
 async def look(client: ApiWriter, namespace: str, job: str) -> Found:
-    """The job's objects now. Raises as `ApiReader` does."""
+    """Read the job's objects. Raises as `ApiReader` does."""
     selector = {"labelSelector": f"{names.LABEL_JOB_NAME}={job},{names.LABEL_JOB_ROLE}={names.ROLE_WORKER}"}
     role, config, pods = await asyncio.gather(
         client.get(resources.ROLES.path(namespace, names.launcher(job))),
@@ -86,7 +86,7 @@ async def look(client: ApiWriter, namespace: str, job: str) -> Found:
 
 
 def found(role: dict[str, Any], config: dict[str, Any], pods: dict[str, Any]) -> Found:
-    """From a job's Role, ConfigMap and list of worker pods."""
+    """Return the objects from a job's Role, ConfigMap and list of worker pods."""
     executed = [rule for rule in role.get("rules") or () if rule.get("resources") == ["pods/exec"]]
     script = (config.get("data") or {}).get(names.KEY_DISCOVER_HOSTS, "")
     return Found(

@@ -1,7 +1,7 @@
-"""The load on the webhook, a process of its own: connections that each ask again as soon as they have an answer.
+"""The load on the webhook, in its own process: each connection sends the next review when it has an answer.
 
-Written on bare streams, because a full HTTP client costs more CPU than the webhook and would be what is measured.
-Prints one JSON object, a `Load`. Run by bench.reviews; only ever connects to 127.0.0.1.
+It uses bare streams: a full HTTP client needs more CPU than the webhook, and would be measured instead. It prints a
+`Load` as JSON. bench.reviews runs it. It connects only to 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_CONNECTIONS = 256
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a load: the seconds of each answer, and the number of wrong answers."""
+    """Result of a load: the seconds that each answer took, and the number of wrong answers."""
 
     seconds: float
     took: tuple[float, ...]
@@ -31,9 +31,9 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run(port: int, *, connections: int, seconds: float, body: bytes, expected: bytes) -> Load:
-    """Ask for so many seconds, from when all are connected; an answer that is not 200 or lacks `expected` is wrong.
+    """Send reviews for `seconds` after all are connected. An answer is wrong if it is not 200 or lacks `expected`.
 
-    Raises OSError, EOFError where the webhook closes a connection.
+    Raises OSError, and EOFError if the webhook closes a connection.
     """
     request = b"".join(
         (
@@ -44,10 +44,10 @@ async def run(port: int, *, connections: int, seconds: float, body: bytes, expec
     )
     opened = await asyncio.gather(*(asyncio.open_connection(HOST, port, ssl=_context()) for _ in range(connections)))
     begin = time.perf_counter()
-    answers = await asyncio.gather(*(_ask(*one, request, expected, until=begin + seconds) for one in opened))
+    answers = await asyncio.gather(*(_ask(*streams, request, expected, until=begin + seconds) for streams in opened))
     return Load(
         seconds=time.perf_counter() - begin,
-        took=tuple(one for took, _ in answers for one in took),
+        took=tuple(duration for took, _ in answers for duration in took),
         wrong=sum(wrong for _, wrong in answers),
     )
 
@@ -76,7 +76,7 @@ async def _answer(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 def _context() -> ssl.SSLContext:
-    # Whom we talk to is certain without the certificate: the port was chosen by whoever started us.
+    # No check of the certificate: the caller chose the port, on this machine.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -89,12 +89,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--connections", type=int, choices=range(1, MOST_CONNECTIONS + 1), metavar="N", required=True)
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--body", type=Path, required=True, help="file with an AdmissionReview")
-    parser.add_argument("--expect", required=True, help="text that every right answer holds")
+    parser.add_argument("--expect", required=True, help="text in every right answer")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Run the load that the command line asks for."""
+    """Run the load for the arguments of the command line."""
     asked = _arguments()
     load = run(
         asked.port,

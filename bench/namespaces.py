@@ -1,4 +1,4 @@
-"""A namespace for each measurement."""
+"""Create a namespace for each measurement."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ POLL = 0.05  # seconds
 
 
 def create(cluster: Cluster, purpose: str) -> str:
-    """A new namespace in which pods can be created, named after its purpose; it stays. Raises LabError."""
+    """Create a namespace for pods, named after its purpose. It stays. Raises LabError."""
     name = f"{purpose}-{secrets.token_hex(3)}"
     cluster.kubectl("create", "namespace", name)
-    # Admission refuses pods until the controller manager has made the namespace's ServiceAccount.
+    # Admission refuses pods until the controller manager has created the namespace's ServiceAccount.
     account = ("get", "serviceaccount/default", "--ignore-not-found", "--output=name", "--namespace", name)
     deadline = time.monotonic() + PATIENCE
     while not cluster.kubectl(*account):
@@ -30,7 +30,7 @@ def create(cluster: Cluster, purpose: str) -> str:
 
 @contextmanager
 def passing(cluster: Cluster, purpose: str) -> Iterator[str]:
-    """A new namespace whose jobs go at the end, with all that belongs to them, before the next one begins.
+    """Create a namespace; at the end delete its jobs with their objects, and wait for that.
 
     Raises LabError.
     """

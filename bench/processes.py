@@ -1,4 +1,4 @@
-"""CPU and memory of a process, as the kernel counts it (proc(5)), without its children."""
+"""CPU and memory of a process, as the kernel counts them (proc(5)), without its children."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MIB = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """CPU time in seconds, in user and kernel mode (a clock tick exact, mostly 10 ms); memory resident, in bytes."""
+    """CPU time in seconds, in user and kernel mode (to a clock tick, mostly 10 ms); resident memory in bytes."""
 
     cpu: float
     resident: int
@@ -19,7 +19,7 @@ class Usage:
 
 
 def usage(pid: int) -> Usage:
-    """Return the usage of a running process so far. Raises ProcessLookupError where there is none."""
+    """Return the usage of a running process so far. Raises ProcessLookupError if it does not exist."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         status = Path(f"/proc/{pid}/status").read_text()
@@ -29,8 +29,8 @@ def usage(pid: int) -> Usage:
 
 
 def parse(stat: str, status: str, *, ticks_a_second: int) -> Usage:
-    """Usage from the text of /proc/PID/stat and /proc/PID/status."""
-    # The command name, field 2, is in parentheses and may hold spaces and parentheses itself.
+    """Return the usage from the text of /proc/PID/stat and /proc/PID/status."""
+    # The command name, field 2, is in parentheses, and may contain spaces and parentheses.
     fields = stat.rpartition(")")[2].split()
     memory = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
     return Usage(
@@ -41,12 +41,12 @@ def parse(stat: str, status: str, *, ticks_a_second: int) -> Usage:
 
 
 def pin(pid: int, *, core: int) -> None:
-    """Keep every thread that the process has now on one core."""
+    """Keep every present thread of the process on a core."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         os.sched_setaffinity(int(task.name), {core})
 
 
 def _bytes(text: str) -> int:
     number, unit = text.split()
-    assert unit == "kB", "proc(5) gives these in kB alone"
+    assert unit == "kB", "proc(5) gives these only in kB"
     return int(number) * 1024

@@ -1,4 +1,4 @@
-"""Figures with what one must know to judge them: when, on what machine, against what. Shown, and as JSON."""
+"""Figures with their circumstances (when, which machine, which peer), on screen and as JSON."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 
 from bench.figures import Figure
-from bench.tables import table
+from bench.tables import table, wide_console
 from mpijob_elastic import __version__
 
 GIB = 2**30
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
-    """`load` is the mean number of running processes in the minute before: above 0.5 or so, others worked too."""
+    """`load` is the mean number of running processes in the minute before: above about 0.5, other work ran too."""
 
     at: str
     command: str
@@ -33,7 +32,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that one run of the benchmarks found; `notes` say what was measured against what."""
+    """The results of a run of the benchmarks; `notes` name the compared sides."""
 
     circumstances: Circumstances
     notes: tuple[str, ...]
@@ -41,7 +40,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def circumstances() -> Circumstances:
-    """Return the circumstances of this moment."""
+    """Return the present circumstances."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Circumstances(
         at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -55,7 +54,7 @@ def circumstances() -> Circumstances:
 
 
 def line(about: Circumstances) -> str:
-    """They in one line."""
+    """Return the circumstances in a line."""
     return (
         f"{about.at}, {about.cores} cores, {about.memory_gib} GiB, load {about.load} before; "
         f"mpijob-elastic {about.version}, Python {about.python}"
@@ -63,9 +62,8 @@ def line(about: Circumstances) -> str:
 
 
 def show(report: Report) -> None:
-    """Print it."""
-    # Wide enough for any row: a table that is cut or wrapped is no Markdown.
-    console = Console(highlight=False, soft_wrap=True, width=240)
+    """Print the report."""
+    console = wide_console()
     console.print(line(report.circumstances))
     for note in report.notes:
         console.print(note, markup=False)
@@ -73,13 +71,13 @@ def show(report: Report) -> None:
         console.print(f"\n{topic}\n", table(figures), sep="")
 
 
-def save(report: Report, path: Path) -> None:
-    """Write it as JSON, indented. Raises OSError."""
+def save(report: msgspec.Struct, path: Path) -> None:
+    """Write a report as indented JSON. Raises OSError."""
     path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
 
 
 def missed(figures: Sequence[Figure]) -> list[Figure]:
-    """Return the figures that missed their targets."""
+    """Return the figures that missed their target."""
     return [figure for figure in figures if figure.verdict is False]
 
 

@@ -1,7 +1,7 @@
-"""AdmissionReviews straight to a webhook process: how many a second, and how long each takes.
+"""Send AdmissionReviews straight to a webhook process: reviews per second, and the time of each.
 
-Server and load run on a core each where there are two, so a core's worth is seen; what counts for the target is the
-reviews for each second of the webhook's own CPU time, which does not depend on how fast the load asks.
+If there are two cores, server and load run on a core each. The target is about reviews per second of the webhook's own
+CPU time, which does not depend on the speed of the load.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """Reviews a second of time and of the webhook's CPU time; how long half and all but 1 of 100 took, in ms."""
+    """Reviews per second of time and per second of the webhook's CPU time; 50th and 99th percentile in ms."""
 
     a_second: float
     a_cpu_second: float
@@ -36,14 +36,14 @@ class Rate:
 
 
 async def run(pid: int, port: int, *, connections: int, review: Path, seconds: float = SECONDS) -> Rate:
-    """Load the webhook for so many seconds. Raises LabError where any answer is not the right one."""
+    """Load the webhook for `seconds`. Raises LabError if any answer is wrong."""
     cores = sorted(os.sched_getaffinity(0))
     pin(pid, core=cores[0])
     before = usage(pid).cpu
     load = await _load(port, connections, review, seconds=seconds, core=cores[-1])
     cpu = usage(pid).cpu - before
     if load.wrong:
-        raise LabError(f"{load.wrong} of {len(load.took)} reviews over {connections} connections were answered wrongly")
+        raise LabError(f"{load.wrong} of {len(load.took)} reviews over {connections} connections got a wrong answer")
     return Rate(
         a_second=len(load.took) / load.seconds,
         a_cpu_second=len(load.took) / cpu,
@@ -68,5 +68,5 @@ async def _load(port: int, connections: int, review: Path, *, seconds: float, co
             process.kill()
             await process.wait()
     if process.returncode:
-        raise LabError(f"the load on the webhook ended with {process.returncode}; see its message above")
+        raise LabError(f"the load on the webhook ended with exit code {process.returncode}: see its message above")
     return msgspec.json.decode(output, type=Load)

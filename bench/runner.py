@@ -1,4 +1,4 @@
-"""Run parts one after the other, shows what they found, and ends the program with the right exit code."""
+"""Run parts in a row, show their results, and end the program with the right exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Part = Callable[[Setting], Coroutine[Any, Any, Findings]]
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Request of the command line; `check`: a missed target is a failure."""
+    """The options of the command line; `check`: a missed target is a failure."""
 
     repeat: int
     json: Path | None
@@ -34,19 +34,18 @@ class Wanted:
 
 
 def measure(parts: Sequence[Part], wanted: Wanted) -> None:
-    """Run all parts and show what they found; one that fails does not keep the others from it. Raises SystemExit.
+    """Run all parts and show their results. A failed part does not stop the others. Raises SystemExit.
 
-    Nothing is begun where the peer could not start.
+    Nothing starts if the peer cannot start.
     """
-    # Whatever ends us ends what we started.
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    end_on_sigterm()
     ready(wanted.peer)
     about = report.circumstances()
     found, failures = _run(parts, wanted)
     done = Report(
         circumstances=about,
-        notes=tuple(note for one in found for note in one.notes),
-        figures=tuple(figure for one in found for figure in one.figures),
+        notes=tuple(note for findings in found for note in findings.notes),
+        figures=tuple(figure for findings in found for figure in findings.figures),
     )
     report.show(done)
     if wanted.json:
@@ -59,8 +58,13 @@ def measure(parts: Sequence[Part], wanted: Wanted) -> None:
         raise SystemExit(MISSED)
 
 
+def end_on_sigterm() -> None:
+    """Treat SIGTERM like Ctrl-C, so that it also ends the processes that we started."""
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+
+
 def ready(peer: Peer) -> None:
-    """End the program where the peer could not start now. Raises SystemExit."""
+    """End the program if the peer cannot start now. Raises SystemExit."""
     try:
         peer.check()
     except LabError as error:

@@ -1,7 +1,7 @@
-"""The same edits of one job's size, by turns with a peer operator alone and with us beside mpi-operator v0.2.3.
+"""Edit the size of a job, alternately with the peer operator alone and with us beside mpi-operator v0.2.3.
 
-Each edit begins at rest: the job is right and nobody has written for a while. drain-timeout is 0s, so that nothing has
-to be waited for before a worker is deleted and an operator that deletes at once can be compared.
+Each edit starts at rest: the job is right and there was no write for a while. drain-timeout is 0s, so that workers need
+no wait before their deletion, and an operator that deletes at once can be compared.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from bench import changes, jobs
 from bench.audit import Tail
 from bench.changes import Course
 from bench.processes import Usage, usage
-from bench.settle import settled
+from bench.rest import settled
 from bench.sides import Side
 from lab.cluster import Cluster
 from mpijob_elastic.kube.writer import ApiWriter
 
-# A chain, so that each edit starts from what the one before left.
+# A chain: each edit starts from the result of the edit before.
 SIZES = (3, 1, 12, 2, 3)
 EDITS = tuple(f"{old}→{new}" for old, new in pairwise(SIZES))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """All edits once: the course of each, the CPU seconds that they cost each process, and its peak memory in bytes."""
+    """All edits once: their courses, and the CPU seconds and peak memory in bytes of each process."""
 
     courses: Mapping[str, Course]
     cpu: Mapping[str, float]
@@ -34,7 +34,7 @@ class Round:
 
 
 async def run(cluster: Cluster, client: ApiWriter, side: Side, *, namespace: str) -> Round:
-    """One round in a new job. Raises LabError where the job does not come right, and what `Client` raises."""
+    """Run a round in a new job. Raises LabError if the job does not become right, and what `ApiReader` raises."""
     tail = Tail(cluster.audit_log)
     await jobs.create(client, namespace, jobs.manifest(jobs.JOB, replicas=SIZES[0], drain_timeout=jobs.AT_ONCE))
     await settled(client, tail, namespace=namespace, replicas=SIZES[0])

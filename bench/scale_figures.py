@@ -1,4 +1,4 @@
-"""Figures of the rounds of edits; pure."""
+"""Figures of the rounds of edits. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMES: Mapping[str, Callable[[Course], float | None]] = {
     "edit to last surplus deleted": lambda course: course.deleted,
     "edit to last surplus gone": lambda course: course.gone,
 }
-# Growing, the Role comes first; shrinking, ours comes last, for a rank may be reached by exec until its worker is gone.
+# A scale-out needs the Role first. After a scale-in our Role comes last: ranks need exec until their worker is gone.
 _TARGETS: Mapping[tuple[str, str], Target] = {
     ("1→12", "edit to Role right"): targets.ROLE,
     ("2→3", "edit to Role right"): targets.ROLE,
@@ -27,7 +27,7 @@ _TARGETS: Mapping[tuple[str, str], Target] = {
 
 
 def figures(*, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
-    """Return the figures of the rounds."""
+    """Return the figures of the rounds of both sides."""
     return [
         *(_time(edit, name, ours, peer) for edit in EDITS for name in _TIMES if _applies(edit, name, ours)),
         *(figure for edit in EDITS for figure in _writes(edit, ours, peer)),
@@ -36,12 +36,12 @@ def figures(*, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
 
 
 def _applies(edit: str, name: str, rounds: Sequence[Round]) -> bool:
-    return any(_TIMES[name](one.courses[edit]) is not None for one in rounds)
+    return any(_TIMES[name](turn.courses[edit]) is not None for turn in rounds)
 
 
 def _time(edit: str, name: str, ours: Sequence[Round], peer: Sequence[Round]) -> Figure:
     def read(rounds: Sequence[Round]) -> tuple[float, ...]:
-        found = (_TIMES[name](one.courses[edit]) for one in rounds)
+        found = (_TIMES[name](turn.courses[edit]) for turn in rounds)
         return tuple(value for value in found if value is not None)
 
     return Figure(
@@ -61,14 +61,14 @@ def _writes(edit: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Fig
         group=edit,
         name="all but Events and pods",
         unit="",
-        ours=tuple(one.courses[edit].count(Writer.CONTROLLER) for one in ours),
-        peer=tuple(one.courses[edit].count(Writer.OPERATOR) for one in peer),
+        ours=tuple(turn.courses[edit].count(Writer.CONTROLLER) for turn in ours),
+        peer=tuple(turn.courses[edit].count(Writer.OPERATOR) for turn in peer),
         target=targets.WRITES,
     )
     kinds = {
         (writer, kind)
-        for one in (*ours, *peer)
-        for writer, kind in one.courses[edit].writes
+        for turn in (*ours, *peer)
+        for writer, kind in turn.courses[edit].writes
         if writer in (Writer.CONTROLLER, Writer.OPERATOR)
     }
     return [total, *(_kind(edit, writer, kind, ours, peer) for writer, kind in sorted(kinds))]
@@ -76,7 +76,7 @@ def _writes(edit: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Fig
 
 def _kind(edit: str, writer: Writer, kind: str, ours: Sequence[Round], peer: Sequence[Round]) -> Figure:
     def count(rounds: Sequence[Round]) -> tuple[float, ...]:
-        return tuple(one.courses[edit].writes.get((writer, kind), 0) for one in rounds)
+        return tuple(turn.courses[edit].writes.get((writer, kind), 0) for turn in rounds)
 
     return Figure(
         topic="Writes",
@@ -89,7 +89,7 @@ def _kind(edit: str, writer: Writer, kind: str, ours: Sequence[Round], peer: Seq
 
 
 def _processes(ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
-    names = [name for one in ours[:1] for name in one.cpu]
+    names = [name for turn in ours[:1] for name in turn.cpu]
     return [figure for name in names for figure in _process(name, ours, peer)]
 
 
@@ -100,11 +100,11 @@ def _process(process: str, ours: Sequence[Round], peer: Sequence[Round]) -> list
             group="these four edits",
             name=f"{name} of the {process}",
             unit=unit,
-            ours=tuple(read(one) for one in ours),
-            peer=tuple(read(one) for one in peer if process in one.cpu),
+            ours=tuple(read(turn) for turn in ours),
+            peer=tuple(read(turn) for turn in peer if process in turn.cpu),
         )
 
     return [
-        figure("CPU", "s", lambda one: one.cpu[process]),
-        figure("peak memory", "MiB", lambda one: one.peak[process] / MIB),
+        figure("CPU", "s", lambda turn: turn.cpu[process]),
+        figure("peak memory", "MiB", lambda turn: turn.peak[process] / MIB),
     ]

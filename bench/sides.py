@@ -1,4 +1,4 @@
-"""The sides that are compared, by turns in the same lab: mpi-operator v0.3.0 alone, and us beside v0.2.3."""
+"""The compared sides, alternately in the same lab: mpi-operator v0.3.0 alone, and us beside v0.2.3."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lab.replicas import Controller, Webhook
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A side that runs: ids of its processes by role."""
+    """A running side: its process ids by name."""
 
     pids: Mapping[str, int]
 
@@ -25,7 +25,7 @@ class Side:
 class Peer:
     """An operator that is elastic itself: mpi-operator v0.3.0, or another binary.
 
-    `flags` are added to those that it needs in a lab. A binary listens on `port` whatever its flags say.
+    `flags` are added to the flags that a lab needs. A binary listens on `port`; no flag changes that.
     """
 
     binary: Path | None = None
@@ -38,27 +38,27 @@ class Peer:
         return self.binary.name if self.binary else f"mpi-operator {Release.V0_3_0}"
 
     def check(self) -> None:
-        """Raise LabError if it could not start now. Call it before long work begins."""
+        """Raise LabError if it cannot start now, before long work begins."""
         if self.binary:
             check_health_port(f"the peer {self.binary.name}", self.port)
 
     @contextmanager
     def start(self, cluster: Cluster) -> Iterator[Side]:
-        """Run it for as long as the block lasts, with nothing of ours beside it. Raises LabError."""
+        """Run it during the block, without our programs. Raises LabError."""
         with Operator.start(cluster, release=Release.V0_3_0, binary=self.binary, flags=self.flags) as operator:
             yield Side(pids={"operator": operator.pid})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ours:
-    """Everything of ours, installed as for users; `qps` and `burst` limit the operator beside us."""
+    """All our programs, installed as for users; `qps` and `burst` limit the operator beside us."""
 
     qps: int | None = None
     burst: int = 10
 
     @contextmanager
     def start(self, cluster: Cluster) -> Iterator[Side]:
-        """Run it for as long as the block lasts, and leave nothing of it behind. Raises LabError."""
+        """Run them during the block, and leave nothing behind. Raises LabError."""
         flags = [f"--kube-api-burst={self.burst}"] if self.qps else []
         installed = install_into(cluster)
         try:

@@ -1,4 +1,4 @@
-"""From samples to the few numbers that are shown of them."""
+"""Summaries of samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Middle and ends of a few repeats."""
+    """Median, minimum and maximum of some samples."""
 
     median: float
     least: float
@@ -18,12 +18,12 @@ class Spread:
 
 
 def spread(samples: Sequence[float]) -> Spread:
-    """Median, minimum and maximum. Raises statistics.StatisticsError where there is no sample."""
+    """Return median, minimum and maximum. Raises statistics.StatisticsError without samples."""
     return Spread(median=statistics.median(samples), least=min(samples), most=max(samples))
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:
-    """The smallest sample that at least `percent` % of them do not exceed (nearest rank). Raises ValueError."""
+    """Return the smallest sample that `percent` % of the samples do not exceed (nearest rank). Raises ValueError."""
     if not samples:
         raise ValueError("there is no percentile of no samples")
     rank = math.ceil(len(samples) * percent / 100)

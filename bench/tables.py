@@ -1,10 +1,11 @@
-"""Figures as a table: Markdown, so that a terminal and docs/performance.md show the same."""
+"""Figures as a Markdown table, for the terminal and for docs/performance.md."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
 from bench.figures import Figure, Target, spreads
@@ -14,7 +15,7 @@ NOTHING = "-"
 
 
 def table(figures: Sequence[Figure]) -> Table:
-    """Return a table with a row for each figure: median (min to max); columns of the peer only where there is one."""
+    """Return a row per figure: median (min to max). The peer has columns only if it has samples."""
     compared = any(figure.peer for figure in figures)
     shown = Table(box=box.MARKDOWN)
     for heading in ("what", "measured", *(("peer", "ours", "ratio") if compared else ("ours",)), "target", "verdict"):
@@ -22,6 +23,11 @@ def table(figures: Sequence[Figure]) -> Table:
     for figure in figures:
         shown.add_row(*_cells(figure, compared=compared))
     return shown
+
+
+def wide_console() -> Console:
+    """Return a console that is wide enough for any row: a cut or wrapped table is not Markdown."""
+    return Console(highlight=False, soft_wrap=True, width=240)
 
 
 def _cells(figure: Figure, *, compared: bool) -> list[str]:
@@ -47,12 +53,12 @@ def _target(target: Target | None) -> str:
     return NOTHING if target is None else f"{'≥' if target.floor else '≤'} {number(target.limit)}"
 
 
-def _verdict(verdict: bool | None) -> str:  # noqa: FBT001 - a verdict has no other name
+def _verdict(verdict: bool | None) -> str:  # noqa: FBT001 - the value has no name
     return {True: "met", False: "MISSED", None: NOTHING}[verdict]
 
 
 def number(value: float) -> str:
-    """Three significant digits, or all of them before the point."""
+    """Render three significant digits, or all digits before the point."""
     size = abs(value)
     digits = 0 if size >= 100 or value == int(value) else 1 if size >= 10 else 2
     return f"{value:,.{digits}f}"

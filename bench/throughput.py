@@ -1,6 +1,6 @@
-"""All jobs of a fleet change their size at once, and so many of them a second come right.
+"""Resize all jobs of a fleet at once, and count how many become right per second.
 
-A job counts when its Role and its ConfigMap have been written for the last time, which is when both are right.
+A job is right at the last write of its Role or its ConfigMap.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bench.audit import Tail, Write
 from bench.changes import Writer, writer_of
 from bench.fleet import Fleet
 from bench.processes import usage
-from bench.settle import quiet
+from bench.rest import quiet
 from lab.cluster import Cluster
 from lab.errors import LabError
 from mpijob_elastic import names
@@ -23,9 +23,9 @@ from mpijob_elastic.kube.writer import ApiWriter
 
 @dataclass(frozen=True, kw_only=True)
 class Burst:
-    """`seconds` from the first edit until the last job was right; writes of ours a job, Events and deletions apart.
+    """`seconds` from the first edit until the last job was right; our writes per job, without Events and deletions.
 
-    cpu: seconds that each process worked for all of it.
+    cpu: CPU seconds of each process for all jobs together.
     """
 
     seconds: float
@@ -45,14 +45,14 @@ async def resize_all(
     cpu = {name: usage(pid).cpu - before[name] for name, pid in pids.items()}
     for job in fleet.names:
         if complaint := (await jobs.look(client, namespace, job)).lacks(job, replicas):
-            raise LabError(f"{namespace}/{job} is not right although nobody writes any more: {complaint}")
+            raise LabError(f"{namespace}/{job} is not right, but nothing writes any more: {complaint}")
     return burst(writes, fleet.names, cpu=cpu)
 
 
 def burst(writes: Sequence[Write], fleet: Sequence[str], *, cpu: Mapping[str, float]) -> Burst:
-    """Return the course of the edits among these writes. Raises ValueError where there are none."""
+    """Return the result of the edits among these writes. Raises ValueError if there are none."""
     begin = min(write.at for write in writes if writer_of(write) is Writer.BENCH)
-    watched = {one for job in fleet for one in (("roles", names.launcher(job)), ("configmaps", names.config_map(job)))}
+    watched = {key for job in fleet for key in (("roles", names.launcher(job)), ("configmaps", names.config_map(job)))}
     ours = [write for write in writes if writer_of(write) is Writer.CONTROLLER]
     events = [write for write in ours if write.resource == "events"]
     deletions = [write for write in ours if write.verb == "delete"]

@@ -1,1 +1,1 @@
-"""Parts of the benchmark: each runs in a lab of its own and gives figures."""
+"""The parts of the benchmark, as the command line names them. Each runs in its own lab and returns figures."""

@@ -1,4 +1,4 @@
-"""Input and output of every part."""
+"""The input and the result of every part."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.kube.writer import ApiWriter
 
-# What a measurement may fail with; all else is a mistake of ours.
+# Errors that a measurement may raise. Any other error is a bug.
 TROUBLE = (LabError, KubeError, OSError)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Number of repeats, a function for progress, and the sides to compare."""
+    """Number of repeats, the function that reports progress, and the compared sides."""
 
     repeat: int
     say: Callable[[str], None]
@@ -32,7 +32,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """Figures, and what one must know to read them; `failures` are what kept more of them from being taken."""
+    """Figures, notes for their reader, and the failures that prevented further figures."""
 
     figures: Sequence[Figure]
     notes: Sequence[str] = ()
@@ -41,7 +41,7 @@ class Findings:
 
 @asynccontextmanager
 async def lab(setting: Setting) -> AsyncIterator[tuple[Cluster, ApiWriter]]:
-    """A lab for as long as the block lasts, and a client of the benchmark's own. Raises LabError."""
+    """Run a lab during the block, with a client of the benchmark. Raises LabError."""
     with Cluster.start(name=f"bench-{os.getpid()}", say=setting.say) as cluster:
         async with await connect(user_agent=AGENT, kubeconfig=cluster.kubeconfig) as client:
             yield cluster, client

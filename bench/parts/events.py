@@ -1,4 +1,4 @@
-"""One pod event through the watch cache; needs no lab."""
+"""A pod event through the watch cache. Needs no lab."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bench.parts.context import Findings, Setting
 
 
 async def run(setting: Setting) -> Findings:
-    """`repeat` times."""
+    """Measure `repeat` times."""
     sample = events.SAMPLE.read_bytes()
     costs = []
     for turn in range(setting.repeat):
@@ -25,5 +25,5 @@ async def run(setting: Setting) -> Findings:
             figure("of that, facts read from the object", [cost.decoding for cost in costs]),
             figure("the line parsed by json alone", [cost.json for cost in costs]),
         ],
-        notes=[f"A pod event is {events.size(sample):,} bytes, of a worker that runs."],
+        notes=[f"A pod event of a running worker has {events.size(sample):,} bytes."],
     )

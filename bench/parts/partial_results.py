@@ -1,4 +1,4 @@
-"""Measurements that take long, one after the other: what came before a failure is kept."""
+"""Long measurements in a row: a failure keeps the results before it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Taken = TypeVar("Taken")
 
 
 def until_trouble(measurements: Mapping[str, Callable[[], Taken]]) -> tuple[list[Taken], list[Exception]]:
-    """Take them by title, until one fails; return what was taken, and that failure with its title, if any."""
+    """Run measurements by title until a failure. Return the results, and the failure with its title, if any."""
     taken: list[Taken] = []
     for title, measure in measurements.items():
         try:

@@ -1,4 +1,4 @@
-"""A job that really trains, resized on a real node: a peer and us; and what the touch of a pod is worth."""
+"""A job that really trains, resized on a real node, with the peer and with us; and the effect of a pod's touch."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from lab.node import requirements
 from lab.options import Options
 from lab.training.job import load_image
 
-# Five changes a round.
+# Each round has five changes.
 CHANGES_WITH_TOUCH = 30
 PODS_WITHOUT = 10
 
 
 async def run(setting: Setting) -> Findings:
-    """The transcript `repeat` times with us and once with the peer; what came before a failure is kept.
+    """Run the transcript `repeat` times with us and once with the peer. A failure keeps the results before it.
 
-    Raises LabError where no real node is, and where nothing could be measured.
+    Raises LabError if no real node is possible, or nothing could be measured.
     """
     requirements.check()
     with Cluster.start(name=f"bench-{os.getpid()}", options=Options(nodes=0, real_nodes=1), say=setting.say) as cluster:

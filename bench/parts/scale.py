@@ -1,4 +1,4 @@
-"""Changes of size of one job: a peer and us by turns."""
+"""Changes of size of a job; the peer and we alternate."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from mpijob_elastic.kube.writer import ApiWriter
 
 @dataclass(frozen=True, kw_only=True)
 class _Gathered:
-    """Results of one side so far."""
+    """The results of a side so far."""
 
     rounds: list[Round] = field(default_factory=list)
     drains: list[Drain] = field(default_factory=list)
 
 
 async def run(setting: Setting) -> Findings:
-    """All edits `repeat` times on each side, or until it fails; what came before is kept. Raises LabError."""
+    """Run all edits `repeat` times on each side, or until it fails; keep the results before. Raises LabError."""
     ours, peer = _Gathered(), _Gathered()
     sides: list[tuple[str, Ours | Peer, _Gathered]] = [("us", setting.ours, ours), ("the peer", setting.peer, peer)]
     failures: dict[str, Exception] = {}
     async with lab(setting) as (cluster, client):
         for turn in range(setting.repeat):
-            # Who goes first changes, so that neither always has the younger or older cluster.
+            # The first side alternates, so that neither always has the younger cluster.
             for name, side, gathered in sides[:: 1 if turn % 2 else -1]:
                 if name in failures:
                     continue
@@ -70,8 +70,8 @@ def _drain_figures(ours: Sequence[Drain], peer: Sequence[Drain]) -> list[Figure]
             group=group,
             name="ranks killed",
             unit="",
-            ours=tuple(one.killed for one in ours),
-            peer=tuple(one.killed for one in peer),
+            ours=tuple(sample.killed for sample in ours),
+            peer=tuple(sample.killed for sample in peer),
             target=targets.RANKS_KILLED,
         ),
         Figure(
@@ -79,8 +79,8 @@ def _drain_figures(ours: Sequence[Drain], peer: Sequence[Drain]) -> list[Figure]
             group=group,
             name="edit to last surplus deleted",
             unit="s",
-            ours=tuple(one.after_edit for one in ours),
-            peer=tuple(one.after_edit for one in peer),
+            ours=tuple(sample.after_edit for sample in ours),
+            peer=tuple(sample.after_edit for sample in peer),
             target=targets.DRAINED,
         ),
         Figure(
@@ -88,7 +88,7 @@ def _drain_figures(ours: Sequence[Drain], peer: Sequence[Drain]) -> list[Figure]
             group=group,
             name="last rank's end to last surplus deleted",
             unit="s",
-            ours=tuple(one.after_ranks for one in ours),
+            ours=tuple(sample.after_ranks for sample in ours),
         ),
     ]
 
@@ -110,5 +110,5 @@ def _notes(setting: Setting, drains: Sequence[Drain]) -> list[str]:
         f"Peer: {setting.peer.name}{flags}, alone.",
     ]
     if not drains:
-        notes.append("No drain was measured: this machine offers no exec into pretended pods.")
+        notes.append("No drain was measured: this machine offers no exec into simulated pods.")
     return notes

@@ -1,4 +1,4 @@
-"""A controller starts beside fleets of several sizes."""
+"""The start of a controller beside fleets of several sizes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ WORKERS = 9
 
 
 async def small(setting: Setting) -> Findings:
-    """Start it `repeat` times beside 1,000 pods. Raises LabError."""
+    """Start a controller `repeat` times beside 1,000 pods. Raises LabError."""
     return Findings(figures=_figures(1_000, await _starts(setting, Fleet.of_pods(1_000, workers=WORKERS))))
 
 
 async def large(setting: Setting) -> Findings:
-    """Start it `repeat` times beside 10,000 pods. Raises LabError."""
+    """Start a controller `repeat` times beside 10,000 pods. Raises LabError."""
     return Findings(figures=_figures(10_000, await _starts(setting, Fleet.of_pods(10_000, workers=WORKERS))))
 
 
@@ -46,9 +46,9 @@ def _figures(pods: int, found: Sequence[Start]) -> list[Figure]:
         return Figure(topic=topic, group=group, name=name, unit=unit, ours=tuple(values), target=target)
 
     return [
-        figure("Start", "start to ready", "s", [one.ready for one in found]),
-        figure("Start", "start to leading", "s", [one.leads for one in found]),
-        figure("Start", "CPU until at rest", "s", [one.cpu for one in found]),
-        figure("Memory", "memory at rest", "MiB", [one.resident / MIB for one in found]),
-        figure("Memory", "memory at most", "MiB", [one.peak / MIB for one in found]),
+        figure("Start", "start to ready", "s", [start.ready for start in found]),
+        figure("Start", "start to leading", "s", [start.leads for start in found]),
+        figure("Start", "CPU until at rest", "s", [start.cpu for start in found]),
+        figure("Memory", "memory at rest", "MiB", [start.resident / MIB for start in found]),
+        figure("Memory", "memory at most", "MiB", [start.peak / MIB for start in found]),
     ]

@@ -1,4 +1,4 @@
-"""All jobs of a fleet change their size at once."""
+"""Resize all jobs of a fleet at once."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from bench.audit import Tail
 from bench.figures import Figure, Target
 from bench.fleet import Fleet
 from bench.parts.context import Findings, Setting, lab
-from bench.settle import quiet
+from bench.rest import quiet
 from bench.sides import Ours, Side
 from bench.throughput import Burst
 from lab.cluster import Cluster
 from lab.layout import Layout
 from lab.state import read_state
 
-# Growing comes first: a host that was there from the beginning may have had rank 0, and where its end was not seen, as
-# kwok serves no exec, decide/reforming holds up whoever is added next.
+# Growing comes first. A host that was there from the start may have had rank 0. Its drain is not seen, because kwok
+# serves no exec, so after a scale-in decide/rank0_loss would delay the next addition.
 FLEET = Fleet(count=200, workers=9)
 LARGER = 10
 
@@ -30,7 +30,7 @@ async def run(setting: Setting) -> Findings:
     async with lab(setting) as (cluster, client):
         where = namespaces.create(cluster, "throughput")
         await fleet.make(client, FLEET, namespace=where, nodes=cluster.options.nodes, say=setting.say)
-        # The operator's limit of 5 writes a second would be all that growing shows.
+        # No limit: with the operator's 5 writes a second, growing would measure only that limit.
         with Ours(qps=0).start(cluster) as side:
             await quiet(Tail(cluster.audit_log), namespace=where)
             pids = _processes(cluster, side)
@@ -43,7 +43,7 @@ async def run(setting: Setting) -> Findings:
 
 
 def _processes(cluster: Cluster, side: Side) -> Mapping[str, int]:
-    """Ours and the operator, and the API server, whose work each of our requests is."""
+    """Return the processes of the side and the API server, because our requests cost its time too."""
     state = read_state(Layout(cluster.state_dir))
     assert state is not None, "a lab that runs has a state"
     return {**side.pids, "API server": state.components["kube-apiserver"].pid}
@@ -55,11 +55,11 @@ def _figures(old: int, new: int, found: Sequence[Burst]) -> list[Figure]:
         return Figure(topic="Throughput", group=group, name=name, unit=unit, ours=tuple(values), target=target)
 
     return [
-        figure("jobs right", "1/s", [FLEET.count / one.seconds for one in found], targets.JOBS_A_SECOND),
-        figure("writes a job but Events and deletions", "", [one.writes for one in found], targets.WRITES),
-        figure("Events a job", "", [one.events for one in found]),
+        figure("jobs right", "1/s", [FLEET.count / burst.seconds for burst in found], targets.JOBS_A_SECOND),
+        figure("writes a job but Events and deletions", "", [burst.writes for burst in found], targets.WRITES),
+        figure("Events a job", "", [burst.events for burst in found]),
         *(
-            figure(f"CPU a job of the {name}", "ms", [one.cpu[name] / FLEET.count * 1000 for one in found])
+            figure(f"CPU a job of the {name}", "ms", [burst.cpu[name] / FLEET.count * 1000 for burst in found])
             for name in found[0].cpu
         ),
     ]

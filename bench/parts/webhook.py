@@ -1,4 +1,4 @@
-"""The webhook: reviews straight to it, and what it adds to requests through the API server."""
+"""The webhook: reviews sent straight to it, and the time that it adds to requests through the API server."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from lab.replicas import Webhook
 @dataclass(frozen=True, kw_only=True)
 class _Gathered:
     added: Mapping[Pattern, list[Added]] = field(
-        default_factory=lambda: {one: [] for one in admission_overhead.PATTERNS}
+        default_factory=lambda: {pattern: [] for pattern in admission_overhead.PATTERNS}
     )
     rates: Mapping[int, list[Rate]] = field(default_factory=lambda: {many: [] for many in reviews.CONNECTIONS})
 
 
 async def run(setting: Setting) -> Findings:
-    """Everything `repeat` times. Raises LabError."""
+    """Measure everything `repeat` times. Raises LabError."""
     gathered = _Gathered()
     async with lab(setting) as (cluster, client):
         installed = install_into(cluster)
@@ -51,25 +51,24 @@ async def run(setting: Setting) -> Findings:
     memory = Figure(topic="Webhook", group="all the time", name="memory at most", unit="MiB", ours=(peak,))
     return Findings(
         figures=[*_added_figures(gathered.added), *_rate_figures(gathered.rates), memory],
-        notes=[f"A review is {size:,} bytes, about a launcher pod."],
+        notes=[f"A review of a launcher pod has {size:,} bytes."],
     )
 
 
 def _added_figures(found: Mapping[Pattern, Sequence[Added]]) -> list[Figure]:
     def figures(pattern: Pattern, rounds: Sequence[Added]) -> list[Figure]:
+        group = str(pattern)
         values = {
-            "without the webhook, p50": [one.p50_without for one in rounds],
-            "without the webhook, p99": [one.p99_without for one in rounds],
-            "added by the webhook, p50": [one.p50 for one in rounds],
-            "added by the webhook, p99": [one.p99 for one in rounds],
+            "without the webhook, p50": [added.p50_without for added in rounds],
+            "without the webhook, p99": [added.p99_without for added in rounds],
+            "added by the webhook, p50": [added.p50 for added in rounds],
+            "added by the webhook, p99": [added.p99 for added in rounds],
         }
         paced = pattern.callers == 1 or pattern.interval
         judged = {"added by the webhook, p99": targets.ADDED} if paced else {}
         return [
-            Figure(
-                topic="Admission", group=str(pattern), name=name, unit="ms", ours=tuple(one), target=judged.get(name)
-            )
-            for name, one in values.items()
+            Figure(topic="Admission", group=group, name=name, unit="ms", ours=tuple(samples), target=judged.get(name))
+            for name, samples in values.items()
         ]
 
     return [figure for pattern, rounds in found.items() for figure in figures(pattern, rounds)]
@@ -79,15 +78,15 @@ def _rate_figures(found: Mapping[int, Sequence[Rate]]) -> list[Figure]:
     def figures(connections: int, rates: Sequence[Rate]) -> list[Figure]:
         group = f"reviews, {connections} connections"
         values = {
-            ("a second of its CPU time", "1/s"): [one.a_cpu_second for one in rates],
-            ("a second", "1/s"): [one.a_second for one in rates],
-            ("took, p50", "ms"): [one.p50 for one in rates],
-            ("took, p99", "ms"): [one.p99 for one in rates],
+            ("a second of its CPU time", "1/s"): [rate.a_cpu_second for rate in rates],
+            ("a second", "1/s"): [rate.a_second for rate in rates],
+            ("took, p50", "ms"): [rate.p50 for rate in rates],
+            ("took, p99", "ms"): [rate.p99 for rate in rates],
         }
         judged = {"a second of its CPU time": targets.REVIEWS}
         return [
-            Figure(topic="Webhook", group=group, name=name, unit=unit, ours=tuple(one), target=judged.get(name))
-            for (name, unit), one in values.items()
+            Figure(topic="Webhook", group=group, name=name, unit=unit, ours=tuple(samples), target=judged.get(name))
+            for (name, unit), samples in values.items()
         ]
 
     return [figure for connections, rates in found.items() for figure in figures(connections, rates)]

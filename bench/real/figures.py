@@ -1,4 +1,4 @@
-"""Tables of the jobs that train; pure."""
+"""Figures of jobs that really train. Pure."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ WHOLE = "→".join(map(str, SIZES))
 
 
 def figures(delays: Delays, *, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
-    """All of them; samples are rounds, of which a side may have none."""
-    titles = [one.title for any_round in (*ours, *peer)[:1] for one in any_round.courses]
+    """Return all figures. Each round is a sample; a side may have none."""
+    titles = [course.title for turn in (*ours, *peer)[:1] for course in turn.courses]
     changes = [figure for index, title in enumerate(titles) for figure in _change(index, title, ours, peer)]
     return [*_touch(delays), *changes, *_whole(ours, peer)]
 
 
 def notes(peer: Sequence[Round]) -> list[str]:
-    """Return notes on how to read the figures."""
-    begun = "Real pods and Elastic Horovod: steps of 0.25 s, a commit every 4; times from the edit's arrival on."
-    return [begun, f"The peer was given {LIMIT:.0f} s a change, in one round."] if peer else [begun]
+    """Return what a reader must know about the figures."""
+    begun = "Real pods and Elastic Horovod: steps of 0.25 s, a commit every 4. Times count from the edit's arrival."
+    return [begun, f"The peer ran one round, with {LIMIT:.0f} s for each change."] if peer else [begun]
 
 
 def _touch(delays: Delays) -> list[Figure]:
@@ -44,7 +44,7 @@ def _touch(delays: Delays) -> list[Figure]:
 
 def _change(index: int, title: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
     def samples(rounds: Sequence[Round], read: Callable[[Course], float | None]) -> tuple[float, ...]:
-        values = [read(one.courses[index]) for one in rounds]
+        values = [read(turn.courses[index]) for turn in rounds]
         return tuple(value for value in values if value is not None)
 
     def figure(name: str, read: Callable[[Course], float | None], target: Target | None = None) -> Figure:
@@ -59,9 +59,9 @@ def _change(index: int, title: str, ours: Sequence[Round], peer: Sequence[Round]
         )
 
     return [
-        figure("edit to host list seen by the launcher", lambda one: one.listed),
-        figure("edit to first step of all ranks", lambda one: one.trained, targets.TRAINED.get(title)),
-        figure("longest time without a step", lambda one: one.pause),
+        figure("edit to host list seen by the launcher", lambda course: course.listed),
+        figure("edit to first step of all ranks", lambda course: course.trained, targets.TRAINED.get(title)),
+        figure("longest time without a step", lambda course: course.pause),
     ]
 
 
@@ -73,18 +73,18 @@ def _whole(ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
             topic=TRAINING, group=WHOLE, name=name, unit=unit, ours=read(ours), peer=read(peer), target=target
         )
 
-    count = sum(len(_visible([one])) for one in ours)
+    count = len(_visible(ours))
     return [
         figure("host list written to seen by the launcher", "s", _visible),
         figure(f"95th percentile of these, {count} changes", "s", _slowest, targets.VISIBLE),
-        figure("ranks killed", "", lambda rounds: tuple(one.killed for one in rounds), targets.RANKS_KILLED),
-        figure("hosts blacklisted", "", lambda rounds: tuple(one.blacklisted for one in rounds), targets.RANKS_KILLED),
-        figure(f"changes not trained with after {LIMIT:.0f} s", "", _never, targets.RANKS_KILLED),
+        figure("ranks killed", "", _killed, targets.RANKS_KILLED),
+        figure("hosts blacklisted", "", _blacklisted, targets.RANKS_KILLED),
+        figure(f"changes without training after {LIMIT:.0f} s", "", _never, targets.RANKS_KILLED),
     ]
 
 
 def _visible(rounds: Sequence[Round]) -> tuple[float, ...]:
-    return tuple(one.visible for each in rounds for one in each.courses if one.visible is not None)
+    return tuple(course.visible for turn in rounds for course in turn.courses if course.visible is not None)
 
 
 def _slowest(rounds: Sequence[Round]) -> tuple[float, ...]:
@@ -92,5 +92,13 @@ def _slowest(rounds: Sequence[Round]) -> tuple[float, ...]:
     return (percentile(samples, 95),) if samples else ()
 
 
+def _killed(rounds: Sequence[Round]) -> tuple[float, ...]:
+    return tuple(turn.killed for turn in rounds)
+
+
+def _blacklisted(rounds: Sequence[Round]) -> tuple[float, ...]:
+    return tuple(turn.blacklisted for turn in rounds)
+
+
 def _never(rounds: Sequence[Round]) -> tuple[float, ...]:
-    return tuple(sum(one.trained is None for one in each.courses) for each in rounds)
+    return tuple(sum(course.trained is None for course in turn.courses) for turn in rounds)

@@ -1,4 +1,4 @@
-"""Course of a change of size of a training job: writes, the launcher's view, the ranks' log; pure."""
+"""The course of a change of size of a training job: writes, what the launcher saw, what ranks printed. Pure."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mpijob_elastic import names
 
 @dataclass(frozen=True, kw_only=True)
 class Course:
-    """Seconds, None where it never came.
+    """Times in seconds; None if it never happened.
 
     visible: from the last write of the host list until the launcher saw it. listed: from the edit until then. trained:
-    from the edit to the first step of so many ranks. pause: the longest time without a step until then.
+    from the edit to the first step of all ranks. pause: the longest time without a step until then.
     """
 
     title: str
@@ -30,11 +30,11 @@ class Course:
 def course(
     *, old: int, new: int, edited: float, writes: Sequence[Write], sights: Sequence[Sight], steps: Sequence[Told]
 ) -> Course:
-    """Return the course of a change that began at `edited` (seconds since the epoch), up to now."""
-    seen = next((one.at for one in sights if one.at >= edited and one.hosts == workers(new)), None)
+    """Return the course so far of a change that began at `edited` (seconds since the epoch)."""
+    seen = next((sight.at for sight in sights if sight.at >= edited and sight.hosts == workers(new)), None)
     trained = first_with(steps, size=new, since=edited)
     until = trained.time if trained else float("inf")
-    # The step before the edit counts, for the pause may have begun with it.
+    # The step before the edit counts, because the pause may have begun with it.
     before = [step for step in steps if step.time < edited][-1:]
     during = [step for step in steps if edited <= step.time <= until]
     return Course(
@@ -47,6 +47,6 @@ def course(
 
 
 def _published(writes: Sequence[Write], *, edited: float, seen: float) -> float:
-    """Return when the API server received the last write of the ConfigMap before it was seen."""
-    config = [one for one in writes if (one.resource, one.name) == ("configmaps", names.config_map(NAME))]
-    return max(one.received for one in config if edited <= one.received <= seen)
+    """Return when the API server received the last write of the ConfigMap before the launcher saw it."""
+    config = [write for write in writes if (write.resource, write.name) == ("configmaps", names.config_map(NAME))]
+    return max(write.received for write in config if edited <= write.received <= seen)

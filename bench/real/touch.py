@@ -1,7 +1,7 @@
-"""Delay until a container sees a change of a ConfigMap that it mounts: with and without a touch of its pod.
+"""Measure how soon a container sees a change of a mounted ConfigMap, with and without a touch of its pod.
 
-By itself a kubelet looks again at each pod every 60 to 90 seconds (syncFrequency, and the work queue's jitter:
-pkg/kubelet/kubelet.go and pod_workers.go); an update of a pod makes it look at once.
+A kubelet syncs each pod every 60 to 90 seconds (syncFrequency, and the work queue's jitter: pkg/kubelet/kubelet.go and
+pod_workers.go). An update of a pod makes it sync at once.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Delays:
 
 
 def run(cluster: Cluster, *, namespace: str, changes: int, pods: int) -> Delays:
-    """Make `changes` with a touch, one after the other, and one without, which `pods` wait for. Raises LabError."""
+    """Make `changes` with a touch in a row, and a change without, which `pods` wait for. Raises LabError."""
     names = [f"pod-{index}" for index in range(pods)]
     _create(cluster, namespace, names)
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ def _await(watchers: list[Watcher], content: str) -> None:
     deadline = time.monotonic() + LIMIT
     while any(visibility.first(watcher.sights(), content=content) is None for watcher in watchers):
         if time.monotonic() > deadline:
-            raise LabError(f"not every pod saw a change of its ConfigMap within {LIMIT:.0f} s.")
+            raise LabError(f"some pods did not see a change of their ConfigMap within {LIMIT:.0f} s.")
         time.sleep(POLL)
 
 

@@ -1,4 +1,4 @@
-"""2→3→1→3→4→2 of one training job: the course of each change."""
+"""Resize a training job 2→3→1→3→4→2, and record the course of each change."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from lab.training.log import KILLED, Log, first_with, parse
 from mpijob_elastic import names
 
 SIZES = (2, 3, 1, 3, 4, 2)
-# Seconds. A kubelet shows a changed ConfigMap within 60 to 90 by itself.
+# Seconds. Without a touch a kubelet takes 60 to 90.
 LIMIT = 150.0
 POLL = 0.25
-# After each change, so that the next one begins at rest: a discovery period and the last pod's end.
+# Seconds after each change, so that the next starts at rest: a discovery period and the last pod's end.
 REST = 4.0
 ENVIRONMENT = {"TARGET_STEPS": "1000000", "MAX_STEPS": "1000000", "STEP_SECONDS": "0.25", "COMMIT_STEPS": "4"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """All changes once; ranks that were killed, and hosts that Horovod blacklisted."""
+    """All changes once; number of killed ranks, and of hosts that Horovod blacklisted."""
 
     courses: Sequence[Course]
     killed: int
@@ -41,7 +41,7 @@ class Round:
 
 
 def run(cluster: Cluster, *, namespace: str) -> Round:
-    """One round in a new job. Raises LabError if it does not begin to train."""
+    """Run a round in a new job. Raises LabError if it does not start to train."""
     job = TrainingJob(cluster=cluster, namespace=namespace)
     with tempfile.TemporaryDirectory() as folder:
         job.create(ENVIRONMENT)
@@ -57,11 +57,11 @@ def run(cluster: Cluster, *, namespace: str) -> Round:
 def _change(job: TrainingJob, old: int, new: int, log: Callable[[], Log], watcher: Watcher) -> Course:
     tail = Tail(job.cluster.audit_log)
     job.edit(new)
-    edits = [one for one in tail.writes() if one.resource == "mpijobs" and one.agent.startswith("kubectl")]
+    edits = [write for write in tail.writes() if write.resource == "mpijobs" and write.agent.startswith("kubectl")]
     edited = edits[0].received
 
     def now() -> Course:
-        writes = [one for one in tail.writes() if one.namespace == job.namespace]
+        writes = [write for write in tail.writes() if write.namespace == job.namespace]
         return course(old=old, new=new, edited=edited, writes=writes, sights=watcher.sights(), steps=log().steps)
 
     def over() -> bool:
@@ -83,13 +83,13 @@ def _await(what: str, condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + LIMIT
     while not condition():
         if time.monotonic() > deadline:
-            raise LabError(f"not within {LIMIT:.0f} s: {what}.")
+            raise LabError(f"this did not happen within {LIMIT:.0f} s: {what}.")
         time.sleep(POLL)
 
 
 @contextmanager
 def _followed(job: TrainingJob, output: Path) -> Iterator[Callable[[], Log]]:
-    """Yield a function that reads the launcher's log so far, without asking the API server each time."""
+    """Yield a function that reads the launcher's log so far, without a request each time."""
     cluster = job.cluster
     command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "--namespace", job.namespace]
     process = spawn([*command, "logs", "--follow", names.launcher(NAME)], log=output, environment=os.environ)

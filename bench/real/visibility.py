@@ -1,4 +1,4 @@
-"""A container's view of its ConfigMap over time, from a loop that runs in it."""
+"""What a container sees of its ConfigMap, and when, printed by a loop that runs in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from lab.cluster import Cluster
 from lab.processes import spawn
 
-# Looks fifty times a second, which costs half a percent of a core, and tells of each change on one line.
+# Read the file fifty times a second, which costs half a percent of a core, and print each change on a line.
 _LOOP = """
 import sys, time
 seen = None
@@ -30,43 +30,43 @@ _HOST = re.compile(r"echo ([^\s:]+):\d")
 
 @dataclass(frozen=True, kw_only=True)
 class Sight:
-    """A new content of the file; at: seconds since the epoch, the node's clock being this machine's."""
+    """A new content of the file; at: seconds since the epoch. Node and machine have the same clock."""
 
     at: float
     content: str
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts of a discover_hosts.sh."""
+        """Hosts of a discover_hosts.sh."""
         return tuple(_HOST.findall(self.content))
 
 
 class Watcher:
-    """Read the output of such a loop so far."""
+    """Reader of the output of such a loop."""
 
     def __init__(self, output: Path) -> None:
         self._output = output
 
     def sights(self) -> list[Sight]:
-        """All of them so far, in order."""
+        """Return all sights so far, in order."""
         return parse(self._output.read_text())
 
 
 def parse(text: str) -> list[Sight]:
-    """Read the loop's output; a line that is not complete yet, and what kubectl says besides, is left out."""
+    """Parse the loop's output without an incomplete line and without messages of kubectl."""
     lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n") and line[0].isdigit()]
     told = (line.rstrip("\n").partition(" ") for line in lines)
     return [Sight(at=float(at), content=_unquoted(content)) for at, _, content in told]
 
 
 def first(sights: Sequence[Sight], *, content: str) -> Sight | None:
-    """The first sight of exactly this content."""
-    return next((one for one in sights if one.content == content), None)
+    """Return the first sight of exactly this content."""
+    return next((sight for sight in sights if sight.content == content), None)
 
 
 @contextmanager
 def watched(cluster: Cluster, *, namespace: str, pod: str, path: str, output: Path) -> Iterator[Watcher]:
-    """Watch a file in a pod that has Python, for as long as the block lasts."""
+    """Watch a file in a pod that has Python, during the block."""
     kubectl = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "--namespace", namespace]
     command = [*kubectl, "exec", pod, "--", "python3", "-c", _LOOP, path]
     process = spawn(command, log=output, environment=os.environ)

@@ -1,11 +1,12 @@
-"""Share of the promised saving of spot machines that survives interruptions, for several ways to handle them.
+"""Spot economics: how much of the saving of spot machines remains after interruptions, for each way to handle them.
 
-    trace, synthetic, published       which machines there are when: pure
+    trace, synthetic_trace,
+      published_trace                 which machines exist when (pure)
     costs, tally, blacklist, driver,
-      kubelet, training               what training makes of it: the model, pure
-    clock, ageing, pool, world, ranks,
-      contenders, replay, contest     a trace played to real control planes
+      kubelet, training               the model of training (pure)
+    clock, time_shift, pool, world, ranks,
+      contenders, replay, contest     play a trace to real control planes
     economics, svg, chart, report     bills, table, picture
 
-docs/spot-economics.md says what is real in this, what is modelled, and what it cannot say.
+docs/spot-economics.md says what is real, what is modelled, and where the limits are.
 """

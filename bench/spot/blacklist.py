@@ -1,7 +1,7 @@
-"""Host names that Horovod does not use: those under which a rank died, for ever or until they have cooled down.
+"""Host names that Horovod does not use because a rank died there, permanently or until they have cooled down.
 
 From horovod/runner/elastic/discovery.py, class Host: with --blacklist-cooldown-range MIN MAX a name may be used again
-after MIN seconds times two to the number of its losses, and up to MIN more by chance, but after MAX at the latest.
+after MIN seconds times two to the number of its losses, plus a random time up to MIN, but after MAX at the latest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from random import Random
 
 
 class Blacklist:
-    """The names of one run of horovodrun. Times are seconds; `chance` draws what is left to chance."""
+    """The blacklist of a run of horovodrun. Times are seconds; `chance` draws the random times."""
 
     def __init__(self, *, cooldown: tuple[float, float] | None, chance: Random) -> None:
         self._cooldown = cooldown
@@ -27,7 +27,7 @@ class Blacklist:
         return self._losses.total()
 
     def add(self, host: str, now: float) -> None:
-        """A rank died there."""
+        """Record that a rank died on `host`."""
         self._losses[host] += 1
         self._until[host] = now + self._length(self._losses[host])
 

@@ -1,4 +1,4 @@
-"""The picture of a replay: world size over time above, steps that count below, a colour a side."""
+"""The picture of a replay: world size over time above, useful steps below, a colour per side."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from bench.spot.training import Point
 
 WIDTH, HEIGHT = 960, 620
 MACHINES = "#e8e8e8"
-# Told apart also by those who see red and green alike (Okabe and Ito).
+# Distinct for colour-blind readers too (Okabe and Ito).
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7")
 HOUR = 3600.0
 
 
 def draw(trace: Trace, sides: Mapping[str, tuple[Point, ...]], *, costs: Costs) -> str:
-    """An SVG file; `sides` by their titles, in the order of their colours."""
+    """Return an SVG file; `sides` by title, in the order of their colours."""
     hours = trace.horizon / HOUR
     machines = svg.stairs([(at / HOUR, count) for at, count in trace.counts()], until=hours)
     worlds = Plot(left=70, top=60, width=WIDTH - 100, height=210, most_x=hours, most_y=trace.size)
@@ -29,8 +29,8 @@ def draw(trace: Trace, sides: Mapping[str, tuple[Point, ...]], *, costs: Costs) 
         parts.append(worlds.line(svg.stairs(world, until=hours), colour=colour))
         parts.append(steps.line([(point.at / HOUR, point.useful) for point in points], colour=colour))
     parts.append(steps.line([(0, 0), (hours, steps.most_y)], colour="#999", dashed=True))
-    parts += worlds.axes(x_label="", y_label="ranks that train (grey: machines there are)")
-    parts += steps.axes(x_label="hours", y_label="steps that count (dashed: never interrupted)")
+    parts += worlds.axes(x_label="", y_label="training ranks (grey: machines)")
+    parts += steps.axes(x_label="hours", y_label="useful steps (dashed: never interrupted)")
     return svg.picture([*parts, *_legend(list(sides))], width=WIDTH, height=HEIGHT)
 
 

@@ -1,7 +1,7 @@
-"""The replay's time: as fast as real time while anything happens, and stretches of rest skipped at once.
+"""The replay's time: real time while anything happens; rest is skipped at once.
 
-Whatever is real (controller, operator, scheduler) thus always works at its true speed beside notices and costs of true
-length, and there is nothing to scale. Only rest is skipped, in which by definition nothing would have happened.
+So the real programs (controller, operator, scheduler) work at their true speed beside notices and costs of true length,
+and nothing is scaled. Only rest is skipped, in which by definition nothing happens.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Clock:
-    """Seconds from the trace's begin; `monotonic` gives real ones."""
+    """Seconds from the start of the trace; `monotonic` gives real seconds."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -18,7 +18,7 @@ class Clock:
         self._skipped = 0.0
 
     def now(self) -> float:
-        """The trace's time."""
+        """Return the trace's time."""
         return self.real + self._skipped
 
     @property
@@ -27,5 +27,5 @@ class Clock:
         return self._monotonic() - self._begin
 
     def skip_to(self, at: float) -> None:
-        """Go there at once; never back."""
+        """Move forward to `at` at once; never back."""
         self._skipped += max(0.0, at - self.now())

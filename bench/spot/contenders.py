@@ -1,4 +1,4 @@
-"""The ways of training on spot machines that are compared: what runs beside the job, and how the job is written."""
+"""The compared ways to train on spot machines: the programs beside the job, and the job itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Start = Callable[[Cluster], AbstractContextManager[Side]]
 
 
 class SideName(StrEnum):
-    """The ways, as the command line names them."""
+    """The sides, as the command line names them."""
 
     STATIC = "static"
     PEER = "peer"
@@ -33,11 +33,11 @@ class SideName(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Contender:
-    """A way of training.
+    """A side.
 
-    quiet: rest is so many seconds without a write, while every worker that runs trains.
-    patience: the same while one does not, for somebody may be waiting: longer than any time that is waited for.
-    remembers: it keeps times on objects, which must be as much older after a jump of the clock.
+    quiet: seconds without a write that count as rest, if every running worker trains.
+    patience: the same if a worker does not train: longer than any delay of the side.
+    remembers: it keeps times on objects, which must move with a jump of the clock.
     """
 
     name: SideName
@@ -49,7 +49,7 @@ class Contender:
     start: Start
 
     def manifest(self, *, size: int, selector: Mapping[str, str]) -> dict[str, Any]:
-        """The job as its user would write it, kept to its machines; its launcher is held."""
+        """Return the job as its user would write it, limited to its machines; its launcher is held."""
         job = jobs.manifest(jobs.JOB, replicas=size, drain_timeout=DRAIN_TIMEOUT)
         launcher, worker = (job["spec"]["mpiReplicaSpecs"][role]["template"] for role in ("Launcher", "Worker"))
         if self.elastic:
@@ -73,12 +73,12 @@ def _alone(cluster: Cluster) -> Iterator[Side]:
 
 
 def rigid() -> Contender:
-    """A job of a fixed size beside mpi-operator v0.2.3 and nothing else, recreated whenever it fails."""
+    """Return the static job beside mpi-operator v0.2.3 alone; it is created again whenever it fails."""
     return _forgetful(name=SideName.STATIC, title="static job", elastic=False, start=_alone)
 
 
 def elastic(ours: Ours) -> Contender:
-    """An elastic job with us beside mpi-operator v0.2.3. Of its times to wait the drain-timeout is the longest."""
+    """Return an elastic job with us beside mpi-operator v0.2.3. Its longest delay is the drain-timeout."""
     patience = DEFAULT_DRAIN_TIMEOUT + 15.0
     title = "elastic, mpijob-elastic"
     return Contender(
@@ -87,7 +87,7 @@ def elastic(ours: Ours) -> Contender:
 
 
 def peer(other: Peer) -> Contender:
-    """The same job with an operator that is elastic itself, alone. v0.3.0 waits for nothing between two writes."""
+    """Return the same job with the peer alone. v0.3.0 has no delays between two writes."""
     title = f"elastic, {other.name} alone"
     return _forgetful(name=SideName.PEER, title=title, elastic=True, start=other.start)
 

@@ -1,4 +1,4 @@
-"""All sides play the same trace, one after the other in one lab."""
+"""All sides play the same trace in a row, in the same lab."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def run(
     seed: int,
     say: Callable[[str], None],
 ) -> dict[str, Outcome]:
-    """Return each contender's outcome by title. `seed` draws the kubelet's periods. Raise LabError, KubeError."""
+    """Return the outcome of each side by title. `seed` draws the kubelet's periods. Raises LabError, KubeError."""
     outcomes = {}
     for contender in contenders:
         say(f"{contender.title}: starting")

@@ -1,7 +1,7 @@
-"""Cost of training and its interruptions in seconds, each with its source.
+"""The cost of training and its interruptions in seconds, each with its source.
 
 "Measured" is Horovod 0.28.1 with PyTorch 1.13 on CPUs, a real kubelet and steps of 0.25 s. A large model on GPUs takes
-longer to start, which makes each interruption dearer for every side; the side that restarts most gains from low values.
+longer to start, so each interruption costs every side more. Low values favour the side that restarts most.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 class Costs:
     """The parameters of the model.
 
-    step: one step, whatever the world size (the batch of each GPU is fixed); chosen.
-    commit: between two `state.commit()`; chosen, for an elastic script should not commit at every batch.
+    step: a step, at every world size (the batch of each GPU is fixed); chosen.
+    commit: between two `state.commit()`; chosen, because an elastic script should not commit at every batch.
     checkpoint: between two checkpoints that outlive the job; chosen.
-    poll: the driver's look at discover_hosts.sh (horovod/runner/elastic/driver.py, DISCOVER_HOSTS_FREQUENCY_SECS).
-    reset: from a killed rank, or a commit without leavers, to training with the rest; measured.
-    start: what ranks that are new add to that: process, imports, broadcast; measured 4.9 s less what is above.
-    elastic_timeout: without any host for so long the driver ends (HOROVOD_ELASTIC_TIMEOUT).
-    cooldown: horovodrun's --blacklist-cooldown-range, None where it is not given: a lost host is lost for ever.
+    poll: between two runs of discover_hosts.sh (horovod/runner/elastic/driver.py, DISCOVER_HOSTS_FREQUENCY_SECS).
+    reset: from a killed rank, or a commit with leaving ranks, to training with the rest; measured.
+    start: added by new ranks: process, imports, broadcast; measured 4.9 s minus `reset` and `poll`.
+    elastic_timeout: the driver ends after this time without a host (HOROVOD_ELASTIC_TIMEOUT).
+    cooldown: horovodrun's --blacklist-cooldown-range; None if not given: a lost host never returns.
     """
 
     step: float = 0.25

@@ -1,12 +1,12 @@
-"""Horovod's elastic driver, as a model: the hosts that form a ring, and the hosts that are never used again.
+"""A model of Horovod's elastic driver: which hosts form a ring when, and which are blacklisted.
 
-From horovod/runner/elastic/driver.py and what was measured with Horovod 0.28.1:
-- it runs discover_hosts.sh once a second; a change reaches the ranks at their next commit, and the ring forms anew;
+From horovod/runner/elastic/driver.py and measurements with Horovod 0.28.1:
+- it runs discover_hosts.sh once a second; a change reaches the ranks at their next commit, and the ring re-forms;
 - a rank whose host left the list ends by itself there, and its exit does not count;
 - a rank that dies breaks the ring at once, and its host is blacklisted by name (see blacklist);
-- at least one host of the last ring must be in the next, or nobody knows the training's state: the job ends;
-- a host that is listed and cannot be reached fails like a rank that dies.
-A job that is not elastic is the same without looking at lists: any rank that dies ends it.
+- at least one host of the last ring must be in the next, or no rank has the training's state: the job ends;
+- a listed host that cannot be reached fails like a dead rank.
+A static job is the same without the list: any dead rank ends it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mpijob_elastic.names import pod_of
 
 
 class Driver:
-    """One run of horovodrun. `failed` says why it ended, "" while it runs; times are seconds and never go back."""
+    """A run of horovodrun. `failed` says why it ended, "" while it runs. Times are seconds and never go back."""
 
     def __init__(self, *, now: float, costs: Costs, tally: Tally, elastic: bool, chance: Random) -> None:
         self._costs = costs
@@ -39,21 +39,21 @@ class Driver:
 
     @property
     def ring(self) -> Iterable[str]:
-        """The hosts in which ranks run, or are being started."""
+        """Hosts with a running or starting rank."""
         return self._ring.keys()
 
     @property
     def world(self) -> int:
-        """Number of ranks that train."""
+        """Number of training ranks."""
         return len(self._ring) if self._trains else 0
 
     @property
     def killed(self) -> int:
-        """Number of ranks that have died while others went on."""
+        """Number of ranks that died while others continued."""
         return self._blacklist.losses
 
     def tick(self, now: float, *, listed: Iterable[str], running: Mapping[str, str]) -> None:
-        """Do what is due. `listed`: what the script prints; `running`: uids of the pods in which a rank can live."""
+        """Do what is due. `listed`: the output of the script; `running`: uids of the pods that can have a rank."""
         if not self.failed:
             self._notice_losses(now, running)
         if not self.failed and now >= self._poll_at:
@@ -66,13 +66,13 @@ class Driver:
             self._change(now, running)
 
     def next_change(self, now: float, *, listed: Iterable[str]) -> float:
-        """Return when something happens next if nothing else does."""
+        """Return the time of the next change if nothing else changes."""
         if self.failed:
             return math.inf
         listed = tuple(listed)
         news = self._elastic and {*self._blacklist.usable(listed, now)} != {*self._known}
         cooled = self._blacklist.next_usable(listed, now)
-        # It looks whether to give up only when it polls.
+        # The driver decides to give up only when it polls.
         waits = math.inf if self._ring else max(self._give_up_at, self._poll_at)
         forms = math.inf if self._forms_at is None else self._forms_at
         return min(forms, self._change_at, waits, cooled, self._poll_at if news else math.inf)

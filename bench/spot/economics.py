@@ -1,4 +1,4 @@
-"""Cost of steps: each side's bill beside on-demand machines and the saving that their spot price promises."""
+"""The cost of steps: each side's bill, compared with on-demand machines and the promised saving."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Prices:
-    """Prices of one GPU for an hour, in any currency."""
+    """Prices of a GPU-hour, in any currency."""
 
     spot: float = 0.30
     on_demand: float = 1.00
 
     @property
     def promised(self) -> float:
-        """The saving if spot machines were as good as on-demand ones, as a share."""
+        """The saving if spot machines were as good as on-demand machines, as a share."""
         return 1 - self.spot / self.on_demand
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bill:
-    """GPU-hours paid for, steps that count, what they cost together and by the thousand.
+    """Paid GPU-hours, useful steps, their cost in total and per thousand.
 
-    saving: of the cost by the thousand against on-demand machines, as a share; negative where spot is dearer.
-    survives: which share of the promised saving that is. None where no step counts, or nothing is promised.
+    saving: share saved of the cost per thousand, compared with on-demand machines; negative if spot costs more.
+    survives: share of the promised saving. None if there is no useful step, or no promised saving.
     """
 
     gpu_hours: float
@@ -40,7 +40,7 @@ class Bill:
 
 
 def bill(*, gpu_seconds: float, useful: float, price: float, prices: Prices, costs: Costs, size: int) -> Bill:
-    """The bill of GPUs paid at `price` an hour."""
+    """Return the bill of GPUs at `price` per hour."""
     cost = gpu_seconds / HOUR * price
     per_thousand = cost / useful * 1000 if useful > 0 else None
     on_demand = size * 1000 * costs.step / HOUR * prices.on_demand
@@ -56,18 +56,18 @@ def bill(*, gpu_seconds: float, useful: float, price: float, prices: Prices, cos
 
 
 def spot(trace: Trace, *, useful: float, prices: Prices, costs: Costs) -> Bill:
-    """The bill of one side: every machine of the trace is paid for while it is there, used or not."""
+    """Return the bill of a side: every machine of the trace is paid for while it exists, used or not."""
     paid = trace.machine_seconds
     return bill(gpu_seconds=paid, useful=useful, price=prices.spot, prices=prices, costs=costs, size=trace.size)
 
 
 def best(trace: Trace, *, costs: Costs) -> float:
-    """Steps if every machine trained in every second that it is paid for."""
+    """Return the steps if every machine trained in every paid second."""
     return trace.machine_seconds / trace.size / costs.step
 
 
 def on_demand(trace: Trace, *, prices: Prices, costs: Costs) -> Bill:
-    """The bill of as many on-demand machines for the same time, never interrupted."""
+    """Return the bill of the same number of on-demand machines for the same time, never interrupted."""
     paid = trace.size * trace.horizon
     useful = trace.horizon / costs.step
     return bill(gpu_seconds=paid, useful=useful, price=prices.on_demand, prices=prices, costs=costs, size=trace.size)

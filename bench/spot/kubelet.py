@@ -1,8 +1,8 @@
-"""Model of the kubelet: when a launcher sees a change of its ConfigMap.
+"""A model of the kubelet: when a launcher sees a change of its ConfigMap.
 
 A kubelet syncs each pod every 60 to 90 s (--sync-frequency of 1 m, jittered by up to a half: pod_workers.go of
-pkg/kubelet) and brings its ConfigMap volumes up to date then; on average that is 38 s after a change, as was measured.
-It syncs a pod at once when the pod itself changes, an annotation of it for instance: measured 0.3 to 0.7 s.
+pkg/kubelet) and updates its ConfigMap volumes then; on average 38 s after a change, as measured.
+It syncs a pod at once when the pod itself changes, for example an annotation: measured 0.3 to 0.7 s.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Mount:
         self.content = content
 
     def tick(self, now: float, *, content: str, touch: str) -> None:
-        """Let time pass: `content` is what the ConfigMap holds now, `touch` changes whenever the pod does."""
+        """Let time pass: `content` is the ConfigMap's present content; `touch` changes whenever the pod changes."""
         if touch != self._touch:
             self._touch = touch
             self._sync_at = min(self._sync_at, now + AFTER_TOUCH)
@@ -33,5 +33,5 @@ class Mount:
             self._sync_at += self._chance.uniform(*SYNC)
 
     def next_change(self, content: str) -> float:
-        """Return when the file changes next if nothing else does."""
+        """Return when the file changes next if nothing else changes."""
         return math.inf if content == self.content else self._sync_at

@@ -1,4 +1,4 @@
-"""The machines of a trace as nodes of a lab: each with one GPU, and none of them ever used twice."""
+"""The machines of a trace as nodes of a lab: each has a GPU, and no name is used twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mpijob_elastic.kube.resources import NODES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
 POOL = "bench.mpijob-elastic/pool"
-# What AWS node termination handler sets when it is told of a spot interruption
+# The taint that AWS node termination handler sets at a spot interruption
 # (https://github.com/aws/aws-node-termination-handler, --taint-node).
 TAINT = {"key": "aws-node-termination-handler/spot-itn", "value": "true", "effect": "NoSchedule"}
 # The lab's own first node is the on-demand machine of the launchers.
@@ -25,7 +25,7 @@ ON_DEMAND = "lab-0"
 
 
 class Pool:
-    """Nodes of one side, told apart by its name; `gone` are those that have been taken."""
+    """The nodes of a side, labelled with its name; `gone` are the nodes that were taken."""
 
     def __init__(self, cluster: Cluster, client: ApiWriter, *, name: str, namespace: str) -> None:
         self._version = cluster.options.kubernetes_version
@@ -36,12 +36,12 @@ class Pool:
         self.gone: set[str] = set()
 
     async def prepare(self) -> None:
-        """Learn where `kubectl exec` is answered. Raises as `ApiReader` does."""
+        """Read the port that serves `kubectl exec`. Raises as `ApiReader` does."""
         status = msgspec.json.decode(await self._client.get(NODES.path(name=ON_DEMAND)))["status"]
         self._port = status.get("daemonEndpoints", {}).get("kubeletEndpoint", {}).get("Port")
 
     async def make(self, move: Move) -> None:
-        """Do what the trace says. Raises as `ApiReader` does."""
+        """Carry out a move of the trace. Raises as `ApiReader` does."""
         name = f"{self._name}-{move.name}"
         if move.kind is Kind.UP:
             await self._client.create_object(NODES.path(), body=self.node(name))
@@ -52,7 +52,7 @@ class Pool:
             await self._take(name)
 
     def node(self, name: str) -> dict[str, Any]:
-        """A machine as its kubelet would register it."""
+        """Return a machine as its kubelet would register it."""
         made = nodes.node(0, kubernetes_version=self._version, kubelet_port=self._port)
         room = {**nodes.RESOURCES, "nvidia.com/gpu": "1"}
         made["metadata"] = {"name": name, "labels": {**made["metadata"]["labels"], **self.selector}}
@@ -62,18 +62,18 @@ class Pool:
 
     @property
     def selector(self) -> dict[str, str]:
-        """Return the nodeSelector of pods for this pool."""
+        """The nodeSelector for pods of this pool."""
         return {POOL: self._name}
 
     async def close(self) -> None:
-        """Remove all that is left. Raises as `ApiReader` does."""
+        """Remove all remaining nodes. Raises as `ApiReader` does."""
         await self._client.delete_object(NODES.path(), query={"labelSelector": f"{POOL}={self._name}"})
 
     async def _take(self, name: str) -> None:
-        """Take a machine, and its pods with it.
+        """Delete a machine and its pods.
 
-        In a real cluster they are still shown for about a minute (pod garbage collection). Here they go at once, which
-        spares a side that does not look at nodes a wait.
+        In a real cluster the pods stay for about a minute, until pod garbage collection. Here they go at once, which
+        favours a side that does not watch nodes.
         """
         self.gone.add(name)
         query = {"fieldSelector": f"spec.nodeName={name}", "labelSelector": f"{names.LABEL_JOB_NAME}={jobs.JOB}"}

@@ -1,7 +1,7 @@
-"""Ranks of the model as real processes in their pods, so that exec finds them.
+"""The ranks of the model as real processes in their pods, so that probes find them.
 
-Each is started by the job's own kubexec.sh with the launcher's own rights, as Horovod starts its own, so a worker that
-the Role does not name cannot be reached. It runs until its input ends, and dies with its pod.
+The job's kubexec.sh starts each rank with the launcher's rights, as Horovod does, so no rank reaches a worker that the
+Role does not name. A rank runs until its input ends, and dies with its pod.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RANK = "exec cat"
 
 
 class Ranks:
-    """The processes of one run of a job, by host."""
+    """The processes of a run of a job, by host."""
 
     def __init__(self, *, kubectl: Path, rights: Path) -> None:
         self._kubectl = kubectl
@@ -31,16 +31,16 @@ class Ranks:
 
     @classmethod
     def of(cls, cluster: Cluster, namespace: str) -> Ranks:
-        """None yet; with the rights of the job's launcher, which must be there. Raises LabError."""
+        """Return an empty set of ranks with the rights of the job's launcher, which must exist. Raises LabError."""
         rights = cluster.service_account_kubeconfig(namespace, names.launcher(jobs.JOB))
         return cls(kubectl=cluster.binaries.kubectl, rights=rights)
 
     def lost(self) -> set[str]:
-        """Return the hosts whose rank has ended without a request."""
+        """Return the hosts whose rank ended by itself."""
         return {host for host, rank in self._ranks.items() if rank.poll() is not None}
 
     def follow(self, ring: Iterable[str], *, kubexec: str) -> bool:
-        """Start a rank in each new host of the ring, let those end that left it; whether there were any."""
+        """Start a rank in each new host, end the ranks of hosts that left; return True if anything changed."""
         wanted = set(ring)
         leavers = [host for host in self._ranks if host not in wanted]
         newcomers = [host for host in sorted(wanted) if host not in self._ranks]
@@ -52,7 +52,7 @@ class Ranks:
         return bool(leavers or newcomers)
 
     def close(self) -> None:
-        """Leave none."""
+        """Kill all ranks."""
         for rank in [*self._ranks.values(), *self._ending]:
             with rank:
                 rank.kill()
@@ -77,5 +77,5 @@ class Ranks:
 
 
 def at_hand(kubexec: str, kubectl: Path) -> str:
-    """The script with this machine's kubectl, which hands its input on: by its end we tell a rank to end."""
+    """Return the script with this machine's kubectl, which passes its input on: the end of input ends a rank."""
     return kubexec.replace(f"{KUBECTL_DIRECTORY}/kubectl exec", f"exec '{kubectl}' exec --stdin")

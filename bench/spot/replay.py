@@ -1,7 +1,7 @@
-"""Play one trace to one side: machines come and go, the real control plane acts, the model trains on what it left.
+"""Play a trace to a side: machines come and go, the real control plane acts, the model trains on the result.
 
-Five times a second: do what the trace says is due, look at the job, let the model's time pass, do what it wants (start
-and end ranks, let the launcher start, create a failed job anew); and where all is at rest, skip to what comes next.
+Five times a second: make the due moves of the trace, read the job, advance the model, do what the model wants (start
+and end ranks, let the launcher start, create a failed job again). If all is at rest, skip to the next change.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from random import Random
 from bench import jobs
 from bench.audit import Tail
 from bench.spot import world
-from bench.spot.ageing import age
 from bench.spot.clock import Clock
 from bench.spot.contenders import HOLD, Contender
 from bench.spot.costs import Costs
 from bench.spot.pool import Pool
 from bench.spot.ranks import Ranks
+from bench.spot.time_shift import shift
 from bench.spot.trace import Trace
 from bench.spot.training import Point, Training
 from bench.spot.world import World
@@ -33,17 +33,17 @@ from mpijob_elastic.kube.resources import MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
 TICK = 0.2
-# Seconds that a deleted job may take to be gone.
+# Seconds for a deleted job to go.
 PATIENCE = 60.0
-# Less is not worth a skip.
+# Seconds; a shorter skip is not worth it.
 SHORTEST_SKIP = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Outcome of one side's job, and the real seconds that the replay took.
+    """The result of a side's job, and the real seconds of the replay.
 
-    killed: ranks that died with their machine or pod; failures: why the job ended, each time it had to begin anew.
+    killed: ranks that died with their machine or pod. failures: why the job ended, for each restart.
     """
 
     points: tuple[Point, ...]
@@ -57,7 +57,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """Stage of a replay: the lab, in which the side runs already, and a namespace of its own."""
+    """The place of a replay: the lab, where the side already runs, and a namespace of its own."""
 
     cluster: Cluster
     client: ApiWriter
@@ -66,7 +66,7 @@ class Ground:
 
 
 class Replay:
-    """A replay of one trace to one side."""
+    """A replay of a trace to a side."""
 
     def __init__(self, ground: Ground, trace: Trace, contender: Contender, *, costs: Costs, seed: int) -> None:
         self._ground = ground
@@ -84,7 +84,7 @@ class Replay:
         self._acted_at = time.time()
 
     async def run(self) -> Outcome:
-        """Play it to its end. Raises LabError, and what `ApiReader` raises."""
+        """Play the trace to its end. Raises LabError, and what `ApiReader` raises."""
         await self._pool.prepare()
         await self._create()
         clock = Clock(time.monotonic)
@@ -123,7 +123,7 @@ class Replay:
         seen = await world.look(self._client, self._namespace, gone=self._pool.gone)
         self._training.tick(now, seen, lost=self._ranks.lost() if self._ranks else ())
         if self._training.failed:
-            await self._begin_anew()
+            await self._restart()
         elif not seen.started and self._training.delivered(seen):
             await self._release()
         self._follow(seen)
@@ -138,7 +138,7 @@ class Replay:
             self._acted()
 
     def _rests(self, seen: World) -> bool:
-        """Return True if nothing real is under way. The model's own waiting can be skipped."""
+        """Return True if no real program is at work. The model may wait: its next change can be skipped to."""
         needed = self._contender.quiet if self._training.settled(seen) else self._contender.patience
         if time.time() - self._acted_at < needed:
             return False
@@ -146,14 +146,14 @@ class Replay:
         return time.time() - max(writes, default=0.0) >= needed
 
     async def _jump(self, clock: Clock, seen: World) -> None:
-        """Skip to what comes next, unless that is so soon that it can be waited for."""
+        """Skip to the next change, unless it comes very soon."""
         move = self._moves[0].at if self._moves else self._trace.horizon
         now = clock.now()
         coming = min(move, self._trace.horizon, self._training.next_change(now, seen))
         skipped = coming - now
         if skipped < SHORTEST_SKIP:
             return
-        if not self._contender.remembers or await age(self._client, self._namespace, seconds=skipped):
+        if not self._contender.remembers or await shift(self._client, self._namespace, seconds=skipped):
             clock.skip_to(coming)
 
     async def _release(self) -> None:
@@ -162,8 +162,8 @@ class Replay:
         await self._client.patch_object(path, body=patch, content_type=MERGE_PATCH)
         self._acted()
 
-    async def _begin_anew(self) -> None:
-        self._ground.say(f"{self._contender.title}: the job begins anew, {self._training.failures[-1]}")
+    async def _restart(self) -> None:
+        self._ground.say(f"{self._contender.title}: the job starts again: {self._training.failures[-1]}")
         await self._remove()
         await self._create()
         self._training.again()

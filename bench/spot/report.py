@@ -1,13 +1,11 @@
-"""Report of a replay, as a table and as JSON: bills beside what happened, and on-demand machines beside both."""
+"""The results of a replay, as a table and as JSON: bills and events of each side, beside on-demand machines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from bench.report import Circumstances, line
@@ -16,7 +14,7 @@ from bench.spot.costs import Costs
 from bench.spot.economics import Bill, Prices
 from bench.spot.replay import Outcome
 from bench.spot.trace import Trace
-from bench.tables import NOTHING, number
+from bench.tables import NOTHING, number, wide_console
 
 HOUR = 3600.0
 HEADINGS = (
@@ -35,7 +33,7 @@ HEADINGS = (
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one run found; outcomes by the sides' titles. Times in seconds."""
+    """The results of a run; outcomes by the sides' titles. Times in seconds."""
 
     circumstances: Circumstances
     trace: Trace
@@ -46,22 +44,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def show(report: Report) -> None:
-    """Print it."""
-    # Wide enough for any row: a table that is cut or wrapped is no Markdown.
-    console = Console(highlight=False, soft_wrap=True, width=240)
+    """Print the report."""
+    console = wide_console()
     console.print(line(report.circumstances))
     for note in (*_about(report), *report.notes):
         console.print(note, markup=False)
     console.print(table(report))
 
 
-def save(report: Report, path: Path) -> None:
-    """Write it as JSON, indented. Raises OSError."""
-    path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
-
-
 def table(report: Report) -> Table:
-    """Return a row for each side, between on-demand machines and the best that spot machines could do."""
+    """Return a row per side, between on-demand machines and the upper limit of spot machines."""
     trace, costs, prices = report.trace, report.costs, report.prices
     shown = Table(box=box.MARKDOWN)
     for heading in HEADINGS:
@@ -77,7 +69,7 @@ def table(report: Report) -> Table:
 
 def _about(report: Report) -> Sequence[str]:
     trace, prices = report.trace, report.prices
-    silent = sum(one.gone is not None and one.noticed is None for one in trace.instances)
+    silent = sum(instance.gone is not None and instance.noticed is None for instance in trace.instances)
     taken = f"{trace.interruptions} interruptions, {silent} of them without notice"
     each = f"{prices.spot:g} spot, {prices.on_demand:g} on demand"
     return [f"Trace: {trace.source}; {taken}.", f"A GPU-hour: {each}; promised saving {prices.promised:.0%}."]

@@ -1,4 +1,4 @@
-"""As much of SVG as a chart needs: lines, areas and words in a plot with two axes (https://www.w3.org/TR/SVG2/)."""
+"""The parts of SVG that a chart needs: lines, areas and text in a plot with two axes (https://www.w3.org/TR/SVG2/)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FONT = 'font-family="system-ui, sans-serif" font-size="12" fill="#333"'
 
 @dataclass(frozen=True, kw_only=True)
 class Plot:
-    """A rectangle of the picture in pixels, and the values at its right and upper edges; both axes begin at 0."""
+    """A rectangle of the picture in pixels, and the values at its right and upper edges. Both axes start at 0."""
 
     left: float
     top: float
@@ -24,24 +24,24 @@ class Plot:
     most_y: float
 
     def at(self, x: float, y: float) -> str:
-        """Return the position of a value, as `X,Y` in pixels."""
+        """Return the position of a value as `X,Y` in pixels."""
         across = self.left + self.width * x / self.most_x
         down = self.top + self.height * (1 - y / self.most_y)
         return f"{across:.1f},{down:.1f}"
 
     def line(self, points: Points, *, colour: str, dashed: bool = False) -> str:
-        """A line through the points."""
+        """Return a line through the points."""
         path = " ".join(self.at(x, y) for x, y in points)
         dash = ' stroke-dasharray="5 4"' if dashed else ""
         return f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"{dash}/>'
 
     def area(self, points: Points, *, colour: str) -> str:
-        """Everything below a line."""
+        """Return the area below a line."""
         closed = [(points[0][0], 0.0), *points, (points[-1][0], 0.0)]
         return f'<polygon points="{" ".join(self.at(x, y) for x, y in closed)}" fill="{colour}"/>'
 
     def axes(self, *, x_label: str, y_label: str) -> list[str]:
-        """Both axes with a few round numbers, and what they count."""
+        """Return both axes with a few round numbers and labels."""
         made = [self.line([(0, self.most_y), (0, 0), (self.most_x, 0)], colour="#333")]
         for value in ticks(self.most_x):
             x, y = self._pixels(value, 0)
@@ -59,7 +59,7 @@ class Plot:
 
 
 def ticks(most: float, *, about: int = 6) -> list[float]:
-    """Round numbers from 0 to `most`: about so many, at 1, 2 or 5 times a power of ten."""
+    """Return about `about` round numbers from 0 to `most`, at 1, 2 or 5 times a power of ten."""
     raw = most / about
     power = 10 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw)
@@ -67,7 +67,7 @@ def ticks(most: float, *, about: int = 6) -> list[float]:
 
 
 def stairs(points: Points, *, until: float) -> list[tuple[float, float]]:
-    """Points that each hold until the next, as a line; the last until `until`."""
+    """Return a stepped line: each point holds until the next, the last until `until`."""
     line: list[tuple[float, float]] = []
     for x, y in points:
         line += [(x, line[-1][1])] if line else []
@@ -76,11 +76,11 @@ def stairs(points: Points, *, until: float) -> list[tuple[float, float]]:
 
 
 def text(x: float, y: float, words: str, *, anchor: str) -> str:
-    """Words at a place in pixels; `anchor` is start, middle or end."""
+    """Return text at a position in pixels; `anchor` is start, middle or end."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" {FONT}>{escape(words)}</text>'
 
 
 def picture(parts: Sequence[str], *, width: int, height: int) -> str:
-    """The whole file."""
+    """Return the whole file."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
     return "\n".join([head, f'<rect width="{width}" height="{height}" fill="#fff"/>', *parts, "</svg>", ""])

@@ -1,7 +1,7 @@
-"""Result of training: steps that count, and steps that were lost.
+"""The count of useful and lost steps.
 
-A step counts as much of itself as there are GPUs of those wanted: with half of them half a step, for the batch of each
-GPU is fixed. A commit keeps what was done until then for a ring that breaks; a checkpoint for a job that ends.
+A step counts in proportion to the wanted GPUs that train: half of them make half a step, because each GPU has a fixed
+batch. A commit keeps the steps so far for a ring that breaks; a checkpoint keeps them for a job that ends.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from bench.spot.costs import Costs
 
 
 class Tally:
-    """The count of one job through all its restarts. Times are seconds and never go back."""
+    """The count of a job through all its restarts. Times are seconds and never go back."""
 
     def __init__(self, *, costs: Costs, size: int) -> None:
         self._costs = costs
@@ -25,35 +25,35 @@ class Tally:
         self.lost = 0.0
 
     def begin(self, at: float, world: int) -> None:
-        """A ring of so many GPUs trains from now on."""
+        """Record that a ring of `world` GPUs trains from now on."""
         assert self._since is None, "a ring trains already"
         self._since, self._world = at, world
 
     def useful(self, now: float) -> float:
-        """Steps that count, those since the last commit included."""
+        """Return the useful steps, with the steps since the last commit."""
         return self._until(now)
 
     def gpu_seconds(self, now: float) -> float:
-        """For how long GPUs have trained."""
+        """Return the time that GPUs have trained."""
         return self._gpu_seconds + (0.0 if self._since is None else (now - self._since) * self._world)
 
     def next_commit(self, now: float) -> float:
-        """Return when the training ring commits next, which may be now."""
+        """Return the time of the ring's next commit; `now` if it is due."""
         assert self._since is not None, "only a ring that trains commits"
         return self._since + math.ceil((now - self._since) / self._costs.commit) * self._costs.commit
 
     def pause(self, at: float) -> None:
-        """The ring ends at a commit: nothing is lost."""
+        """End the ring at a commit: nothing is lost."""
         self._end(at, kept=self._until(at))
 
     def cut(self, at: float) -> None:
-        """The ring breaks: what was done since the last commit is lost."""
+        """Break the ring: the steps since the last commit are lost."""
         if self._since is not None:
             commits = math.floor((at - self._since) / self._costs.commit)
             self._end(at, kept=self._until(self._since + commits * self._costs.commit))
 
     def fail(self, at: float) -> None:
-        """The job ends: what was done since the last checkpoint is lost."""
+        """End the job: the steps since the last checkpoint are lost."""
         self._end(at, kept=self._checkpoint(at))
 
     def _until(self, at: float) -> float:
@@ -62,7 +62,7 @@ class Tally:
         return self._base + (at - self._since) / self._costs.step * self._world / self._size
 
     def _checkpoint(self, at: float) -> float:
-        """Steps in the last checkpoint; they are written at multiples of their interval, by a ring that trains."""
+        """Return the steps in the last checkpoint. A ring writes checkpoints at multiples of their interval."""
         last = math.floor(at / self._costs.checkpoint) * self._costs.checkpoint
         return self._saved if self._since is None or last < self._since else self._until(last)
 

@@ -1,4 +1,4 @@
-"""A spot trace: which machines there are when. Times are seconds from the trace's begin."""
+"""A spot trace: which machines exist when. Times are seconds from the start of the trace."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from itertools import groupby
 
 
 class TraceError(ValueError):
-    """A trace that cannot be: what is wrong, where, what is allowed."""
+    """A trace is impossible: what is wrong, where, and what is allowed."""
 
 
 class Kind(StrEnum):
-    """Kind of event of a machine."""
+    """Kinds of moves."""
 
     UP = "up"
     NOTICE = "notice"
     GONE = "gone"
 
 
-# At one time machines go before others come, so that the pool never holds more than it may.
+# At the same time, machines go before others join, so that the pool never has too many.
 _ORDER = (Kind.GONE, Kind.NOTICE, Kind.UP)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Instance:
-    """A machine with one GPU: when it joins, when its notice comes, when it is taken.
+    """One machine with one GPU: when it joins, when it gets its notice, when it is taken.
 
-    noticed is None for one that is taken without a word; gone is None for one that outlives the trace.
+    noticed: None if it is taken without a notice; gone: None if it outlives the trace.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Instance:
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """An event of a machine."""
+    """One change of one machine."""
 
     at: float
     kind: Kind
@@ -48,7 +48,7 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """`size` machines are wanted for `horizon` seconds; `source` says in words where the rest comes from."""
+    """`size` machines are wanted for `horizon` seconds. `source` says in words where the instances come from."""
 
     source: str
     size: int
@@ -56,22 +56,23 @@ class Trace:
     instances: tuple[Instance, ...]
 
     def __post_init__(self) -> None:
-        """Raise TraceError where a machine's times are out of order, or more machines are up than are wanted."""
+        """Raise TraceError if a machine's times are out of order, or more machines are up than wanted."""
         if self.size < 1 or self.horizon <= 0:
-            raise TraceError(f"a trace of {self.size} machines for {self.horizon:g} s; allowed are 1 and more, above 0")
-        for one in self.instances:
-            gone = self.horizon if one.gone is None else one.gone
-            if not 0 <= one.up <= (gone if one.noticed is None else one.noticed) <= gone <= self.horizon:
-                raise TraceError(f"{one}: needs 0 <= up <= noticed <= gone <= {self.horizon:g}")
+            what = f"a trace of {self.size} machines for {self.horizon:g} s"
+            raise TraceError(f"{what} is impossible: give at least 1 machine, and more than 0 s")
+        for instance in self.instances:
+            gone = self.horizon if instance.gone is None else instance.gone
+            if not 0 <= instance.up <= (gone if instance.noticed is None else instance.noticed) <= gone <= self.horizon:
+                raise TraceError(f"{instance}: needs 0 <= up <= noticed <= gone <= {self.horizon:g}")
         if any(count > self.size for _, count in self.counts()):
-            raise TraceError(f"more machines are up at once than the {self.size} that are wanted")
+            raise TraceError(f"more than the wanted {self.size} machines are up at once")
 
     def moves(self) -> list[Move]:
-        """Everything that happens, in order."""
+        """Return all moves in order."""
         return sorted(self._moves(), key=lambda move: (move.at, _ORDER.index(move.kind), move.name))
 
     def counts(self) -> list[tuple[float, int]]:
-        """Return the times at which the number of machines changes, with the number from then on."""
+        """Return the number of machines over time: each time of change, with the number from then on."""
         found: list[tuple[float, int]] = []
         count = 0
         for at, moves in groupby(self.moves(), key=lambda move: move.at):
@@ -81,18 +82,19 @@ class Trace:
 
     @property
     def machine_seconds(self) -> float:
-        """Return the time that is paid for: each machine from joining to being taken, used or not."""
-        return sum((self.horizon if one.gone is None else one.gone) - one.up for one in self.instances)
+        """The paid time: each machine from joining until it is taken, used or not."""
+        ends = (self.horizon if instance.gone is None else instance.gone for instance in self.instances)
+        return sum(ends) - sum(instance.up for instance in self.instances)
 
     @property
     def interruptions(self) -> int:
         """Number of machines that are taken."""
-        return sum(one.gone is not None for one in self.instances)
+        return sum(instance.gone is not None for instance in self.instances)
 
     def _moves(self) -> Iterable[Move]:
-        for one in self.instances:
-            yield Move(at=one.up, kind=Kind.UP, name=one.name)
-            if one.noticed is not None:
-                yield Move(at=one.noticed, kind=Kind.NOTICE, name=one.name)
-            if one.gone is not None:
-                yield Move(at=one.gone, kind=Kind.GONE, name=one.name)
+        for instance in self.instances:
+            yield Move(at=instance.up, kind=Kind.UP, name=instance.name)
+            if instance.noticed is not None:
+                yield Move(at=instance.noticed, kind=Kind.NOTICE, name=instance.name)
+            if instance.gone is not None:
+                yield Move(at=instance.gone, kind=Kind.GONE, name=instance.name)

@@ -1,8 +1,8 @@
-"""One side's training, from what the control plane shows of its job to steps: mounts, driver and restarts put together.
+"""The training of a side, from the objects of its job to steps: mount, driver and restarts together.
 
-Pure: it is given the world and the time, and asked what it wants done. The launcher pod is held Pending by the replay
+Pure: it gets the world and the time, and says what it wants. The launcher pod is held Pending by the replay
 until its init container would have ended: kubectl-delivery waits until every host of its hostfile runs [operator].
-When the driver ends, the job has failed; whoever owns it creates it anew at once, and it begins at its last checkpoint.
+When the driver ends, the job has failed. Its owner creates it again at once, and it starts at its last checkpoint.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mpijob_elastic.names import pod_of
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """State from a time on: ranks that train, steps that count."""
+    """Training ranks and useful steps, from a time on."""
 
     at: float
     world: int
@@ -30,7 +30,7 @@ class Point:
 
 
 class Training:
-    """All runs of one job. Times are seconds and never go back; `elastic`: it follows discover_hosts.sh."""
+    """All runs of a job. Times are seconds and never go back; `elastic`: it follows discover_hosts.sh."""
 
     def __init__(self, *, costs: Costs, size: int, elastic: bool, chance: Random) -> None:
         self._costs = costs
@@ -45,16 +45,16 @@ class Training:
 
     @property
     def failed(self) -> bool:
-        """Return True if the job has to be recreated."""
+        """True if the job must be created again."""
         return self._driver is not None and bool(self._driver.failed)
 
     @property
     def ring(self) -> Iterable[str]:
-        """Hosts in which there are ranks."""
+        """Hosts with ranks."""
         return self._driver.ring if self._driver else ()
 
     def delivered(self, world: World) -> bool:
-        """Return True if the launcher's init container has ended: its main container may start."""
+        """Return True if the launcher's init container has ended, so that its main container may start."""
         awaited = {pod_of(host) for host in world.hostfile}
         return bool(world.launcher and awaited) and awaited <= world.running.keys()
 
@@ -77,22 +77,22 @@ class Training:
         self._note(now)
 
     def again(self) -> None:
-        """Note that the job was recreated."""
+        """Forget the driver: the job was created again."""
         self._driver = self._mount = None
 
     def next_change(self, now: float, world: World) -> float:
-        """Return when something happens next if nothing in the world changes."""
+        """Return the time of the next change if the world does not change."""
         if self._driver is None or self._mount is None or self.failed:
             return math.inf
         listed = self._driver.next_change(now, listed=self._listed(world))
         return min(listed, self._mount.next_change(world.script))
 
     def settled(self, world: World) -> bool:
-        """Return True if exactly the running workers train: then nothing is left to wait for."""
+        """Return True if exactly the running workers train, so that nothing waits."""
         return self._driver is not None and {pod_of(host) for host in self._driver.ring} == world.running.keys()
 
     def close(self, now: float) -> None:
-        """The trace has ended."""
+        """Record the end of the trace."""
         self._note(now, always=True)
 
     def _listed(self, world: World) -> tuple[str, ...]:

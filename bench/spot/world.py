@@ -1,4 +1,4 @@
-"""One side's job as the API server shows it, as far as the model and the replay need it."""
+"""A side's job on the API server, with what model and replay need."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _PREFIX = "echo "
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """Objects of the job.
+    """Pods and ConfigMap of the job.
 
-    running: uid of each worker pod that runs on a machine that is there, by pod name.
-    pods: the names of all pods there are; script, hostfile (its names), kubexec: what the ConfigMap holds.
-    launcher: the launcher pod's uid, "" while there is none; started: whether it runs; touch: its annotations.
+    running: uid of each worker pod that runs on an existing machine, by pod name.
+    pods: names of all pods. script, hostfile (its names), kubexec: content of the ConfigMap.
+    launcher: uid of the launcher pod, "" without launcher. started: True if it runs. touch: its annotations.
     """
 
     running: Mapping[str, str] = field(default_factory=dict)
@@ -67,15 +67,15 @@ class _ConfigMap(msgspec.Struct):
 
 
 async def look(client: ApiWriter, namespace: str, *, gone: Collection[str]) -> World:
-    """See the job now; `gone` are machines that have been taken. Raises as `ApiReader` does."""
-    # From the API server's cache: it costs next to nothing, and is a few milliseconds old.
+    """Read the job; `gone` are the taken machines. Raises as `ApiReader` does."""
+    # From the API server's cache: this costs next to nothing, and is a few milliseconds old.
     query = {"labelSelector": f"{names.LABEL_JOB_NAME}={jobs.JOB}", "resourceVersion": "0"}
     pods, config = await asyncio.gather(client.get(PODS.path(namespace), query=query), _config(client, namespace))
     return seen(pods, config, gone=gone)
 
 
 def seen(pods: bytes, config: bytes | None, *, gone: Collection[str]) -> World:
-    """The world of a list of pods and the job's ConfigMap. Raises msgspec.DecodeError."""
+    """Return the world from a list of pods and the job's ConfigMap. Raises msgspec.DecodeError."""
     found = msgspec.json.decode(pods, type=_Pods).items
     data = msgspec.json.decode(config, type=_ConfigMap).data if config else {}
     launcher = next((pod for pod in found if pod.metadata.name == names.launcher(jobs.JOB)), None)

@@ -24,7 +24,7 @@ def test_a_change_has_its_times_beside_the_peers() -> None:
     whole = "2→3→1→3→4→2"
     assert (found[whole, "ranks killed"].ours, found[whole, "ranks killed"].peer) == ((0, 0), (2,))
     assert found[whole, "hosts blacklisted"].peer == (1,)
-    assert found[whole, "changes not trained with after 150 s"].peer == (1,)
+    assert found[whole, "changes without training after 150 s"].peer == (1,)
     assert found[whole, "95th percentile of these, 2 changes"].verdict is True
 
 

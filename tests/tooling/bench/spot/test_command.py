@@ -38,7 +38,7 @@ def test_a_file_that_is_no_trace_is_told_before_a_lab_starts(tmp_path: Path, tex
     wrong.write_text(text)
     shown = CliRunner().invoke(app, ["spot", f"--trace={wrong}"])
     assert shown.exit_code == 2
-    assert "no spot trace" in shown.output
+    assert "not a spot trace" in shown.output
 
 
 def test_all_sides_play_unless_some_are_asked_for() -> None:

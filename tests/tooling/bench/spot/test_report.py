@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from bench.report import Circumstances
+from bench.report import Circumstances, save
 from bench.spot import report
 from bench.spot.costs import Costs
 from bench.spot.economics import Prices
@@ -75,5 +75,5 @@ def test_what_is_shown_says_what_it_is_of(found: Report, capsys: pytest.CaptureF
 
 
 def test_the_file_holds_all_of_it(found: Report, tmp_path: Path) -> None:
-    report.save(found, tmp_path / "spot.json")
+    save(found, tmp_path / "spot.json")
     assert msgspec.json.decode((tmp_path / "spot.json").read_bytes(), type=Report) == found

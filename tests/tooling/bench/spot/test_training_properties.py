@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bench.spot import economics, synthetic
+from bench.spot import economics, synthetic_trace
 from bench.spot.costs import Costs
 from bench.spot.economics import Prices
-from bench.spot.synthetic import Rules
+from bench.spot.synthetic_trace import Rules
 from bench.spot.training import Training
 from bench.spot.world import World
 from mpijob_elastic import names
@@ -102,8 +102,8 @@ def test_skipping_to_what_comes_next_is_the_same_as_waiting_for_it(workers: list
 @given(seed=st.integers(0, 10**6), size=st.integers(1, 12), hours=st.floats(0.5, 72), mean=st.floats(0.2, 24))
 def test_every_synthetic_trace_is_one(seed: int, size: int, hours: float, mean: float) -> None:
     """Its own checks hold, it begins with all machines, and money follows machines."""
-    rules = Rules(mean_life=mean * synthetic.HOUR, shortage_share=0.5)
-    trace = synthetic.generate(seed, size=size, horizon=hours * synthetic.HOUR, rules=rules)
+    rules = Rules(mean_life=mean * synthetic_trace.HOUR, shortage_share=0.5)
+    trace = synthetic_trace.generate(seed, size=size, horizon=hours * synthetic_trace.HOUR, rules=rules)
     assert trace.counts()[0] == (0.0, size)
     assert 0 < trace.machine_seconds <= size * trace.horizon + 1e-6
     bill = economics.spot(trace, useful=economics.best(trace, costs=COSTS), prices=Prices(), costs=COSTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.spot.synthetic import DAY, HOUR, MIN_LIFE, Rules, generate
+from bench.spot.synthetic_trace import DAY, HOUR, MIN_LIFE, Rules, generate
 
 MANY = 400
 

@@ -1,12 +1,12 @@
-"""Read the format of the traces published with "Can't Be Late" (NSDI 2024).
+"""Read the trace format of "Can't Be Late" (NSDI 2024).
 
 https://github.com/skypilot-org/spot-traces, a JSON object a file:
 
     {"metadata": {"gap_seconds": 300}, "data": [4, 4, 3, 4]}
 
-`data` holds how many instances were available at each tick, `gap_seconds` apart; in traces of a single node 1 or 0.
-Which machine went is not said, nor whether there was a notice: the one that has been up longest goes first, at the tick
-that first misses it, and a notice comes as long before as the caller says.
+`data` has the number of available instances at each tick, `gap_seconds` apart; 1 or 0 in traces of a single node. The
+format does not say which machine went, or whether there was a notice: the oldest instance goes first, at the
+tick that first misses it. Its notice comes before that, by the time that the caller gives.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class _File(msgspec.Struct):
 
 
 def read(text: bytes, *, name: str, size: int, notice: float, longest: float) -> Trace:
-    """The trace of at most `size` machines, cut after `longest` seconds; `name` is the file's. Raises TraceError."""
+    """Return a trace of at most `size` machines and `longest` seconds. `name` is the file's. Raises TraceError."""
     try:
         file = msgspec.json.decode(text, type=_File)
     except msgspec.DecodeError as error:
         raise TraceError(
-            f"{name} is no spot trace: {error}. "
+            f"{name} is not a spot trace: {error}. "
             'Allowed is {"metadata": {"gap_seconds": SECONDS}, "data": [MACHINES, ...]}'
         ) from error
     gap = file.metadata.gap_seconds
@@ -52,8 +52,8 @@ def _instances(ticks: list[tuple[float, int]], notice: float) -> list[Instance]:
     ended: list[Instance] = []
     for at, count in ticks:
         while len(alive) > count:
-            one = alive.pop(0)
-            ended.append(Instance(name=one.name, up=one.up, noticed=max(one.up, at - notice), gone=at))
+            instance = alive.pop(0)
+            ended.append(Instance(name=instance.name, up=instance.up, noticed=max(instance.up, at - notice), gone=at))
         while len(alive) < count:
             alive.append(Instance(name=str(len(alive) + len(ended)), up=at))
     return [*ended, *alive]

@@ -1,10 +1,8 @@
-"""A jump of the clock makes what is remembered older, and nothing else of it different."""
+"""A jump of the clock moves the times of the memory, and nothing else."""
 
 from __future__ import annotations
 
-import msgspec
-
-from bench.spot.ageing import older
+from bench.spot.time_shift import shifted, shifted_memory
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, pod_fingerprint
 
 NOW = 1.7e9
@@ -20,15 +18,11 @@ def a_memory(now: float) -> Memory:
     )
 
 
-def aged(memory: Memory, seconds: float) -> Memory:
-    return msgspec.convert(older(msgspec.to_builtins(memory), seconds=seconds), Memory)
-
-
 def test_every_time_is_moved_back_and_nothing_else() -> None:
-    assert aged(a_memory(NOW), 3600) == a_memory(NOW - 3600)
+    assert shifted_memory(a_memory(NOW), seconds=3600) == a_memory(NOW - 3600)
 
 
 def test_a_time_that_is_unset_stays_unset() -> None:
     empty = {"added_at": 0.0, "left": {"a": {"uid": "u", "at": NOW, "known_at": 0.0}}, "at": "a word", "format": 2e9}
     expected = {**empty, "left": {"a": {"uid": "u", "at": NOW - 60, "known_at": 0.0}}}
-    assert older(empty, seconds=60) == expected
+    assert shifted(empty, seconds=60) == expected

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.spot import published
+from bench.spot import published_trace
 from bench.spot.trace import Instance, Trace, TraceError
 
 SAMPLE = Path(__file__).with_name("small.json")
 
 
 def read(text: bytes, *, size: int = 8, longest: float = 1e9) -> Trace:
-    return published.read(text, name="small.json", size=size, notice=120, longest=longest)
+    return published_trace.read(text, name="small.json", size=size, notice=120, longest=longest)
 
 
 def test_each_tick_has_as_many_machines_as_it_says() -> None:
@@ -46,5 +46,5 @@ def test_no_more_than_are_wanted_and_no_longer_than_is_asked_for() -> None:
     ],
 )
 def test_what_is_no_trace_is_told_with_what_is_allowed(text: bytes) -> None:
-    with pytest.raises(TraceError, match=r"small\.json is no spot trace: .*Allowed is"):
+    with pytest.raises(TraceError, match=r"small\.json is not a spot trace: .*Allowed is"):
         read(text)

@@ -1,11 +1,11 @@
-"""Makes a trace by chance: the same seed gives the same trace.
+"""Draw a random trace: the same seed gives the same trace.
 
-Each of the wanted machines has a place of its own in the pool. In it a machine lives until the first of
-- its own end: exponential, with a rate that swings over the day (most at six hours in, least at eighteen);
-- a reclaim that takes many at once: these come as a Poisson process, and each takes a machine by chance;
-and never less than MIN_LIFE, for a provider takes no machine that has only just booted. Then the place is empty for as
-long as a new machine takes to join, and sometimes for a while of no capacity (exponential) before that.
-Notices come a fixed time before the end, but for a share of them which never comes.
+Each wanted machine has a place in the pool. In it a machine lives until the first of
+- its own end: exponential, with a rate that varies over the day (highest after six hours, lowest after eighteen);
+- a reclaim that takes many machines at once: reclaims are a Poisson process, and each takes a machine by chance;
+but at least MIN_LIFE, because a provider does not take a machine that has just booted. Then the place is empty while a
+new machine joins, and sometimes for a time without capacity (exponential) before that.
+Notices come a fixed time before the end; a share of them never comes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MIN_LIFE = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """The distribution. Times in seconds, shares from 0 to 1.
+    """Parameters of the distribution. Times in seconds, shares from 0 to 1.
 
-    notice: AWS gives two minutes before it takes a spot instance, and says that it may fail to
+    notice: AWS gives two minutes before it takes a spot instance, and says that the notice may fail
     (https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-instance-termination-notices.html).
-    The rest is chosen: harsh enough to show differences within a day, in the range that published GPU traces show.
+    The rest is chosen: harsh enough to show differences within a day, in the range of published GPU traces.
     """
 
     mean_life: float = 8 * HOUR
@@ -42,10 +42,10 @@ class Rules:
 
 
 def generate(seed: int, *, size: int, horizon: float, rules: Rules) -> Trace:
-    """The trace of that seed. Raises TraceError for a size or horizon that cannot be."""
+    """Return the trace of a seed. Raises TraceError for an impossible size or horizon."""
     chance = Random(seed)
     reclaims = _reclaims(chance, horizon, rules)
-    instances = [one for place in range(size) for one in _place(chance, place, reclaims, horizon, rules)]
+    instances = [instance for place in range(size) for instance in _place(chance, place, reclaims, horizon, rules)]
     source = f"synthetic, seed {seed}, {size} machines for {horizon / HOUR:g} h"
     return Trace(source=source, size=size, horizon=horizon, instances=tuple(instances))
 
@@ -85,7 +85,7 @@ def _end(chance: Random, up: float, reclaims: list[float], rules: Rules) -> floa
 
 
 def _own_end(chance: Random, since: float, rules: Rules) -> float:
-    # Thinning (Lewis and Shedler 1979): candidates at the highest rate, each kept by what the rate is at its time.
+    # Thinning (Lewis and Shedler 1979): candidates at the highest rate, kept in proportion to the rate at their time.
     highest = (1 + rules.daily_swing) / rules.mean_life
     at = since
     while True:

@@ -1,6 +1,6 @@
-"""Waits until a change is over: nobody has written for a while, and then everything is as it should be.
+"""Wait until a change is over: there was no write for a while, and all objects are right.
 
-Nothing is asked of the API server meanwhile, for on a small machine that would slow down what is measured.
+The wait sends no request to the API server, because that would slow down the measured processes on a small machine.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from lab.errors import LabError
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 
-# Seconds. Longer than any pause that a change may take in between: our pacing of host lists (3 s), client limits,
-# back-offs. It also refills the operators' token buckets before the next edit.
+# Seconds. Longer than any pause within a change: our pacing of host lists (3 s), client limits, back-offs. It also
+# refills the operators' token buckets before the next edit.
 QUIET = 4.0
 LIMIT = 90.0
 POLL = 0.1
 
 
 async def settled(client: ApiWriter, tail: Tail, *, namespace: str, replicas: int) -> list[Write]:
-    """The writes in `namespace` since `tail` began, once all is quiet and right. Raises LabError where it never is."""
+    """Wait until all is quiet and right; return the writes in `namespace` since `tail` began. Raises LabError."""
     deadline = time.monotonic() + LIMIT
     while True:
         writes = await quiet(tail, namespace=namespace)
@@ -30,11 +30,14 @@ async def settled(client: ApiWriter, tail: Tail, *, namespace: str, replicas: in
         if not complaint:
             return writes
         if time.monotonic() > deadline:
-            raise LabError(f"{namespace}/{jobs.JOB} is not right {LIMIT:.0f} s after it was asked for: {complaint}")
+            raise LabError(f"{namespace}/{jobs.JOB} is not right {LIMIT:.0f} s after the edit: {complaint}")
 
 
 async def quiet(tail: Tail, *, namespace: str) -> list[Write]:
-    """The writes in `namespace` since `tail` began, once there was none for a while. Raises LabError."""
+    """Wait until there was no write for a while; return those in `namespace` since the start of `tail`.
+
+    Raises LabError.
+    """
     begin = time.time()
     while time.time() < begin + LIMIT:
         writes = [write for write in tail.writes() if write.namespace == namespace]
@@ -42,7 +45,7 @@ async def quiet(tail: Tail, *, namespace: str) -> list[Write]:
         if time.time() - latest >= QUIET:
             return writes
         await asyncio.sleep(POLL)
-    raise LabError(f"{namespace} is not at rest after {LIMIT:.0f} s: somebody writes on and on")
+    raise LabError(f"{namespace} is not at rest after {LIMIT:.0f} s: there are still writes")
 
 
 async def _complaint(client: ApiWriter, namespace: str, replicas: int) -> str:
