@@ -12,7 +12,7 @@ from mpijob_elastic.telemetry.logs import LogFormat, LogLevel
 Kubeconfig = Annotated[
     Path | None,
     typer.Option(
-        help="Kubeconfig file. Default: $KUBECONFIG, ~/.kube/config, or the pod's own account.",
+        help="Kubeconfig file. Default: $KUBECONFIG or ~/.kube/config; in a pod its own account.",
         exists=True,
         dir_okay=False,
     ),
