@@ -53,9 +53,8 @@ async def into_workers(client: ApiReader, view: JobView, workers: Sequence[Worke
 
 async def into_launcher(client: ApiReader, view: JobView) -> tuple[Exec, ...]:
     """Return the execs that the launcher holds, none where nobody can look."""
-    if view.launcher is None or not view.driver_running:
-        return ()
-    return await launcher_execs.look(client, view.namespace, view.launcher, timeout=PATIENCE) or ()
+    found = view.launcher and await launcher_execs.look(client, view.namespace, view.launcher, timeout=PATIENCE)
+    return found or ()
 
 
 async def look_for_frozen(view: JobView, look: Callable[[], Awaitable[tuple[Exec, ...]]]) -> tuple[Exec, ...]:

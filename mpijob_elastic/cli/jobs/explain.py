@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import dependencies, exec_probes, get, reasons
@@ -60,13 +60,12 @@ async def _facts(
 ) -> Facts:
     view, now = snapshot.view, time.time()
     look = look and not (view.finished or view.deleting or view.foreign)
-    controller, webhook, events, threats, looks, frozen = await asyncio.gather(
+    controller, webhook, events, threats, (looks, frozen) = await asyncio.gather(
         dependencies.controller_trouble(lambda: dependencies.lease(client, home), namespace=home, now=now),
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
-        _looks(client, view, pod=pod, look=look),
-        _frozen(client, view, look=look),
+        _by_exec(client, view, pod) if look and view.driver_running else _nothing(),
     )
     return Facts(
         state=snapshot.job.state,
@@ -110,14 +109,16 @@ def _threatened(snapshot: Snapshot) -> Iterable[PodFacts]:
             yield snapshot.pods[worker.name].facts
 
 
-async def _looks(client: ApiReader, view: JobView, *, pod: str, look: bool) -> dict[str, Look]:
-    if not look or not view.driver_running:
-        return {}
+async def _by_exec(client: ApiReader, view: JobView, pod: str) -> tuple[Mapping[str, Look], tuple[Exec, ...]]:
+    """Return what exec shows of the workers and of the execs that the launcher holds."""
     running = [worker for worker in view.workers if worker.running and not worker.deleting]
     # The worker in question comes first. The others matter too: its silence means more while they train.
     running.sort(key=lambda worker: (worker.name != pod, worker.index))
-    return dict(await exec_probes.into_workers(client, view, running))
+    return await asyncio.gather(
+        exec_probes.into_workers(client, view, running),
+        exec_probes.look_for_frozen(view, lambda: exec_probes.into_launcher(client, view)),
+    )
 
 
-async def _frozen(client: ApiReader, view: JobView, *, look: bool) -> tuple[Exec, ...]:
-    return await exec_probes.look_for_frozen(view, lambda: exec_probes.into_launcher(client, view)) if look else ()
+async def _nothing() -> tuple[Mapping[str, Look], tuple[Exec, ...]]:
+    return {}, ()

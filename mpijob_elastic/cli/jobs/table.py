@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from mpijob_elastic import names
@@ -29,6 +29,8 @@ def jobs(reports: Iterable[JobReport], *, now: datetime, namespaces: bool, wide:
 
 def details(report: JobReport, *, now: datetime) -> list[str]:
     """Return the lines of a page on one job."""
+    wait = max(0.0, (report.next_look - now).total_seconds()) if report.next_look else None
+    again = [] if wait is None else [f"check again in {durations.render(wait)}"]
     return [
         *_facts(report, now),
         "",
@@ -39,7 +41,7 @@ def details(report: JobReport, *, now: datetime) -> list[str]:
         *(["", "Notices:", *_indented(report.notices)] if report.notices else []),
         "",
         "Next:",
-        *_indented([*report.next, *_next_look(report, now)]),
+        *_indented([*report.next, *again]),
     ]
 
 
@@ -131,12 +133,6 @@ def _draining(draining: Draining, now: datetime) -> str:
         return since
     left = max(0.0, (draining.until - now).total_seconds())
     return f"{since}, {durations.render(round(left))} left"
-
-
-def _next_look(report: JobReport, now: datetime) -> Iterator[str]:
-    if report.next_look is not None:
-        wait = max(0.0, (report.next_look - now).total_seconds())
-        yield f"check again in {durations.render(wait)}"
 
 
 def _indented(lines: Iterable[str]) -> list[str]:
