@@ -58,7 +58,7 @@ bench: lab-binaries  ## Measure; see docs/performance.md
 manifests: lab-binaries  ## Render config/ into the package, as `mpijob-elastic install` applies it
 	$(PYTHON_BIN) -m lab.render
 
-lock: setup  ## Write the lock files anew from pyproject.toml
+lock: setup  ## Write the lock files again from pyproject.toml
 	PATH="$(CURDIR)/.venv/bin:$$PATH" requirements/lock.sh
 
 clean:  ## Remove .venv and caches (built binaries stay in ~/.cache/mpijob-elastic)
