@@ -1,1 +1,1 @@
-"""What any Kubernetes controller needs of its API server; nothing in here knows what an MPIJob is."""
+"""A Kubernetes client for any controller; nothing here knows MPIJobs."""

@@ -1,4 +1,4 @@
-"""The clock for promises made to others."""
+"""The clock for promises to other processes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 
 
 def awake_or_not() -> float:
-    """Seconds on a clock that never steps and that, on Linux, goes on while the machine is suspended.
+    """Return seconds on a clock that never steps and, on Linux, counts the time of a suspension.
 
-    `time.monotonic` stands still then, so a holder waking up would believe that its lease is still young.
+    `time.monotonic` stands still in a suspension, so a holder that wakes up would believe its lease is still young.
     """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()

@@ -1,6 +1,6 @@
-"""Answers of the API server that are not success, as a small typed tree.
+"""Error answers of the API server, as a small tree of types.
 
-A caller catches the one it can mend (`NotFound` on a delete, `Conflict` on a patch) and lets the others pass.
+A caller catches the error that it can handle (`NotFound` on a delete, `Conflict` on a patch) and lets others pass.
 The reasons are those of Kubernetes' Status object
 (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/).
 """
@@ -11,18 +11,18 @@ import msgspec
 
 
 class KubeError(Exception):
-    """Anything that went wrong between us and the API server."""
+    """Any error between us and the API server."""
 
 
 class Unreachable(KubeError):
-    """No answer: refused, reset, timed out, TLS failure. Whether a write took place is unknown."""
+    """No answer: refused, reset, timed out, TLS failure. A write may or may not have taken place."""
 
 
 class ApiError(KubeError):
     """The API server answered with an error status.
 
-    Attributes: `status` is the HTTP code, `reason` the machine-readable word of the Status object ("" where the
-    answer was none), `message` its text for people, `retry_after` seconds the server asked us to wait, or None.
+    Attributes: `status` is the HTTP code, `reason` the machine-readable word of the Status object ("" if the answer had
+    no Status), `message` its text for people, `retry_after` seconds that the server asks us to wait, or None.
     """
 
     def __init__(self, *, status: int, reason: str, message: str, retry_after: float | None = None) -> None:
@@ -34,7 +34,7 @@ class ApiError(KubeError):
 
 
 class Unauthorized(ApiError):
-    """401: the credentials are not accepted (any more)."""
+    """401: the credentials are not accepted."""
 
 
 class Forbidden(ApiError):
@@ -46,7 +46,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: the object is not what we thought (resourceVersion, uid)."""
+    """409: the object has changed (resourceVersion, uid)."""
 
 
 class AlreadyExists(Conflict):
@@ -58,7 +58,7 @@ class Gone(ApiError):
 
 
 class Invalid(ApiError):
-    """400 or 422: the request itself is wrong, so the same request never succeeds."""
+    """400 or 422: the request itself is wrong and never succeeds."""
 
 
 class Throttled(ApiError):
@@ -84,18 +84,18 @@ class _Status(msgspec.Struct):
 
 
 def may_pass(error: KubeError) -> bool:
-    """Whether the same request may be answered a moment later: nobody answered, or the server was in trouble."""
+    """Return True if the same request may succeed a moment later: no answer, or the server was in trouble."""
     return not isinstance(error, ApiError) or error.status == 429 or error.status >= 500
 
 
 def from_event(status: bytes) -> ApiError:
-    """The error that the Status object in a watch event of type ERROR stands for."""
+    """Return the error for the Status object in a watch event of type ERROR."""
     code = msgspec.json.decode(status, type=_Status).code
     return from_response(code or 500, status, None)
 
 
 def from_response(status: int, body: bytes, retry_after: str | None) -> ApiError:
-    """The error an answer stands for; `body` may be a Status object or anything else a proxy put there."""
+    """Return the error for an answer; `body` is a Status object or any text of a proxy."""
     try:
         parsed = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:

@@ -1,8 +1,8 @@
 """Run a command in a container and wait for its end: `kubectl exec` without a terminal and without input.
 
-The API server speaks this over a WebSocket. Each message is binary, its first byte a channel: 1 stdout, 2 stderr,
-3 a Status object at the end. v5 differs from v4 only in how a client ends its input, and there is none here; it is
-asked for first because an API server since 1.30 translates it itself instead of handing the connection to the kubelet.
+The protocol uses a WebSocket. Each message is binary, its first byte a channel: 1 stdout, 2 stderr, 3 a Status object
+at the end. v5 differs from v4 only in how a client ends its input, and we send none. We ask for v5 first because an API
+server since 1.30 translates v5 itself instead of passing the connection to the kubelet.
 KEP-4006; k8s.io/apimachinery/pkg/util/remotecommand/constants.go.
 """
 
@@ -26,7 +26,7 @@ _STDOUT, _STDERR, _STATUS = 1, 2, 3
 
 @dataclass(frozen=True, kw_only=True)
 class ExecResult:
-    """What the command wrote (undecodable bytes replaced) and its exit code."""
+    """The output of a command (undecodable bytes replaced) and its exit code."""
 
     stdout: str
     stderr: str
@@ -34,7 +34,7 @@ class ExecResult:
 
 
 class ExecFailed(errors.KubeError):
-    """The command could not be run, or wrote more than was asked for; how it would have ended is unknown."""
+    """The command could not be run, or wrote more than its limit; its exit code is unknown."""
 
 
 async def exec_in_pod(
@@ -47,11 +47,10 @@ async def exec_in_pod(
     timeout: float,  # noqa: ASYNC109 - part of the contract, enforced below
     limit: int = LIMIT,
 ) -> ExecResult:
-    """Run `command`, which gets no input; `timeout` in seconds for all of it, `limit` in bytes for all it may write.
+    """Run `command` without input; `timeout` is in seconds for everything, `limit` in bytes for its output.
 
-    Raises `ExecFailed`; `errors.Unreachable` where there was no result in time (the command may still be running);
-    `errors.Forbidden` where RBAC refuses; `errors.NotFound` where there is no such pod, and `errors.ApiError` where
-    the container does not run.
+    Raises `ExecFailed`; `errors.Unreachable` without a result in time (the command may still run); `errors.Forbidden`
+    if RBAC refuses; `errors.NotFound` without such a pod, and `errors.ApiError` if the container does not run.
     """
     query = [("container", container), ("stdout", "true"), ("stderr", "true")]
     query += [("command", word) for word in command]
@@ -67,7 +66,7 @@ async def exec_in_pod(
 
 
 async def _listen(socket: aiohttp.ClientWebSocketResponse, transcript: _Transcript) -> None:
-    # Output may still come after the status, so only the server's close is the end.
+    # Output can follow the status, so only the close of the server is the end.
     async for message in socket:
         if message.type is aiohttp.WSMsgType.BINARY:
             transcript.add(message.data)
@@ -90,7 +89,7 @@ class _Status(msgspec.Struct):
 
 
 class _Transcript:
-    """Messages put together."""
+    """Collects the messages."""
 
     def __init__(self, limit: int) -> None:
         self._left = limit
@@ -98,7 +97,7 @@ class _Transcript:
         self.status: _Status | None = None
 
     def add(self, message: bytes) -> None:
-        """Take in one message; the first ones of a channel may be empty. Raises ExecFailed past the limit."""
+        """Add a message; the first messages of a channel may be empty. Raises ExecFailed past the limit."""
         channel, data = message[0] if message else 0, message[1:]
         if channel in self._output:
             self._left -= len(data)
@@ -109,7 +108,7 @@ class _Transcript:
             self.status = _read_status(data)
 
     def result(self, what: str) -> ExecResult:
-        """The result. Raises ExecFailed, and Unreachable where the status is missing."""
+        """Return the result. Raises ExecFailed, and Unreachable if the status is missing."""
         if self.status is None:
             raise errors.Unreachable(f"{what}: the connection ended before the command did")
         return ExecResult(

@@ -1,19 +1,18 @@
-"""Leader election on a Lease that fences: who cannot renew stops writing before anybody else may start.
+"""Leader election on a Lease that fences: a holder that cannot renew stops writing before another candidate starts.
 
-The argument. Let a holder's last successful write of the Lease be sent at time s on its own clock. Another candidate
-sees that write later than s, and waits `duration` from then, on its own clock. The holder holds only until
-s + `renew_deadline`, which is earlier by the margin `duration - renew_deadline`. Clocks need not agree; they only must
-not run at rates that differ by more than duration / renew_deadline. Hence:
+The argument: a holder sends its last successful write of the Lease at time s on its own clock. Another candidate sees
+that write later than s, and waits `duration` from then on its own clock. The holder leads only until
+s + `renew_deadline`, which is earlier by the margin `duration - renew_deadline`. The clocks need not agree; their rates
+must not differ by more than duration / renew_deadline. Hence:
 
-- `held` is a comparison of the clock with s: it turns false in time even while the event loop, the process or the API
-  server is frozen. Ask it right before every write.
-- A write that was sent while held may still be under way: give it at most `time_left` seconds. What cannot be bounded
-  from here (a process stopped between the question and the write, a request stuck in the network) is left to the
-  preconditions that every write carries.
-- The Lease itself is written under its resourceVersion only, so one of two candidates loses.
-- Every attempt has a timeout of its own, so one slow answer does not cost the leadership.
-- The work is cancelled when the lease is lost, and the lease is given up when the work ends, whichever way it ends;
-  it is released only after the work has stopped.
+- `held` compares the clock with s: it turns false in time even while the event loop, the process or the API server is
+  frozen. Ask it right before every write.
+- A write sent while the lease is held may still be under way: give it at most `time_left` seconds. Two cases cannot be
+  bounded here: a process that stops between the question and the write, and a request stuck in the network. The
+  preconditions of every write cover them.
+- The Lease itself is written at its resourceVersion only, so one of two candidates loses.
+- Every attempt has its own timeout, so one slow answer does not cost the leadership.
+- The work is cancelled when the lease is lost. The lease is released after the work has stopped, for any reason.
 
 `lease_record.Rivals` has the rules for taking over, a deleted Lease among them.
 """
@@ -47,7 +46,7 @@ _decode = msgspec.json.Decoder(LeaseObject).decode
 class LeaseTimes:
     """Seconds. `duration`, `renew_deadline` and `retry` are client-go's LeaseDuration, RenewDeadline, RetryPeriod.
 
-    `attempt` bounds one request for the Lease; `look` is how often one who waits for it looks.
+    `attempt` bounds one request for the Lease; `look` is the interval at which a waiting candidate reads it.
     """
 
     duration: float = 15.0
@@ -65,7 +64,7 @@ class LeaseTimes:
 
 
 class Lease:
-    """One candidate. `identity` must be new for each process, for example host name and a random id."""
+    """A candidate. `identity` must be new for each process, for example host name and a random id."""
 
     def __init__(
         self,
@@ -93,22 +92,22 @@ class Lease:
         self._granted: float | None = None
         # The Lease as last read or written; None where it is missing.
         self._found: LeaseObject | None = None
-        # Whether `_found` is what we wrote last, and so can be written upon; else it must be read first.
+        # True if `_found` is our last write, so that we can write again without a read.
         self._fresh = False
 
     def held(self) -> bool:
-        """Whether a write sent now is sent by the leader."""
+        """Return True if this process leads now."""
         return self._granted is not None and self._clock() < self._granted + self._times.renew_deadline
 
     def time_left(self) -> float:
-        """Seconds until another may lead: the most that a write sent now may take; 0 where not held."""
+        """Return the seconds until another candidate may lead, the limit for a write sent now; 0 if not held."""
         granted = self._granted
         return max(0.0, granted + self._times.duration - self._clock()) if granted is not None and self.held() else 0.0
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
-        """Wait for the Lease, `lead` while it is held, cancel that when it is lost, and again.
+        """Wait for the Lease, run `lead` while it is held, cancel `lead` when it is lost, and repeat.
 
-        Ends when `lead` does, raising what it raised. Cancelled: stops `lead`, waits for its end, releases.
+        Ends when `lead` ends, and raises what it raised. When cancelled, stops `lead`, waits for its end, releases.
         """
         while True:
             await self._acquire()
@@ -131,7 +130,7 @@ class Lease:
             await asyncio.wait({work, keep}, return_when=asyncio.FIRST_COMPLETED)
             ended = work.done()
         finally:
-            # The lease is still being renewed while the work comes to its end.
+            # The lease is still renewed while the work stops.
             await _stop(work)
             await _stop(keep)
             await self._release()
@@ -151,7 +150,7 @@ class Lease:
                 wait = await self._try()
 
     async def _try(self) -> float:
-        """One attempt to become or stay the holder; the answer is how many seconds to wait before the next."""
+        """Try once to become or stay the holder; return the seconds to wait before the next attempt."""
         try:
             return await self._attempt()
         except (errors.KubeError, msgspec.DecodeError) as error:
@@ -165,7 +164,7 @@ class Lease:
             self._found = await self._read()
         found, now = self._found, self._clock()
         if found is None:
-            # Only made here, claimed later: a creation cannot be made to depend on what was read before it.
+            # Only created here, and claimed later: a creation cannot depend on a former read.
             await self._write(None, unclaimed(now=self._now()))
             return 0.0
         free_at = self._rivals.free_at(found, now)

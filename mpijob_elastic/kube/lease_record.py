@@ -1,7 +1,7 @@
-"""The Lease object, and the pure rules of who may write what into it.
+"""The Lease object, and the pure rules for taking it over.
 
 https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/ ; the fields are used as client-go's
-leader election uses them, so that `kubectl get lease` and other tools read them right.
+leader election uses them, so that `kubectl get lease` and other tools show them correctly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 
 
 class LeaseSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """`spec` of a Lease; an empty or absent holder means that it is free."""
+    """`spec` of a Lease; a Lease with an empty or absent holder is free."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -33,12 +33,12 @@ class LeaseObject(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unclaimed(*, now: datetime) -> LeaseSpec:
-    """What is written where the Lease is missing: unlike a Lease as installed it has a time, so it was made anew."""
+    """Return the spec of a Lease that replaces a missing Lease; its time tells it from a Lease as installed."""
     return LeaseSpec(renew_time=micro_time(now))
 
 
 def claim(before: LeaseSpec, *, identity: str, seconds: float, now: datetime) -> LeaseSpec:
-    """What a candidate writes to become or stay the holder."""
+    """Return the spec that a candidate writes to become or stay the holder."""
     taken_over = before.holder_identity != identity
     transitions = before.lease_transitions
     return LeaseSpec(
@@ -51,26 +51,26 @@ def claim(before: LeaseSpec, *, identity: str, seconds: float, now: datetime) ->
 
 
 def release(before: LeaseSpec, *, now: datetime) -> LeaseSpec:
-    """What the holder writes when it stops."""
+    """Return the spec that the holder writes when it stops."""
     return msgspec.structs.replace(before, holder_identity="", lease_duration_seconds=1, renew_time=micro_time(now))
 
 
 def micro_time(when: datetime) -> str:
-    """A time as the API's MicroTime wants it: RFC 3339, UTC, six digits."""
+    """Return a time as MicroTime of the API: RFC 3339, UTC, six digits."""
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass(kw_only=True)
 class Rivals:
-    """What a candidate has seen of others, and so from when on it may take the Lease.
+    """Tracks what a candidate has seen of others, to tell when it may take the Lease.
 
-    Only this process' own clock is used: a holder is given its lease's full duration from the moment when its last
+    Only the clock of this process is used: a holder gets the full duration of its lease from the moment when its last
     write was *seen*, which is later than the moment it was sent.
 
-    - Another's Lease is free once it has not changed for its own duration.
-    - A Lease that its holder released is free at once; so is one that nobody ever held, as it was installed.
-    - A Lease that was deleted and made anew is free after a whole duration only, for its holder may not know yet.
-      (One case is open: somebody deletes and installs it anew under a leader, and a candidate that starts in the two
+    - The Lease of another holder is free once it has not changed for its own duration.
+    - A Lease that its holder released is free at once, and so is a Lease as installed, which nobody ever held.
+    - A Lease that was deleted and recreated is free only after a whole duration, because its holder may not know yet.
+      (One case is open: somebody deletes and reinstalls it under a leader, and a candidate that starts in the two
       seconds until the leader notices sees nothing unusual.)
     """
 
@@ -80,7 +80,7 @@ class Rivals:
     _until: float = -math.inf
 
     def free_at(self, found: LeaseObject, now: float) -> float:
-        """The time, on the clock of `now`, from which the Lease as just found may be taken."""
+        """Return the time, on the clock of `now`, from which the Lease as just found may be taken."""
         spec, uid = found.spec, found.metadata.uid
         if spec.holder_identity == self.identity:
             return now

@@ -1,8 +1,8 @@
-"""The metadata every object has, as much of it as a controller uses.
+"""The metadata of objects, as far as a controller uses it.
 
-A struct of one's own kind has a field `metadata`: an `ObjectMeta`, or a smaller struct that satisfies `Identity`.
-Nothing here can take part in a reference cycle (strings, numbers, flat containers), so the garbage collector is told
-not to look: with ten thousand pods that saves 16 bytes an object and the time of every full collection.
+The struct of a kind has a field `metadata`: an `ObjectMeta`, or a smaller struct that satisfies `Identity`. Nothing
+here can be part of a reference cycle (strings, numbers, flat containers), so the garbage collector skips it: with ten
+thousand pods that saves 16 bytes an object and the time of every full collection.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import msgspec
 
 
 class Identity(Protocol):
-    """What the watch cache needs to know of an object."""
+    """The metadata that the watch cache needs."""
 
     @property
     def namespace(self) -> str:
-        """The namespace, "" for an object of the cluster's."""
+        """The namespace, "" for cluster-scoped objects."""
 
     @property
     def name(self) -> str:
@@ -25,11 +25,11 @@ class Identity(Protocol):
 
     @property
     def uid(self) -> str:
-        """Unique over time too: a deleted and re-created object has another one."""
+        """Unique over time too: a recreated object has another uid."""
 
     @property
     def resource_version(self) -> str:
-        """Of the object's last write; see `revision`."""
+        """The version of the object's last write; see `revision`."""
 
 
 class KubeObject(Protocol):
@@ -37,11 +37,11 @@ class KubeObject(Protocol):
 
     @property
     def metadata(self) -> Identity:
-        """Who the object is."""
+        """The object's identity."""
 
 
 class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
-    """One of `metadata.ownerReferences`; at most one of them has `controller` true."""
+    """An entry of `metadata.ownerReferences`; at most one entry has `controller` true."""
 
     api_version: str
     kind: str
@@ -68,7 +68,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="ca
 
     @property
     def deleting(self) -> bool:
-        """Whether somebody has asked for the deletion; the object stays until its finalizers or kubelet are done."""
+        """True once the deletion was requested; the object stays until its finalizers or kubelet are done."""
         return self.deletion_timestamp is not None
 
     @property
@@ -78,9 +78,9 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="ca
 
 
 def revision(resource_version: str) -> int:
-    """A resourceVersion as the number it is, so that two of one resource can be ordered.
+    """Return a resourceVersion as a number, so that two versions of one resource can be ordered.
 
-    KEP-5504 makes the order part of the API (decimal integers of any size, compared as such, within one resource);
-    every API server on etcd has always kept to it. Raises ValueError where it is not a decimal number.
+    KEP-5504 makes the order part of the API (decimal integers of any size, within one resource); every API server on
+    etcd has always followed it. Raises ValueError if it is no decimal number.
     """
     return int(resource_version)

@@ -1,6 +1,6 @@
-"""The work queue between what was seen and who acts on it: keys, not events.
+"""The work queue between the watches and the workers: it holds keys, not events.
 
-What it guarantees (each has a test of the same words):
+Guarantees (each has a test of the same words):
 - a key put several times before it is taken is taken once;
 - a key is never with two workers at a time;
 - a key put while it is worked on is taken once more afterwards;
@@ -29,7 +29,7 @@ from mpijob_elastic.kube.backoff import Backoff
 
 K = TypeVar("K", bound=Hashable)
 
-# A conflict is mended by looking again at once; what fails for long is looked at once a minute.
+# A conflict needs only a fresh look at once; a lasting failure is retried once a minute.
 RETRY = Backoff(first=0.05, longest=60.0)
 
 
@@ -38,7 +38,7 @@ class QueueClosed(Exception):
 
 
 class WorkQueue(Generic[K]):
-    """Keys to work on. Make it while the event loop runs."""
+    """Keys to work on. Create it while the event loop runs."""
 
     def __init__(self, *, random: Random, retry: Backoff = RETRY) -> None:
         self._random = random
@@ -47,7 +47,7 @@ class WorkQueue(Generic[K]):
         # When each waiting key became ready; as many permits as keys.
         self._ready: OrderedDict[K, float] = OrderedDict()
         self._permits = asyncio.Semaphore(0)
-        # Keys with a worker; true where news came meanwhile.
+        # Keys with a worker; true if news came meanwhile.
         self._taken: dict[K, bool] = {}
         # Kept until the key is taken, even when they have fired.
         self._timers: dict[K, asyncio.TimerHandle] = {}
@@ -56,20 +56,20 @@ class WorkQueue(Generic[K]):
 
     @property
     def depth(self) -> int:
-        """How many keys wait for a worker."""
+        """The number of keys that wait for a worker."""
         return len(self._ready)
 
     @property
     def busy(self) -> int:
-        """How many keys are with a worker."""
+        """The number of keys with a worker."""
         return len(self._taken)
 
     def oldest_age(self) -> float:
-        """Seconds that the first waiting key has waited; 0 where none waits."""
+        """Return the seconds that the first waiting key has waited; 0 if none waits."""
         return self._loop.time() - next(iter(self._ready.values())) if self._ready else 0.0
 
     def put(self, key: K) -> None:
-        """Have `key` worked on as soon as a worker is free."""
+        """Queue `key` for the next free worker."""
         if self._closed or key in self._ready:
             return
         if key in self._taken:
@@ -79,7 +79,7 @@ class WorkQueue(Generic[K]):
         self._permits.release()
 
     def put_after(self, key: K, delay: float) -> None:
-        """Have `key` worked on in `delay` seconds at the latest."""
+        """Queue `key` in `delay` seconds at the latest."""
         due = self._loop.time() + delay
         timer = self._timers.get(key)
         if self._closed or (timer is not None and timer.when() <= due):
@@ -88,10 +88,10 @@ class WorkQueue(Generic[K]):
         self._timers[key] = self._loop.call_at(due, self.put, key)
 
     async def get(self) -> K:
-        """The next key, which is the caller's until `done` or `retry`. Raises QueueClosed after `close`."""
+        """Return the next key, the caller's until `done` or `retry`. Raises QueueClosed after `close`."""
         await self._permits.acquire()
         if self._closed:
-            self._permits.release()  # for the next who waits
+            self._permits.release()  # for the next waiting worker
             raise QueueClosed
         key, _ = self._ready.popitem(last=False)
         self._taken[key] = False
@@ -99,17 +99,17 @@ class WorkQueue(Generic[K]):
         return key
 
     def caught_up(self, key: K) -> None:
-        """The worker that has `key` looks at what is known now, so news of it so far needs no look of its own."""
+        """Note that the worker with `key` now looks at the latest state: news so far needs no further look."""
         if key in self._taken:
             self._taken[key] = False
 
     def done(self, key: K) -> None:
-        """The work on `key` succeeded."""
+        """Finish `key`: its work succeeded."""
         self._failures.pop(key, None)
         self._give_up(key)
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
-        """The work on `key` failed: have it again later, in `at_least` so many seconds; returns the delay."""
+        """Queue `key` again after a failure, in `at_least` that many seconds; return the delay."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         delay = max(at_least, self._retry.delay(failures, self._random))
         self._give_up(key)
@@ -117,7 +117,7 @@ class WorkQueue(Generic[K]):
         return delay
 
     def close(self) -> None:
-        """Forget everything that waits; workers end when they next ask for a key."""
+        """Forget all waiting keys; workers end when they next ask for a key."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()

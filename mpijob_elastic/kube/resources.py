@@ -1,4 +1,4 @@
-"""Where each kind lives in the API: group, version, plural, and the paths made of them.
+"""The place of each kind in the API: group, version, plural, and their paths.
 
 https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Resource:
-    """One resource of the API; `group` is "" for the core group."""
+    """A resource of the API; `group` is "" for the core group."""
 
     group: str
     version: str
@@ -23,7 +23,7 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """The URL path of the collection, of one object of it, or of a subresource of that object."""
+        """Return the URL path of the collection, of an object in it, or of a subresource of that object."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if namespace else ""
         return "/".join([f"{root}{scope}/{self.plural}", *(part for part in (name, subresource) if part)])

@@ -1,14 +1,14 @@
-"""What is known of the objects of one resource: a cache that never goes backward.
+"""A cache of the objects of one resource that never goes backward.
 
-Four sources feed it: a list, the watch that follows it, answers to our own writes, and deletions we were told are done.
-They overlap and may repeat old news, so all is ordered by resourceVersion (see `meta.revision`):
+Four sources feed it: a list, the watch that follows it, answers to our own writes, and deletions that are done. They
+overlap and may repeat old news, so everything is ordered by resourceVersion (see `meta.revision`):
 
 - an object is replaced only by a later version of itself, or by a later object of its name;
-- a watch event not later than what the stream (or the list before it) has reached is a repetition and is ignored;
-- a list removes what it does not hold, unless that was written after the list was taken;
-- a list older than what has been seen already is refused (`StaleList`);
-- an object `forget` was called for stays away, whatever late news of it comes, until its deletion is seen or a list
-  begun afterwards still holds it;
+- a watch event that is not later than the position of the stream (or of the list before it) is ignored as a repetition;
+- a list removes objects that it does not hold, unless they were written after the list was taken;
+- a list older than the position is refused (`StaleList`);
+- a forgotten object stays away, in spite of late news of it, until its deletion is seen or a list begun afterwards
+  still holds it;
 - `on_change` is called once for each change, after it, and never with two equal versions.
 
 No input or output here.
@@ -28,12 +28,12 @@ Key = tuple[str, str]
 
 
 class StaleList(Exception):
-    """A list is older than what has been seen before: it came from an API server that lags behind."""
+    """A list is older than the cache: it came from an API server that lags behind."""
 
 
 @dataclass(kw_only=True)
 class Listing:
-    """A list being taken in page by page, so that no second copy of the cache is ever held."""
+    """A list in progress, page by page, so that there is never a second copy of the cache."""
 
     forgotten_before: frozenset[str]
     taken: int = 0
@@ -46,20 +46,20 @@ class Store(Generic[T]):
     def __init__(self, on_change: Callable[[T | None, T | None], None]) -> None:
         self._on_change = on_change
         self._objects: dict[Key, T] = {}
-        # Uids of objects that are gone though news of them may still be on the way.
+        # Uids of objects that are gone, while news of them may still arrive.
         self._forgotten: set[str] = set()
         self.position = 0
 
     def get(self, namespace: str, name: str) -> T | None:
-        """The object as last seen."""
+        """Return the object as last seen."""
         return self._objects.get((namespace, name))
 
     def values(self) -> Collection[T]:
-        """Every object as last seen: a view, so do not await while going through it."""
+        """Return every object as last seen: a live view, so do not await while iterating."""
         return self._objects.values()
 
     def put(self, new: T) -> None:
-        """Take in an object that the API server returned, if it is later than what is known."""
+        """Store an object that the API server returned, if it is later than the known version."""
         meta = new.metadata
         key = (meta.namespace, meta.name)
         old = self._objects.get(key)
@@ -69,20 +69,20 @@ class Store(Generic[T]):
         self._on_change(old, new)
 
     def written(self, new: T) -> None:
-        """Take in the answer to a write of ours, unless the watch has overtaken it: the object may be gone by then."""
+        """Store the answer to our own write, unless the watch is already later: the object may be gone."""
         if _revision(new) > self.position:
             self.put(new)
 
     def forget(self, namespace: str, name: str, uid: str) -> None:
-        """Take out an object that the API server said is gone."""
+        """Remove an object that is gone according to the API server."""
         old = self.get(namespace, name)
         if old is not None and old.metadata.uid == uid:
-            # Of one that is not here the deletion was seen already: waiting for it again would be waiting for ever.
+            # The deletion of an absent object was already seen, and will not be seen again.
             self._forgotten.add(uid)
             self._remove((namespace, name))
 
     def event(self, meta: Identity, new: T | None) -> bool:
-        """Take in a watch event about the object of `meta`; `new` is None where it is gone. Whether that was news."""
+        """Apply a watch event on the object of `meta`; `new` is None if it is gone. Return True if that was news."""
         reached = revision(meta.resource_version)
         if reached <= self.position:
             return False
@@ -95,18 +95,18 @@ class Store(Generic[T]):
         return True
 
     def bookmark(self, resource_version: str) -> bool:
-        """Note that the stream has reached this version, without an object; false where it had before."""
+        """Note that the stream has reached this version; return False if it is older than the position."""
         reached = revision(resource_version)
         at_least = reached >= self.position
         self.position = max(self.position, reached)
         return at_least
 
     def begin_list(self) -> Listing:
-        """What `list_page` and `end_list` need to know of a list; call it before the list is asked for."""
+        """Begin a list, before it is requested."""
         return Listing(forgotten_before=frozenset(self._forgotten))
 
     def list_page(self, listing: Listing, resource_version: str, page: Iterable[T]) -> None:
-        """Take in one page of a list; every page of a list has the same version. Raises StaleList."""
+        """Add a page of a list; all pages have the same version. Raises StaleList."""
         listing.taken = revision(resource_version)
         if listing.taken < self.position:
             raise StaleList(f"the list is of version {listing.taken}, the cache has reached {self.position}")
@@ -118,7 +118,7 @@ class Store(Generic[T]):
             self.put(new)
 
     def end_list(self, listing: Listing) -> None:
-        """The list is complete: what it did not hold is gone."""
+        """Complete a list: objects that it does not hold are gone."""
         self._forgotten -= listing.forgotten_before
         for key in self._objects.keys() - listing.listed:
             self._remove(key, until=listing.taken)

@@ -1,9 +1,9 @@
-"""A cache of one resource that lists once and then follows the watch, for ever.
+"""A cache of one resource that lists once and then follows the watch for ever.
 
-Rounds: list where nothing is known (or what is known is too old), then watch until the stream ends, then again.
-What makes a round end, and what then:
+Each round lists if nothing is known (or the known version is too old), then watches until the stream ends. The end of a
+round, and the next round:
 
-| what                                                             | what the next round does                    |
+| end of a round                                                   | next round                                  |
 |------------------------------------------------------------------|---------------------------------------------|
 | the server ends the stream (it was asked to, after 5 to 10 min)  | goes on from the last version               |
 | no byte for 70 s: bookmarks come every 60 s, so the peer is dead | goes on from the last version               |
@@ -13,10 +13,10 @@ What makes a round end, and what then:
 | three streams in a row without a line (some proxies hide a 410)  | lists                                       |
 
 After a round that was healthy for a minute the next begins at once; after any other it waits, from 0.4 s doubling to
-30 s, so that no answer whatever can make a hot loop.
+30 s, so that no answer can cause a hot loop.
 
 Lists are paged and taken in page by page. Streaming lists (`sendInitialEvents`) would be cheaper for the server, but
-Kubernetes before 1.32 and older etcds do not serve them, so paged ones are needed anyway, and one way is enough.
+Kubernetes before 1.32 and older etcds do not serve them. Paged lists are needed anyway, and one way is enough.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RETRY = Backoff(first=0.8, longest=30.0)
 class WatchTimes:
     """Seconds, but for the last three.
 
-    The API server sends a bookmark a minute where it is asked to (staging/src/k8s.io/apiserver, cacher.go); stream
+    The API server sends a bookmark each minute on request (staging/src/k8s.io/apiserver, cacher.go); stream
     lifetime and backoff are those of client-go's reflector.
     """
 
@@ -68,11 +68,11 @@ class WatchTimes:
 class WatchCache(Generic[T]):
     """The objects of one resource that match the selectors, as last seen.
 
-    - `get`, `values` give objects at least as new as any that was given before, our own writes among them.
+    - `get` and `values` never return an object older than before, our own writes included.
     - `on_change(old, new)` is called synchronously after each change, None meaning absent; it should only put keys
       into a queue. During the first list it is called for each object, before `synced` is set.
-    - `decode` turns the JSON of one object (bytes-like) into a struct; an object it refuses is treated as absent, since
-      nothing that we cannot read may be acted upon, and is logged.
+    - `decode` turns the JSON of an object (bytes-like) into a struct. An object that it refuses is logged and treated
+      as absent, because we must not act on an object that we cannot read.
     """
 
     def __init__(  # noqa: PLR0913 - everything that varies is handed in
@@ -105,29 +105,29 @@ class WatchCache(Generic[T]):
         self._barren = 0
 
     def get(self, namespace: str, name: str) -> T | None:
-        """The object as last seen, None where there is none."""
+        """Return the object as last seen, None if there is none."""
         return self._store.get(namespace, name)
 
     def values(self) -> Collection[T]:
-        """Every object as last seen: a live view, so do not await while going through it."""
+        """Return every object as last seen: a live view, so do not await while iterating."""
         return self._store.values()
 
     def age(self) -> float:
-        """Seconds since the last proof that news reaches us: an event, a bookmark, a list.
+        """Return the seconds since the last proof that news arrives: an event, a bookmark, a list.
 
-        Old news is none: it grows as well where the server's data was put back to an earlier state (an etcd restored
-        from a backup). Nothing but a new process mends that, so it is a health check's question.
+        Old news is no proof: the age also grows after the server's data was reset to an earlier state (an etcd restored
+        from a backup). Only a new process helps then, so this is for a health check.
         """
         return self._clock() - self._alive
 
     def observe_write(self, written: T) -> None:
-        """Take in what the API server answered to our own write, so that the next look sees it."""
+        """Store the API server's answer to our own write, so that the next look sees it."""
         self._store.written(written)
 
     def forget(self, namespace: str, name: str, uid: str) -> None:
-        """Take out an object that the API server said is gone.
+        """Remove an object that is gone according to the API server.
 
-        A pod that is being terminated is not gone: pass the answer to its deletion to `observe_write` instead.
+        A terminating pod is not gone: pass the answer to its deletion to `observe_write` instead.
         """
         self._store.forget(namespace, name, uid)
 
