@@ -1,4 +1,4 @@
-"""The admission server: it adds discover_hosts.sh where the operator creates it without, and checks annotations early.
+"""The admission server: it adds discover_hosts.sh to the operator's objects, and checks annotations and sizes early.
 
-request -> pure function from object to patch or verdict -> answer. No read and no write of the API happens on that way.
+A request goes through a pure function (rules/) to its answer; no API call is made on the way.
 """

@@ -1,6 +1,6 @@
-"""HTTP around the handlers: read a bounded body in bounded time, answer, count; whatever comes, a clear answer goes.
+"""HTTP around the handlers: read a bounded body in bounded time, answer clearly, count.
 
-A fault of our own lets the object through, as failurePolicy Ignore would, but at once and counted as `error`.
+After a fault of our own the object passes, as with failurePolicy Ignore, but at once and counted as `error`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webhook.rules.review import Malformed, Request
 from webhook.rules.review_context import NOTHING, ReviewContext
 from webhook.settings import Limits
 
-# The longest namespace/name that Kubernetes allows; a hostile one does not fill the log.
+# The longest name that Kubernetes allows; a longer, hostile name must not fill the log.
 _LOGGED = 253
 
 
@@ -36,10 +36,7 @@ class _Refused(Exception):
 
 
 class Admission:
-    """Answers AdmissionReviews.
-
-    While `draining` is set, every answer asks the caller to close the connection.
-    """
+    """Answers AdmissionReviews. While `draining` is set, each answer asks the caller to close the connection."""
 
     def __init__(
         self, *, limits: Limits, metrics: Metrics, draining: asyncio.Event, context: ReviewContext = NOTHING
@@ -54,7 +51,7 @@ class Admission:
         self._log = structlog.get_logger("webhook")
 
     def application(self) -> web.Application:
-        """The paths the webhook configurations name."""
+        """Return the paths that the webhook configurations name."""
         mutating, validating = handlers.mutating(self._context), handlers.validating(self._context)
         application = web.Application(client_max_size=self._limits.request_bytes)
         for path, table in ((names.PATH_MUTATE, mutating), (names.PATH_VALIDATE, validating)):
@@ -62,9 +59,9 @@ class Admission:
         return application
 
     async def finished(self, *, within: float) -> None:
-        """Wait until the requests in flight now are answered, at most that many seconds.
+        """Wait at most `within` seconds until the requests in flight are answered.
 
-        To be awaited before the listener closes: from then on aiohttp throws away what still comes of a body.
+        Await it before the listener closes: aiohttp then discards the rest of each body.
         """
         if self._answering:
             await asyncio.wait(self._answering, timeout=within)
@@ -90,7 +87,7 @@ class Admission:
         try:
             answer = handlers.answer(request, table)
         except Exception:  # noqa: BLE001 - see above
-            self._log.exception("a review failed, so its object is let through unchanged")
+            self._log.exception("a review failed, so its object passes unchanged")
             answer = Answer(verdict=review.UNCHANGED, outcome="error")
         self._metrics.review(kind=request.kind.kind, operation=request.operation, outcome=answer.outcome)
         self._log.log(
@@ -120,7 +117,7 @@ class Admission:
             raise _Refused(400, "malformed", f"the body did not arrive as its headers say: {error}") from None
 
     def _lane(self, length: int | None) -> asyncio.Semaphore:
-        # Few large bodies at once, or of unknown length, bound the memory; they do not hold up the ordinary ones.
+        # Few large bodies at once bound the memory, and they do not hold up small bodies.
         small = length is not None and length <= self._limits.small_bytes
         return self._small if small else self._large
 
@@ -131,7 +128,7 @@ class Admission:
 
 
 def _level(answer: Answer) -> int:
-    # What goes as it should is counted; a line for each would cost a quarter of the time of a review.
+    # Ordinary reviews are only counted: a log line would cost a quarter of a review's time.
     return logging.DEBUG if answer.outcome in {"patched", "unchanged"} else logging.INFO
 
 

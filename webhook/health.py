@@ -1,4 +1,4 @@
-"""/healthz, /readyz and /metrics, on a port of their own without TLS: kubelet and Prometheus hold no CA of ours."""
+"""/healthz, /readyz and /metrics, on their own port without TLS: kubelet and Prometheus do not have our CA."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PROMETHEUS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 
 
 class Health:
-    """Whether this replica is alive (it answers) and ready (it may be sent reviews)."""
+    """Answers if this replica is alive, and ready for reviews."""
 
     def __init__(
         self, *, serving: Serving, draining: asyncio.Event, metrics: Metrics, wall: Callable[[], datetime]
@@ -26,7 +26,7 @@ class Health:
         self._wall = wall
 
     def application(self) -> web.Application:
-        """The three paths."""
+        """Return the three paths."""
         application = web.Application()
         application.router.add_get("/healthz", self._alive)
         application.router.add_get("/readyz", self._ready)
@@ -34,10 +34,10 @@ class Health:
         return application
 
     def unready(self) -> str:
-        """Why no review should be sent here now, or ""."""
+        """Return why this replica should get no reviews now, or ""."""
         if self._draining.is_set():
             return "draining"
-        return "" if self._serving.valid(now=self._wall()) else "no certificate that is valid now"
+        return "" if self._serving.valid(now=self._wall()) else "no valid certificate"
 
     async def _alive(self, _: web.Request) -> web.Response:
         return web.Response(text="ok\n")

@@ -1,6 +1,6 @@
-"""What the webhook follows of the cluster: MPIJobs, and the HPAs that scale them, in memory by watches.
+"""The webhook's watch caches: MPIJobs, and the HPAs that scale them.
 
-A replica that cannot watch answers reviews all the same.
+A replica that cannot watch still answers reviews.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
 
 
 class Watched:
-    """All MPIJobs, and all HPAs of MPIJobs, of one namespace or all; until the first list is complete none is known."""
+    """MPIJobs and their HPAs, of one namespace or all; empty until the first list is complete."""
 
     def __init__(self, client: ApiReader, *, namespace: str | None, random: Random) -> None:
         self._by_job: defaultdict[tuple[str, str], dict[str, HpaFacts]] = defaultdict(dict)
@@ -36,15 +36,15 @@ class Watched:
         )
 
     def job(self, namespace: str, name: str) -> JobFacts | None:
-        """The job as last seen; None where it is not known (yet)."""
+        """Return the job as last seen; None if it is not known (yet)."""
         return self._jobs.get(namespace, name)
 
     def autoscalers(self, namespace: str, job: str) -> tuple[HpaFacts, ...]:
-        """The HPAs that scale the job of that name, as last seen, whether there is such a job or not."""
+        """Return the HPAs that scale the job of that name, as last seen; the job need not exist."""
         return tuple(self._by_job.get((namespace, job), {}).values())
 
     async def run(self) -> None:
-        """Follow for ever."""
+        """Watch for ever."""
         async with asyncio.TaskGroup() as group:
             for cache in (self._jobs, self._autoscalers):
                 group.create_task(cache.run())

@@ -1,4 +1,4 @@
-"""A port that answers HTTP, with bounds on what a connection may cost."""
+"""A port that answers HTTP, with bounds on the cost of a connection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-# How long the rest of a refused body is read and thrown away, so that the caller sees the answer and not a reset.
+# Seconds to read and discard the rest of a refused body, so that the caller sees the answer and no reset.
 _LINGERING = 2.0
 
 
@@ -22,15 +22,15 @@ async def listening(
     finish_seconds: float,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[int]:
-    """Answer by `application` as long as the context lasts; yields the port, a free one where `port` is 0.
+    """Serve `application` during the context; yields the port, a free port if `port` is 0.
 
     A connection without a whole request head for `idle_seconds` is closed. The end closes idle connections and gives
-    requests in flight `finish_seconds`. Raises OSError where the port is taken.
+    requests in flight `finish_seconds`. Raises OSError if the port is taken.
     """
     runner = web.AppRunner(
         application,
         access_log=None,
-        # A compressed body is no JSON to us: nothing can grow after its size was checked.
+        # Compressed bodies are not accepted: nothing may grow after its size was checked.
         auto_decompress=False,
         keepalive_timeout=idle_seconds,
         lingering_time=_LINGERING,

@@ -1,4 +1,4 @@
-"""What the webhook counts and measures, for /metrics; every label's values are bounded, whatever a caller sends."""
+"""The webhook's metrics; the values of every label are bounded, whatever a caller sends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 
 
 class Metrics:
-    """The meters of one server, in a registry of their own."""
+    """The metrics of one server, in their own registry."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -50,7 +50,7 @@ class Metrics:
         )
 
     def review(self, *, kind: str, operation: str, outcome: str) -> None:
-        """Count one answer; kind and operation may be anything a caller sent."""
+        """Count an answer; kind and operation may be anything that a caller sent."""
         self._reviews.labels(
             kind=kind if kind in _KINDS else _OTHER,
             operation=operation if operation in _OPERATIONS else _OTHER,
@@ -58,9 +58,9 @@ class Metrics:
         ).inc()
 
     def served(self, certificate: x509.Certificate) -> None:
-        """Note which certificate is served."""
+        """Set the expiry of the served certificate."""
         self._expiry.set(certificate.not_valid_after_utc.timestamp())
 
     def render(self) -> bytes:
-        """The text that Prometheus reads."""
+        """Return the text for Prometheus."""
         return generate_latest(self._registry)

@@ -1,8 +1,7 @@
 """The process: listeners, certificates, and an end without a failed call.
 
-The API server keeps sending to a terminating pod over connections it has open, and each node learns of the end on its
-own time. So after SIGTERM a replica is not ready at once, goes on serving, and asks with every answer that the
-connection be closed; only then it stops.
+The API server keeps using open connections to a terminating pod, and nodes learn of the end at different times. So
+after SIGTERM a replica turns unready, serves on, and asks with every answer to close the connection. Then it stops.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _SPREAD = 0.03
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """A webhook that listens. Set `draining` to make it unready and its answers close their connections."""
+    """A listening webhook. Set `draining` to make it unready and close connections with each answer."""
 
     port: int
     health_port: int
@@ -50,9 +49,9 @@ class Running:
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT, then drain; a second signal ends the draining.
+    """Serve until SIGTERM or SIGINT, then drain; a second signal ends the drain.
 
-    Raises `kube.errors.Unreachable` where no cluster configuration is found, OSError where a port is taken.
+    Raises `kube.errors.Unreachable` without a cluster configuration, OSError if a port is taken.
     """
     log = structlog.get_logger("webhook")
     asked, pressed = _stop_signals()
@@ -69,9 +68,9 @@ async def serve(settings: Settings) -> None:
 
 @asynccontextmanager
 async def running(settings: Settings) -> AsyncIterator[Running]:
-    """A webhook that listens as long as the context lasts; its end closes idle connections and awaits the others.
+    """Run a webhook during the context; its end closes idle connections and awaits requests in flight.
 
-    A fault in the background ends the context: better a restart than a replica whose certificate nobody looks after.
+    A fault in the background ends the context: a restart is better than a replica whose certificate is not renewed.
     """
     clocks = Clocks(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
     metrics, serving, draining = Metrics(), Serving(), asyncio.Event()

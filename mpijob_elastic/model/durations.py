@@ -11,7 +11,7 @@ _LONGEST_TEXT = 32
 
 
 def parse(text: str) -> float | None:
-    """Seconds, or None where `text` is no duration; a bare `0` is one, other bare numbers are not."""
+    """Return seconds; None if `text` is no duration. A bare `0` is a duration, other bare numbers are not."""
     if text == "0":
         return 0.0
     if len(text) > _LONGEST_TEXT or not text.isascii() or not _WHOLE.fullmatch(text):
@@ -20,7 +20,7 @@ def parse(text: str) -> float | None:
 
 
 def render(seconds: float) -> str:
-    """A short text for people: `0s`, `4.2s`, `1m30s`, `2h5m`."""
+    """Return a short text for people: `0s`, `4.2s`, `1m30s`, `2h5m`."""
     if round(seconds, 1) < 60:
         return f"{seconds:.1f}".rstrip("0").rstrip(".") + "s"
     minutes, rest = divmod(round(seconds), 60)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, kw_only=True)
 class Exec:
-    """One that runs: its process id in the launcher, the pod it was started for, when (seconds since the epoch).
+    """A running exec: its process id in the launcher, its pod, and its start (seconds since the epoch).
 
-    ticks: when, as field 22 of its /proc/PID/stat says; a later process of the same id has others.
+    ticks: its start in field 22 of /proc/PID/stat, which differs for a later process of the same id.
     """
 
     pid: int
@@ -21,10 +21,10 @@ class Exec:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """What looks into a launcher have shown. asked_at: when last asked, 0 if never; about: for which reasons.
+    """The result of looks into a launcher. asked_at: time of the last look, 0 if never; about: its reasons.
 
-    suspects: execs at whose other end nothing was at the last look; frozen: those of which that held twice, and that
-    were not ended since. tries: how often one was tried to be ended, where it is a suspect still.
+    suspects: execs without a peer at the last look. frozen: suspects of two looks that were not ended since. tries: how
+    often ending a suspect was tried.
     """
 
     asked_at: float = 0.0

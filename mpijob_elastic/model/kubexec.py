@@ -1,7 +1,7 @@
-"""kubexec.sh: what the launcher's mpirun or horovodrun runs instead of ssh, and how it finds the pod of a host name.
+"""kubexec.sh, which the launcher's mpirun or horovodrun runs instead of ssh, and our line that finds a host's pod.
 
-[operator] writes it once, with or without `--container`. Only that very text is ever edited, by one line that takes
-`.rN` off a host name: a script that somebody changed may rely on the name it is given.
+[operator] writes it once, with or without `--container`. Only that exact text is edited, by a line that takes `.rN` off
+a host name: a script that a user changed may rely on the name it gets.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ OPERATORS = re.compile(
     r' -- /bin/sh -c "\$\*"'
 )
 _NAME = "POD_NAME=$1\n"
-# Only what a POSIX shell has built in, for the launcher's image may have nothing else. What follows the last `.r` is
-# a number in our host names alone: pod names end in `-worker-N`, whatever the job is called.
+# Only builtins of a POSIX shell, because the launcher's image may have nothing else. Only our host names have a number
+# after the last `.r`: pod names end in `-worker-N`.
 MAPPING = 'n=${POD_NAME##*.r}; case "$n" in ""|*[!0-9]*) ;; *) POD_NAME=${POD_NAME%.r*} ;; esac\n'
 
 
 def mapped(script: str | None) -> str | None:
-    """The script that finds the pod of any host name of ours; None where it is neither the operator's nor that."""
+    """Return the script with our line; None if `script` is not the operator's, with or without it."""
     own = _own(script)
     return None if own is None else own.replace(_NAME, _NAME + MAPPING, 1)
 
 
 def is_mapped(script: str | None) -> bool:
-    """Whether the script finds the pod of a numbered host name."""
+    """Return True if the script finds the pod of a numbered host name."""
     return script is not None and mapped(script) == script
 
 
 def unmapped(script: str) -> str:
-    """The operator's script again; a script that is not ours stays as it is."""
+    """Return the script without our line; any other script is returned unchanged."""
     return _own(script) or script
 
 

@@ -1,8 +1,7 @@
-"""What must outlive a restart of ours, written as an annotation of the job's ConfigMap.
+"""The memory: the state that must survive a restart, an annotation of the job's ConfigMap.
 
-It stands beside discover_hosts.sh and changes in the same write, so that the two can never disagree: whoever reads that
-a worker is gone from the script also reads since when. Times are seconds since the epoch, by the writer's clock.
-As text: see memory_text.
+It is written together with discover_hosts.sh, so the two always agree: a reader who finds a worker gone from the script
+also finds since when. Times are seconds since the epoch, by the writer's clock. For its text see memory_text.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Annotated
 
 import msgspec
 
-# Whoever may edit the ConfigMap may write anything here; what is out of these bounds is no memory of ours.
+# Anybody who may edit the ConfigMap may write anything here; a value out of these bounds is not ours.
 Time = Annotated[float, msgspec.Meta(ge=0.0, le=1e11)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 Try = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
@@ -33,9 +32,9 @@ class Left(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The host name that was last given to a worker: its number (see names.host), and to which pod.
+    """The host name that a worker got last: its number (see names.host) and its pod.
 
-    pod: fingerprint of the pod's uid; "" where the name is free for any, because the pod before was seen to drain.
+    pod: fingerprint of the pod's uid; "" if any pod may have the name, because its last pod was seen to drain.
     """
 
     pod: str
@@ -43,7 +42,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):
-    """The last change of size that was published: workers before and after, and when."""
+    """The last published change of size: workers before and after, and its time."""
 
     before: Count
     after: Count
@@ -51,7 +50,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes of a job with a scale-timeout: the last that worked, the one asked for now, and since when."""
+    """Sizes of a job with a scale-timeout: the last that worked, and the size asked for since `at`."""
 
     worked: Count
     asked: Count
@@ -59,7 +58,7 @@ class Growth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tries(msgspec.Struct, frozen=True, kw_only=True):
-    """How often something was tried, when last, and on which incarnation."""
+    """A count of tries, the time of the last, and its pod."""
 
     count: Try
     at: Time
@@ -67,21 +66,21 @@ class Tries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All of it.
+    """Everything remembered of a job; mappings are by pod name.
 
-    left: pods that left discover_hosts.sh, by pod name, kept while the driver may still take a pod for one of them.
+    left: pods that left discover_hosts.sh, kept while the driver may still take a new pod for one of them.
     added_at, removed_at: when hosts were last added to, removed from the script.
     dropped_at: when a name was last removed from the hostfile before the launcher's main container had started.
     scale: the last published change of size.
-    replaced: replacements of failed workers, by pod name.
-    moved: workers that were moved from where they would have been disrupted, by pod name.
-    growth: what the scale-timeout counts from; None where there is no such timeout.
-    hosts: host names given to workers, by pod name.
-    renamed: host names given up because their rank was lost while the pod ran on, by pod name.
-    launchers: launchers re-created because they cannot see the host list.
-    elders: pods among which the one is whose host the driver has known for longest; empty where it may be any.
-    mended_at: when a discover_hosts.sh that somebody else had written was last replaced.
-    script: names the discover_hosts.sh that this was written with.
+    replaced: replacements of failed workers.
+    moved: workers moved away from a disruption.
+    growth: start of the scale-timeout; None without such a timeout.
+    hosts: host names given to workers.
+    renamed: host names given up because their rank was lost while the pod ran on.
+    launchers: launchers recreated because they cannot see the host list.
+    elders: pods that may be the host the driver has known for longest; empty if any may be.
+    mended_at: when another program's discover_hosts.sh was last replaced.
+    script: fingerprint of the discover_hosts.sh that this was written with.
     """
 
     left: Mapping[str, Left] = msgspec.field(default_factory=dict)

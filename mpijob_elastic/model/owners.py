@@ -1,4 +1,4 @@
-"""Whom an object belongs to: the MPIJob that controls it."""
+"""Owners: the MPIJob that controls an object."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 
 
 class Owned(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Who an object is and which MPIJob controls it: all that stays of an object's metadata in a cache.
+    """An object's identity and the MPIJob that controls it: all that a cache keeps of the metadata.
 
-    job, job_uid: "" where no MPIJob controls it. api_version: of the controlling reference.
+    job, job_uid: "" if no MPIJob controls it. api_version: of the controlling reference.
     """
 
     namespace: str
@@ -24,7 +24,7 @@ class Owned(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def owned(metadata: ObjectMeta) -> Owned:
-    """The metadata with its owner looked up."""
+    """Return the metadata with its owner."""
     owner = metadata.controller
     is_job = owner is not None and owner.kind == MPI_JOBS.kind and owner.api_version.startswith(MPI_JOBS.group + "/")
     return Owned(

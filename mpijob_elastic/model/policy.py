@@ -1,6 +1,6 @@
-"""What a user asks of us for one job: the annotations of a MPIJob, parsed.
+"""The policy of a job: the user's annotations on its MPIJob, parsed.
 
-Bad values are rejected at admission; where admission was missed, each is a `Problem` and its default holds.
+Admission rejects bad values. A value that missed admission is a `Problem`, and its default holds.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ DEFAULT_DRAIN_TIMEOUT = 60.0
 LONGEST_DRAIN_TIMEOUT = 24 * 3600.0
 SHORTEST_SCALE_TIMEOUT = 1.0
 LONGEST_SCALE_TIMEOUT = 24 * 3600.0
-# kubelet and etcd give out long before; it keeps a typing error from becoming a million names.
+# Clusters fail long before this size; it keeps a typing error from becoming a million names.
 MOST_REPLICAS = 100_000
 _DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-discovery-script")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """Annotations of one MPIJob; None where the user said nothing and there is no default. Times in seconds."""
+    """Annotations of an MPIJob; None if absent and without a default. Times in seconds."""
 
     enabled: bool | None = None
     min_replicas: int | None = None
@@ -39,7 +39,7 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One annotation that cannot be used: the field's path, its value, what is allowed."""
+    """An unusable annotation: the field's path, its value, and the allowed values."""
 
     field: str
     value: str
@@ -50,7 +50,7 @@ class Problem:
 
 
 def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
-    """The policy, with the default for each value that cannot be used, and those values as problems."""
+    """Return the policy, with defaults for unusable values, and a problem for each of these."""
     reader = _Reader(annotations)
     policy = Policy(
         enabled=reader.read(names.ENABLED, _boolean, '"true" or "false"', None),
@@ -73,9 +73,9 @@ def startup_workers(policy: Policy, *, np_workers: int) -> int | None:
 
 
 def is_elastic(policy: Policy, launcher_texts: Iterable[str]) -> bool:
-    """Whether the job can change its size while it runs.
+    """Return True if the job can change its size while it runs.
 
-    `launcher_texts` are the launcher template's commands, arguments and environment values (`MPIJob.launcher_texts`).
+    launcher_texts: commands, arguments and environment values of the launcher's template.
     """
     if policy.enabled is not None:
         return policy.enabled
@@ -83,7 +83,7 @@ def is_elastic(policy: Policy, launcher_texts: Iterable[str]) -> bool:
 
 
 def names_discovery(texts: Iterable[str]) -> bool:
-    """Whether any of the texts names discover_hosts.sh or horovodrun's --host-discovery-script."""
+    """Return True if a text names discover_hosts.sh or horovodrun's --host-discovery-script."""
     return any(mark in text for text in texts for mark in _DISCOVERY_MARKS)
 
 
@@ -93,7 +93,7 @@ _PATIENCE_ALLOWED = 'a duration from 1s to 24h, such as "10m"'
 
 
 class _Reader:
-    """Reads one annotation after the other and gathers what is wrong with them."""
+    """Reads annotations and collects their problems."""
 
     def __init__(self, annotations: Mapping[str, str]) -> None:
         self._annotations = annotations

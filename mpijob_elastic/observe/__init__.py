@@ -1,5 +1,5 @@
-"""From watch events to one immutable view of a job.
+"""From watch events to an immutable view of a job.
 
-`facts_*` decode an object's JSON straight into the few fields we use; `caches` keep them and know which job they belong
-to; `views` puts one job together. Nothing here decides or writes.
+`facts_*` decode an object's JSON into the few fields we use, `caches` keep them by job, `views` makes a job's view.
+Nothing here decides or writes.
 """

@@ -1,8 +1,7 @@
-"""The watch caches, and which job each object belongs to: four of them always, nodes and PodGroups where there are any.
+"""The watch caches: MPIJobs, pods, ConfigMaps and Roles by job; nodes and PodGroups if they can be watched.
 
-A change of any object only puts its job's key into the queue (kube.queue), so many changes are one look. Pods and
-ConfigMaps are watched by label, since nothing else in a cluster concerns us; the operator's ConfigMaps and Roles carry
-`app: JOB` and nothing better.
+A change of an object puts its job's key into the queue (kube.queue), so many changes lead to one look. Labels select
+the watched objects; the operator's ConfigMaps and Roles carry only `app: JOB`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mpijob_elastic.observe.pod_groups import Gangs
 
 
 class JobKey(NamedTuple):
-    """Which job: what the queue holds."""
+    """A job's namespace and name: the queue's key."""
 
     namespace: str
     name: str
@@ -45,9 +44,9 @@ class _Fact(Protocol):
 
 
 class Caches:
-    """Everything that is watched; `enqueue` is called with the key of each job that something happened to.
+    """The caches; `enqueue` is called with the key of each job whose objects changed.
 
-    signs: what says that a node is about to go; None where nodes are not to be watched.
+    signs: the signs that a node is about to go; None if nodes are not watched.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class Caches:
         self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random) if signs else None
 
     async def run(self) -> None:
-        """Follow all of them for ever; cancel to stop."""
+        """Watch for ever; cancel to stop."""
         async with asyncio.TaskGroup() as group:
             for cache in (self.jobs, self.pods, self.configs, self.roles, self._gangs):
                 group.create_task(cache.run())
@@ -110,18 +109,18 @@ class Caches:
                 group.create_task(self._nodes.run())
 
     async def synced(self) -> None:
-        """Wait until each has been listed once."""
+        """Wait until each cache has listed its objects once."""
         for cache in (self.jobs, self.pods, self.configs, self.roles):
             await cache.synced.wait()
         if self._nodes:
             await self._nodes.synced()
 
     def is_synced(self) -> bool:
-        """Whether each has been listed once."""
+        """Return True once each cache has listed its objects."""
         return all(cache.synced.is_set() for cache in (self.jobs, self.pods, self.configs, self.roles))
 
     def ages(self) -> dict[str, float]:
-        """Seconds since the last sign of life, by resource."""
+        """Return the seconds since the last sign of life, by resource."""
         return {
             "mpijobs": self.jobs.age(),
             "pods": self.pods.age(),
@@ -130,11 +129,11 @@ class Caches:
         }
 
     def job_keys(self) -> Iterable[JobKey]:
-        """Every job there is."""
+        """Return the keys of all jobs."""
         return [JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.values()]
 
     def view(self, key: JobKey, *, probes: views.Probes, holds: views.Holds = views.never_looked) -> JobView | None:
-        """The job as last seen, None where it is gone."""
+        """Return the job as last seen; None if it is gone."""
         job = self.jobs.get(key.namespace, key.name)
         if job is None:
             return None
@@ -150,18 +149,18 @@ class Caches:
         )
 
     def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
-        """The pods, each with why it is about to go where its node says so."""
+        """Return the pods, marked with the disruption of their nodes."""
         return self._nodes.judge(pods) if self._nodes else list(pods)
 
     def see_definition(self, *, keeps_selector: bool) -> None:
-        """Take in what the MPIJob definition says; a change concerns every job."""
+        """Store what the MPIJob definition says; a change wakes every job."""
         if keeps_selector != self._keeps_selector:
             self._keeps_selector = keeps_selector
             for key in self.job_keys():
                 self._enqueue(key)
 
     def see(self, resource: resources.Resource, raw: bytes) -> None:
-        """Take in an object as the API server answered it to our own write."""
+        """Store an object from the API server's answer to our own write."""
         match resource:
             case resources.PODS:
                 self.pods.observe_write(facts_pod.read(raw))
@@ -175,7 +174,7 @@ class Caches:
                 self._gangs.cache.observe_write(facts_pod_group.read(raw))
 
     def see_pod_gone(self, namespace: str, ref: Ref) -> None:
-        """Take in that a pod does not exist any more."""
+        """Remove a pod that no longer exists."""
         self.pods.forget(namespace, ref.name, ref.uid)
 
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
@@ -194,7 +193,7 @@ class Caches:
         self._wake(before, after)
 
     def _on_node(self, name: str) -> None:
-        # Seldom, so an index of all pods by node would cost more than it saves.
+        # Rare, so an index of all pods by node would cost more than it saves.
         for key in {_key(pod) for pod in self.pods.values() if pod.node == name}:
             if key is not None:
                 self._enqueue(key)

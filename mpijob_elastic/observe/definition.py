@@ -1,6 +1,6 @@
-"""Whether the MPIJob definition keeps the selector of the workers; pure.
+"""Tell whether the MPIJob definition keeps the workers' selector; pure.
 
-Only where the subresource scale reads it is it of use, and only where no schema prunes it does it stay.
+The selector is useful only if the scale subresource reads it, and stays only if no schema prunes it.
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
 """
 
@@ -18,9 +18,11 @@ _PATH = "." + ".".join(SELECTOR)
 
 
 def keeps_selector(raw: bytes) -> bool:
-    """Whether a CustomResourceDefinition's JSON says so. Raises msgspec.DecodeError where it is no JSON object."""
+    """Return True if this CustomResourceDefinition keeps it. Raises msgspec.DecodeError if it is no JSON object."""
     spec = msgspec.json.decode(raw, type=dict[str, Any]).get("spec", {})
-    version: dict[str, Any] = next((one for one in spec.get("versions", ()) if one["name"] == MPI_JOBS.version), {})
+    version: dict[str, Any] = next(
+        (found for found in spec.get("versions", ()) if found["name"] == MPI_JOBS.version), {}
+    )
     scale = version.get("subresources", {}).get("scale", {})
     if scale.get("labelSelectorPath") != _PATH:
         return False

@@ -1,4 +1,4 @@
-"""What we keep of the operator's ConfigMap and Role of a job."""
+"""The facts of a job's ConfigMap and Role, as the operator made them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Role(Wire, frozen=True):
 
 
 class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A ConfigMap that a MPIJob controls; of any other one only its metadata. Texts are None where absent."""
+    """A ConfigMap that an MPIJob controls; of any other only the metadata. Absent texts are None."""
 
     metadata: Owned
     script: str | None = None
@@ -40,7 +40,7 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class RoleFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A Role; `exec_rule` is the index of its rule on pods/exec, -1 where it has none."""
+    """A Role; `exec_rule` is the index of its rule on pods/exec, -1 without."""
 
     metadata: Owned
     exec_rule: int = -1
@@ -53,11 +53,11 @@ _roles = msgspec.json.Decoder(_Role)
 
 
 def read_config(raw: bytes) -> ConfigFacts:
-    """The facts in a ConfigMap's JSON. Raises msgspec.DecodeError where it is none."""
+    """Return the facts in a ConfigMap's JSON. Raises msgspec.DecodeError if it is none."""
     stub = _config_stubs.decode(raw)
     metadata = owned(stub.metadata)
     if not metadata.job:
-        return ConfigFacts(metadata=metadata)  # somebody's with the same label; its data may be large
+        return ConfigFacts(metadata=metadata)  # another program's with the same label; its data may be large
     data = _config_maps.decode(raw).data or {}
     return ConfigFacts(
         metadata=metadata,
@@ -69,7 +69,7 @@ def read_config(raw: bytes) -> ConfigFacts:
 
 
 def read_role(raw: bytes) -> RoleFacts:
-    """The facts in a Role's JSON. Raises msgspec.DecodeError where it is none."""
+    """Return the facts in a Role's JSON. Raises msgspec.DecodeError if it is none."""
     role = _roles.decode(raw)
     for index, rule in enumerate(role.rules or ()):
         if rule.resources == ["pods/exec"]:

@@ -1,4 +1,4 @@
-"""What we keep of a node: its name, and the signs that it is about to go.
+"""The facts of a node: its name, and the signs that it is about to go.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
@@ -16,7 +16,7 @@ from mpijob_elastic.model.wire import Wire
 
 
 class Taint(Wire, frozen=True, gc=False):
-    """One of a node's taints."""
+    """A taint of a node."""
 
     key: str = ""
     value: str = ""
@@ -24,7 +24,7 @@ class Taint(Wire, frozen=True, gc=False):
 
 
 class Toleration(Wire, frozen=True, gc=False):
-    """One of a pod's tolerations. effect: "" means every one; seconds: how long, None for ever."""
+    """A toleration of a pod. effect: "" means any; seconds: None means for ever."""
 
     key: str = ""
     operator: str = "Equal"
@@ -34,11 +34,11 @@ class Toleration(Wire, frozen=True, gc=False):
 
     @property
     def may_last(self) -> bool:
-        """Whether it lets a pod stay for ever, and not only while Kubernetes reports its node as lost."""
+        """True if a pod may stay for ever, and not only while Kubernetes reports its node as lost."""
         return self.seconds is None and self.effect in ("", NO_EXECUTE) and not is_built_in(self.key)
 
     def lasts_against(self, taint: Taint) -> bool:
-        """Whether a pod with it stays although the taint would make it leave."""
+        """Return True if a pod with this toleration stays in spite of the taint."""
         everything = not self.key and self.operator == "Exists"
         named = self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
         return self.may_last and (everything or named)
@@ -64,7 +64,7 @@ class _Node(Wire, frozen=True):
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A node. named: the first sign that means its end, in words; evicting: taints that make some pods leave."""
+    """A node. named: the first sign of its end, in words; evicting: taints that make some pods leave."""
 
     metadata: Owned
     named: str = ""
@@ -72,16 +72,16 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def is_going(self) -> bool:
-        """Whether there is any sign."""
+        """True if there is any sign."""
         return bool(self.named or self.evicting)
 
     @property
     def signs(self) -> tuple[str, tuple[Taint, ...]]:
-        """All of them, to compare."""
+        """All signs, for comparison."""
         return self.named, self.evicting
 
     def threat(self, tolerations: Iterable[Toleration]) -> str:
-        """Why a pod with these tolerations is about to go, "" where it is not."""
+        """Return why a pod with these tolerations is about to go, "" if it stays."""
         if self.named:
             return self.named
         lasting = list(tolerations)
@@ -95,7 +95,7 @@ _decoder = msgspec.json.Decoder(_Node)
 
 
 def reading(signs: Signs) -> Callable[[bytes], NodeFacts]:
-    """What reads the facts in a node's JSON by these signs; that raises msgspec.DecodeError where it is none."""
+    """Return a reader of a node's JSON by these signs; it raises msgspec.DecodeError if that is no node."""
 
     def read(raw: bytes) -> NodeFacts:
         node = _decoder.decode(raw)

@@ -1,4 +1,4 @@
-"""What we keep of a pod: how far it is, and what its launcher mounts.
+"""The facts of a pod: its progress, and the files that a launcher mounts.
 
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 """
@@ -17,7 +17,7 @@ from mpijob_elastic.model.wire import seconds
 from mpijob_elastic.observe.facts_node import Toleration
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 
-# Which container kubectl exec means where none is named, if it is not the first.
+# Names the container that kubectl exec takes by default, if it is not the first.
 # https://kubernetes.io/docs/reference/labels-annotations-taints/#kubectl-kubernetes-io-default-container
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 # [v0.3.0] numbers its pods; [training-operator] has labels of its own. Such pods have an elastic operator already.
@@ -28,15 +28,14 @@ _LONGEST_OBSTACLE = 200
 
 
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One pod with the operator's labels; times are seconds since the epoch.
+    """A pod with the operator's labels; times are seconds since the epoch.
 
-    phase: of the pod. ready_at: None while it is not Ready. launcher_phase, mounts_discovery, refreshed,
-    delivering_since, started_at: only meaningful for a launcher. foreign: an operator that is elastic itself made it.
-    node: "" while it is not scheduled; obstacle: why not. node_gone: that node was deleted. disrupted: the condition
-    that says it is about to go, "" without one. tolerations: those that let it stay for ever on a node with a taint
-    NoExecute. ends_at: when its time to end is over, None while nobody asked for its deletion. default_container: by
-    annotation, "" without one. shares_processes: with the other containers of the pod, or with its node.
-    out_of_memory: a container was killed for that.
+    launcher_phase, mounts_discovery, refreshed, delivering_since, started_at: only for a launcher. ready_at: None while
+    it is not Ready. foreign: an operator that is elastic itself made it. node: "" while it is not scheduled; obstacle:
+    why not. node_gone: that node was deleted. disrupted: the condition that announces its end, or "". tolerations:
+    those that let it stay for ever in spite of a NoExecute taint. ends_at: end of its grace period, None unless it is
+    being deleted. default_container: by annotation, or "". shares_processes: with other containers of the pod, or with
+    its node. out_of_memory: a container was killed for it.
     """
 
     metadata: Owned
@@ -65,7 +64,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def read(raw: bytes) -> PodFacts:
-    """Return the facts in a pod's JSON. Raises msgspec.DecodeError where it is none."""
+    """Return the facts in a pod's JSON. Raises msgspec.DecodeError if it is none."""
     return of(decode(raw))
 
 
@@ -75,7 +74,7 @@ def of(pod: Pod) -> PodFacts:
     labels = pod.metadata.labels
     role = labels.get(names.LABEL_JOB_ROLE, "")
     launcher = role == names.ROLE_LAUNCHER
-    conditions = {one.type: one for one in status.conditions or ()}
+    conditions = {condition.type: condition for condition in status.conditions or ()}
     ended = list(ends(status.container_statuses or ()))
     created_at = seconds(pod.metadata.creation_timestamp) or 0.0
     return PodFacts(
@@ -93,11 +92,11 @@ def of(pod: Pod) -> PodFacts:
         refreshed=pod.metadata.annotations.get(names.REFRESHED) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
         started_at=_started_at(status) if launcher else None,
-        # Many pods share a node: one text for all of them.
+        # Many pods share a node, so they share its name.
         node=sys.intern(spec.node_name),
         obstacle=_obstacle(conditions),
         disrupted=_disrupted(conditions),
-        tolerations=tuple(one for one in spec.tolerations or () if one.may_last),
+        tolerations=tuple(toleration for toleration in spec.tolerations or () if toleration.may_last),
         ends_at=seconds(pod.metadata.deletion_timestamp),
         default_container=pod.metadata.annotations.get(_DEFAULT_CONTAINER, ""),
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
@@ -125,7 +124,7 @@ def _disrupted(conditions: Mapping[str, Condition]) -> str:
 
 
 def _last_state(spec: Spec, status: Status, ended: Iterable[tuple[str, Detail]]) -> str:
-    """How the pod is or ended, and where, in words; "" for a pod that never came to a node."""
+    """Return the pod's state or end, and its node, in words; "" for a pod that was never scheduled."""
     if not spec.node_name:
         return ""
     exits = [f"{name} exited with {end.exit_code}{f' ({end.reason})' if end.reason else ''}" for name, end in ended]
@@ -153,7 +152,7 @@ def _delivering_since(status: Status) -> float | None:
 
 
 def _started_at(status: Status) -> float | None:
-    """When the last of the containers started, so that none is held to be older than it is."""
+    """Return when the last container started, so that none seems older than it is."""
     states = (container.state for container in status.container_statuses or ())
     times = [seconds(state.running.started_at) for state in states if state and state.running]
     return max((at for at in times if at is not None), default=None)

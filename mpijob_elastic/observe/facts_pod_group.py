@@ -1,4 +1,4 @@
-"""What we keep of a PodGroup (scheduling.volcano.sh/v1beta1): whose it is, and for how many pods it waits.
+"""The facts of a PodGroup (scheduling.volcano.sh/v1beta1): its owner, and the number of pods it waits for.
 
 https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/types.go
 """
@@ -22,7 +22,7 @@ class _PodGroup(Wire, frozen=True):
 
 
 class GangFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A PodGroup; min_member: 0 where it waits for none."""
+    """A PodGroup; min_member: 0 if it waits for none."""
 
     metadata: Owned
     min_member: int
@@ -32,6 +32,6 @@ _decoder = msgspec.json.Decoder(_PodGroup)
 
 
 def read(raw: bytes) -> GangFacts:
-    """The facts in a PodGroup's JSON. Raises msgspec.DecodeError where it is none."""
+    """Return the facts in a PodGroup's JSON. Raises msgspec.DecodeError if it is none."""
     group = _decoder.decode(raw)
     return GangFacts(metadata=owned(group.metadata), min_member=group.spec.min_member if group.spec else 0)

@@ -1,6 +1,6 @@
-"""The nodes that are about to go or are gone, and which pods go with them.
+"""Nodes that are about to go or are gone, and the pods that go with them.
 
-Where nodes may not be read, only what is said of a pod itself counts; the work never waits for this watch for long.
+Without permission to read nodes only the pods' own conditions count. Nothing waits long for this watch.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from mpijob_elastic.observe.facts_pod import PodFacts
 
 log = logging.getLogger(__name__)
 
-# Seconds; a worker that left for its node's sake must not be published again because that is not known yet.
+# Seconds. A worker that left because of its node must not be published again only because nodes are not listed yet.
 PATIENCE = 10.0
 
 
 class Nodes:
-    """As last seen; `on_change` is called with the name of a node that begins or ceases to go, or is deleted."""
+    """Nodes as last seen; `on_change` gets the name of a node whose signs change or that is deleted."""
 
     def __init__(self, client: ApiReader, *, signs: Signs, on_change: Callable[[str], None], random: Random) -> None:
         self._on_change = on_change
@@ -42,18 +42,18 @@ class Nodes:
         )
 
     async def run(self) -> Never:
-        """Follow them for ever; cancel to stop."""
+        """Watch for ever; cancel to stop."""
         await self._cache.run()
 
     async def synced(self) -> None:
-        """Wait until they have been listed once, but not for ever: they may be forbidden."""
+        """Wait until nodes have been listed once, but not for ever: reading them may be forbidden."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._cache.synced.wait(), PATIENCE)
         if not self._cache.synced.is_set():
-            log.warning("nodes are not known yet; grant get, list and watch of nodes, or use --no-node-watch")
+            log.warning("nodes could not be listed yet; grant get, list and watch of nodes, or use --no-node-watch")
 
     def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
-        """The pods, each with why it is about to go where its node says so, and whether it has a node any more."""
+        """Return the pods, marked if their node is about to go or is gone."""
         return [self._judged(pod) for pod in pods]
 
     def _judged(self, pod: PodFacts) -> PodFacts:

@@ -1,7 +1,6 @@
-"""The PodGroups of jobs, where there is a gang scheduler; where there is none nothing is watched.
+"""The PodGroups of jobs, watched while the cluster has a gang scheduler.
 
-Their definition may come and go, so every minute the API is asked whether it serves them: a watch of what is not served
-would fail for ever.
+Their definition may come and go, so the API is asked every minute if it serves them; a watch would fail until then.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from mpijob_elastic.observe.facts_pod_group import GangFacts
 
 log = logging.getLogger(__name__)
 
-# Seconds: somebody who installs a gang scheduler has no gangs before.
+# Seconds. Before a gang scheduler is installed there are no gangs.
 EVERY = 60.0
 _PATH = f"/apis/{POD_GROUPS.group}/{POD_GROUPS.version}"
 
@@ -37,7 +36,7 @@ class _Resources(msgspec.Struct):
 
 
 class Gangs:
-    """PodGroups as last seen; `on_change(old, new)` as of WatchCache. every: seconds between two questions."""
+    """PodGroups as last seen; `on_change(old, new)` as in WatchCache. every: seconds between questions."""
 
     def __init__(
         self,
@@ -55,7 +54,7 @@ class Gangs:
         )
 
     async def run(self) -> Never:
-        """Follow them whenever they are served; cancel to stop."""
+        """Watch PodGroups while they are served; cancel to stop."""
         watching: asyncio.Task[Never] | None = None
         try:
             while True:
@@ -77,6 +76,6 @@ class Gangs:
         except errors.NotFound:
             return False
         except (errors.KubeError, msgspec.DecodeError) as error:
-            log.debug("whether there are PodGroups cannot be told now: %s", error)
+            log.debug("could not ask if PodGroups are served: %s", error)
             return before
-        return any(one.name == POD_GROUPS.plural for one in found.resources)
+        return any(resource.name == POD_GROUPS.plural for resource in found.resources)

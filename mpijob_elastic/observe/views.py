@@ -1,7 +1,7 @@
-"""One job's view, put together from the facts of its objects; pure.
+"""The view of a job, made from the facts of its objects; pure.
 
-Only objects that this very MPIJob controls (by uid) take part, so a foreign pod with the operator's labels, or what is
-left of a deleted job of the same name, is not seen at all (safety rule 5).
+Only objects that this MPIJob controls (by uid) take part. A foreign pod with the operator's labels, or an object of a
+deleted job of the same name, is never seen (safety rule 5).
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def view(
     gang: GangFacts | None = None,
     keeps_selector: bool = False,
 ) -> JobView:
-    """The job as its objects show it; keeps_selector: what the MPIJob definition says (see `definition`).
+    """Return the job's view. pods: marked by their nodes (see `nodes`). gang: the PodGroup of the job's name, if any.
 
-    pods: judged by their nodes (see `nodes`); gang: the PodGroup of the job's name, if any.
+    keeps_selector: the MPIJob definition keeps a selector (see `definition`).
     """
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
     config = config if config and config.metadata.job_uid == job.metadata.uid else None
@@ -108,7 +108,7 @@ def view(
 
 
 def _foreign(pods: list[PodFacts], config: ConfigFacts | None) -> str:
-    """Why another operator, one that is elastic itself, looks after the job; "" where none does."""
+    """Return why another, elastic operator manages the job; "" if none does."""
     owners = [pod.metadata for pod in pods] + ([config.metadata] if config else [])
     versions = {owner.api_version for owner in owners} - {MPI_JOBS.api_version}
     if versions:
@@ -163,8 +163,8 @@ def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | No
 
 
 def _container(pod: PodFacts, main_container: str | None) -> str:
-    """[operator] where ranks run: the job's mainContainer, or the one that kubectl exec takes without a name."""
-    named = (one for one in (main_container, pod.default_container) if one in pod.containers)
+    """[operator] Return the container of the ranks: the job's mainContainer, or kubectl exec's default."""
+    named = (name for name in (main_container, pod.default_container) if name in pod.containers)
     return next(named, None) or (pod.containers[0] if pod.containers else "")
 
 

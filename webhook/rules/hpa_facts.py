@@ -1,6 +1,6 @@
-"""What must be known of a HorizontalPodAutoscaler to tell whether it suits its job; kept of every one.
+"""The facts of a HorizontalPodAutoscaler that decide if it fits its job.
 
-Read in autoscaling/v1, which every API server has had and still has: what we use of it is the same in v2.
+Read as autoscaling/v1, which every API server serves; the fields we use are the same in v2.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ AUTOSCALERS = Resource(
 
 
 class Identity(Wire, frozen=True, gc=False):
-    """All that is read of the metadata; in this version the annotations may hold much."""
+    """The metadata without annotations, which may be large in this version."""
 
     namespace: str = ""
     name: str = ""
@@ -33,7 +33,7 @@ class Target(Wire, frozen=True, gc=False):
 
 
 class Spec(Wire, frozen=True):
-    """`spec`; minReplicas is 1 where it is absent."""
+    """`spec`; an absent minReplicas is 1."""
 
     scale_target_ref: Target = Target()
     min_replicas: int | None = None
@@ -41,14 +41,14 @@ class Spec(Wire, frozen=True):
 
 
 class HpaFacts(Wire, frozen=True):
-    """One HPA."""
+    """An HPA."""
 
     metadata: Identity
     spec: Spec = Spec()
 
     @property
     def scales_mpi_job(self) -> bool:
-        """Whether its target is a MPIJob; a HPA takes the group from apiVersion and any version that is served."""
+        """True if its target is an MPIJob; an HPA uses only the group of apiVersion."""
         target = self.spec.scale_target_ref
         return target.kind == MPI_JOBS.kind and target.api_version.partition("/")[0] == MPI_JOBS.group
 
@@ -59,12 +59,12 @@ class HpaFacts(Wire, frozen=True):
 
     @property
     def min_replicas(self) -> int:
-        """The smallest size that it asks for."""
+        """The smallest size it asks for."""
         return 1 if self.spec.min_replicas is None else self.spec.min_replicas
 
     @property
     def max_replicas(self) -> int:
-        """The largest size that it asks for."""
+        """The largest size it asks for."""
         return self.spec.max_replicas
 
 
@@ -72,5 +72,5 @@ _decoder = msgspec.json.Decoder(HpaFacts)
 
 
 def read(raw: bytes | msgspec.Raw) -> HpaFacts:
-    """The HPA in its JSON. Raises msgspec.DecodeError where it is none."""
+    """Return the HPA in its JSON. Raises msgspec.DecodeError if it is none."""
     return _decoder.decode(raw)

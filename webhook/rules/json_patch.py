@@ -1,7 +1,7 @@
-"""JSON patches (RFC 6902), made by the jsonpatch library and let through only where they change what we may change.
+"""JSON patches (RFC 6902), made by the jsonpatch library, only for fields that we may change.
 
-They are written down, not found by comparing: a diff of two pods costs more than all the rest of a review, and more
-still where a hostile one is deep.
+Patches are not found by comparison: a diff of two pods costs more than the rest of a review, and a hostile, deep pod
+makes it worse.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from mpijob_elastic import names
 Operation = dict[str, Any]
 Patch = tuple[Operation, ...]
 
-# All that this webhook ever replaces: the hosts that a launcher waits for.
+# The only replaceable field: the hosts that a launcher waits for.
 _REPLACEABLE = re.compile(rf"/data/{re.escape(names.KEY_HOSTFILE)}")
-# All that it ever adds to somebody's object: an item of a ConfigMap volume, that the volume's keys may be missing,
-# a key of a ConfigMap, how a job's workers are found.
+# Fields that may be added: an item of a ConfigMap volume, `optional` of that volume, a key of a ConfigMap, and the
+# selector of a job's workers.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/(?:items/(?:0|[1-9][0-9]*)|optional)"
     rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
@@ -28,19 +28,19 @@ _ALLOWED = re.compile(
 
 
 class ForeignField(Exception):
-    """A patch would touch what is not ours; a fault in this program."""
+    """A patch would touch a field that is not ours; a fault in this program."""
 
 
 def adding(*, at: str, value: object) -> Patch:
-    """The patch that adds `value` at a JSON pointer: under a new key, or at the index after a list's last one.
+    """Return a patch that adds `value` at a JSON pointer: under a new key, or after a list's last item.
 
-    Raises `ForeignField` where this is not one of our fields.
+    Raises `ForeignField` if the field is not ours.
     """
     return _patch("add", _ALLOWED, at, value)
 
 
 def replacing(*, at: str, value: object) -> Patch:
-    """The patch that puts `value` in the place of another at a JSON pointer. Raises `ForeignField` as `adding` does."""
+    """Return a patch that replaces the value at a JSON pointer. Raises `ForeignField` as `adding` does."""
     return _patch("replace", _REPLACEABLE, at, value)
 
 

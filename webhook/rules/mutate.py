@@ -1,7 +1,7 @@
-"""What the webhook adds to the operator's objects when they are created; pure, from object to patch.
+"""Add discover_hosts.sh to the operator's new ConfigMap and launcher; pure, from object to patch.
 
-Both additions are what mpi-operator v0.3.0 writes itself, so an object of v0.3.0, or one seen before, is left as it is.
-What is not recognised beyond doubt as an object of v0.2.3 is left alone: the controller reports what was missed.
+mpi-operator v0.3.0 writes both additions itself, so its objects, and objects that were patched before, stay unchanged.
+An object that is not clearly v0.2.3's is left alone; the controller reports what was missed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _NO_HOSTS = names.discover_hosts([], slots=1)
 
 
 class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of what is read: only the fields below are decoded, the rest is skipped."""
+    """Base of the decoded objects; other fields are skipped."""
 
 
 class Item(_Wire, frozen=True):
-    """One of `items`: which key becomes which file."""
+    """An entry of `items`: a key and its file."""
 
     key: str = ""
     path: str = ""
@@ -41,7 +41,7 @@ class ConfigMapVolume(_Wire, frozen=True):
 
 
 class Volume(_Wire, frozen=True):
-    """One of `spec.volumes`."""
+    """An entry of `spec.volumes`."""
 
     name: str = ""
     config_map: ConfigMapVolume | None = None
@@ -70,7 +70,7 @@ class ConfigMap(_Wire, frozen=True):
 
 
 def launcher(pod: Pod) -> Patch:
-    """Project discover_hosts.sh, executable, beside the hostfile into a launcher pod of the operator."""
+    """Return a patch that mounts discover_hosts.sh, executable, in a launcher of the operator."""
     job = _job_of(pod.metadata)
     if job is None or not _is_launcher(pod.metadata, job):
         return ()
@@ -83,7 +83,7 @@ def launcher(pod: Pod) -> Patch:
 
 
 def config_map(config: ConfigMap) -> Patch:
-    """Give the operator's ConfigMap a discover_hosts.sh that names no host, so that the file exists from the start."""
+    """Return a patch that adds a discover_hosts.sh without hosts, so that the file exists from the start."""
     job = _job_of(config.metadata)
     if job is None or config.metadata.name != names.config_map(job) or config.data is None:
         return ()
@@ -93,7 +93,7 @@ def config_map(config: ConfigMap) -> Patch:
 
 
 def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
-    # Without a list of items all keys are files already, and with another ConfigMap the volume is not the operator's.
+    # Without items all keys are files already; with another ConfigMap the volume is not the operator's.
     if volume.name != names.config_map(job) or not volume.items:
         return ()
     if any(names.KEY_DISCOVER_HOSTS in (item.key, item.path) for item in volume.items):
@@ -102,10 +102,9 @@ def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
 
 
 def _optional(pod: Pod, volume: ConfigMapVolume, *, at: str) -> Patch:
-    """A kubelet holds a pod back while a key that it mounts is missing.
+    """Let a launcher start without the key if it has no use for the file.
 
-    That is right for a launcher that reads the file, and must not happen to one that has no use for it, should the key
-    have been missed and the controller be away.
+    A kubelet holds a pod back while a mounted key is missing, which is right only for a launcher that reads the file.
     """
     texts = (text for container in pod.spec.containers or () for text in container.texts())
     if volume.optional is not None or names_discovery(texts):

@@ -1,4 +1,4 @@
-"""The webhook configurations (config/base/webhook-configurations.yaml) as values: what installers change in them."""
+"""The webhook configurations (config/base/webhook-configurations.yaml), changed for older API servers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ _CONDITIONAL = {CONFIG_MAPS.plural, f"{MPI_JOBS.plural}/status", AUTOSCALERS.plu
 
 
 def without_match_conditions(configuration: Manifest) -> dict[str, Any]:
-    """The configuration for an API server older than 1.28, which does not serve `matchConditions`.
+    """Return the configuration for an API server older than 1.28, which does not serve `matchConditions`.
 
-    The hooks on ConfigMaps, on the status of MPIJobs and on HPAs go: only such a condition tells the operator's
-    ConfigMaps from everybody's, a status without selector from the many others and a MPIJob's HPA from any. The
-    controller adds key and selector itself; what is said of a HPA is still said of its job. For pods the labels are
-    narrow enough.
+    The hooks on ConfigMaps, the MPIJobs' status and HPAs are dropped, because without conditions they would see all
+    ConfigMaps, statuses and HPAs. The controller adds key and selector itself, and edits of the MPIJob still bring the
+    warnings about its HPA. For pods the labels are narrow enough.
     https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions
     """
     kept = [hook for hook in configuration["webhooks"] if not _needs_conditions(hook)]

@@ -1,9 +1,9 @@
-"""AdmissionReview v1 on the wire: what a request holds and what an answer says.
+"""AdmissionReview v1 on the wire: requests and answers.
 
 https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#request
 The API server does not authenticate itself to webhooks, so every body is treated as hostile: it is decoded into typed
-structs, the objects inside stay bytes until a handler decodes the few fields it reads, and whatever does not fit is
-`Malformed` with a message that says where.
+structs, the objects inside stay bytes until a handler decodes a few fields, and a body that does not fit is
+`Malformed`, with a message that says where.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"
 CREATE = "CREATE"
 UPDATE = "UPDATE"
-# The API server cuts longer ones (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#response).
+# The API server cuts longer warnings (https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#response).
 LONGEST_WARNING = 256
 
 
 class Malformed(ValueError):
-    """The body is no AdmissionReview we can answer; the text is for the caller."""
+    """The body is no AdmissionReview that can be answered; the text is for the caller."""
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class GroupVersionKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One admission request. `kind` is the one our rules name, also where the caller used another version of it."""
+    """An admission request. `kind` is as our rules name it, even if the caller used another version."""
 
     uid: str
     kind: GroupVersionKind
@@ -60,7 +60,7 @@ _encoder = msgspec.json.Encoder()
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """What is wrong with one field: the field's path, and its value with what is allowed."""
+    """The fault of a field: its path, and a message with its value and the allowed values."""
 
     field: str
     message: str
@@ -71,7 +71,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What we say of one request; `warnings` are shown to the user whether it is let through or not."""
+    """The verdict on a request; the user sees `warnings` in any case."""
 
     refusals: tuple[Refusal, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class Verdict:
 
     @property
     def allowed(self) -> bool:
-        """Whether the request may go on."""
+        """True if the request may pass."""
         return not self.refusals
 
 
@@ -87,7 +87,7 @@ UNCHANGED = Verdict()
 
 
 def parse(body: bytes) -> Request:
-    """The request in an AdmissionReview. Raises `Malformed`."""
+    """Return the request in an AdmissionReview. Raises `Malformed`."""
     try:
         review = _decoder.decode(body)
     except RecursionError:
@@ -103,7 +103,7 @@ def parse(body: bytes) -> Request:
 
 
 def answer(request: Request, verdict: Verdict) -> bytes:
-    """The AdmissionReview that carries the verdict back."""
+    """Return the AdmissionReview with the verdict."""
     response: dict[str, object] = {"uid": request.uid, "allowed": verdict.allowed}
     if not verdict.allowed:
         response["status"] = _status(request, verdict.refusals)
@@ -116,17 +116,15 @@ def answer(request: Request, verdict: Verdict) -> bytes:
 
 
 def _status(request: Request, refusals: tuple[Refusal, ...]) -> dict[str, object]:
-    """The Status that the API server hands to the user.
-
-    Its causes are what `kubectl edit` shows above the object when it opens the editor again, as for a field that the
-    API server itself refuses.
-    """
-    causes = [{"reason": "FieldValueInvalid", "field": one.field, "message": one.message} for one in refusals]
+    """Return the Status for the user; `kubectl edit` shows its causes when it opens the editor again."""
+    causes = [
+        {"reason": "FieldValueInvalid", "field": refusal.field, "message": refusal.message} for refusal in refusals
+    ]
     details = {"name": request.name, "group": request.kind.group, "kind": request.kind.kind, "causes": causes}
-    message = "; ".join(str(one) for one in refusals)
+    message = "; ".join(map(str, refusals))
     return {"code": 422, "reason": "Invalid", "message": message, "details": details}
 
 
 def shortened(text: str) -> str:
-    """`text`, cut to what the API server passes on whole."""
+    """Return `text`, cut to the longest warning that the API server passes on."""
     return text if len(text) <= LONGEST_WARNING else text[: LONGEST_WARNING - 1] + "…"

@@ -40,7 +40,7 @@ class Setup:
 
 async def test_ready_only_with_a_certificate_that_is_valid_now() -> None:
     setup = Setup()
-    none = (503, "no certificate that is valid now\n")
+    none = (503, "no valid certificate\n")
     assert await setup.ready() == none
     pair = leaf(authority())
     setup.serving.load(pair.certificate_pem, pair.key_pem)
