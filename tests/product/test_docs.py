@@ -1,4 +1,4 @@
-"""What the documentation names exists, and what exists for users is documented."""
+"""Everything that the documentation names exists, and everything for users is documented."""
 
 import re
 from pathlib import Path
@@ -43,7 +43,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def rows(page: Path, cell: str) -> list[list[str]]:
-    """The cells of each table row whose first cell matches."""
+    """Return the cells of each table row whose first cell matches."""
     lines = [line for line in page.read_text().replace(r"\|", "/").splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [row for row in cells if re.fullmatch(cell, row[0])]
@@ -139,8 +139,8 @@ def test_each_metric_is_documented_and_each_documented_metric_exists() -> None:
     }
     page = DOCS / "metrics.md"
     assert {cells[0].strip("`") for cells in rows(page, f"`{METRIC.pattern}`")} == served
-    for one in (page, DOCS / "troubleshooting.md"):
-        assert {name.removesuffix("_bucket") for name in METRIC.findall(one.read_text())} <= served
+    for text in (page.read_text(), (DOCS / "troubleshooting.md").read_text()):
+        assert {name.removesuffix("_bucket") for name in METRIC.findall(text)} <= served
 
 
 def test_each_event_and_notice_is_explained() -> None:
