@@ -81,6 +81,7 @@ async def test_each_worker_of_a_job_has_its_own_cause(
     assert "registry says no" in found["cause"]["says"]
 
 
+@pytest.mark.thorough
 async def test_looks_by_exec_show_drains_and_lost_ranks(
     cluster: Cluster, client: ApiWriter, namespace: str, explain: Any
 ) -> None:
@@ -99,6 +100,7 @@ async def test_looks_by_exec_show_drains_and_lost_ranks(
         assert "sleep" in report["workers"][2]["cause"]["says"]
 
 
+@pytest.mark.thorough
 async def test_an_exec_that_outlives_its_pod_is_ended_reported_and_explained(
     cluster: Cluster, client: ApiWriter, namespace: str, explain: Any, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ async def failed(job: Job) -> None:
 
 
 @pytest.mark.parametrize(("end", "words"), [(failed, "→ Failed"), (Job.delete, "MPIJob train was deleted")])
+@pytest.mark.thorough
 async def test_a_bad_end_is_a_bad_exit_code(
     cluster: Cluster, train: Job, end: Callable[[Job], Awaitable[None]], words: str
 ) -> None:

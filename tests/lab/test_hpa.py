@@ -92,6 +92,7 @@ async def test_the_load_of_workers_counts_and_never_the_launchers(
     await job.settled(4)
 
 
+@pytest.mark.thorough
 async def test_a_load_that_goes_up_and_down_does_not_resize_the_job_each_time(
     job: Job, hpa: Autoscaler, metrics: Values
 ) -> None:
@@ -126,6 +127,7 @@ async def test_beyond_our_bounds_the_hpa_is_refused_and_says_why(job: Job, hpa: 
     await job.settled(4)
 
 
+@pytest.mark.thorough
 async def test_a_paused_hpa_goes_on_measuring_and_changes_nothing(job: Job, hpa: Autoscaler, metrics: Values) -> None:
     metrics.external["queue"] = 4
     await job.create(replicas=2, annotations=QUICK)
@@ -159,6 +161,7 @@ async def test_after_the_jobs_end_the_hpa_is_refused_and_writes_nothing(
     await late.warned(1, 4, "HPA late: the job has finished, so every scale is refused: delete the HPA")
 
 
+@pytest.mark.thorough
 async def test_two_hpas_on_one_job(job: Job, hpa: Autoscaler, metrics: Values) -> None:
     metrics.external["queue"] = 2
     await job.create(replicas=2, annotations=QUICK)

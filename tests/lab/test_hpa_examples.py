@@ -54,10 +54,12 @@ def test_the_api_server_takes_it(name: str, cluster: Cluster, namespace: str) ->
     assert applied(cluster, text(name, namespace), *STRICT) == ""
 
 
+@pytest.mark.thorough
 def test_keda_takes_it(cluster: Cluster, namespace: str, keda: None) -> None:
     assert applied(cluster, text("keda.yaml", namespace), *STRICT) == ""
 
 
+@pytest.mark.thorough
 def test_a_field_that_is_unknown_would_not_be_taken(cluster: Cluster, namespace: str, keda: None) -> None:
     for name in ("queue.yaml", "keda.yaml"):
         wrong = json.loads(text(name, namespace))

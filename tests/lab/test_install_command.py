@@ -24,7 +24,7 @@ from mpijob_elastic.kube.errors import KubeError
 from tests.lab.upgrades import CRD, established, gone, whole
 from tests.lab.waiting import PATIENCE, kubectl_until_done, until
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 HOOKS = ("mutatingwebhookconfiguration,validatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)
 
 

@@ -69,6 +69,7 @@ def test_rights_for_all_namespaces(cluster: Cluster, everybodys: Rights, account
     has(cluster, account, names.NAMESPACE, anywhere | IN_OUR_NAMESPACE[account])
 
 
+@pytest.mark.thorough
 def test_rights_for_a_single_namespace(own_cluster: Cluster, everybodys: Rights) -> None:
     everywhere = everybodys | DEFINITION
     own_cluster.kubectl("create", "namespace", "jobs")

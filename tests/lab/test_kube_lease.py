@@ -137,6 +137,7 @@ async def candidate(kubeconfig: Path, namespace: str, identity: str) -> AsyncIte
         await process.wait()
 
 
+@pytest.mark.thorough
 async def test_a_frozen_leader_is_followed_and_writes_nothing_when_it_wakes(
     cluster: Cluster, namespace: str, record: Record, admin: ApiWriter
 ) -> None:
@@ -157,6 +158,7 @@ async def test_a_frozen_leader_is_followed_and_writes_nothing_when_it_wakes(
 
 
 @pytest.mark.parametrize("fault", [Freeze(), Answer(status=500), Answer(status=429, retry_after=1)])
+@pytest.mark.thorough
 async def test_a_leader_cut_off_from_the_server_is_followed_and_writes_nothing_later(
     cluster: Cluster, namespace: str, record: Record, admin: ApiWriter, fault: Fault
 ) -> None:
@@ -192,6 +194,7 @@ async def test_a_clean_stop_hands_over_at_once_and_a_kill_after_the_lease_has_ru
     assert await record.strays(admin, namespace) == []
 
 
+@pytest.mark.thorough
 async def test_a_deleted_lease_is_made_again_and_nobody_else_leads(
     cluster: Cluster, namespace: str, record: Record, admin: ApiWriter
 ) -> None:

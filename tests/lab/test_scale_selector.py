@@ -81,6 +81,7 @@ async def test_kubectl_scale_there_and_back(job: Job, cluster: Cluster, elastic:
     assert "mpi-job-role=launcher" in labels
 
 
+@pytest.mark.thorough
 async def test_while_the_webhook_is_away_the_controller_sees_to_it(
     job: Job, cluster: Cluster, elastic: Controller, webhook: Webhook, away: None
 ) -> None:
@@ -109,6 +110,7 @@ async def test_what_somebody_took_out_comes_back_and_then_nothing_is_written(job
     assert (status_writes(elastic), await version_of(job)) == (writes, version)
 
 
+@pytest.mark.thorough
 async def test_the_controller_leaves_a_plain_job_alone(
     job: Job, elastic: Controller, webhook: Webhook, away: None
 ) -> None:

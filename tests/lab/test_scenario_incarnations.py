@@ -80,6 +80,7 @@ async def test_a_pod_that_was_deleted_comes_back_under_a_new_name_that_leads_to_
     assert said == "here\n"
 
 
+@pytest.mark.thorough
 async def test_a_lost_rank_is_found_and_its_worker_comes_back_under_a_new_name(
     cluster: Cluster, client: ApiWriter, job: Job, elastic: Controller
 ) -> None:

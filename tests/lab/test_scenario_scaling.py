@@ -207,6 +207,7 @@ async def test_no_worker_leaks_after_the_end(job: Job, policy: str, phase: str, 
         await job.until(lambda state: not state.workers, "no worker is left")
 
 
+@pytest.mark.thorough
 async def test_fifty_jobs_at_once(client: ApiWriter, namespace: str) -> None:
     jobs = [Job(client=client, namespace=namespace, name=f"job-{number}") for number in range(50)]
     await asyncio.gather(*(job.create(replicas=2, annotations=QUICK) for job in jobs))

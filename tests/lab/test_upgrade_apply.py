@@ -129,6 +129,7 @@ async def test_there_and_back_leaves_nothing_but_versions(legacy: Lab, client: A
     assert whole(legacy.cluster) == before
 
 
+@pytest.mark.thorough
 async def test_an_administrators_definition_comes_back_too(administrators: Lab, client: ApiWriter) -> None:
     before = whole(administrators.cluster)
     await administrators.apply(client)
@@ -136,6 +137,7 @@ async def test_an_administrators_definition_comes_back_too(administrators: Lab, 
     assert whole(administrators.cluster) == before
 
 
+@pytest.mark.thorough
 async def test_the_selector_is_kept(administrators: Lab, client: ApiWriter) -> None:
     await administrators.apply(client)
     create_job(administrators, "selected")
@@ -148,6 +150,7 @@ async def test_the_selector_is_kept(administrators: Lab, client: ApiWriter) -> N
     assert scale["status"] == {"replicas": 1, "selector": "a=b"}
 
 
+@pytest.mark.thorough
 async def test_a_structural_schema_keeps_what_users_wrote(legacy: Lab, client: ApiWriter) -> None:
     create_job(legacy)
     await legacy.apply(client, Options(install=installer.Options(wait=False), structural=True))
@@ -162,6 +165,7 @@ async def test_a_structural_schema_keeps_what_users_wrote(legacy: Lab, client: A
     assert "scale" not in v1(legacy.definition())["subresources"]
 
 
+@pytest.mark.thorough
 async def test_dry_run_writes_nothing(legacy: Lab, client: ApiWriter) -> None:
     before = whole(legacy.cluster)
     await legacy.apply(client, Options(install=installer.Options(wait=False, dry_run=True)))
@@ -173,12 +177,14 @@ async def test_dry_run_writes_nothing(legacy: Lab, client: ApiWriter) -> None:
     assert whole(legacy.cluster) == applied
 
 
+@pytest.mark.thorough
 async def test_without_a_yes_nothing_is_written(legacy: Lab, client: ApiWriter) -> None:
     before = whole(legacy.cluster)
     assert not await apply.apply(client, Plan(), OPTIONS, ask=no, say=legacy.say)
     assert whole(legacy.cluster) == before
 
 
+@pytest.mark.thorough
 async def test_a_second_time_nothing_changes(legacy: Lab, client: ApiWriter) -> None:
     await legacy.apply(client)
     kept = await record.read(client)
@@ -191,6 +197,7 @@ async def test_a_second_time_nothing_changes(legacy: Lab, client: ApiWriter) -> 
     assert await record.read(client) == kept
 
 
+@pytest.mark.thorough
 async def test_an_elastic_operator_is_left_alone(legacy: Lab, client: ApiWriter) -> None:
     namespace = deploy_operator(legacy.cluster, "mpioperator/mpi-operator:v0.3.0")
     try:
@@ -202,6 +209,7 @@ async def test_an_elastic_operator_is_left_alone(legacy: Lab, client: ApiWriter)
         legacy.cluster.kubectl("delete", "namespace", namespace)
 
 
+@pytest.mark.thorough
 async def test_a_definition_that_stores_v2beta1_is_left_alone(lab: Lab, client: ApiWriter) -> None:
     await lab.rollback(client)
     define(lab.cluster, "v0.3.0")
@@ -211,6 +219,7 @@ async def test_a_definition_that_stores_v2beta1_is_left_alone(lab: Lab, client: 
     assert whole(lab.cluster) == before
 
 
+@pytest.mark.thorough
 async def test_an_installation_from_before_comes_back(legacy: Lab, client: ApiWriter) -> None:
     await installer.install(client, Plan(image="mpijob-elastic:old"), OPTIONS.install, say=legacy.say)
     before = whole(legacy.cluster)
@@ -222,6 +231,7 @@ async def test_an_installation_from_before_comes_back(legacy: Lab, client: ApiWr
     assert legacy.run("uninstall", "--yes", group=())[0] == 0
 
 
+@pytest.mark.thorough
 async def test_a_damaged_record_is_refused(legacy: Lab, client: ApiWriter) -> None:
     await legacy.apply(client)
     secret = json.loads(legacy.cluster.kubectl("get", "-n", names.NAMESPACE, f"secret/{record.NAME}", "-o", "json"))
@@ -245,6 +255,7 @@ def replace(lab: Lab, secret: dict[str, Any]) -> None:
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.thorough
 async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client: ApiWriter) -> None:
     create_job(legacy)
     before = whole(legacy.cluster)
@@ -263,6 +274,7 @@ async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client
     assert whole(legacy.cluster) == before
 
 
+@pytest.mark.thorough
 async def test_a_process_that_is_killed_leaves_nothing_undone(legacy: Lab, client: ApiWriter) -> None:
     before = whole(legacy.cluster)
     process = legacy.start("upgrade", "apply", "--yes", "--no-wait", "--no-canary")

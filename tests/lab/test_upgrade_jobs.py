@@ -167,6 +167,7 @@ async def test_apply_as_a_user_runs_it(lab: Lab, client: ApiWriter) -> None:
     await gone(client)
 
 
+@pytest.mark.thorough
 async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, client: ApiWriter, namespace: str) -> None:
     await lab.upgrade(client)
 
@@ -183,6 +184,7 @@ async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, cli
     await gone(client)
 
 
+@pytest.mark.thorough
 async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: ApiWriter) -> None:
     await apply.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
     with pytest.raises(InstallError, match="the webhook was not called"):
@@ -190,6 +192,7 @@ async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: 
     await gone(client)
 
 
+@pytest.mark.thorough
 async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(
     lab: Lab, client: ApiWriter, namespace: str
 ) -> None:
@@ -224,6 +227,7 @@ async def test_a_running_job_is_adopted_on_request(lab: Lab, client: ApiWriter, 
     assert "needs no restart" in lab.said[-1]
 
 
+@pytest.mark.thorough
 async def test_what_cannot_be_adopted_is_refused(lab: Lab, client: ApiWriter, namespace: str) -> None:
     job = Job(client=client, namespace=namespace, name="plain")
     await job.create(replicas=1, command=MPIRUN)
@@ -239,6 +243,7 @@ async def test_what_cannot_be_adopted_is_refused(lab: Lab, client: ApiWriter, na
         await lab.adopt(elastic)
 
 
+@pytest.mark.thorough
 async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
     lab: Lab, client: ApiWriter, namespace: str
 ) -> None:
@@ -271,6 +276,7 @@ async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
     assert names.MEMORY not in config["metadata"].get("annotations", {})
 
 
+@pytest.mark.thorough
 async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client: ApiWriter, namespace: str) -> None:
     await lab.upgrade(client)
     job = Job(client=client, namespace=namespace)
@@ -294,6 +300,7 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
         lab.cluster.kubectl("delete", "namespace", operator)
 
 
+@pytest.mark.thorough
 async def test_twenty_live_jobs_are_edited_while_the_cluster_is_upgraded(
     lab: Lab, client: ApiWriter, namespace: str
 ) -> None:

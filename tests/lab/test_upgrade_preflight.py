@@ -17,7 +17,7 @@ from mpijob_elastic import names
 from tests.lab.upgrades import CRD, define, deploy_operator, established, gone, whole
 from tests.product.upgrade.definitions import definition
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 GO, CARE, NO = 0, 3, 4
 GROUP = "kai.alibabacloud.com"
 

@@ -15,7 +15,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.launchers import calling, patient, until_patched
 from tests.lab.service import Backend, Service
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 
 
 async def test_a_rollout_under_load_loses_no_call(

@@ -16,35 +16,44 @@ GOES = frozenset({"node-goes"})
 SMALL = Policy(min_replicas=1, drain_timeout=LONGEST_DRAIN * TICK)
 
 # What may happen, and how many worlds that must give at least: a check that visits few has lost its moves.
-SETUPS = {
+QUICK = {
     "three workers, two edits": (Setup(size=3, edits=2, start=2), 5_000),
-    "four workers, one edit": (Setup(size=4, edits=1, start=4), 4_000),
-    "from the creation on, one edit": (Setup(size=2, edits=1, start=2, running=False), 40_000),
     "one of two workers finds no node": (
         Setup(size=2, edits=0, start=2, running=False, unplaced=0b01, policy=SMALL),
         3_000,
     ),
-    "caches that lag, two edits": (Setup(size=3, edits=2, start=2, late_caches=True), 15_000),
-    "caches that lag, one loss": (
-        Setup(size=2, edits=1, start=2, late_caches=True, fault_budget=1, faults=LOST),
-        30_000,
-    ),
-    "any one fault, one edit": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=FAULTS), 40_000),
     "a rank dies in a pod that runs on": (
         Setup(size=3, edits=0, start=3, fault_budget=1, faults=frozenset({"rank-dies"}), watched=True),
         100,
     ),
     "a node goes, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=GOES, policy=SMALL), 5_000),
-    "two nodes go": (Setup(size=2, edits=0, start=2, fault_budget=2, faults=GOES, policy=SMALL), 15_000),
     "the end, workers are kept": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS), 300),
     "the end, workers are cleaned up": (
         Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS, clean_pod_policy="Running"),
         800,
     ),
 }
+# A minute and a half of CPU together.
+LONG = {
+    "four workers, one edit": (Setup(size=4, edits=1, start=4), 4_000),
+    "from the creation on, one edit": (Setup(size=2, edits=1, start=2, running=False), 40_000),
+    "caches that lag, two edits": (Setup(size=3, edits=2, start=2, late_caches=True), 15_000),
+    "caches that lag, one loss": (
+        Setup(size=2, edits=1, start=2, late_caches=True, fault_budget=1, faults=LOST),
+        30_000,
+    ),
+    "any one fault, one edit": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=FAULTS), 40_000),
+    "two nodes go": (Setup(size=2, edits=0, start=2, fault_budget=2, faults=GOES, policy=SMALL), 15_000),
+}
 
 
-@pytest.mark.parametrize(("setup", "floor"), SETUPS.values(), ids=SETUPS.keys())
+@pytest.mark.parametrize(
+    ("setup", "floor"),
+    [
+        *(pytest.param(*setup, id=name) for name, setup in QUICK.items()),
+        *(pytest.param(*setup, id=name, marks=pytest.mark.thorough) for name, setup in LONG.items()),
+    ],
+)
 def test_nothing_unsafe_happens_and_the_goal_is_reached(setup: Setup, floor: int) -> None:
     controller = Controller(setup=setup)
     graph = explore.explore(setup, controller)

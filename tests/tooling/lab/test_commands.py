@@ -16,7 +16,7 @@ from lab.layout import Layout
 from lab.processes import Identity
 from lab.state import State, read_state
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LAB = (sys.executable, "-m", "lab")
 END = 120.0  # seconds; ends are waited for, never timed
 

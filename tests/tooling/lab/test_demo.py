@@ -16,7 +16,7 @@ from lab.versions import DEFAULT_KUBERNETES
 
 pytestmark = pytest.mark.lab
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATIENCE = 600.0  # seconds for a test; a busy machine needs minutes for all of the demo
 
 
