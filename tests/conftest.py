@@ -15,8 +15,8 @@ pytest_plugins = ["tests.lab.fixtures"]
 _ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same examples in every run, so that a failure is never luck.
 _SAME = settings(_ANY_MACHINE, derandomize=True, database=None)
-settings.register_profile("test", _SAME, max_examples=300)
-settings.register_profile("thorough", _SAME, max_examples=3000)
+settings.register_profile("test", _SAME, max_examples=200)
+settings.register_profile("thorough", _SAME, max_examples=1000)
 # Other examples in every run: `make campaign`.
-settings.register_profile("campaign", _ANY_MACHINE, max_examples=50_000, print_blob=True)
+settings.register_profile("campaign", _ANY_MACHINE, max_examples=20_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import share
 from tests.product.kube.lease_world import Candidate, Server, Write, until
 from tests.product.kube.virtual_time import run
 
@@ -24,7 +25,7 @@ troubles = st.lists(
 
 
 @given(troubles=troubles, seed=st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@share(0.3)
 def test_there_are_never_two_leaders_and_in_the_end_there_is_one(
     troubles: list[tuple[int, str, float]], seed: int
 ) -> None:

@@ -6,17 +6,18 @@ import asyncio
 from collections import Counter
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.queue import WorkQueue, work
+from tests.examples import share
 
 steps = st.lists(st.tuples(st.sampled_from(["put", "after", "pause"]), st.sampled_from("abc")), max_size=40)
 
 
 @given(steps=steps, workers=st.integers(1, 3), seed=st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@share(0.5)
 def test_whatever_happens_the_last_news_of_every_key_is_worked_on_by_one_worker(
     steps: list[tuple[str, str]], workers: int, seed: int
 ) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from mpijob_elastic.kube.store import Listing, StaleList, Store
+from tests.examples import share
 from tests.product.kube.items import Item, item
 
 names = st.sampled_from("ab")
@@ -156,4 +157,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestHistories.settings = settings(share(0.5), stateful_step_count=40)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from random import Random
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.watch import WatchCache, WatchTimes
+from tests.examples import share
 from tests.faults.faults import (
     Answer,
     EventError,
@@ -60,7 +61,7 @@ steps = st.one_of(
 
 
 @given(history=st.lists(steps, max_size=30), seed=st.integers(0, 2**32))
-@settings(max_examples=50, deadline=None)
+@share(0.2)
 def test_in_the_end_the_cache_is_what_the_server_has_and_on_the_way_it_never_went_back(
     history: list[tuple[str, str, int]], seed: int
 ) -> None:

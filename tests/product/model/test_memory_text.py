@@ -9,12 +9,13 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries
 from mpijob_elastic.model.memory_text import COMPRESSED, LARGEST, LONGEST, TIMES
+from tests.examples import share
 
 # All annotations of an object may have 256 KiB.
 WANTED = 200 * 1024
@@ -44,7 +45,7 @@ def everybody_left(seed: int, *, waves: int) -> Memory:
     return Memory(left=left, added_at=1.5, removed_at=max(times), hosts=hosts, script="abc")
 
 
-@settings(max_examples=5, deadline=None)
+@share(0.03)
 @given(SEEDS, st.integers(1, TIMES))
 def test_10000_leaving_workers_and_2000_host_names_fit_and_come_back(seed: int, waves: int) -> None:
     kept = everybody_left(seed, waves=waves)
@@ -53,7 +54,7 @@ def test_10000_leaving_workers_and_2000_host_names_fit_and_come_back(seed: int, 
     assert memory_text.parse(text) == kept
 
 
-@settings(max_examples=3, deadline=None)
+@share(0.02)
 @given(SEEDS)
 def test_if_too_many_times_differ_drains_only_last_longer(seed: int) -> None:
     kept = everybody_left(seed, waves=MOST)
@@ -103,7 +104,6 @@ COMPRESSED_ONES = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(COMPRESSED_ONES)
 def test_a_compressed_memory_comes_back(kept: Memory) -> None:
     text = memory_text.render(kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
@@ -19,7 +19,6 @@ from tests.product.properties.views import jobs
 WEEK = 7 * 86_400.0
 
 
-@settings(max_examples=1000, deadline=None)
 @given(jobs)
 def test_every_job_comes_to_rest_and_stays_there(view: JobView) -> None:
     rested, _, now = run(view, now=NOW)
@@ -27,7 +26,6 @@ def test_every_job_comes_to_rest_and_stays_there(view: JobView) -> None:
         assert decide(rested, now=later).actions == ()
 
 
-@settings(max_examples=1000, deadline=None)
 @given(jobs)
 def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
     view, _, _ = run(view, now=NOW)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import clock, decide, disruption, history, host_names, launcher_refresh, lost_ranks, pacing
@@ -28,6 +28,7 @@ from mpijob_elastic.model.hosts import Published, parse_script
 from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
 from mpijob_elastic.model.memory import Left
 from tests.builders import KUBEXEC, NOW
+from tests.examples import share
 from tests.product.properties.views import jobs, some
 
 A = TypeVar("A", bound=Action)
@@ -285,7 +286,7 @@ RULES: list[Callable[[JobView, Plan], None]] = [
 ]
 
 
-@settings(max_examples=2000, deadline=None)
+@share(5)
 @given(jobs)
 def test_every_plan_keeps_the_rules(view: JobView) -> None:
     plan = decide(view, now=NOW)

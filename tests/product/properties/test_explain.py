@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.cli.jobs import reasons
@@ -27,7 +27,6 @@ FACTS = st.builds(
 )
 
 
-@settings(max_examples=500, deadline=None)
 @given(jobs, FACTS)
 def test_each_worker_has_one_cause_unless_the_job_is_over(view: JobView, facts: Facts) -> None:
     explanation = explain(view, facts, now=NOW)
@@ -43,7 +42,6 @@ def test_each_worker_has_one_cause_unless_the_job_is_over(view: JobView, facts: 
     assert reasons.text(explanation)
 
 
-@settings(max_examples=500, deadline=None)
 @given(jobs, FACTS)
 def test_no_worker_is_said_to_train_that_no_rank_can_reach(view: JobView, facts: Facts) -> None:
     for found in explain(view, facts, now=NOW).workers:
@@ -56,7 +54,6 @@ def test_no_worker_is_said_to_train_that_no_rank_can_reach(view: JobView, facts:
             assert facts.looks.get(found.name) != Look() or not view.elastic
 
 
-@settings(max_examples=500, deadline=None)
 @given(jobs)
 def test_looks_for_frozen_execs_that_find_nothing_come_to_an_end(view: JobView) -> None:
     now, looks = NOW, 0

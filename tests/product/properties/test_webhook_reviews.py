@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jsonpatch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.product.webhook.objects import ELASTIC, Object, body, config_map, launcher_pod, mpi_job, review, worker_pod
@@ -106,7 +106,6 @@ def test_any_object_is_let_through_unpatched(obj: Any, old: Any, operation: str,
     assert answer == {} or (answer["allowed"] and "patch" not in answer)
 
 
-@settings(max_examples=500, deadline=None)
 @given(spoiled(), TABLES)
 def test_a_spoiled_review_gets_an_answer_and_no_foreign_patch(document: Object, table: Any) -> None:
     answer = response(json.dumps(document).encode(), table)
@@ -114,7 +113,6 @@ def test_a_spoiled_review_gets_an_answer_and_no_foreign_patch(document: Object, 
         check_patch(document, answer)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 2000), st.sampled_from(["items", "annotations", "metadata"]))
 def test_any_depth_gets_an_answer(depth: int, where: str) -> None:
     deep = b"[" * depth + b"]" * depth

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import share
 from tests.product.webhook.certificates.memory_api import CONFIGURATIONS, SECRET, configuration
 from tests.product.webhook.certificates.replicas import TIMING, Replica, World
 
@@ -71,7 +72,7 @@ def believed(world: World, replicas: list[Replica]) -> set[int]:
     return {number for number, one in every if world.believes(one.serving.certificate, lag=TIMING.settled)}
 
 
-@settings(max_examples=60, deadline=None)
+@share(0.3)
 @given(st.lists(VANDALS, min_size=1, max_size=60))
 def test_whoever_was_believed_stays_believed(rounds: list[Round]) -> None:
     world, replicas = started()
@@ -83,7 +84,7 @@ def test_whoever_was_believed_stays_believed(rounds: list[Round]) -> None:
         before = now
 
 
-@settings(max_examples=60, deadline=None)
+@share(0.3)
 @given(st.lists(CALM, min_size=2, max_size=4), st.lists(RESTARTS, max_size=60))
 def test_once_all_is_well_a_replica_is_believed_from_its_first_look(start: list[Round], rounds: list[Round]) -> None:
     world, replicas = started()
@@ -93,7 +94,7 @@ def test_once_all_is_well_a_replica_is_believed_from_its_first_look(start: list[
             assert believed(world, replicas) == set(range(DILIGENT))
 
 
-@settings(max_examples=40, deadline=None)
+@share(0.2)
 @given(
     st.lists(
         st.tuples(VANDALS, st.sampled_from(["", "", "restart", "blank", "jump", "retired"]), st.integers(-400, 400)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.product.webhook.certificates.material import NOON, POLICY, authority, healthy
@@ -28,7 +28,6 @@ def spoiled(draw: st.DrawFn) -> bytes:
     return bytes(part[:at])
 
 
-@settings(max_examples=300, deadline=None)
 @example({"ca.crt": LEAF.certificate_pem, "ca.key": LEAF.key_pem} if LEAF else {}, False)
 @given(st.dictionaries(KEYS, st.binary(max_size=50) | st.sampled_from(DATA) | spoiled()), st.booleans())
 def test_any_secret_is_put_right(data: dict[str, bytes], promotable: bool) -> None:
