@@ -1,4 +1,4 @@
-"""Jobs of other kinds made elastic MPIJobs v1; pure, from text to text.
+"""Convert jobs of other kinds to elastic MPIJobs v1; pure, from text to text.
 
-Nothing is dropped in silence: each field without a counterpart is a note, on standard error and as a comment.
+Each field without a counterpart is reported, on standard error and as a comment.
 """

@@ -1,4 +1,4 @@
-"""What a launcher runs: the sizes that horovodrun was given, and paths that are elsewhere now."""
+"""The command of a launcher: the sizes for horovodrun, and paths that have changed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mpijob_elastic.model import horovodrun, policy
 from mpijob_elastic.model.horovodrun import Launch
 from upgrade.conversion.results import Notes, Object, Source
 
-# et-operator keeps both there.
+# The paths of et-operator.
 _MOVED = {"/etc/edl/discover_hosts.sh": names.DISCOVER_HOSTS_PATH, "/etc/edl/hostfile": f"{names.MOUNT_PATH}/hostfile"}
 
 
 def texts(template: Source) -> Iterator[str]:
-    """Commands, arguments and environment values of a pod template."""
+    """Return commands, arguments and environment values of a pod template."""
     for container in template.get("spec", {}).get("containers", []):
         yield from map(str, container.get("command", []))
         yield from map(str, container.get("args", []))
@@ -23,12 +23,12 @@ def texts(template: Source) -> Iterator[str]:
 
 
 def names_discovery(template: Source) -> bool:
-    """Whether the launcher of this template reads the host list."""
+    """Return True if the launcher of this template reads the host list."""
     return policy.names_discovery(texts(template))
 
 
 def sizes(template: Source, *, slots: int) -> tuple[int | None, int | None]:
-    """The least and the most workers of that many slots that horovodrun was told; None where it was not."""
+    """Return the least and the most workers, of `slots` each, for horovodrun; None without a bound."""
     launch = next(filter(None, map(_launch, template.get("spec", {}).get("containers", []))), None)
     least, most = (launch.min_np, launch.max_np) if launch else (None, None)
     return (
@@ -42,11 +42,11 @@ def _launch(container: Source) -> Launch | None:
 
 
 def moved(template: Source, notes: Notes, at: str) -> Object:
-    """The template with paths of et-operator made the operator's."""
+    """Return the template with et-operator's paths replaced by mpi-operator's."""
     containers = [_moved(container) for container in template.get("spec", {}).get("containers", [])]
     for old, new in _MOVED.items():
         if any(old in text for text in texts(template)):
-            notes.add(at, f"{old} is {new} now")
+            notes.add(at, f"{old} becomes {new}")
     return {**template, "spec": {**template.get("spec", {}), "containers": containers}} if containers else {**template}
 
 

@@ -1,4 +1,4 @@
-"""Whole files: every object in them converted or left as it is, with its notes as comments."""
+"""Convert every object of a text; other objects stay as they are. Notes become comments."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _OLD_CRD = ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")
 
 
 def convert_text(text: str, *, where: str) -> list[Converted]:
-    """Every object of a YAML or JSON text; `where` names it in errors. Raises `Refused` where it is neither."""
+    """Return every object of a YAML or JSON text; `where` names it in errors. Raises `Refused` if it is neither."""
     try:
         documents = [document for document in yaml.safe_load_all(text) if document is not None]
     except yaml.YAMLError as error:
-        raise Refused(f"{where} is no YAML: {error}") from error
+        raise Refused(f"{where} is not YAML: {error}") from error
     return [convert(one) for document in documents for one in _objects(document, where=where)]
 
 
 def convert(source: Source) -> Converted:
-    """One object; what is of no kind that can be converted is left as it is. Raises `Refused`."""
+    """Convert an object; objects of other kinds stay as they are. Raises `Refused`."""
     kind = source.get("apiVersion", ""), source.get("kind", "")
     converter = _CONVERTERS.get(kind)
     if kind == _OLD_CRD and source.get("metadata", {}).get("name") == crd_form.NAME:
@@ -47,7 +47,7 @@ def _converted(source: Source, converter: Callable[[Source], Converted]) -> Conv
     try:
         return converter(_without_nulls(source))
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Refused(f"{subject(source)} is not as {source['apiVersion']} says: {error!r}") from error
+        raise Refused(f"{subject(source)} is not a valid {source['apiVersion']} object: {error!r}") from error
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - YAML
@@ -58,7 +58,7 @@ def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - YAML
 
 
 def render(converted: Iterable[Converted]) -> str:
-    """YAML, a document each."""
+    """Return YAML with a document for each object."""
     return "---\n".join(map(_render, converted))
 
 
@@ -69,7 +69,9 @@ def _render(one: Converted) -> str:
 
 def _objects(document: Any, *, where: str) -> Iterator[Source]:  # noqa: ANN401 - YAML
     if not isinstance(document, dict) or not document.get("kind") or not isinstance(document.get("metadata", {}), dict):
-        raise Refused(f"{where} holds something that is no Kubernetes object; each needs apiVersion, kind and metadata")
+        raise Refused(
+            f"{where} holds a document that is no Kubernetes object; each needs apiVersion, kind and metadata"
+        )
     if str(document["kind"]).endswith("List") and isinstance(document.get("items"), list):
         for item in document["items"]:
             yield from _objects(item, where=where)

@@ -1,4 +1,4 @@
-"""What all conversions to an elastic MPIJob v1 have in common."""
+"""Shared by all conversions to an elastic MPIJob v1."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _SERVERS_OWN = frozenset(
     {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "ownerReferences"}
 )
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-# [operator] treats it as Never.
+# [operator] treats ExitCode as Never.
 _EXIT_CODE = "ExitCode"
 _REPLICA_FIELDS = frozenset({"replicas", "template", "restartPolicy"})
 
 
 def mpi_job(source: Source, spec: Object, bounds: tuple[int | None, int | None], notes: Notes) -> Converted:
-    """The MPIJob v1 with this spec, and the source's name, labels and annotations; bounds: of its workers."""
+    """Return the MPIJob v1 with this spec, and the source's name, labels and annotations; bounds: of its workers."""
     metadata = {key: value for key, value in source["metadata"].items() if key not in _SERVERS_OWN}
     annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _LAST_APPLIED}
     for key, bound in zip((names.MIN_REPLICAS, names.MAX_REPLICAS), bounds, strict=True):
@@ -26,7 +26,7 @@ def mpi_job(source: Source, spec: Object, bounds: tuple[int | None, int | None],
     if not commands.names_discovery(spec["mpiReplicaSpecs"].get("Launcher", {}).get("template", {})):
         notes.add(
             "spec.mpiReplicaSpecs.Launcher.template",
-            f"reads no host list, so the job keeps its size; run horovodrun with --host-discovery-script "
+            f"reads no host list, so the job keeps its size unless horovodrun runs with --host-discovery-script "
             f"{names.DISCOVER_HOSTS_PATH}",
         )
     return Converted(
@@ -42,21 +42,21 @@ def mpi_job(source: Source, spec: Object, bounds: tuple[int | None, int | None],
 
 
 def replica(source: Source, notes: Notes, at: str, *, known: frozenset[str] = frozenset()) -> Object:
-    """One replica spec; `known` are fields of it that the caller looks after."""
+    """Convert a replica spec; the caller handles the fields `known`."""
     notes.unknown(source, _REPLICA_FIELDS | known, at)
     result = {key: source[key] for key in ("replicas", "restartPolicy", "template") if key in source}
     if result.get("restartPolicy") == _EXIT_CODE:
         result["restartPolicy"] = "Never"
         notes.add(
             f"{at}.restartPolicy",
-            f"ExitCode is Never now; failed workers come back, see {names.REPLACE_FAILED_WORKERS}",
+            f"ExitCode becomes Never; failed workers are replaced, see {names.REPLACE_FAILED_WORKERS}",
         )
-    # [operator] v0.2.3 ends without a word on a replica spec that has none.
+    # [operator] v0.2.3 ends silently on a replica spec without replicas.
     return {"replicas": 1, **result}
 
 
 def subject(source: Source) -> str:
-    """How a source is called in messages."""
+    """Return the name of a source for messages."""
     metadata = source.get("metadata", {})
     name = "/".join(part for part in (metadata.get("namespace"), metadata.get("name", "?")) if part)
     return f"{source.get('kind', '?')} {name}"

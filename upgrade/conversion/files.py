@@ -1,4 +1,4 @@
-"""Conversion of files: one, a folder with all below it, or standard input."""
+"""Convert a file, a folder with its subfolders, or standard input."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, kw_only=True)
 class File:
-    """What became of one file; name: relative to what was given."""
+    """The result for a file; name: relative to the given path."""
 
     name: Path
     objects: tuple[Converted, ...]
 
 
 def convert(source: Path) -> list[File]:
-    """Convert all of it before anything is written. Raises `Refused` and OSError."""
+    """Convert everything before anything is written. Raises `Refused` and OSError."""
     if source == STANDARD_INPUT:
         return [_converted(sys.stdin.read(), Path("stdin.yaml"))]
     if not source.is_dir():
         return [_converted(source.read_text(), Path(source.name))]
     found = sorted(path for path in source.rglob("*") if path.suffix in _SUFFIXES and path.is_file())
     if not found:
-        raise Refused(f"{source} holds no {', '.join(_SUFFIXES)}; name a folder with manifests")
+        raise Refused(f"{source} holds no {', '.join(_SUFFIXES)} files; name a folder with manifests")
     return [_converted(path.read_text(), path.relative_to(source)) for path in found]
 
 
 def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], None]) -> None:
     """Write YAML to standard output, or to files of the same names below `folder`; notes go to `say`.
 
-    Raises `Refused` where a file is there already, before anything is written, and OSError.
+    Raises `Refused` if a file already exists, before anything is written, and OSError.
     """
     all_files = list(files)
     for file in all_files:
@@ -51,7 +51,7 @@ def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], No
         return
     targets = {folder / file.name.with_suffix(".yaml"): file for file in all_files}
     if there := [str(path) for path in targets if path.exists()]:
-        raise Refused(f"{', '.join(there)}: already there; choose an empty folder for --output")
+        raise Refused(f"{', '.join(there)}: already exists; choose an empty folder for --output")
     for path, file in targets.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(documents.render(file.objects))

@@ -1,4 +1,4 @@
-"""Conversion of a job in the cluster."""
+"""Convert a job in the cluster."""
 
 from __future__ import annotations
 

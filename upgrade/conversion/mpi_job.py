@@ -1,4 +1,4 @@
-"""MPIJob v1alpha2 made MPIJob v1 (mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go)."""
+"""Convert a MPIJob v1alpha2 to v1 (mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KNOWN = frozenset({*_KEPT, *_MOVED, "mpiReplicaSpecs", "runPolicy"})
 
 
 def convert(source: Source) -> Converted:
-    """The same job in v1; its bounds are what horovodrun was given."""
+    """Return the same job in v1; its bounds are those for horovodrun."""
     notes = Notes()
     spec = source.get("spec", {})
     notes.unknown(spec, _KNOWN, "spec")

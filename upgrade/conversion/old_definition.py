@@ -1,4 +1,4 @@
-"""The MPIJob definition of apiextensions v1beta1, as v0.2.3's manifest has it, made the v1 form, scalable.
+"""Convert the MPIJob definition of apiextensions v1beta1, as in v0.2.3's manifest, to v1, scalable.
 
 https://kubernetes.io/docs/reference/using-api/deprecation-guide/#customresourcedefinition-v122
 """
@@ -17,7 +17,7 @@ _TOP = frozenset({"group", "scope", "names", "version", "versions", "conversion"
 
 
 def convert(source: Source) -> Converted:
-    """The definition in v1, with the same checks; every field that they do not name is kept. Raises `Refused`."""
+    """Return the definition in v1, with the same checks; fields without a check are kept. Raises `Refused`."""
     notes = Notes()
     spec = source["spec"]
     notes.unknown(spec, _TOP, "spec")
@@ -52,5 +52,5 @@ def _version(spec: Source, version: Source) -> Object:
 
 
 def _column(column: Source) -> Object:
-    # v1beta1 wrote it with capitals.
+    # v1beta1 spells the key in capitals.
     return {("jsonPath" if key == "JSONPath" else key): value for key, value in column.items()}

@@ -1,4 +1,4 @@
-"""What a conversion gives."""
+"""The results of a conversion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Source = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """What became of one field; field: as `spec.backoffLimit`."""
+    """A remark on a field, such as `spec.backoffLimit`."""
 
     field: str
     text: str
@@ -23,7 +23,7 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class Converted:
-    """An object and what is to be said of it. changed: whether it is another than the source."""
+    """An object and the notes on it. changed: False if it equals the source."""
 
     subject: str
     manifest: Source
@@ -33,19 +33,19 @@ class Converted:
 
 @dataclass(frozen=True, kw_only=True)
 class Notes:
-    """Gathers notes while an object is converted."""
+    """Collects notes while an object is converted."""
 
     gathered: list[Note] = field(default_factory=list)
 
     def add(self, name: str, text: str) -> None:
-        """Note something of a field."""
+        """Add a note on a field."""
         self.gathered.append(Note(field=name, text=text))
 
     def unknown(self, source: Source, known: frozenset[str], at: str) -> None:
-        """Note every field of `source`, which stands at `at`, that is not known."""
+        """Add a note on every unknown field of `source`, at the path `at`."""
         for name in source.keys() - known:
             self.add(f"{at}.{name}", "has no counterpart; left out")
 
     def sorted(self) -> tuple[Note, ...]:
-        """All of them, by field."""
+        """Return all notes, sorted by field."""
         return tuple(sorted(self.gathered, key=lambda note: note.field))

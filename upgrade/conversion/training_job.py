@@ -1,4 +1,4 @@
-"""et-operator's TrainingJob made an elastic MPIJob v1 (et-operator, api/v1alpha1/trainingjob_types.go)."""
+"""Convert et-operator's TrainingJob to an elastic MPIJob v1 (et-operator, api/v1alpha1/trainingjob_types.go)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _KNOWN = frozenset(
     {"cleanPodPolicy", "etReplicaSpecs", "launcherAttachMode", "slotsPerWorker", "restartPolicy", "backoffLimit"}
 )
 _GPU = "nvidia.com/gpu"
-# et-operator itself, its closed supervisor, and Arena for it.
+# Of et-operator's closed supervisor, and of Arena.
 _ANNOTATIONS = ("job-supervisor.kube-ai.io/", "arena.kubeflow.org/ssh-secret")
 _LAUNCHER, _WORKER = "spec.etReplicaSpecs.launcher", "spec.etReplicaSpecs.worker"
 
 
 def convert(source: Source) -> Converted:
-    """The job as a MPIJob v1 whose bounds are minReplicas and maxReplicas."""
+    """Return the job as a MPIJob v1 with minReplicas and maxReplicas as bounds."""
     notes = Notes()
     spec = source.get("spec", {})
     notes.unknown(spec, _KNOWN, "spec")
@@ -29,20 +29,20 @@ def convert(source: Source) -> Converted:
     workers = elastic.replica(worker, notes, _WORKER, known=frozenset({"minReplicas", "maxReplicas"}))
     result = {
         "slotsPerWorker": _slots(spec, worker),
-        # Its own default, and not the operator's.
+        # et-operator's default, not mpi-operator's.
         "cleanPodPolicy": spec.get("cleanPodPolicy") or "Running",
         "mpiReplicaSpecs": {"Launcher": launcher, "Worker": workers},
     }
-    # As its types say: the least is `replicas` unless given, the most is unlimited.
+    # As in its types: the least defaults to `replicas`, the most is unlimited.
     bounds = (worker.get("minReplicas", workers["replicas"]), worker.get("maxReplicas"))
     return elastic.mpi_job(_without_annotations(source), result, bounds, notes)
 
 
 def _note_job_fields(source: Source, spec: Source, notes: Notes) -> None:
     if spec.get("launcherAttachMode", "ssh") == "ssh":
-        notes.add("spec.launcherAttachMode", "ssh is kubexec now: images need no sshd, and no keys are made")
+        notes.add("spec.launcherAttachMode", "ssh is replaced by kubexec: images need no sshd, and no keys are created")
     if spec.get("restartPolicy", "Never") != "Never":
-        notes.add("spec.restartPolicy", "the job is not started again as a whole; failed workers are replaced")
+        notes.add("spec.restartPolicy", "the job is not restarted as a whole; failed workers are replaced")
     if "backoffLimit" in spec:
         notes.add("spec.backoffLimit", "has no counterpart; left out")
     for key in _foreign(source):
@@ -50,7 +50,7 @@ def _note_job_fields(source: Source, spec: Source, notes: Notes) -> None:
 
 
 def _slots(spec: Source, worker: Source) -> int:
-    """As et-operator counts: given, else the GPUs of a worker's first container, else one."""
+    """Count as et-operator does: as given, else the GPUs of a worker's first container, else 1."""
     containers = worker.get("template", {}).get("spec", {}).get("containers", [])
     gpus = containers[0].get("resources", {}).get("limits", {}).get(_GPU, 1) if containers else 1
     return int(spec.get("slotsPerWorker") or gpus)

@@ -203,7 +203,7 @@ def test_a_folder_is_converted_file_by_file(tmp_path: Path) -> None:
     assert [one["metadata"]["name"] for one in first] == ["mnist", "bench"]
     assert (tmp_path / "new" / "deep" / "b.yaml").exists()
     assert any(line.startswith("a.yaml: TrainingJob ml/mnist: spec.backoffLimit:") for line in said)
-    with pytest.raises(Refused, match="already there"):
+    with pytest.raises(Refused, match="already exists"):
         files.write(files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
 
 
