@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history, launcher_refresh
+from mpijob_elastic.decide import config_map, next_memory
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Ref, Role, Worker
 from mpijob_elastic.model.memory import Host, Memory, pod_fingerprint
@@ -74,7 +74,7 @@ def config(
         published=parse_script(script),
         script=script,
         hostfile=names.hostfile(lines, slots=slots),
-        memory=history.signed(memory, script=script),
+        memory=next_memory.signed(memory, script=script),
         kubexec=KUBEXEC,
     )
 
@@ -109,4 +109,4 @@ def shown(view: JobView, *, at: float = LONG_AGO) -> JobView:
     """The same job after its launcher was shown what is published, at that time."""
     assert view.launcher is not None
     assert view.config is not None
-    return replace(view, launcher=replace(view.launcher, refreshed=launcher_refresh.mark(view.config, at=at)))
+    return replace(view, launcher=replace(view.launcher, refreshed=config_map.mark(view.config, at=at)))

@@ -1,11 +1,12 @@
-"""The whole policy: from one view of a job and the time to the writes that are due. No IO, no clock, no logging.
+"""The whole policy: from one view of a job and the time to the writes and looks that are due.
 
-`decide` is called again after every write and every change, and gives the next safe step from what it sees alone, so a
-crash between any two writes leaves a state that the next call completes. An empty plan means that all is well.
+No IO, no clock, no logging. `decide` is called again after every write and every change, and gives the next safe step
+from what it sees alone, so a crash between any two writes leaves a state that the next call completes. An empty plan
+means that all is well. `derive` finds out once how each worker stands; the steps below read that.
 
 The complexity comes from three sides that do not wait for one another:
-- Horovod's driver, which reads the host list once a second and blacklists a host whose rank dies (see pacing, hosts);
-- the operator, which creates what is missing and never deletes or updates (see roles, leaving, launchers);
+- Horovod's driver, which reads the host list once a second and blacklists a host whose rank dies (see host_list);
+- the operator, which creates what is missing and never deletes or updates (side_objects, drain, launcher_start);
 - the user, who edits the size at any time, also back.
 """
 
@@ -15,75 +16,97 @@ from mpijob_elastic.decide import (
     config_map,
     disruption,
     drain,
+    frozen_execs,
     handover,
-    launcher_recreate,
-    launcher_refresh,
+    launcher_start,
+    lost_ranks,
     notices,
-    pod_group,
-    roles,
-    scale_selector,
     scale_timeout,
-    suspicious_success,
+    side_objects,
 )
-from mpijob_elastic.decide.actions import Action, DeleteWorkers, Plan, ProbeWorkers
+from mpijob_elastic.decide.actions import Action, DeleteWorkers, Look, Plan, ProbeWorkers
+from mpijob_elastic.decide.derive import derive
+from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import Config, JobView, LauncherPhase, Role
 
-__all__ = ["decide"]
+__all__ = ["decide", "derive", "plan"]
 
 
 def decide(view: JobView, *, now: float) -> Plan:
-    """What to do for this job at time `now` (seconds since the epoch)."""
+    """Return what to do for this job at time `now` (seconds since the epoch)."""
+    return plan(derive(view, now=now))
+
+
+def plan(state: JobState) -> Plan:
+    """Return what to do for a job in this state."""
+    view = state.view
     if view.deleting:
         return Plan()
-    if why := handover.reason(view, now=now):
-        return handover.farewell(view, why)
+    if state.foreign:
+        return handover.farewell(state)
     if view.finished:
-        return _finish(view, now=now)
+        return _finish(state)
     if view.launcher and view.launcher.phase is LauncherPhase.FINISHED:
-        return Plan()  # the operator will say within a moment whether the job has ended or begins anew
+        return Plan()  # the operator will say within a moment whether the job has ended or begins again
     if view.config is None or view.role is None or not (view.workers or view.launcher):
         return Plan()  # the operator creates them first; pods that another operator made are not seen at all
-    return _steps(view, view.config, view.role, now=now)
+    return _steps(state, view.config, view.role)
 
 
-def _steps(view: JobView, config: Config, role: Role, *, now: float) -> Plan:
-    actions: list[Action | None] = []
+def _steps(state: JobState, config: Config, role: Role) -> Plan:
+    view = state.view
+    actions: list[Action | None] = [side_objects.grow_role(view, role), side_objects.lower_pod_group(view)]
     wakes: list[float | None] = []
-
-    actions.append(roles.grow(view, role))
-    actions.append(pod_group.lower(view))
-    change, wake = config_map.write(view, config, now=now)
+    looks: list[Look | None] = []
+    change, wake = config_map.write(state, config)
     actions.append(change)
-    wakes += [wake, disruption.wake_at(view, now=now)]
+    wakes.append(wake)
+    if any(worker.going for worker in state.workers):
+        wakes.append(disruption.wake_at(state))
     if change is None:  # everything below relies on what is published now
-        actions.append(launcher_refresh.refresh(view, now=now))
-        recreated, wake = launcher_recreate.recreate(view, config, now=now)
-        actions.append(recreated)
-        wakes.append(wake)
-        gone = drain.removals(view, now=now)
-        actions.append(DeleteWorkers(removals=gone.removals) if gone.removals else None)
-        actions.append(ProbeWorkers(workers=gone.probes) if gone.probes else None)
-        wakes.append(gone.wake_at)
-        actions.append(roles.shrink(view, role))
-        told, wake = notices.tell(view, now=now)
+        actions.append(config_map.refresh(state, config))
+        if not view.driver_running:
+            recreated, wake = launcher_start.recreate(state, config)
+            actions.append(recreated)
+            wakes.append(wake)
+        if state.leaving:
+            gone = drain.leave(state)
+            actions.append(DeleteWorkers(removals=gone.removals) if gone.removals else None)
+            looks.append(ProbeWorkers(workers=gone.probes) if gone.probes else None)
+            wakes.append(gone.wake_at)
+        actions.append(side_objects.shrink_role(view, role))
+        actions.append(frozen_execs.end(state))
+        told, wake = notices.tell(state)
         actions.append(told)
         wakes.append(wake)
-        actions.append(scale_selector.restore(view))
-        back, wake = scale_timeout.roll_back(view, now=now)
+        actions.append(side_objects.restore_selector(view))
+        back, wake = scale_timeout.roll_back(state)
         actions.append(back)
         wakes.append(wake)
-    return _plan(actions, wakes)
+    return _plan(state, actions, looks, wakes)
 
 
-def _finish(view: JobView, *, now: float) -> Plan:
-    gone = drain.removals(view, now=now)
-    return _plan(
-        [DeleteWorkers(removals=gone.removals) if gone.removals else None, suspicious_success.tell(view, now=now)], []
-    )
+def _finish(state: JobState) -> Plan:
+    gone = drain.leave(state)
+    removals = DeleteWorkers(removals=gone.removals) if gone.removals else None
+    return _plan(state, [removals, notices.tell_suspicious_success(state)], [], [])
 
 
-def _plan(actions: list[Action | None], wakes: list[float | None]) -> Plan:
+def _plan(state: JobState, actions: list[Action | None], looks: list[Look | None], wakes: list[float | None]) -> Plan:
+    due = tuple(action for action in actions if action is not None)
+    look_at: list[float | None] = []
+    if not due and not state.view.finished:  # at rest: what changes nothing can wait for what does
+        probe, probe_at = lost_ranks.probe(state)
+        look, at = frozen_execs.look(state)
+        looks += [probe, look]
+        look_at = [probe_at, at]
     return Plan(
-        actions=tuple(action for action in actions if action is not None),
-        wake_at=min((wake for wake in wakes if wake is not None), default=None),
+        actions=due,
+        looks=tuple(look for look in looks if look is not None),
+        wake_at=_first(wakes),
+        look_at=_first(look_at),
     )
+
+
+def _first(times: list[float | None]) -> float | None:
+    return min((at for at in times if at is not None), default=None)

@@ -1,23 +1,31 @@
-"""Every write we can make for a job, as a value that carries its reason in words.
+"""Every write and every look on behalf of a job, as a value that carries its reason in words.
 
-`act` does one API write for each, except that a batch of deletions is one DELETE a pod. Nothing else is ever written.
+`act` does one API write for each action, except that a batch of deletions is one DELETE a pod, and a batch of frozen
+execs one exec each. It writes nothing else for a job but Events. Install, upgrade, the webhook's certificates and the
+lease write on their own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import Launcher, Ref, Worker
 from mpijob_elastic.model.memory import Memory
 
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """What the user reads of an action: an Event's reason (CamelCase) and message; `warning` makes it one."""
+    """What the user reads of an action: an Event's reason (CamelCase) and message; `warning` sets the Event's type."""
 
     reason: str
     message: str
     warning: bool = False
+
+
+def warning(reason: str, message: str) -> Note:
+    """Return a warning of one line: an annotation holds a note a line, and a user's value may hold several."""
+    return Note(reason=reason, message=" ".join(message.split()), warning=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +66,29 @@ class RefreshLauncher:
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeWorkers:
-    """Look by exec whether anything but the main process still runs in leaving workers. No write."""
+    """Look by exec whether anything but the main process runs in workers: leaving, or published.
+
+    Probes of leaving workers come first, because somebody waits for their GPUs.
+    """
 
     workers: tuple[Worker, ...]
+    published: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class LookIntoLauncher:
+    """Look by exec which `kubectl exec`s the launcher holds; `about`: why, so that no reason is looked into twice."""
+
+    launcher: Launcher
+    about: frozenset[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndExecs:
+    """End frozen `kubectl exec`s in the launcher, after the same decision was made again from live objects."""
+
+    launcher: Launcher
+    execs: tuple[Exec, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +109,7 @@ class DeleteWorkers:
 
 @dataclass(frozen=True, kw_only=True)
 class DeleteLauncher:
-    """Delete a launcher whose main container has never started; the operator creates it anew."""
+    """Delete a launcher whose main container has never started; the operator recreates it."""
 
     launcher: Launcher
     note: Note
@@ -98,7 +126,7 @@ class TellUser:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSelector:
-    """Say in the job's status how its workers are found: what `kubectl get --raw .../scale` and an HPA read."""
+    """Write the selector of the workers into the job's status, where the subresource scale and an HPA read it."""
 
     ref: Ref
     selector: str
@@ -128,19 +156,25 @@ Action = (
     WriteRole
     | WriteConfig
     | RefreshLauncher
-    | ProbeWorkers
     | DeleteWorkers
     | DeleteLauncher
+    | EndExecs
     | TellUser
     | WriteSelector
     | LowerPodGroup
     | RollBack
 )
+Look = ProbeWorkers | LookIntoLauncher
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to do now, in this order, and when to look again without being woken by a change (seconds, or None)."""
+    """What to do now: writes in this order, and looks, which change nothing.
+
+    wake_at: when a write may be due without a change (seconds since the epoch, or None); look_at: when a look is.
+    """
 
     actions: tuple[Action, ...] = ()
+    looks: tuple[Look, ...] = ()
     wake_at: float | None = None
+    look_at: float | None = None

@@ -1,4 +1,4 @@
-"""Times that were written by another process, maybe on another machine, maybe before the clock was set back."""
+"""Times that another process wrote, maybe on another machine, maybe before its clock was set back."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ SKEW = 5.0
 
 
 def honest(at: float, *, now: float) -> float:
-    """`at`, or 0 (long ago) where it lies so far ahead that it cannot have been true."""
+    """Return `at`, or 0 (long ago) where it lies too far ahead to be true."""
     return at if at <= now + SKEW else 0.0

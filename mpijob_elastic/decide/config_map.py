@@ -5,34 +5,27 @@ Everything is in one write, so a crash leaves either the old truth or the new on
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import (
-    disruption,
-    host_list,
-    host_names,
-    lost_ranks,
-    next_memory,
-    phrases,
-    renaming,
-    startup_hostfile,
-)
-from mpijob_elastic.decide.actions import Note, WriteConfig
+from mpijob_elastic.decide import disruption, host_list, launcher_start, lost_ranks, next_memory
+from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, warning
 from mpijob_elastic.decide.next_memory import Change
+from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model import durations, kubexec
-from mpijob_elastic.model.job import Config, JobView
+from mpijob_elastic.model.job import Config
+from mpijob_elastic.model.phrases import listed
 
 
-def write(view: JobView, config: Config, *, now: float) -> tuple[WriteConfig | None, float | None]:
-    """The write that is due, or None; and when to look again."""
-    step = host_list.following(view, now=now)
-    if view.driver_running and config.published is None and not step.hosts:
+def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | None]:
+    """Return the write that is due, or None; and when to look again."""
+    step = host_list.following(state)
+    if state.view.driver_running and config.published is None and not step.hosts:
         return None, step.wake_at  # a list that the driver cannot read is better than an empty one
-    change = _change(view, config, step.hosts, now=now)
-    memory = next_memory.memory(view, config, change, now=now)
+    change = _change(state, config, step.hosts)
+    memory = next_memory.memory(state, config, change)
     same = (change.script, change.hostfile, change.kubexec) == (config.script, config.hostfile, None)
-    if same and not next_memory.is_due(view, config, memory):
+    if same and not next_memory.is_due(state, config, memory):
         return None, step.wake_at
     action = WriteConfig(
         ref=config.ref,
@@ -42,80 +35,139 @@ def write(view: JobView, config: Config, *, now: float) -> tuple[WriteConfig | N
         kubexec=change.kubexec,
         added=change.added,
         removed=change.removed,
-        notes=tuple(_notes(view, change, now=now)),
+        notes=tuple(_notes(state, change)),
     )
     return action, step.wake_at
 
 
-def _change(view: JobView, config: Config, published: tuple[str, ...], *, now: float) -> Change:
-    slots = _slots(view, config)
-    host_names = [_host(view, pod, now=now) for pod in published]
+def mark(config: Config, *, at: float) -> str:
+    """Return the launcher's annotation for a touch at that time: a name for this change of the list, and the time."""
+    return f"{config.digest}@{at}"
+
+
+def refresh(state: JobState, config: Config) -> RefreshLauncher | None:
+    """Return the touch that is due, or None."""
+    launcher = state.view.launcher
+    if launcher is None or not state.launcher.refresh_due:
+        return None
+    return RefreshLauncher(launcher=launcher, digest=mark(config, at=state.now))
+
+
+def _change(state: JobState, config: Config, published: tuple[str, ...]) -> Change:
+    view = state.view
+    slots = _slots(state, config)
+    hosts = [_host(state, pod) for pod in published]
     staying = set(published)
     return Change(
-        script=names.discover_hosts(host_names, slots=slots),
-        kubexec=_kubexec(view, config, host_names),
-        hostfile=_hostfile(view, config, published, slots),
+        script=names.discover_hosts(hosts, slots=slots),
+        kubexec=_kubexec(state, config, published),
+        hostfile=_hostfile(state, config, published, slots),
         added=tuple(pod for pod in published if pod not in view.host_of),
-        removed=tuple(pod for pod in view.published_pods if pod not in staying),
+        removed=tuple(pod for pod in view.host_of if pod not in staying),
     )
 
 
-def _host(view: JobView, pod: str, *, now: float) -> str:
-    listed, worker = view.host_of.get(pod), view.worker(pod)
-    return listed or (host_names.host(view, worker, now=now) if worker else pod)
+def _host(state: JobState, pod: str) -> str:
+    if listed_host := state.view.host_of.get(pod):
+        return listed_host
+    worker = state.by_name.get(pod)
+    return worker.host if worker else pod
 
 
-def _kubexec(view: JobView, config: Config, host_names: list[str]) -> str | None:
-    """The script where it must change for these names; it stays as it is once it finds every pod."""
-    if not view.elastic or all(names.incarnation_of(host) == 0 for host in host_names):
+def _kubexec(state: JobState, config: Config, published: Iterable[str]) -> str | None:
+    """Return the script where it must change for these pods; it stays as it is once it finds every pod."""
+    if not state.view.elastic or all(_host(state, pod) == pod for pod in published):
         return None
     after = kubexec.mapped(config.kubexec)
     return None if after == config.kubexec else after
 
 
-def _slots(view: JobView, config: Config) -> int:
+def _slots(state: JobState, config: Config) -> int:
     # The driver mis-assigns local ranks when a listed host's slots change (horovod#1849): they hold while it runs.
-    if view.driver_running and config.published and config.published.hosts:
+    if state.view.driver_running and config.published and config.published.hosts:
         return config.published.slots
-    return view.slots
+    return state.view.slots
 
 
-def _hostfile(view: JobView, config: Config, published: tuple[str, ...], slots: int) -> str:
+def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots: int) -> str:
+    view = state.view
     if not view.elastic:
         return config.hostfile  # mpirun was told its -np; a list that shrinks or grows under it can only harm
     if view.driver_running:
-        # A launcher that is created anew waits for each of these, so they are workers that run.
+        # A recreated launcher waits for each of these, so they are workers that run.
         return names.hostfile(list(published), slots=slots) if published else config.hostfile
-    return names.hostfile(list(startup_hostfile.awaited(view, config)), slots=slots)
+    return names.hostfile(list(launcher_start.awaited(state, config)), slots=slots)
 
 
-def _notes(view: JobView, change: Change, *, now: float) -> Iterable[Note]:
+def _notes(state: JobState, change: Change) -> Iterable[Note]:
     if change.added:
-        added = phrases.listed(_host(view, pod, now=now) for pod in change.added)
-        yield Note(reason="HostsPublished", message=f"discover_hosts.sh names {added} now; {_sizes(view, change)}")
-    surplus = [host for host in change.removed if (names.worker_index(host, job=view.name) or 0) >= view.replicas]
+        added = listed(_host(state, pod) for pod in change.added)
+        yield Note(reason="HostsPublished", message=f"discover_hosts.sh names {added} now; {_sizes(state, change)}")
+    if change.removed:
+        yield from _removed(state, change)
+    if change.added:
+        yield from _renamed(state, change.added)
+
+
+def _removed(state: JobState, change: Change) -> Iterable[Note]:
+    view, removed = state.view, change.removed
+    surplus = [pod for pod in removed if (names.worker_index(pod, job=view.name) or 0) >= view.replicas]
     if surplus:
         limit = durations.render(view.policy.drain_timeout)
         yield Note(
             reason="Draining",
-            message=f"{phrases.listed(surplus)} left discover_hosts.sh and {'drain' if len(surplus) > 1 else 'drains'} "
-            f"for at most {limit}; {_sizes(view, change)}",
+            message=f"{listed(surplus)} left discover_hosts.sh and {'drain' if len(surplus) > 1 else 'drains'} "
+            f"for at most {limit}; {_sizes(state, change)}",
         )
-    left = [one for one in view.workers if one.name in change.removed and one.name not in surplus and one.disruption]
-    if left:
-        message = f"{disruption.each(left)} left discover_hosts.sh; {_sizes(view, change)}"
-        yield Note(reason="Disruption", message=message, warning=True)
-    told = {*surplus, *(one.name for one in left), *lost_ranks.lost(view, now=now)}
-    lost = [host for host in change.removed if host not in told]
+    gone = {worker.name: worker for worker in state.workers if worker.name in removed}
+    disrupted = [worker for pod, worker in gone.items() if pod not in surplus and worker.pod.disruption]
+    if disrupted:
+        yield warning("Disruption", f"{disruption.each(disrupted)} left discover_hosts.sh; {_sizes(state, change)}")
+    without_rank = [worker for worker in gone.values() if worker.rank_lost]
+    told = {*surplus, *(worker.name for worker in (*disrupted, *without_rank))}
+    lost = [pod for pod in removed if pod not in told]
     if lost:
-        yield Note(
-            reason="HostsLost",
-            message=f"{phrases.listed(lost)} left discover_hosts.sh, not Ready any more",
-            warning=True,
+        yield warning("HostsLost", f"{listed(lost)} left discover_hosts.sh, not Ready any more")
+    yield from _rank_lost([worker.name for worker in without_rank if worker.pod.probe.busy_seen])
+    yield from _unused([worker.name for worker in without_rank if not worker.pod.probe.busy_seen])
+
+
+def _rank_lost(pods: Collection[str]) -> Iterable[Note]:
+    if pods:
+        yield warning(
+            "RankLost",
+            f"{listed(pods)}: nothing but the main process runs there any more while others train; the rank was "
+            "killed or crashed, and Horovod never again uses the host's name, so it gets a new name",
         )
-    yield from renaming.notes(view, added=change.added, removed=change.removed, now=now)
 
 
-def _sizes(view: JobView, change: Change) -> str:
-    before = len(view.published_pods)
-    return f"{before} → {before + len(change.added) - len(change.removed)} hosts of {view.replicas} workers asked for"
+def _unused(pods: Collection[str]) -> Iterable[Note]:
+    if pods:
+        wait = durations.render(lost_ranks.NEVER_TRAINED_AFTER)
+        message = f"{listed(pods)}: no rank was seen there for {wait} while others train; should Horovod never use the "
+        yield Note(reason="HostUnused", message=f"{message}host's name again, it gets a new name, once")
+
+
+def _renamed(state: JobState, added: Iterable[str]) -> Iterable[Note]:
+    newcomers = [state.by_name[pod] for pod in added]
+    renamed = [f"{worker.name} is {worker.host}" for worker in newcomers if worker.incarnation]
+    if renamed:
+        yield Note(
+            reason="HostRenamed",
+            message=f"{listed(renamed)} in {names.KEY_DISCOVER_HOSTS}: a rank may have died under the former name, "
+            "which Horovod never uses again",
+        )
+    kept = [worker.name for worker in newcomers if worker.succeeds_lost and not state.may_number]
+    if kept:
+        yield warning(
+            "HostNameKept",
+            f"{listed(kept)}: a rank may have died under this name, but {names.KEY_KUBEXEC} of ConfigMap "
+            f"{names.config_map(state.view.name)} is not the operator's, so no other can be given; if Horovod does not "
+            "use the worker, give horovodrun --blacklist-cooldown-range MIN MAX, or take the edit back",
+        )
+
+
+def _sizes(state: JobState, change: Change) -> str:
+    before = len(state.view.host_of)
+    after = before + len(change.added) - len(change.removed)
+    return f"{before} → {after} hosts of {state.view.replicas} workers asked for"

@@ -1,92 +1,169 @@
-"""Derive the state of a job from its view and the time, once per look."""
+"""Derive the state of a job from its view and the time, once per look.
+
+First the job as a whole (Moment), because what holds for a worker depends on what the launcher was shown; then
+each worker; then what follows from all of them.
+"""
 
 from __future__ import annotations
 
-from mpijob_elastic.decide import (
-    disruption,
-    drain,
-    failed_workers,
-    handover,
-    history,
-    host_names,
-    launcher_refresh,
-    lost_ranks,
-    pacing,
-    rank0_loss,
-)
-from mpijob_elastic.decide.state import Drain, JobState, LauncherState, Standing, WorkerState
+from dataclasses import fields
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import clock, disruption, drain, handover, host_list, host_names, lost_ranks, rank0_loss
+from mpijob_elastic.decide.retries import MOVED, RENAMED, REPLACED, of_this_pod
+from mpijob_elastic.decide.state import JobState, LauncherState, Moment, Standing, WorkerState
 from mpijob_elastic.model.job import JobView, Worker
+
+_NOBODY: frozenset[str] = frozenset()
 
 
 def derive(view: JobView, *, now: float) -> JobState:
     """Return the state of the job at time `now` (seconds since the epoch)."""
-    workers = tuple(_worker(view, worker, now=now) for worker in view.workers)
+    moment = _moment(view, now=now)
+    idle = lost_ranks.idle(moment)
+    going = leaving = _NOBODY
+    if any(worker.disruption for worker in view.workers):
+        going = disruption.going(view)
+        leaving = disruption.leaving(view, going, now=now)
+    workers = tuple(_worker(moment, worker, idle, going, leaving) for worker in view.workers)
+    succeeds_lost = any(worker.succeeds_lost for worker in workers)
     return JobState(
+        **{field.name: getattr(moment, field.name) for field in fields(moment)},
+        workers=workers,
+        by_name={worker.name: worker for worker in workers},
+        leaving=_leaving(moment, workers),
+        idle=idle,
+        settled_at=host_list.settled_at(moment),
+        resume_at=rank0_loss.resume_at(moment, workers) if succeeds_lost else 0.0,
+    )
+
+
+def _moment(view: JobView, *, now: float) -> Moment:
+    config = view.config
+    known = config is not None and config.memory is not None and config.published is not None
+    known = known and config is not None and view.memory.script == config.fingerprint
+    return Moment(
         view=view,
         now=now,
         foreign=handover.reason(view, now=now),
-        memory_known=history.is_known(view.config),
-        may_number=host_names.may_number(view),
+        memory_known=known,
+        # No worker was told to leave by a list that got lost.
+        drains_count=known and (bool(view.host_of) or not view.driver_running),
+        may_number=view.elastic and config is not None and config.finds_numbered,
         launcher=_launcher(view, now=now),
-        workers=workers,
-        settled_at=pacing.settled_at(view, now=now),
-        resume_at=rank0_loss.reformed_at(view, now=now),
-        by_name={worker.name: worker for worker in workers},
+        losses=lost_ranks.losses(view.memory.renamed, view.workers, now=now) if view.memory.renamed else {},
     )
 
 
 def _launcher(view: JobView, *, now: float) -> LauncherState:
+    launcher, memory = view.launcher, view.memory
+    sees_hosts = launcher is None or not view.driver_running or launcher.mounts_discovery
+    changed = memory.added_at > 0.0 or memory.removed_at > 0.0
+    # A touch helps a launcher that trains, or that may begin to with a list that was true before. A list that is empty,
+    # or somebody else's, need not be hurried along.
+    can_be_shown = (
+        view.elastic
+        and bool(view.host_of)
+        and launcher is not None
+        and launcher.mounts_discovery
+        and not launcher.deleting
+        and (view.driver_running or (changed and view.driver_may_run))
+    )
+    digest = view.config.digest if view.config and launcher and launcher.refreshed else ""
+    name, _, at = (launcher.refreshed or "" if launcher else "").partition("@")
+    is_shown = bool(digest) and name == digest
+    shown_at = _time(at, now=now) if is_shown else None
     return LauncherState(
-        sees_hosts=launcher_refresh.sees_hosts(view),
-        may_lose_workers=launcher_refresh.may_delete(view),
-        can_be_shown=launcher_refresh.can_show(view),
-        shown_at=launcher_refresh.shown_at(view, now=now),
-        refresh_due=launcher_refresh.is_due(view, now=now),
+        sees_hosts=sees_hosts,
+        may_lose_workers=sees_hosts or view.policy.delete_without_discovery,
+        can_be_shown=can_be_shown,
+        is_shown=is_shown,
+        shown_at=shown_at,
+        refresh_due=can_be_shown and shown_at is None,
     )
 
 
-def _worker(view: JobView, worker: Worker, *, now: float) -> WorkerState:
-    failed = failed_workers.due_at(view, worker, now=now) if worker.terminated else None
-    return WorkerState(
-        pod=worker,
-        name=worker.name,
-        standing=_standing(view, worker, now=now),
-        wanted=worker.index < view.replicas,
-        ready=worker.ready,
-        published=view.host_of.get(worker.name, ""),
-        host=host_names.host(view, worker, now=now),
-        succeeds_lost=host_names.succeeds_lost(view, worker, now=now),
-        going=worker.name in disruption.going(view),
-        rank_lost=worker.name in lost_ranks.lost(view, now=now),
-        drain=_drain(view, worker, now=now),
-        due_at=failed if worker.terminated else disruption.due_at(view, worker, now=now),
-        back_at=lost_ranks.due_at(view, worker, now=now),
-    )
-
-
-def _drain(view: JobView, worker: Worker, *, now: float) -> Drain | None:
-    left = history.left(view, worker, now=now)
-    if left is None or view.is_published(worker):
+def _time(text: str, *, now: float) -> float | None:
+    try:
+        at = float(text)
+    except ValueError:
         return None
-    began = drain.drain_began(view, left, now=now)
-    if began is None:
-        return Drain(since=left.at)
-    deadline = began + view.policy.drain_timeout
-    return Drain(since=left.at, began=began, deadline=deadline, drained=drain.is_drained(worker.probe, began))
+    return at if at == clock.honest(at, now=now) else None
 
 
-def _standing(view: JobView, worker: Worker, *, now: float) -> Standing:
-    going, departing = disruption.going(view), disruption.departing(view, now=now)
-    given_up = (*failed_workers.given_up(view), *lost_ranks.given_up(view, now=now))
-    rules = {
-        Standing.SURPLUS: worker.index >= view.replicas,
-        Standing.GIVEN_UP: worker in given_up,
-        Standing.FAILED: failed_workers.is_wanted(view, worker),
-        Standing.ENDED: worker.terminated,
-        Standing.TERMINATING: worker.deleting,
-        Standing.RANK_LOST: worker.name in lost_ranks.lost(view, now=now),
-        Standing.GOING: worker.name in departing,
-        Standing.HELD: worker.name in going,
-        Standing.STARTING: not worker.ready,
-    }
-    return next((standing for standing, holds in rules.items() if holds), Standing.WANTED)
+def _worker(
+    moment: Moment, pod: Worker, idle: frozenset[str], going: frozenset[str], leaving: frozenset[str]
+) -> WorkerState:
+    view, name = moment.view, pod.ref.name
+    wanted, ready = pod.index < view.replicas, pod.ready
+    published = view.host_of.get(name, "")
+    incarnation, succeeds_lost = host_names.of(moment, pod)
+    left = drain.left(moment, pod) if name in view.memory.left and not published else None
+    loss = moment.losses.get(name)
+    failed = pod.terminated and wanted and _is_replaced(moment, pod)
+    rank_lost = name in idle and (loss is None or loss.count < len(RENAMED.delays))
+    standing = Standing.WANTED
+    if not (wanted and ready) or rank_lost or loss or name in going:
+        rules = {
+            Standing.SURPLUS: not wanted,
+            Standing.GIVEN_UP: _is_given_up(moment, pod, failed=failed),
+            Standing.FAILED: failed,
+            Standing.ENDED: pod.terminated,
+            Standing.TERMINATING: pod.deleting,
+            Standing.RANK_LOST: rank_lost,
+            Standing.GOING: name in leaving,
+            Standing.HELD: name in going,
+            Standing.STARTING: not ready,
+        }
+        standing = next((standing for standing, holds in rules.items() if holds), standing)
+    return WorkerState(
+        pod=pod,
+        name=name,
+        standing=standing,
+        wanted=wanted,
+        ready=ready,
+        published=published,
+        host=names.host(name, incarnation) if incarnation else name,
+        incarnation=incarnation,
+        succeeds_lost=succeeds_lost,
+        failed=failed,
+        rank_lost=rank_lost,
+        going=name in going,
+        leaves=name in leaving,
+        drain=drain.of(moment, left, pod.probe) if left else None,
+        due_at=_due_at(moment, pod, failed=failed) if failed or name in view.memory.moved else None,
+        back_at=RENAMED.due_at(loss, now=moment.now) if loss else 0.0,
+    )
+
+
+def _is_replaced(moment: Moment, pod: Worker) -> bool:
+    """Tell whether a wanted worker that has ended is to be recreated."""
+    policy, launcher = moment.view.policy, moment.launcher
+    may_replace = moment.view.elastic and policy.replace_failed_workers is not False and launcher.may_lose_workers
+    return may_replace and not pod.succeeded and not pod.deleting
+
+
+def _is_given_up(moment: Moment, pod: Worker, *, failed: bool) -> bool:
+    if failed:
+        return REPLACED.is_given_up(of_this_pod(moment.view.memory.replaced, pod))
+    return not pod.terminated and RENAMED.is_given_up(moment.losses.get(pod.ref.name))
+
+
+def _due_at(moment: Moment, pod: Worker, *, failed: bool) -> float | None:
+    memory, now = moment.view.memory, moment.now
+    tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
+    if tries is None:
+        return None
+    return REPLACED.again_at(tries, now=now) if failed else MOVED.due_at(tries, now=now)
+
+
+def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerState, ...]:
+    """Return the workers to delete sooner or later: surplus, failed, and on a node that is going; highest first."""
+    view = moment.view
+    if not view.elastic or not moment.launcher.may_lose_workers:
+        return ()
+    may_move = view.policy.replace_failed_workers is not False
+    surplus = [worker for worker in reversed(workers) if not worker.wanted and not worker.pod.deleting]
+    failed = [worker for worker in reversed(workers) if worker.failed]
+    moving = [worker for worker in reversed(workers) if worker.going and not worker.published and may_move]
+    return (*surplus, *failed, *moving)

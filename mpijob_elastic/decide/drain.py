@@ -1,28 +1,28 @@
-"""Workers that leave: which may be deleted now, which must be looked at first.
+"""Workers that leave: which may be deleted now, which must be probed first.
 
 Safety rules 2 and 3. A worker is deletable when discover_hosts.sh no longer names it and nothing trains in it: it was
 never named, no node had taken its pod or that has terminated, no driver can run, exec has shown nothing but its main
-process since the launcher knows, or its drain-timeout has passed. A worker that the size asks for again is not looked
-at here, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see disruption).
+process since the launcher knows, or its drain deadline has passed. A worker that the size asks for again does not
+leave, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see disruption).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import disruption, failed_workers, history, launcher_refresh
+from mpijob_elastic.decide import clock, disruption
 from mpijob_elastic.decide.actions import Note, Removal
+from mpijob_elastic.decide.state import SETTLE, Drain, JobState, Moment, WorkerState
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Probe, Worker
 from mpijob_elastic.model.memory import Left
 
 # How many seconds after the launcher was shown the list a worker must still be empty. Until then the driver may start
-# a rank in it: it reads the list up to 1.7 s later (see pacing), and its exec takes a moment to show. Where a rank
+# a rank in it: it reads the list up to 1.7 s later (see host_list), and its exec takes a moment to show. Where a rank
 # was seen to end, the driver has most likely read it.
 QUIET_AFTER_BUSY = 2.0
 QUIET_WITHOUT_BUSY = 5.0
-# Seconds between two looks into one worker: often at first, when a rank usually ends, then seldom.
+# Seconds between two probes of a leaving worker: often at first, when a rank usually ends, then seldom.
 PROBE_SOON = 0.5
 PROBE_LATER = 2.0
 PROBE_SOON_FOR = 10.0
@@ -37,121 +37,106 @@ class Leaving:
     wake_at: float | None = None
 
 
-def removals(view: JobView, *, now: float) -> Leaving:
-    """Everything that may be deleted or must be probed; the same answer is asked for again from live objects."""
-    if view.finished:
-        return _leftovers(view)
-    if not view.elastic:
-        return Leaving()
+def deadline(view: JobView, began: float) -> float:
+    """Return when a worker may be deleted whatever runs in it, if the launcher knew at `began` that it leaves."""
+    return began + view.policy.drain_timeout
+
+
+def left(moment: Moment, worker: Worker) -> Left | None:
+    """Return when this pod left the list; None where no driver can ever have seen it there.
+
+    A driver with the old list may take a pod for an earlier pod of its name.
+    """
+    found = moment.view.memory.left.get(worker.ref.name)
+    if found is None or found.pod == worker.ref.fingerprint:
+        return found
+    known = moment.known_since(found)
+    return None if known is not None and worker.created_at > known + SETTLE + clock.SKEW else found
+
+
+def of(moment: Moment, found: Left, probe: Probe) -> Drain:
+    """Return how far the drain of a pod is that left the list; `probe`: what exec has shown of it since."""
+    began = moment.known_since(found) if moment.drains_count else None
+    if began is None:
+        return Drain(since=found.at)
+    quiet = QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
+    drained = probe.idle_at is not None and probe.idle_at >= began + quiet
+    return Drain(since=found.at, began=began, deadline=deadline(moment.view, began), drained=drained)
+
+
+def leave(state: JobState) -> Leaving:
+    """Return what may be deleted or must be probed now; decided once more on live objects before a deletion."""
+    if state.view.finished:
+        return _leftovers(state)
     found: list[Removal] = []
     probes: list[Worker] = []
     wakes: list[float] = []
-    for worker in _candidates(view):
-        outcome = _outcome(view, worker, now=now)
-        if outcome:
-            found.append(_removal(view, worker, outcome, now=now))
+    for worker in state.leaving:
+        if outcome := _outcome(state, worker):
+            found.append(_removal(state, worker, outcome))
             continue
-        probe_at = _probe_at(view, worker, now=now)
-        if probe_at is not None and probe_at <= now:
-            probes.append(worker)
-        times = (probe_at, _deadline(view, worker, now=now), disruption.due_at(view, worker, now=now))
-        wakes += [at for at in times if at is not None and at > now]
+        probe_at = _probe_at(worker, now=state.now)
+        if probe_at is not None and probe_at <= state.now:
+            probes.append(worker.pod)
+        deadline_at = worker.drain.deadline if worker.drain and not _is_replaced(worker) else None
+        wakes += [at for at in (probe_at, deadline_at, worker.due_at) if at is not None and at > state.now]
     return Leaving(removals=tuple(found), probes=tuple(probes), wake_at=min(wakes, default=None))
 
 
-def _leftovers(view: JobView) -> Leaving:
-    """[operator] a finished job's workers are deleted by the operator below `replicas` only; the rest would leak."""
-    if view.clean_pod_policy not in ("Running", "All"):
+def _leftovers(state: JobState) -> Leaving:
+    """[operator] A finished job's workers are deleted by the operator below `replicas` only; the rest would leak."""
+    if state.view.clean_pod_policy not in ("Running", "All"):
         return Leaving()
-    gone = [worker for worker in view.surplus if not worker.deleting]
-    return Leaving(removals=tuple(_removal(view, worker, "finished", now=0.0) for worker in gone))
+    gone = [worker for worker in reversed(state.workers) if not worker.wanted and not worker.pod.deleting]
+    return Leaving(removals=tuple(_removal(state, worker, "finished") for worker in gone))
 
 
-def _candidates(view: JobView) -> Iterable[Worker]:
-    if launcher_refresh.may_delete(view):
-        yield from (worker for worker in view.surplus if not worker.deleting)
-        yield from (worker for worker in reversed(view.workers) if failed_workers.is_wanted(view, worker))
-        yield from (worker for worker in reversed(view.workers) if disruption.may_move(view, worker))
+def _is_replaced(worker: WorkerState) -> bool:
+    return worker.pod.terminated and worker.wanted
 
 
-def _outcome(view: JobView, worker: Worker, *, now: float) -> str:
-    """Why the worker may be deleted now, as a word; "" where it may not."""
-    if worker.terminated and worker.index < view.replicas:
-        return _replaced(view, worker, now=now)
-    if worker.name in view.published_pods or not _may_move(view, worker, now=now):
+def _outcome(state: JobState, worker: WorkerState) -> str:
+    """Return why the worker may be deleted now, as a word; "" where it may not."""
+    is_due = worker.due_at is not None and state.now >= worker.due_at
+    if _is_replaced(worker):
+        # The last host stays in the list although its pod has ended, because a list must not become empty.
+        unlisted = not worker.published or len(state.view.host_of) == 1
+        return "failed" if is_due and unlisted else ""
+    # Surplus workers have no back-off; workers on a node that is going leave only after theirs.
+    if worker.published or (worker.wanted and not is_due):
         return ""
-    if worker.terminated or not view.driver_may_run:
+    if worker.pod.terminated or not state.view.driver_may_run:
         return "idle"
-    return _after_training(view, worker, now=now)
+    return _after_training(state, worker)
 
 
-def _may_move(view: JobView, worker: Worker, *, now: float) -> bool:
-    """Of a worker that the size asks for, and that is wanted elsewhere; any other may."""
-    due = disruption.due_at(view, worker, now=now)
-    return worker.index >= view.replicas or (due is not None and now >= due)
-
-
-def _after_training(view: JobView, worker: Worker, *, now: float) -> str:
-    if not history.is_known(view.config):
+def _after_training(state: JobState, worker: WorkerState) -> str:
+    if not state.memory_known:
         return ""  # whether it was published a moment ago is not known until the first write of ours
-    if worker.unscheduled:
+    if worker.pod.unscheduled:
         return "unscheduled"  # should a node take it meanwhile, its new version refuses the deletion
-    left = history.left(view, worker, now=now)
-    if left is None:
+    drain = worker.drain
+    if drain is None:
         return "unused"
-    began = drain_began(view, left, now=now)
-    if began is None:
-        return ""
-    if is_drained(worker.probe, began):
+    if drain.drained:
         return "drained"
-    return "timeout" if now >= began + view.policy.drain_timeout else ""
+    return "timeout" if drain.deadline is not None and state.now >= drain.deadline else ""
 
 
-def drain_began(view: JobView, left: Left, *, now: float) -> float | None:
-    """When the launcher could know that this worker leaves; None while it cannot, or while we do not know."""
-    if not history.is_known(view.config):
-        return None
-    if view.driver_running and not view.published_pods:
-        return None  # nobody was told to leave by a list that got lost
-    return launcher_refresh.known_since(view, left, now=now)
-
-
-def is_drained(probe: Probe, began: float) -> bool:
-    """Whether exec has shown that nothing trains any more in a worker that the launcher knows to have left."""
-    quiet = QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
-    return probe.idle_at is not None and probe.idle_at >= began + quiet
-
-
-def _replaced(view: JobView, worker: Worker, *, now: float) -> str:
-    due = failed_workers.due_at(view, worker, now=now)
-    # The last host stays in the list although its pod has ended, because a list must not become empty.
-    unlisted = worker.name not in view.published_pods or view.published_pods == (worker.name,)
-    return "failed" if due is not None and now >= due and unlisted else ""
-
-
-def _probe_at(view: JobView, worker: Worker, *, now: float) -> float | None:
-    left = history.left(view, worker, now=now)
-    if worker.name in view.published_pods or left is None or not worker.running or worker.opaque:
-        return None
-    if drain_began(view, left, now=now) is None:
+def _probe_at(worker: WorkerState, *, now: float) -> float | None:
+    drain, pod = worker.drain, worker.pod
+    if drain is None or drain.began is None or not pod.running or pod.opaque:
         return None  # the touch comes first, for looks into many workers would only hold it and the deletions up
-    asked = worker.probe.asked_at
+    asked = pod.probe.asked_at
     if not 0.0 < asked <= now:
-        return left.at
-    return asked + (PROBE_SOON if asked - left.at < PROBE_SOON_FOR else PROBE_LATER)
+        return drain.since
+    return asked + (PROBE_SOON if asked - drain.since < PROBE_SOON_FOR else PROBE_LATER)
 
 
-def _deadline(view: JobView, worker: Worker, *, now: float) -> float | None:
-    if worker.terminated and worker.index < view.replicas:
-        return failed_workers.due_at(view, worker, now=now)
-    left = history.left(view, worker, now=now)
-    began = drain_began(view, left, now=now) if left else None
-    return None if began is None else began + view.policy.drain_timeout
-
-
-def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Removal:
-    left = view.memory.left.get(worker.name)
-    waited = durations.render(max(0.0, now - left.at)) if left else "0s"
+def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
+    view, pod = state.view, worker.pod
+    left_at = view.memory.left.get(worker.name)
+    waited = durations.render(max(0.0, state.now - left_at.at)) if left_at else "0s"
     limit = durations.render(view.policy.drain_timeout)
     reason, why, warning = {
         "finished": ("SurplusDeleted", f"the job has ended and cleanPodPolicy is {view.clean_pod_policy}", False),
@@ -159,22 +144,22 @@ def _removal(view: JobView, worker: Worker, outcome: str, *, now: float) -> Remo
         "unused": ("SurplusDeleted", "it was never in discover_hosts.sh", False),
         "unscheduled": ("SurplusDeleted", "no node had taken it, so nothing ran in it", False),
         "drained": ("SurplusDeleted", f"drained after {waited}", False),
-        "timeout": ("DrainTimeout", f"its drain-timeout of {limit} has passed; {_cut(worker.probe)}", True),
-        "failed": ("WorkerReplaced", _failure(worker), True),
+        "timeout": ("DrainTimeout", f"its drain-timeout of {limit} has passed; {_cut(pod.probe)}", True),
+        "failed": ("WorkerReplaced", _failure(pod), True),
     }[outcome]
-    if worker.index < view.replicas and not worker.terminated:
+    if worker.wanted and not pod.terminated:
         reason = reason if warning else "WorkerReplaced"
-        why = f"{why}; {disruption.cause(worker)}, so the operator creates it anew, elsewhere"
-    state = f" (last state: {worker.last_state})" if worker.last_state else ""
-    message = f"deleting {worker.name}: {why}{state}"
-    return Removal(worker=worker, outcome=outcome, note=Note(reason=reason, message=message, warning=warning))
+        why = f"{why}; {disruption.cause(pod)}, so the operator recreates it elsewhere"
+    last = f" (last state: {pod.last_state})" if pod.last_state else ""
+    message = f"deleting {worker.name}: {why}{last}"
+    return Removal(worker=pod, outcome=outcome, note=Note(reason=reason, message=message, warning=warning))
 
 
 def _failure(worker: Worker) -> str:
     if not worker.out_of_memory:
-        return "it failed; the operator creates it anew"
+        return "it failed; the operator recreates it"
     return (
-        "it ran out of memory (OOMKilled); the operator creates it anew, with the same limit: raise "
+        "it ran out of memory (OOMKilled); the operator recreates it with the same limit: raise "
         "resources.limits.memory in the job's worker template, or let a rank use less, such as by a smaller batch"
     )
 

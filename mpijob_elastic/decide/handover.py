@@ -1,4 +1,4 @@
-"""Jobs that another operator, one that is elastic itself, looks after by now: no more writes, and a word on it.
+"""Handover: jobs that another, elastic operator manages get no more writes, and a last notice.
 
 Two signs. Objects of the job are such an operator's (observe.views). Or somebody else wrote discover_hosts.sh twice: a
 hand edit is mended once, but of two writers that alternate one has to give way, and an operator will not. When it was
@@ -8,38 +8,46 @@ mended is remembered beside the list; that we gave way, in what is said on the j
 from __future__ import annotations
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history
 from mpijob_elastic.decide.actions import Note, Plan, TellUser
+from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import Config, JobView
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.phrases import listed
 
 # A script that somebody else writes so many seconds after one was mended is meant.
 MENDED_FOR = 600.0
 
 
 def reason(view: JobView, *, now: float) -> str:
-    """Why the job is left alone, in words; "" where it is ours."""
+    """Return why the job is left alone, in words; "" where it is ours."""
     if view.foreign:
         return view.foreign
-    if view.config is None or not history.is_anothers(view.config):
+    if view.config is None or not is_edited(view.config):
         return ""
     if not view.handed_over and (view.finished or now - view.memory.mended_at > MENDED_FOR):
         return ""
     return f"its {names.KEY_DISCOVER_HOSTS} was written by somebody else again"
 
 
-def farewell(view: JobView, why: str) -> Plan:
-    """The last write: say it on a job that was ours, once, whatever may be seen of the other operator later."""
+def is_edited(config: Config) -> bool:
+    """Tell whether there is a script that is not the script which our memory was written with."""
+    if config.memory is None or config.script is None:
+        return False
+    return config.memory.script != config.fingerprint
+
+
+def farewell(state: JobState) -> Plan:
+    """Return the last write: a notice on a job that was ours, once, whatever is seen of the other operator later."""
+    view = state.view
     if view.handed_over or view.finished or not (view.reported and _was_ours(view)):
         return Plan()
-    message = f"{why}; mpijob-elastic leaves the job alone from now on. {_advice(view)}"
+    message = f"{state.foreign}; mpijob-elastic leaves the job alone from now on. {_advice(view)}"
     note = Note(reason=names.REASON_HANDED_OVER, message=message, warning=True)
     return Plan(actions=(TellUser(ref=view.ref, text=f"{note.reason}: {note.message}", notes=(note,)),))
 
 
-def mended_at(config: Config, *, now: float) -> float:
-    """What is to be remembered with the next list: now where it mends somebody else's."""
-    return now if history.is_anothers(config) else min((config.memory or Memory()).mended_at, now)
+def mended_at(state: JobState, config: Config) -> float:
+    """Return what to remember with the next list: now where it mends somebody else's."""
+    return state.now if is_edited(config) else min(state.view.memory.mended_at, state.now)
 
 
 def _was_ours(view: JobView) -> bool:
@@ -51,10 +59,10 @@ def _was_ours(view: JobView) -> bool:
 def _advice(view: JobView) -> str:
     surplus = [worker.name for worker in view.surplus if not worker.deleting]
     back = (
-        f"To have it looked after again, stop the other writer and delete the key {names.KEY_DISCOVER_HOSTS} of "
+        f"To have it managed again, stop the other writer and delete the key {names.KEY_DISCOVER_HOSTS} of "
         f"ConfigMap {names.config_map(view.name)}"
     )
     if not surplus:
         return back
-    # [v0.3.0] knows surplus workers by a label that those of [operator] do not carry.
-    return f"Delete {', '.join(surplus[:8])} yourself, beyond the size asked for: nobody else may. {back}"
+    # [v0.3.0] knows surplus workers by a label that workers of [operator] do not carry.
+    return f"Delete {listed(surplus)} yourself, beyond the size asked for: nobody else may. {back}"

@@ -1,19 +1,24 @@
-"""Which workers discover_hosts.sh should name next.
+"""The host list: which workers discover_hosts.sh names next, and when.
 
-Safety rules 1 and 4, and what Horovod's driver needs: a list never becomes empty once it named a host ("No hosts from
-previous set remaining" ends the training), removals and additions are separate changes, none follows another faster
-than the driver can, unless a host is gone anyway, and nobody is added while others get over a loss.
+Safety rules 1 and 4, and what Horovod's driver needs. A list never becomes empty once it named a host ("No hosts from
+previous set remaining" ends the training). The driver reads the list once a second (DISCOVER_HOSTS_FREQUENCY_SECS) and
+re-forms its ring after a change. Removals and additions that reach one ring forming deadlock it: old ranks skip the
+synchronisation that new ones wait for (horovod#3494). So they are separate changes, none follows another faster than
+the driver can, unless a host is gone anyway; several workers that come up together are one change; and nobody is added
+while others get over a loss (see rank0_loss). All times are seconds.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, host_names, launcher_refresh, lost_ranks, pacing, rank0_loss
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.decide import clock
+from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState
+
+# How long the first Ready worker of a scale-out waits for the others, so that they join in one ring forming.
+GATHER = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,81 +29,88 @@ class Next:
     wake_at: float | None = None
 
 
-def wanted(view: JobView, *, now: float = math.inf) -> tuple[str, ...]:
-    """Pods that should be published, in numeric order; at the end of all changes where no time is given."""
-    departing = disruption.departing(view, now=now)
-    belonging = (worker for worker in view.workers if worker.ready and _belongs(view, worker))
-    return tuple(worker.name for worker in belonging if worker.name not in departing)
+def settled_at(moment: Moment) -> float:
+    """Return the earliest time of the next change that is ours to time; 0 while no driver can read the list."""
+    view, memory = moment.view, moment.view.memory
+    if not view.driver_may_run:
+        return 0.0
+    changes = (clock.honest(at, now=moment.now) for at in (memory.added_at, memory.removed_at))
+    return max(moment.launcher.shown_at or 0.0, *changes) + SETTLE
 
 
-def following(view: JobView, *, now: float) -> Next:
-    """One step from the published hosts towards the wanted ones."""
-    dead = _dead(view, now=now)
-    target = set(wanted(view, now=now)) - dead
-    back = {pod: _back_at(view, pod, now=now) for pod in target if pod not in view.host_of and _may_join(view, pod)}
-    joining = [pod for pod, at in back.items() if at <= now]
-    staying = [pod for pod in view.published_pods if pod in target]
-    if view.published_pods and not staying:
-        # Somebody who knows the training's state must stay until newcomers have it from him.
-        staying = list(view.published_pods) if joining else [_last(view)]
-    if len(staying) < len(view.published_pods):
-        return _remove(view, staying, dead, now=now)
+def following(state: JobState) -> Next:
+    """Return the next step from the published pods towards those that should be published."""
+    hosts = state.view.published_pods
+    target = {worker.name: worker for worker in state.workers if _should_be_published(state, worker)}
+    new = {pod: worker.back_at for pod, worker in target.items() if not worker.published and _may_join(state, pod)}
+    joining = [pod for pod, at in new.items() if at <= state.now]
+    staying = [pod for pod in hosts if pod in target]
+    if hosts and not staying:
+        # A worker that knows the training's state must stay until newcomers have it.
+        staying = list(hosts) if joining else [_last(state)]
+    if len(staying) < len(hosts):
+        return _remove(state, staying)
     if not joining:
-        return Next(hosts=view.published_pods, wake_at=min(back.values(), default=None))
-    return _add(view, joining, now=now)
+        return Next(hosts=hosts, wake_at=min(new.values(), default=None))
+    return _add(state, joining)
 
 
-def _belongs(view: JobView, worker: Worker) -> bool:
+def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
-    return worker.index < view.replicas or not view.elastic
+    belongs = worker.wanted or not state.view.elastic
+    return worker.ready and belongs and not worker.leaves and not _is_dead(worker)
 
 
-def _may_join(view: JobView, host: str) -> bool:
-    return view.role is not None and host in view.role.exec_names
+def _may_join(state: JobState, pod: str) -> bool:
+    return state.view.role is not None and pod in state.view.role.exec_names
 
 
-def _dead(view: JobView, *, now: float) -> frozenset[str]:
-    """Published pods that no rank can run in under the host name they have."""
-    lost = (pod for pod in view.published_pods if _lost(view.worker(pod)))
-    return frozenset(lost) | host_names.stale(view, now=now) | lost_ranks.lost(view, now=now)
+def _is_dead(worker: WorkerState | None) -> bool:
+    """Return True for a worker in which no rank can run under the host name that is published for it."""
+    if worker is None or worker.pod.terminated or worker.pod.deleting or worker.rank_lost:
+        return True
+    return worker.published not in ("", worker.host)
 
 
-def _lost(worker: Worker | None) -> bool:
-    return worker is None or worker.terminated or worker.deleting
+def _remove(state: JobState, staying: list[str]) -> Next:
+    hosts = state.view.published_pods
+    dead = {pod for pod in hosts if _is_dead(state.by_name.get(pod)) and pod not in staying}
+    if dead:
+        # At once, and alone: who else is to leave is better judged without them, and in its own time.
+        return _step(state, [pod for pod in hosts if pod not in dead])
+    return _paced(state, staying, at=state.settled_at)
 
 
-def _back_at(view: JobView, pod: str, *, now: float) -> float:
-    worker = view.worker(pod)
-    return lost_ranks.due_at(view, worker, now=now) if worker else 0.0
+def _add(state: JobState, joining: list[str]) -> Next:
+    if state.view.driver_running and state.view.config is not None and state.view.config.published is None:
+        return _step(state, joining)  # the driver has nothing to read, so there is nothing to wait for
+    ready_at = max(state.settled_at, state.resume_at, _gathered_at(state, joining))
+    return _paced(state, [*state.view.published_pods, *joining], at=ready_at)
 
 
-def _remove(view: JobView, staying: list[str], dead: Collection[str], *, now: float) -> Next:
-    gone = {pod for pod in view.published_pods if pod in dead and pod not in staying}
-    if gone:
-        # At once, and alone: who else is to leave is better judged without them, and in his own time.
-        return _step(view, [pod for pod in view.published_pods if pod not in gone])
-    return _paced(view, staying, at=pacing.settled_at(view, now=now), now=now)
+def _gathered_at(state: JobState, joining: Collection[str]) -> float:
+    """Return when these workers need not wait for the rest of the scale-out any longer; 0 where none is missing."""
+    if sum(worker.ready and worker.wanted for worker in state.workers) >= state.view.replicas:
+        return 0.0
+    # Ready by a clock far ahead of ours counts as Ready long ago: waiting for that time could take hours.
+    times = (clock.honest(state.by_name[pod].pod.ready_at or 0.0, now=state.now) for pod in joining)
+    return min(times, default=0.0) + GATHER
 
 
-def _add(view: JobView, joining: list[str], *, now: float) -> Next:
-    if view.driver_running and view.config is not None and view.config.published is None:
-        return _step(view, joining)  # the driver has nothing to read, so there is nothing to wait for
-    newcomers = [worker for worker in view.workers if worker.name in joining]
-    settled, reformed = pacing.settled_at(view, now=now), rank0_loss.reformed_at(view, now=now)
-    ready = max(settled, reformed, pacing.gathered_at(view, newcomers, now=now))
-    return _paced(view, [*view.published_pods, *joining], at=ready, now=now)
+def _last(state: JobState) -> str:
+    alive = [pod for pod in state.view.published_pods if _is_alive(state.by_name.get(pod))]
+    return (alive or state.view.published_pods)[0]
 
 
-def _last(view: JobView) -> str:
-    alive = [host for host in view.published_pods if not _lost(view.worker(host))]
-    return (alive or view.published_pods)[0]
+def _is_alive(worker: WorkerState | None) -> bool:
+    return worker is not None and not worker.pod.terminated and not worker.pod.deleting
 
 
-def _paced(view: JobView, hosts: list[str], *, at: float, now: float) -> Next:
-    if launcher_refresh.is_due(view, now=now):
-        return Next(hosts=view.published_pods)  # the change before this one first
-    return _step(view, hosts) if now >= at else Next(hosts=view.published_pods, wake_at=at)
+def _paced(state: JobState, hosts: list[str], *, at: float) -> Next:
+    if state.launcher.refresh_due:
+        return Next(hosts=state.view.published_pods)  # the change before this one first
+    return _step(state, hosts) if state.now >= at else Next(hosts=state.view.published_pods, wake_at=at)
 
 
-def _step(view: JobView, hosts: list[str]) -> Next:
-    return Next(hosts=tuple(sorted(hosts, key=lambda host: names.worker_index(host, job=view.name) or 0)))
+def _step(state: JobState, hosts: list[str]) -> Next:
+    return Next(hosts=tuple(sorted(hosts, key=lambda pod: names.worker_index(pod, job=state.view.name) or 0)))

@@ -1,21 +1,24 @@
-"""Published workers whose rank is lost while their pod runs on: killed, out of memory, crashed.
+"""Lost ranks: the rank of a published worker was killed or crashed, and its pod runs on.
 
 Horovod blacklists the host and trains on without it. Nobody says so, but it can be seen: where ranks ran under this
 host name, nothing but the main process does any more, look after look, while others train. Such a worker leaves the
-list and comes back under a new host name (see naming), a few times, later and later; then it is given up for a while.
+list and comes back under a new host name (see host_names), a few times, later and later; then it is given up for a
+while.
 
 A worker in which no rank was ever seen may wait for the others' next commit, or for nothing at all (--max-np), or have
-been lost before we looked. It gets one new name, after a long wait. Where fewer than half of the workers train, the
-training may be ending or beginning, so more time must pass; but it may also be that Horovod lost several ranks at once.
+lost its rank before we looked. It gets one new name, after a long wait. Where fewer than half of the workers train, the
+training may be ending or beginning, so more time must pass; but Horovod may also have lost several ranks at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 
-from mpijob_elastic.decide import clock, host_names, retries
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.decide import clock, retries
+from mpijob_elastic.decide.actions import ProbeWorkers
+from mpijob_elastic.decide.retries import RENAMED
+from mpijob_elastic.decide.state import JobState, Moment
+from mpijob_elastic.model.job import Worker
 from mpijob_elastic.model.memory import Tries
 
 # For how many seconds a worker must be seen idle: longer than a crashed rank takes to be started again by its driver.
@@ -23,10 +26,6 @@ LOST_AFTER = 30.0
 NEVER_TRAINED_AFTER = 600.0
 # The same where fewer than half of the workers train: when training ends, ranks end one after the other.
 FEW_TRAIN_AFTER = 120.0
-# Seconds before the first, second, ... new host name is published; after so many the worker is given up.
-BACKOFFS = (0.0, 30.0, 60.0, 120.0, 240.0)
-# For how long (seconds) it is given up, unless another pod takes its place.
-GIVEN_UP_FOR = 3600.0
 
 # Seconds between two looks into one worker: while all is well, and while it is new or idle.
 LOOK_SELDOM = 30.0
@@ -38,138 +37,96 @@ NEW_FOR = 120.0
 TOGETHER = 3.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Watch:
-    """Published workers to look into now by exec, and when to look at the job again for more of them."""
-
-    workers: tuple[Worker, ...] = ()
-    wake_at: float | None = None
-
-
-def watch(view: JobView, *, now: float) -> Watch:
-    """Whom to look at. This is no part of a plan: it goes on for as long as a job trains, and changes nothing."""
-    watched = _watched(view)
-    if not watched:
-        return Watch()
-    often = _suspicious(view, watched, now=now)
-    due = {worker.name: _look_at(worker, often, now=now) for worker in watched}
-    first = min(due.values())
-    if first > now:
-        return Watch(wake_at=first)
-    chosen = tuple(worker for worker in watched if due[worker.name] <= now + TOGETHER)
-    # Whoever is asked now answers in time or not; the others are due later.
-    rest = [at for at in due.values() if at > now + TOGETHER]
-    return Watch(workers=chosen, wake_at=min([now + LOOK_SOON, *rest]))
+def losses(before: Mapping[str, Tries], workers: Collection[Worker], *, now: float) -> Mapping[str, Tries]:
+    """Return the lost ranks of these very pods that are not forgiven, by worker."""
+    found = {}
+    for worker in workers if before else ():
+        last = retries.of_this_pod(before, worker)
+        if last and now < last.at + (RENAMED.given_up_for if RENAMED.is_given_up(last) else retries.FORGIVEN_AFTER):
+            found[worker.ref.name] = last
+    return found
 
 
-def lost(view: JobView, *, now: float) -> frozenset[str]:
-    """Published pods that are to come back under a new host name."""
-    return frozenset(worker.name for worker in _idle(view, now=now) if _losses(view, worker, now=now) < len(BACKOFFS))
+def idle(moment: Moment) -> frozenset[str]:
+    """Return the published pods whose rank is lost, whether they are given up or not."""
+    if all(worker.probe.idle_at is None for worker in moment.view.workers):
+        return frozenset()
+    watched = _watched(moment)
+    training = [worker for worker in watched if _trains(worker)]
+    if 0 < moment.view.max_np_workers <= len(training):
+        return frozenset()  # horovodrun's own options let no more workers train
+    last = max((worker.probe.busy_at for worker in training), default=0.0)
+    patience = FEW_TRAIN_AFTER if 2 * len(training) < len(watched) else LOST_AFTER
+    return frozenset(worker.ref.name for worker in watched if _is_lost(moment, worker, last, patience=patience))
 
 
-def tries(view: JobView, removed: Collection[str], *, now: float) -> Mapping[str, Tries]:
-    """How often the rank of each pod was lost, by its name, once `removed` are out of the list."""
-    known = ((worker, _last(view, worker, now=now)) for worker in _renamed(view))
-    counted = {worker.name: last for worker, last in known if last is not None}
-    for worker in _idle(view, now=now):
-        losses = _losses(view, worker, now=now)
-        if worker.name in removed or losses == len(BACKOFFS):
-            counted[worker.name] = Tries(count=losses + 1, at=now, uid=worker.ref.uid)
+def tries(state: JobState, removed: Collection[str]) -> Mapping[str, Tries]:
+    """Return how often the rank of each pod was lost, by its name, once `removed` are out of the list."""
+    counted = dict(state.losses)
+    for pod in state.idle:
+        count = _count(state, pod)
+        if pod in removed or count == len(RENAMED.delays):
+            counted[pod] = Tries(count=count + 1, at=state.now, uid=state.by_name[pod].pod.ref.uid)
     return counted
 
 
-def due_at(view: JobView, worker: Worker, *, now: float) -> float:
-    """From when on the worker may be published again; 0 where nothing speaks against it."""
-    last = _last(view, worker, now=now)
-    return clock.honest(last.at, now=now) + BACKOFFS[min(last.count, len(BACKOFFS)) - 1] if last else 0.0
+def probe(state: JobState) -> tuple[ProbeWorkers | None, float | None]:
+    """Return the published workers to probe now, and when to probe next."""
+    watched = _watched(state)
+    if not watched:
+        return None, None
+    often = _suspicious(state, watched)
+    due = {worker.ref.name: _probe_at(worker, often, now=state.now) for worker in watched}
+    first = min(due.values())
+    if first > state.now:
+        return None, first
+    chosen = tuple(worker for worker in watched if due[worker.ref.name] <= state.now + TOGETHER)
+    # Workers that are asked now answer in time or not; the others are due later.
+    rest = [at for at in due.values() if at > state.now + TOGETHER]
+    return ProbeWorkers(workers=chosen, published=True), min([state.now + LOOK_SOON, *rest])
 
 
-def given_up(view: JobView, *, now: float) -> tuple[Worker, ...]:
-    """Workers that lost their rank too often."""
-    return tuple(worker for worker in _renamed(view) if _losses(view, worker, now=now) > len(BACKOFFS))
-
-
-def forgiven_at(view: JobView, *, now: float) -> Iterator[float]:
-    """When those are tried again."""
-    for worker in given_up(view, now=now):
-        last = _last(view, worker, now=now)
-        if last is not None:
-            yield min(last.at, now) + GIVEN_UP_FOR
-
-
-def _renamed(view: JobView) -> tuple[Worker, ...]:
-    """Workers that something is remembered of: mostly none, so nobody else is looked at."""
-    before = view.memory.renamed
-    return tuple(worker for worker in view.workers if worker.name in before) if before else ()
-
-
-def _last(view: JobView, worker: Worker, *, now: float) -> Tries | None:
-    """The last loss of this very pod, unless that is forgiven."""
-    last = retries.of_this_pod(view.memory.renamed, worker)
-    if last is None:
-        return None
-    kept = GIVEN_UP_FOR if last.count > len(BACKOFFS) else retries.FORGIVEN_AFTER
-    return last if now < last.at + kept else None
-
-
-def _losses(view: JobView, worker: Worker, *, now: float) -> int:
-    last = _last(view, worker, now=now)
+def _count(moment: Moment, pod: str) -> int:
+    last = moment.losses.get(pod)
     return last.count if last else 0
 
 
-def _watched(view: JobView) -> tuple[Worker, ...]:
-    anothers = view.foreign or view.handed_over
-    if anothers or view.finished or view.deleting or not view.driver_running or not host_names.may_number(view):
+def _watched(moment: Moment) -> tuple[Worker, ...]:
+    view = moment.view
+    if not (view.driver_running and moment.may_number) or len(view.host_of) < 2:
+        return ()  # a new name would not help, or there is nobody to compare a worker with
+    if moment.foreign or view.handed_over or view.finished or view.deleting:
         return ()
-    if len(view.published_pods) < 2:
-        return ()  # there is nobody to compare it with
-    return tuple(worker for worker in view.workers if worker.ready and view.is_published(worker) and not worker.opaque)
-
-
-def _idle(view: JobView, *, now: float) -> tuple[Worker, ...]:
-    """Workers whose rank is lost, whether they are given up or not."""
-    if all(worker.probe.idle_at is None for worker in view.workers):
-        return ()
-    watched = _watched(view)
-    training = [worker for worker in watched if _trains(worker)]
-    if _is_full(view, len(training)):
-        return ()
-    last = max((worker.probe.busy_at for worker in training), default=0.0)
-    patience = FEW_TRAIN_AFTER if 2 * len(training) < len(watched) else LOST_AFTER
-    return tuple(worker for worker in watched if _is_lost(view, worker, last, patience=patience, now=now))
+    return tuple(one for one in view.workers if one.ref.name in view.host_of and one.ready and not one.opaque)
 
 
 def _trains(worker: Worker) -> bool:
     return worker.probe.busy_seen and worker.probe.idle_at is None
 
 
-def _is_full(view: JobView, training: int) -> bool:
-    """Whether horovodrun's own options let no more workers train."""
-    return view.max_np_workers > 0 and training >= view.max_np_workers
-
-
-def _is_lost(view: JobView, worker: Worker, others_busy_at: float, *, patience: float, now: float) -> bool:
-    probe = worker.probe
+def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience: float) -> bool:
+    probe, now = worker.probe, moment.now
     if probe.idle_at is None or probe.idle_since is None or probe.idle_at != clock.honest(probe.idle_at, now=now):
         return False
     if others_busy_at <= probe.idle_since or now - probe.idle_at > LOOK_SELDOM:
         return False  # it is not known that others went on without it, or not known how it is now
     patience = patience if probe.busy_seen else NEVER_TRAINED_AFTER
-    return probe.idle_at - probe.idle_since >= patience and (probe.busy_seen or not _losses(view, worker, now=now))
+    return probe.idle_at - probe.idle_since >= patience and (probe.busy_seen or worker.ref.name not in moment.losses)
 
 
-def _suspicious(view: JobView, watched: tuple[Worker, ...], *, now: float) -> frozenset[str]:
-    """Pods to be looked into often: new and idle ones, and one that trains, to know that training goes on."""
-    is_new = now - max(view.memory.added_at, view.memory.removed_at) < NEW_FOR
-    new = [one.name for one in watched if is_new and not one.probe.busy_seen]
-    idle = [one for one in watched if one.probe.busy_seen and one.probe.idle_at is not None]
-    doubtful = [one.name for one in idle if _losses(view, one, now=now) <= len(BACKOFFS)]
-    witness = [one.name for one in watched if doubtful and _trains(one)][:1]
+def _suspicious(state: JobState, watched: tuple[Worker, ...]) -> frozenset[str]:
+    """Return the pods to probe often: new and idle ones, and one that trains, to know that training goes on."""
+    memory = state.view.memory
+    is_new = state.now - max(memory.added_at, memory.removed_at) < NEW_FOR
+    new = [worker.ref.name for worker in watched if is_new and not worker.probe.busy_seen]
+    idle = [worker.ref.name for worker in watched if worker.probe.busy_seen and worker.probe.idle_at is not None]
+    doubtful = [pod for pod in idle if not RENAMED.is_given_up(state.losses.get(pod))]
+    witness = [worker.ref.name for worker in watched if doubtful and _trains(worker)][:1]
     return frozenset([*new, *doubtful, *witness])
 
 
-def _look_at(worker: Worker, often: Collection[str], *, now: float) -> float:
+def _probe_at(worker: Worker, often: Collection[str], *, now: float) -> float:
     asked_at = worker.probe.asked_at
     if not 0.0 < asked_at <= now:
         return now
-    return asked_at + (LOOK_SOON if worker.name in often else LOOK_SELDOM)
+    return asked_at + (LOOK_SOON if worker.ref.name in often else LOOK_SELDOM)

@@ -1,29 +1,32 @@
-"""What is written down together with the host list (model.memory): who left when, what was tried how often.
+"""The memory that is written with the host list (model.memory): who left when, what was tried how often.
 
-It is written with a change of the list; on its own only where forgetting it could do harm.
+It is written with a change of the list; on its own only where forgetting it could do harm. It names the script that it
+was written with: where the two do not belong together, somebody else wrote one of them, and any worker that the list
+does not name may have been in it a moment ago.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import (
     clock,
-    disruption,
-    failed_workers,
+    drain,
     handover,
-    history,
     host_names,
-    launcher_recreate,
-    launcher_refresh,
+    launcher_start,
     lost_ranks,
     rank0_loss,
+    retries,
     scale_timeout,
 )
-from mpijob_elastic.model.job import Config, JobView
-from mpijob_elastic.model.memory import Left, Memory, Scale
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.model.job import Config
+from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, script_fingerprint
 
 # How long (seconds) the leaving of a pod is remembered that is gone: much longer than a launcher needs to be shown it.
 FORGOTTEN_AFTER = 600.0
@@ -40,47 +43,56 @@ class Change:
     removed: tuple[str, ...]
 
 
-def memory(view: JobView, config: Config, change: Change, *, now: float) -> Memory:
-    """What is to be remembered once that change is written."""
-    old = config.memory or Memory()
-    lost = set(config.hostfile.splitlines()) - set(change.hostfile.splitlines())
-    published = {*view.published_pods, *change.added} - {*change.removed}
+def memory(state: JobState, config: Config, change: Change) -> Memory:
+    """Return what to remember once that change is written."""
+    view, old, now = state.view, state.view.memory, state.now
+    dropped = set(config.hostfile.splitlines()) - set(change.hostfile.splitlines())
+    published = {*view.host_of, *change.added} - {*change.removed}
+    failed = {worker.pod.ref.uid for worker in state.workers if worker.failed}
+    moving = {worker.pod.ref.uid for worker in state.workers if worker.going and worker.name not in published}
+    rank_lost = [worker.name for worker in state.workers if worker.rank_lost and worker.name not in published]
     new = Memory(
-        left=_left(view, config, change, now=now),
+        left=_left(state, change, published),
         added_at=now if change.added else min(old.added_at, now),
         removed_at=now if change.removed else min(old.removed_at, now),
-        dropped_at=now if lost and not view.driver_running else min(old.dropped_at, now),
-        scale=_scale(view, old, change, now=now),
-        replaced=failed_workers.tries(view, now=now),
-        moved=disruption.tries(view, published, now=now),
-        growth=scale_timeout.growth(view, old, published, now=now),
-        hosts=host_names.remembered(view, published, lost=lost_ranks.lost(view, now=now) - published, now=now),
-        renamed=lost_ranks.tries(view, change.removed, now=now),
-        launchers=launcher_recreate.tries(view, now=now),
-        elders=rank0_loss.elders(view, added=change.added, removed=change.removed),
-        mended_at=handover.mended_at(config, now=now),
+        dropped_at=now if dropped and not view.driver_running else min(old.dropped_at, now),
+        scale=_scale(state, change),
+        replaced=_counted(state, old.replaced, failed),
+        moved=_counted(state, old.moved, moving),
+        growth=scale_timeout.growth(state, published) if view.policy.scale_timeout is not None else None,
+        hosts=host_names.remembered(state, published, lost=rank_lost),
+        renamed=lost_ranks.tries(state, change.removed) if state.idle else state.losses,
+        launchers=old.launchers if view.driver_running else launcher_start.tries(state),
+        elders=rank0_loss.elders(state, added=change.added, removed=change.removed),
+        mended_at=handover.mended_at(state, config),
     )
-    return history.signed(new, script=change.script)
+    return signed(new, script=change.script)
 
 
-def is_due(view: JobView, config: Config, new: Memory) -> bool:
-    """Whether it must be written although the list stays."""
-    if not view.elastic:
+def signed(memory: Memory, *, script: str) -> Memory:
+    """Return the memory as it is written together with that script."""
+    return msgspec.structs.replace(memory, script=script_fingerprint(script))
+
+
+def is_due(state: JobState, config: Config, new: Memory) -> bool:
+    """Tell whether the memory must be written although the list stays."""
+    view = state.view
+    if not view.elastic or new == config.memory:
         return False
-    if config.memory is None or not history.is_known(config):
+    if config.memory is None or not state.memory_known:
         # A list without a history: what is missing from it may have been in it a moment ago.
-        return view.driver_running or bool(view.published_pods) or bool(view.surplus)
+        return view.driver_running or bool(view.host_of) or bool(view.surplus)
     return _has_news(config.memory, new)
 
 
 def _has_news(old: Memory, new: Memory) -> bool:
-    """Whether more than forgetting would be written; forgetting waits for the next write."""
+    """Tell whether more than forgetting would be written; forgetting waits for the next write."""
     counts = ((old.replaced, new.replaced), (old.moved, new.moved), (old.renamed, new.renamed))
     tried = any(before.get(pod) != tries for before, after in counts for pod, tries in after.items())
     before, after = _times(old), _times(new)
     clock_went_back = any(before.get(what, 0.0) > at + clock.SKEW for what, at in after.items())
     grown = new.growth is not None and new.growth != old.growth
-    named = any(old.hosts.get(pod) != one for pod, one in new.hosts.items() if one.pod)
+    named = any(old.hosts.get(pod) != host for pod, host in new.hosts.items() if host.pod)
     return tried or grown or named or new.launchers != old.launchers or clock_went_back
 
 
@@ -89,50 +101,49 @@ def _times(memory: Memory) -> dict[str, float]:
     return {"added": memory.added_at, "removed": memory.removed_at, "dropped": memory.dropped_at, **left}
 
 
-def _left(view: JobView, config: Config, change: Change, *, now: float) -> Mapping[str, Left]:
-    published = {*view.published_pods, *change.added} - {*change.removed}
-    gone = {host for host in (change.removed if history.is_known(config) else _all(view)) if _is_worker(view, host)}
-    kept = {pod: left for pod, left in view.memory.left.items() if _matters(view, pod, left, now=now)}
+def _counted(state: JobState, before: Mapping[str, Tries], troubled: Collection[str]) -> Mapping[str, Tries]:
+    return retries.counted(before, state.view.workers, troubled=troubled, now=state.now) if before or troubled else {}
+
+
+def _left(state: JobState, change: Change, published: Collection[str]) -> Mapping[str, Left]:
+    view = state.view
+    kept = {pod: left for pod, left in view.memory.left.items() if pod not in published and _matters(state, pod, left)}
+    gone = change.removed if state.memory_known else _all(state)
+    new = {pod for pod in gone if pod not in published and names.worker_index(pod, job=view.name) is not None}
     return {
-        **{pod: _believed(view, left, now=now) for pod, left in kept.items() if pod not in published},
-        **{pod: Left(pod=_fingerprint(view, pod), at=now) for pod in gone if pod not in published},
+        **{pod: _believed(state, left) for pod, left in kept.items()},
+        **{pod: Left(pod=_fingerprint(state, pod), at=state.now) for pod in new},
     }
 
 
-def _all(view: JobView) -> Iterable[str]:
-    """Whoever may have been in a list that is lost."""
-    return (
-        *view.published_pods,
-        *(worker.name for worker in view.workers),
-        *(view.role.exec_names if view.role else ()),
-    )
+def _all(state: JobState) -> Iterable[str]:
+    """Return every pod that may have been in a list that is lost."""
+    role = state.view.role
+    return (*state.view.host_of, *state.by_name, *(role.exec_names if role else ()))
 
 
-def _is_worker(view: JobView, pod: str) -> bool:
-    return names.worker_index(pod, job=view.name) is not None
-
-
-def _matters(view: JobView, pod: str, left: Left, *, now: float) -> bool:
-    worker = view.worker(pod)
+def _matters(state: JobState, pod: str, left: Left) -> bool:
+    worker = state.by_name.get(pod)
     if worker is None:
-        return left.at > now - FORGOTTEN_AFTER
-    return history.left(view, worker, now=now) is not None
+        return left.at > state.now - FORGOTTEN_AFTER
+    return drain.left(state, worker.pod) is not None
 
 
-def _believed(view: JobView, left: Left, *, now: float) -> Left:
-    if left.at != clock.honest(left.at, now=now):
-        return Left(pod=left.pod, at=now)
-    known_at = launcher_refresh.known_since(view, left, now=now) if launcher_refresh.can_show(view) else left.known_at
+def _believed(state: JobState, left: Left) -> Left:
+    if left.at != clock.honest(left.at, now=state.now):
+        return Left(pod=left.pod, at=state.now)
+    known_at = state.known_since(left) if state.launcher.can_be_shown else left.known_at
     return Left(pod=left.pod, at=left.at, known_at=known_at or 0.0)
 
 
-def _fingerprint(view: JobView, pod: str) -> str:
-    worker = view.worker(pod)
-    return worker.ref.fingerprint if worker else ""
+def _fingerprint(state: JobState, pod: str) -> str:
+    worker = state.by_name.get(pod)
+    return worker.pod.ref.fingerprint if worker else ""
 
 
-def _scale(view: JobView, old: Memory, change: Change, *, now: float) -> Scale | None:
-    before = old.scale.after if old.scale else 0
-    if not (change.added or change.removed) or before == view.replicas:
-        return old.scale
-    return Scale(before=before, after=view.replicas, at=now)
+def _scale(state: JobState, change: Change) -> Scale | None:
+    old, replicas = state.view.memory.scale, state.view.replicas
+    before = old.after if old else 0
+    if not (change.added or change.removed) or before == replicas:
+        return old
+    return Scale(before=before, after=replicas, at=state.now)

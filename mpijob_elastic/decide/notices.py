@@ -1,4 +1,4 @@
-"""What a user would ask about when nothing happens: said once, as an Event and in an annotation of the job.
+"""Notices: what a user would ask about when nothing happens, said once, as an Event and in an annotation of the job.
 
 The annotation holds one `Reason: message` a line, so a restart does not repeat an Event and a glance at the job tells
 what it waits for.
@@ -6,37 +6,47 @@ what it waits for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import (
-    disruption,
-    frozen_execs,
-    giving_up,
-    launcher_recreate,
-    launcher_refresh,
-    lost_ranks,
-    stuck_pods,
-)
-from mpijob_elastic.decide.actions import Note, TellUser
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.decide import clock, disruption, frozen_execs
+from mpijob_elastic.decide.actions import Note, TellUser, warning
+from mpijob_elastic.decide.frozen_execs import LATE_AFTER
+from mpijob_elastic.decide.retries import RELAUNCHED, RENAMED, REPLACED
+from mpijob_elastic.decide.state import JobState, Standing
+from mpijob_elastic.model import durations
+from mpijob_elastic.model.job import JobView, Launcher, Worker
+from mpijob_elastic.model.phrases import listed
 
+# A success so many seconds after a change is suspicious: a ring forms within some seconds, or after a long step.
+SUSPICIOUS_WITHIN = 60.0
+# For so long (seconds) an end is news; later, a controller that was away says nothing of it any more.
+NEWS_FOR = 900.0
 # A wanted worker that is not Ready for so many seconds is worth a word.
 PENDING_AFTER = 120.0
+# So many workers that are given up are named, of each kind; an annotation has limits.
+MOST_GIVEN_UP = 8
 
 
-def tell(view: JobView, *, now: float) -> tuple[TellUser | None, float | None]:
-    """The change of what is said, or None; and when something may have to be said.
+def tell(state: JobState) -> tuple[TellUser | None, float | None]:
+    """Return the change of what is said, or None; and when something may have to be said.
 
     [operator] keeps the condition Created in memory until its first status write, and loses it where the job is
     written to before that, so a job without a status is left alone.
     """
+    view, now = state.view, state.now
     if not view.reported:
         return None, None
-    notes = list(_notes(view, now=now))
-    text = "\n".join(f"{note.reason}: {note.message}" for note in notes)
-    times = (*_pending_from(view), *stuck_pods.late_from(view), *lost_ranks.forgiven_at(view, now=now))
+    pending_from = list(_pending_from(state))
+    stuck = _terminating(view)
+    notes = [*_notes(state), *_stuck(view, [pod for pod in stuck if _late_at(pod) <= now])]
+    if any(at <= now for at in pending_from):
+        ready = sum(worker.wanted and worker.ready for worker in state.workers)
+        message = f"{ready} of {view.replicas} workers are Ready; the job goes on with them"
+        notes.append(warning("WorkersNotReady", f"{message}; see `kubectl describe pod` of the workers"))
+    times = [*pending_from, *map(_late_at, stuck), *_forgiven_at(state)]
     wake_at = min((at for at in times if at > now), default=None)
+    text = "\n".join(f"{note.reason}: {note.message}" for note in notes)
     if text == view.notices:
         return None, wake_at
     said = view.notices.splitlines()
@@ -44,70 +54,163 @@ def tell(view: JobView, *, now: float) -> tuple[TellUser | None, float | None]:
     return TellUser(ref=view.ref, text=text, notes=fresh), wake_at
 
 
-def _notes(view: JobView, *, now: float) -> Iterable[Note]:
+def after_change(view: JobView) -> float | None:
+    """Return how many seconds after a change of its host list the job succeeded; None where it did not, or not soon.
+
+    Elastic Horovod stops the whole job as a success as soon as any rank exits with 0 (runner/elastic/registration.py).
+    A rank whose neighbour goes may do so: TensorFlow 1.15 was seen to (horovod#1994, #3852), and so was `kubectl exec`
+    where its connection breaks (kubernetes#73056). Nobody can tell that from a training that has reached its end, so
+    its author is asked to look.
+    """
+    memory = view.memory
+    is_change = memory.removed_at or (memory.scale and memory.scale.before)  # else hosts were only there to begin with
+    changed_at = max(memory.added_at, memory.removed_at) if is_change else 0.0
+    if view.succeeded_at is None or not changed_at or not view.elastic:
+        return None
+    waited = view.succeeded_at - changed_at
+    return max(0.0, waited) if -clock.SKEW <= waited <= SUSPICIOUS_WITHIN else None
+
+
+def ended_after_change(waited: float) -> str:
+    """Return what is said of a job that succeeded so many seconds after a change of its host list."""
+    return (
+        f"the job succeeded {durations.render(round(waited))} after its host list had changed; if the training had not "
+        "reached its end, a rank may have exited with 0 at the change, which Horovod takes for the end of the whole "
+        "job; see the last steps in the launcher's log"
+    )
+
+
+def tell_suspicious_success(state: JobState) -> TellUser | None:
+    """Return what is due to be said, once; whatever else was said of the job does not hold any more."""
+    view = state.view
+    waited = after_change(view)
+    if waited is None or view.succeeded_at is None or not state.now - NEWS_FOR <= view.succeeded_at:
+        return None
+    note = warning("EndedAfterResize", ended_after_change(waited))
+    text = f"{note.reason}: {note.message}"
+    return None if text == view.notices else TellUser(ref=view.ref, text=text, notes=(note,))
+
+
+def _notes(state: JobState) -> Iterable[Note]:
+    view = state.view
     for problem in view.problems:
-        yield _warn("InvalidAnnotation", f"{problem}; the default holds")
-    yield from _launcher(view)
-    yield from frozen_execs.notes(view, now=now)
+        yield warning("InvalidAnnotation", f"{problem}; the default holds")
+    if view.elastic and view.launcher:
+        yield from _launcher(state, view.launcher)
+        if view.launcher.held.frozen:
+            yield from frozen_execs.notes(state)
     yield from _size(view)
-    yield from disruption.notes(view)
-    yield from giving_up.notes(view, now=now)
-    yield from stuck_pods.notes(view, now=now)
-    late = [at for at in _pending_from(view) if at <= now]
-    if late:
-        yield _warn("WorkersNotReady", f"{_pending(view)}; see `kubectl describe pod` of the workers")
+    if any(worker.pod.disruption for worker in state.workers) or (view.launcher and view.launcher.disruption):
+        yield from disruption.notes(state)
+    failed = [worker.pod for worker in state.workers if worker.failed and worker.standing is Standing.GIVEN_UP]
+    for worker in failed[:MOST_GIVEN_UP]:
+        yield _given_up(view, worker.ref.name, _failed(worker))
+    for pod in [pod for pod, last in state.losses.items() if RENAMED.is_given_up(last)][:MOST_GIVEN_UP]:
+        yield _given_up(view, pod, _rank_lost(pod))
 
 
-def _launcher(view: JobView) -> Iterable[Note]:
-    if not view.elastic or view.launcher is None:
-        return
-    pod = view.launcher.ref.name
-    if not launcher_refresh.sees_hosts(view):
-        kept = "" if view.policy.delete_without_discovery else " and workers are not deleted on a scale-in"
-        yield _warn(
+def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
+    pod = launcher.ref.name
+    if not state.launcher.sees_hosts:
+        kept = "" if state.view.policy.delete_without_discovery else " and workers are not deleted on a scale-in"
+        yield warning(
             "LauncherWithoutDiscovery",
             f"{pod} started without {names.DISCOVER_HOSTS_PATH}, before mpijob-elastic or while its webhook was away, "
             f"so the running job cannot change its size{kept}; to make it elastic delete {pod} (training starts again "
             f"from its last checkpoint), "
             f'or annotate the job {names.DELETE_UNSEEN}="true" to delete surplus workers all the same',
         )
-    elif launcher_recreate.gave_up(view) and not view.launcher.mounts_discovery:
-        yield _warn(
+    elif RELAUNCHED.is_given_up(state.view.memory.launchers) and not launcher.mounts_discovery:
+        yield warning(
             "AdmissionMissed",
-            f"{pod} was created {launcher_recreate.MOST_TRIES} times without {names.DISCOVER_HOSTS_PATH}; check that "
+            f"{pod} was created {len(RELAUNCHED.delays)} times without {names.DISCOVER_HOSTS_PATH}; check that "
             f"the webhook {names.WEBHOOK} is running and that its caBundle is set",
         )
 
 
 def _size(view: JobView) -> Iterable[Note]:
-    surplus = [worker.name for worker in view.surplus if not worker.deleting]
-    if not view.elastic and surplus:
-        yield _warn(
-            "NotElastic",
-            f"{view.replicas} workers asked for, but {', '.join(surplus[:8])} keep running, for this job is not "
-            f"elastic; run it with horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}, "
-            f'or annotate it {names.ENABLED}="true"',
-        )
+    if not view.elastic:
+        surplus = [worker.ref.name for worker in view.surplus if not worker.deleting]
+        if surplus:
+            yield warning(
+                "NotElastic",
+                f"{view.replicas} workers asked for, but {listed(surplus)} keep running, for this job is not "
+                f"elastic; run it with horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}, "
+                f'or annotate it {names.ENABLED}="true"',
+            )
+        return
     published = view.config.published if view.config else None
-    if view.elastic and view.driver_running and published and published.hosts and published.slots != view.slots:
-        yield _warn(
+    if view.driver_running and published and published.hosts and published.slots != view.slots:
+        yield warning(
             "SlotsUnchanged",
             f"slotsPerWorker is {view.slots} now, but a running job keeps {published.slots}; "
-            f"it takes effect when the launcher starts anew",
+            f"it takes effect when the launcher starts again",
         )
 
 
-def _pending_from(view: JobView) -> Iterable[float]:
-    if view.elastic and view.driver_running:
-        waiting = (worker for worker in view.workers if worker.index < view.replicas and not worker.ready)
+def _given_up(view: JobView, pod: str, why: str) -> Note:
+    retry = f"To have it tried again at once: `kubectl -n {view.namespace} delete pod {pod}`"
+    return warning("WorkerGivenUp", f"{why} and the job goes on without it. {retry}")
+
+
+def _failed(worker: Worker) -> str:
+    times, wait = len(REPLACED.delays) + 1, durations.render(REPLACED.given_up_for)
+    advice = "; raise resources.limits.memory of the workers" if worker.out_of_memory else ""
+    state = worker.last_state or "Failed"
+    return f"{worker.ref.name} failed {times} times, the last time as {state}{advice}; it is left as it is for {wait},"
+
+
+def _rank_lost(pod: str) -> str:
+    times, wait = len(RENAMED.delays) + 1, durations.render(RENAMED.given_up_for)
+    return (
+        f"{pod} lost its rank {times} times while its pod ran on (the launcher's log says how it ended); it "
+        f"gets no further host name for {wait},"
+    )
+
+
+def _forgiven_at(state: JobState) -> Iterator[float]:
+    """Yield when workers that are given up without a rank are tried again."""
+    for last in state.losses.values():
+        if RENAMED.is_given_up(last):
+            yield min(last.at, state.now) + RENAMED.given_up_for
+
+
+def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
+    """Yield a note on pods that were to be gone long ago: their node does not answer, or a finalizer holds them.
+
+    The operator creates no pod under a name that is still taken, so each costs the job a worker, or the launcher, until
+    somebody says that its node is gone. That is for people to know: on a node that only lost its network processes run
+    on. https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/
+    """
+    if not late:
+        return
+    pods = " ".join(pod.ref.name for pod in late[:8])
+    nodes = " ".join(sorted({pod.node for pod in late if pod.node}))
+    away = f"; where the node is gone for good, `kubectl delete node {nodes}` frees all its pods" if nodes else ""
+    yield warning(
+        "PodStuckTerminating",
+        f"{listed(pod.ref.name for pod in late)} should be gone already, and nothing can be created under a name that "
+        f"is taken: a node does not answer, or a finalizer holds it. `kubectl -n {view.namespace} delete pod {pods} "
+        f"--grace-period=0 --force` frees the name{away}",
+    )
+
+
+def _terminating(view: JobView) -> list[Worker | Launcher]:
+    """Return pods on their way out that the job needs again."""
+    pods: list[Worker | Launcher] = [
+        worker for worker in view.workers if worker.deleting and worker.index < view.replicas
+    ]
+    if view.launcher and view.launcher.deleting:
+        pods.insert(0, view.launcher)
+    return [pod for pod in pods if view.elastic and pod.ends_at is not None]
+
+
+def _late_at(pod: Worker | Launcher) -> float:
+    return (pod.ends_at or 0.0) + LATE_AFTER
+
+
+def _pending_from(state: JobState) -> Iterator[float]:
+    """Yield when wanted workers that are not Ready become worth a word."""
+    if state.view.elastic and state.view.driver_running:
+        waiting = (worker.pod for worker in state.workers if worker.wanted and not worker.ready)
         yield from (worker.created_at + PENDING_AFTER for worker in waiting if not worker.terminated)
-
-
-def _pending(view: JobView) -> str:
-    ready = [worker for worker in view.workers if worker.index < view.replicas and worker.ready]
-    return f"{len(ready)} of {view.replicas} workers are Ready; the job goes on with them"
-
-
-def _warn(reason: str, message: str) -> Note:
-    # One line, for the annotation holds a note a line; a user's value may hold several.
-    return Note(reason=reason, message=" ".join(message.split()), warning=True)

@@ -1,21 +1,55 @@
-"""How often the same trouble befell the pods of one name, for back-offs and limits."""
+"""Back-offs: how often, and how late, the same is tried for workers and launchers."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
+from mpijob_elastic.decide import clock
 from mpijob_elastic.model.job import Worker
 from mpijob_elastic.model.memory import Tries
 
-# A pod that had none for so many seconds has it for a new reason: counting starts again.
+# Trouble after so many seconds without any has a new reason: counting starts again.
 FORGIVEN_AFTER = 1800.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backoff:
+    """delays: seconds before the first, second, ... try. given_up_for: seconds of rest after more tries than that."""
+
+    delays: tuple[float, ...]
+    given_up_for: float = 0.0
+
+    def is_given_up(self, tries: Tries | None) -> bool:
+        """Tell whether there were more tries than delays."""
+        return tries is not None and tries.count > len(self.delays)
+
+    def due_at(self, tries: Tries, *, now: float) -> float:
+        """Return when the next try is due."""
+        return clock.honest(tries.at, now=now) + self.delays[min(tries.count, len(self.delays)) - 1]
+
+    def again_at(self, tries: Tries, *, now: float) -> float:
+        """Return when the next try is due; after all of them, when the rest ends."""
+        if not self.is_given_up(tries):
+            return self.due_at(tries, now=now)
+        return clock.honest(tries.at, now=now) + self.given_up_for
+
+
+# Failed workers, deleted so that the operator creates them again.
+REPLACED = Backoff(delays=(0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0), given_up_for=3600.0)
+# Workers on a node that is about to go, deleted so that they come back elsewhere; after the last they stay.
+MOVED = Backoff(delays=(0.0, 30.0, 120.0))
+# Workers whose rank is lost, published under a new host name.
+RENAMED = Backoff(delays=(0.0, 30.0, 60.0, 120.0, 240.0), given_up_for=3600.0)
+# Launchers that were created without discover_hosts.sh, deleted before they start.
+RELAUNCHED = Backoff(delays=(0.0, 15.0, 30.0))
 
 
 def counted(
     before: Mapping[str, Tries], workers: Collection[Worker], *, troubled: Collection[str], now: float
 ) -> Mapping[str, Tries]:
-    """The counts by pod name, each pod of uid in `troubled` counted once."""
-    kept = {pod: one for pod, one in before.items() if one.uid in troubled or now - one.at < FORGIVEN_AFTER}
+    """Return failure counts per pod name; each pod of uid in `troubled` counts once."""
+    kept = {pod: last for pod, last in before.items() if last.uid in troubled or now - last.at < FORGIVEN_AFTER}
     for worker in workers if troubled else ():
         last = kept.get(worker.name)
         if worker.ref.uid in troubled and (last is None or last.uid != worker.ref.uid):
@@ -24,6 +58,6 @@ def counted(
 
 
 def of_this_pod(before: Mapping[str, Tries], worker: Worker) -> Tries | None:
-    """The count that this very pod brought about; None where it is of another pod of that name, or not written yet."""
-    last = before.get(worker.name)
+    """Return the count that this very pod brought about; None where it is another pod's, or not written yet."""
+    last = before.get(worker.ref.name)
     return last if last is not None and last.uid == worker.ref.uid else None

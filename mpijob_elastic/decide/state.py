@@ -7,10 +7,16 @@ All times are seconds since the epoch.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from mpijob_elastic.decide import clock
 from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.memory import Left, Tries
+
+# Seconds until a driver has surely followed a change that its launcher was shown: two discovery periods of 1 s, and
+# what the kubelet takes to show a touched launcher its file (measured: 0.3-0.7 s).
+SETTLE = 3.0
 
 
 class Standing(StrEnum):
@@ -47,11 +53,12 @@ class WorkerState:
     """One worker pod.
 
     wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has none. host: the host
-    name that it has or will get. succeeds_lost: a rank may have died in the pod that had its host name before.
-    going: node or pod is about to go, so it is to be elsewhere. rank_lost: it is to get a new host name.
-    drain: None where no driver can have seen it in the list, or where it is in it.
-    due_at: when a back-off lets it be deleted, None where there is none or its count is not written down yet.
-    back_at: from when on it may be published again; 0 where nothing speaks against it.
+    name that it has or will get, and the incarnation in that. succeeds_lost: a rank may have died in the pod that had its host name before. failed: it ended badly, and is to be
+    replaced. rank_lost: its rank is lost, and it is to get a new host name. going: node or pod is about to go, so the
+    worker is to be elsewhere. leaves: going, and not held back until a replacement trains.
+    drain: None where no driver can have seen the worker in the list, or where it is listed. due_at: when a back-off
+    lets it be deleted, None where there is no back-off or its count is not written down yet. back_at: from when on it
+    may be published again; 0 where nothing speaks against it.
     """
 
     pod: Worker
@@ -61,9 +68,12 @@ class WorkerState:
     ready: bool
     published: str
     host: str
+    incarnation: int
     succeeds_lost: bool = False
-    going: bool = False
+    failed: bool = False
     rank_lost: bool = False
+    going: bool = False
+    leaves: bool = False
     drain: Drain | None = None
     due_at: float | None = None
     back_at: float = 0.0
@@ -78,34 +88,58 @@ class LauncherState:
     launcher's annotation says which change it was touched for and when, so a restart knows too.
 
     sees_hosts: the launcher that trains can learn of a change; true where none trains. may_lose_workers: workers may be
-    deleted while it trains. can_be_shown: a touch helps it. shown_at: when it was touched for what is published now,
-    None where it was not. refresh_due: it has yet to be touched for that.
+    deleted while it trains. can_be_shown: a touch helps it. is_shown: it was touched for what is published now;
+    shown_at: when, None where that cannot be believed. refresh_due: it has yet to be touched for that.
     """
 
     sees_hosts: bool
     may_lose_workers: bool
     can_be_shown: bool
+    is_shown: bool
     shown_at: float | None
     refresh_due: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobState:
-    """One job at one time.
+class Moment:
+    """One job at one time, before its workers are looked at.
 
     foreign: why the job is left alone, in words, "" where it is ours. memory_known: the memory tells of every worker
-    that is not in the list why it is not. settled_at: the earliest time of the next change of the list that is ours to
-    time, 0 while no driver can read it. resume_at: the earliest time of an addition after a loss, 0 where none waits.
-    may_number: the launcher finds the pod of a numbered host name, or will once kubexec.sh says how.
+    that is not in the list why it is not. drains_count: it is known which workers were told to leave. may_number: the
+    launcher finds the pod of a numbered host name, or will once kubexec.sh says how. losses: lost ranks that are not
+    forgiven, by worker.
     """
 
     view: JobView
     now: float
     foreign: str
     memory_known: bool
+    drains_count: bool
     may_number: bool
     launcher: LauncherState
+    losses: Mapping[str, Tries] = field(default_factory=dict)
+
+    def known_since(self, left: Left) -> float | None:
+        """Return when the launcher could know that a pod left the list; None while it cannot."""
+        if known_at := clock.honest(left.known_at, now=self.now):
+            return known_at
+        if not self.launcher.can_be_shown:
+            return left.at
+        return None if self.launcher.shown_at is None else max(left.at, self.launcher.shown_at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobState(Moment):
+    """One job at one time, and how each of its workers stands.
+
+    leaving: workers that are to be deleted, in this order. idle: published workers whose rank is lost, given up or not.
+    settled_at: the earliest time of the next change of the list that is ours to time, 0 while no driver can read it.
+    resume_at: the earliest time of an addition after a loss, 0 where there is nothing to wait for.
+    """
+
     workers: tuple[WorkerState, ...]
+    by_name: Mapping[str, WorkerState]
+    leaving: tuple[WorkerState, ...]
+    idle: frozenset[str]
     settled_at: float
     resume_at: float
-    by_name: Mapping[str, WorkerState]

@@ -24,7 +24,7 @@ class Held:
     """The result of looks into a launcher. asked_at: time of the last look, 0 if never; about: its reasons.
 
     suspects: execs without a peer at the last look. frozen: suspects of two looks that were not ended since. tries: how
-    often ending a suspect was tried.
+    often ending a suspect was tried; tried_at: time of the last try.
     """
 
     asked_at: float = 0.0
@@ -32,3 +32,4 @@ class Held:
     suspects: tuple[Exec, ...] = ()
     frozen: tuple[Exec, ...] = ()
     tries: Mapping[Exec, int] = field(default_factory=dict)
+    tried_at: float = 0.0

@@ -12,6 +12,7 @@ from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    Look,
     LowerPodGroup,
     ProbeWorkers,
     RefreshLauncher,
@@ -26,7 +27,7 @@ from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView, Probe
 
 
-def apply(view: JobView, action: Action, *, now: float) -> JobView:
+def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
     """The view after that action; a look finds nothing but the main process."""
     match action:
         case WriteRole() if view.role:
@@ -56,12 +57,13 @@ def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[A
     done: list[Action] = []
     for _ in range(looks):
         plan = decide(view, now=now)
-        for action in plan.actions:
+        probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
+        for action in (*plan.actions, *probes):
             view = apply(view, action, now=now)
         done += plan.actions
-        if not plan.actions and plan.wake_at is None:
+        if not plan.actions and not probes and plan.wake_at is None:
             return view, done, now
-        if not plan.actions and plan.wake_at is not None:
+        if not plan.actions and not probes and plan.wake_at is not None:
             now = plan.wake_at
     raise AssertionError(
         f"still not at rest after {looks} looks; last: {[type(action).__name__ for action in done[-9:]]}"

@@ -14,7 +14,7 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, history, launcher_refresh
+from mpijob_elastic.decide import config_map, decide, next_memory
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
@@ -136,7 +136,7 @@ def _config(random: Random) -> Config:
         published=None if script is None else parse_script(script),
         script=script,
         hostfile=names.hostfile(_subset(NAMES, random), slots=slots),
-        memory=history.signed(memory, script=script or "") if memory and signed else memory,
+        memory=next_memory.signed(memory, script=script or "") if memory and signed else memory,
         kubexec=random.choice([KUBEXEC, KUBEXEC, kubexec.mapped(KUBEXEC), "mine", None]),
     )
 
@@ -167,7 +167,7 @@ def _job(random: Random) -> JobView:
     at = random.choice([LONG_AGO, LONG_AGO, None, _time(random)])
     if view.launcher is None or view.config is None or at is None:
         return view
-    return replace(view, launcher=replace(view.launcher, refreshed=launcher_refresh.mark(view.config, at=at)))
+    return replace(view, launcher=replace(view.launcher, refreshed=config_map.mark(view.config, at=at)))
 
 
 def _training(view: JobView, random: Random) -> JobView:

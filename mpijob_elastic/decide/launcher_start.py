@@ -1,0 +1,100 @@
+"""Launcher start: which workers a launcher that has not started waits for, and when it is recreated.
+
+[operator] kubectl-delivery waits until every pod of the hostfile that it read at its start has been seen Running, so
+the hostfile decides when the launcher starts. It names as many workers as the job begins with, those that run first:
+min-replicas, or what horovodrun needs for its -np, since it gives up after HOROVOD_ELASTIC_TIMEOUT without them, while
+kubectl-delivery waits without a limit.
+
+A launcher that read a longer hostfile can never start; without our mount it can never become elastic. Both are deleted,
+and the operator creates the launcher again. Safety rule 7: a launcher whose main container has started is never
+deleted. Before that nothing is lost.
+"""
+
+from __future__ import annotations
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import clock
+from mpijob_elastic.decide.actions import DeleteLauncher, Note
+from mpijob_elastic.decide.retries import RELAUNCHED
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase
+from mpijob_elastic.model.memory import Tries
+
+# kubectl-delivery ends within a second or two once every host of its hostfile runs; after this many it waits in vain.
+STUCK_AFTER = 10.0
+_NOT_STARTED = (LauncherPhase.WAITING, LauncherPhase.DELIVERING)
+
+
+def awaited(state: JobState, config: Config) -> tuple[str, ...]:
+    """Return the names of the workers for the hostfile, in numeric order.
+
+    A worker that is named already and runs stays named, so that workers which come up one after the other change
+    nothing.
+    """
+    view, wanted = state.view, state.view.wanted_names
+    if view.policy.min_replicas is None:
+        return wanted
+    least = max(view.policy.min_replicas, view.np_workers)
+    if least >= len(wanted):
+        return wanted
+    named = {line.split(" ")[0] for line in config.hostfile.splitlines()}
+    running = {worker.name for worker in state.workers if worker.ready and not worker.going}
+    count = max(least, sum(pod in named and pod in running for pod in wanted))
+    best = sorted(wanted, key=lambda pod: (pod not in running, pod not in named))[:count]
+    return tuple(sorted(best, key=lambda pod: names.worker_index(pod, job=view.name) or 0))
+
+
+def tries(state: JobState) -> Tries | None:
+    """Return the count of launchers found without the mount before they started, each incarnation once."""
+    before, launcher = state.view.memory.launchers, state.view.launcher
+    if launcher is None or not _missed_admission(state.view, launcher):
+        return before
+    if before and before.uid == launcher.ref.uid:
+        return before
+    return Tries(count=before.count + 1 if before else 1, at=state.now, uid=launcher.ref.uid)
+
+
+def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, float | None]:
+    """Return the deletion of a launcher that cannot start, or cannot become elastic; and when to look again."""
+    view, launcher = state.view, state.view.launcher
+    if not view.elastic or launcher is None or launcher.deleting or launcher.phase not in _NOT_STARTED:
+        return None, None
+    if _missed_admission(view, launcher) and not RELAUNCHED.is_given_up(view.memory.launchers):
+        return _after_missed_admission(state, launcher)
+    due = _stuck_at(state, config, launcher)
+    if due is None or state.now < due:
+        return None, due
+    message = f"{launcher.ref.name} is waiting for a worker that was removed from the hostfile; recreating it"
+    return DeleteLauncher(launcher=launcher, note=Note(reason="LauncherRecreated", message=message)), None
+
+
+def _missed_admission(view: JobView, launcher: Launcher) -> bool:
+    return view.elastic and launcher.phase in _NOT_STARTED and not launcher.mounts_discovery
+
+
+def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[DeleteLauncher | None, float | None]:
+    counted = state.view.memory.launchers
+    if counted is None or counted.uid != launcher.ref.uid:
+        return None, None  # it is written down first
+    due = RELAUNCHED.due_at(counted, now=state.now)
+    if state.now < due:
+        return None, due
+    message = (
+        f"{launcher.ref.name} was created without {names.DISCOVER_HOSTS_PATH} while the webhook was away, and has not "
+        f"started; recreating it (try {counted.count} of {len(RELAUNCHED.delays)})"
+    )
+    return DeleteLauncher(launcher=launcher, note=Note(reason="LauncherRecreated", message=message)), None
+
+
+def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | None:
+    """Return when a launcher in its init container counts as stuck on an old hostfile; None while it need not be."""
+    dropped_at = state.view.memory.dropped_at
+    # The two times are of two clocks.
+    if launcher.phase is not LauncherPhase.DELIVERING or launcher.created_at > dropped_at + clock.SKEW:
+        return None
+    hosts = [state.view.worker(line.split(" ")[0]) for line in config.hostfile.splitlines()]
+    since = [worker.ready_at for worker in hosts if worker and worker.running and worker.ready_at is not None]
+    if len(since) < len(hosts):
+        return None
+    times = [dropped_at, launcher.delivering_since or 0.0, *since]
+    return max(clock.honest(at, now=state.now) for at in times) + STUCK_AFTER

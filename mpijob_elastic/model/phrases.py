@@ -1,0 +1,15 @@
+"""Lists of names in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+# So many names are said, the others counted.
+MOST_NAMED = 8
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return `a, b and 3 more`."""
+    items = list(items)
+    shown = ", ".join(items[:MOST_NAMED])
+    return shown if len(items) <= MOST_NAMED else f"{shown} and {len(items) - MOST_NAMED} more"
