@@ -1,4 +1,5 @@
-"""The only place that writes to the API on a job's behalf: one write an action, each with its preconditions.
+"""The only place that writes to the API on behalf of a job: one write an action, each with its preconditions.
 
-Read `writer` to know every write we ever make.
+`writer` has every such write; Events go beside it. Install, upgrade, the webhook's certificates and the lease write on
+their own (docs/security.md has the table of all writes).
 """

@@ -1,8 +1,8 @@
 """Ends frozen execs of a launcher, so that a job goes on after a loss though nobody watches it.
 
-Narrowly: only what decide/frozen allows, decided once more from live objects just before; only for as long as the lease
-is held; and the launcher itself checks that the process is still the one that was seen. Whatever goes wrong is counted,
-and costs a try.
+Narrowly: only execs that the plan names, decided once more from live objects just before; only for as long as the lease
+is held; and the launcher itself checks that the process is still the process that was seen. Whatever goes wrong is
+counted, and costs a try.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
-from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, NotLeader
-from mpijob_elastic.decide import frozen_execs
+from mpijob_elastic.decide.actions import EndExecs
 from mpijob_elastic.kube import errors
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.job import JobView, Launcher
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-# Of one launcher after one look; one command each, one after the other.
-MOST_AT_A_TIME = 32
 ENDED, GONE, FAILED = "ended", "gone", "error"
 
-# As the look's (act/execs), which it repeats for one process: what may be killed is that `kubectl exec` and no other.
+# As the look's (launcher_execs), which it repeats for one process: only that `kubectl exec` may be killed.
 SCRIPT = """\
 pid=$1 ticks=$2 pod=$3 line= stat=
 read -r line 2>/dev/null < "/proc/$pid/cmdline"
@@ -39,47 +36,31 @@ set -- ${stat##*) }
 kill "$pid" && echo ended
 """
 
-# Those of a job's frozen execs that may be ended as its objects are live.
-Recheck = Callable[[JobView, tuple[Exec, ...]], Awaitable[tuple[Exec, ...]]]
+# Gives the frozen execs that may be ended as the job's objects are live.
+Recheck = Callable[[JobView, EndExecs], Awaitable[tuple[Exec, ...]]]
 
 
-def command(one: Exec) -> list[str]:
-    """What ends that one in its launcher, and says so or that it is gone."""
-    return ["/bin/sh", "-c", SCRIPT, "sh", str(one.pid), str(one.ticks), one.pod]
+def command(found: Exec) -> list[str]:
+    """Return the command that ends this exec in its launcher, and says so or that it is gone."""
+    return ["/bin/sh", "-c", SCRIPT, "sh", str(found.pid), str(found.ticks), found.pod]
 
 
-class Unfreezer:
-    """Ends execs, and says so on the job."""
+async def end(gate: Gate, view: JobView, action: EndExecs, *, recheck: Recheck, metrics: Metrics) -> Mapping[Exec, str]:
+    """Try to end each exec, one after the other; return the outcome of each."""
+    outcomes: dict[Exec, str] = {}
+    try:
+        for found in await recheck(view, action):
+            outcomes[found] = FAILED
+            outcomes[found] = await _end(gate, view.namespace, action, found)
+    except (errors.KubeError, NotLeader) as error:  # the others would most likely fare alike
+        log.warning("frozen execs of %s/%s not ended: %s", view.namespace, action.launcher.ref.name, error)
+    for outcome in outcomes.values():
+        metrics.ended_exec(outcome)
+    return {found: outcomes.get(found, FAILED) for found in action.execs}
 
-    def __init__(self, gate: Gate, *, recheck: Recheck, events: Events, metrics: Metrics) -> None:
-        self._gate = gate
-        self._recheck = recheck
-        self._events = events
-        self._metrics = metrics
 
-    async def end(self, view: JobView, launcher: Launcher, execs: tuple[Exec, ...]) -> Mapping[Exec, bool]:
-        """Those whose turn it was, and whether there is nothing left to end of each."""
-        turn = execs[:MOST_AT_A_TIME]
-        outcomes = await self._outcomes(view, launcher, turn)
-        done = [one for one, outcome in outcomes.items() if outcome == ENDED]
-        if done:
-            self._events.emit(view, frozen_execs.ended(view, done))
-        return {one: outcomes.get(one, FAILED) != FAILED for one in turn}
-
-    async def _outcomes(self, view: JobView, launcher: Launcher, execs: tuple[Exec, ...]) -> Mapping[Exec, str]:
-        outcomes: dict[Exec, str] = {}
-        try:
-            for one in await self._recheck(view, execs):
-                outcomes[one] = FAILED
-                outcomes[one] = await self._end(view.namespace, launcher, one)
-        except (errors.KubeError, NotLeader) as error:  # the others would most likely fare alike
-            log.warning("frozen execs of %s/%s not ended: %s", view.namespace, launcher.ref.name, error)
-        for outcome in outcomes.values():
-            self._metrics.ended_exec(outcome)
-        return outcomes
-
-    async def _end(self, namespace: str, launcher: Launcher, one: Exec) -> str:
-        pod, container = launcher.ref.name, launcher.container
-        result = await self._gate.execute(namespace, pod, container=container, command=command(one))
-        answer = result.stdout.strip()
-        return answer if result.exit_code == 0 and answer in (ENDED, GONE) else FAILED
+async def _end(gate: Gate, namespace: str, action: EndExecs, found: Exec) -> str:
+    launcher = action.launcher
+    result = await gate.execute(namespace, launcher.ref.name, container=launcher.container, command=command(found))
+    answer = result.stdout.strip()
+    return answer if result.exit_code == 0 and answer in (ENDED, GONE) else FAILED

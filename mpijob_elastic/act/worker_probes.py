@@ -1,19 +1,20 @@
-"""Looks by exec into workers, for anything but the main process: into leaving ones, and seldom into published ones.
+"""Probes by exec of workers, for anything but the main process: often of leaving workers, seldom of published workers.
 
 Beside the reconcile loop, bounded in time, number and rate; an answer that tells something wakes the job. Whatever goes
 wrong is only counted: then the drain-timeout decides, and nothing is concluded of a published worker. What was seen is
-kept in memory alone: a restart costs another look, and perhaps a number in a host name (decide/naming).
+kept in memory alone: a restart costs another probe, and perhaps a number in a host name (decide/host_names).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mpijob_elastic.act import tasks
 from mpijob_elastic.act.rates import Rate
+from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.reader import ApiReader
@@ -53,7 +54,7 @@ echo idle
 
 
 class Prober:
-    """Asks and remembers. `wake` is called with a job's namespace and name when there is news."""
+    """Probes and remembers. `wake` is called with a job's namespace and name when there is news."""
 
     def __init__(
         self,
@@ -80,27 +81,26 @@ class Prober:
         since, probe = self._seen.get(pod, ("", Probe()))
         return probe if since == occasion else Probe()
 
-    def ask(self, view: JobView, worker: Worker) -> None:
-        """Look into a worker that leaves, unless that is under way."""
-        self._begin(view, worker, self._leaving)
-
-    def watch(self, view: JobView, workers: Iterable[Worker]) -> None:
-        """Look into published workers, each when its turn comes."""
-        for worker in workers:
-            if len(self._watching) < MOST_WAITING and self._begin(view, worker, self._published):
+    def begin(self, view: JobView, action: ProbeWorkers) -> None:
+        """Probe workers, each when its turn comes, unless that is under way."""
+        for worker in action.workers:
+            if not action.published:
+                self._begin(view, worker, self._leaving)
+            elif len(self._watching) < MOST_WAITING and self._begin(view, worker, self._published):
                 self._watching.add(worker.ref.key)
 
     def tidy(self, view: JobView) -> None:
         """Forget pods of a job that are gone and that nothing is remembered of, and what was seen on past occasions."""
         job = view.namespace, view.name
-        occasions = {one.ref.key: view.config.occasion(one.name) for one in view.workers} if view.config else {}
+        config = view.config
+        occasions = {worker.ref.key: config.occasion(worker.name) for worker in view.workers} if config else {}
         left = {pod_key(pod, left.pod) for pod, left in view.memory.left.items()}
         known = self._pods.get(job, set())
         past = {key for key in known & occasions.keys() if self._seen[key][0] != occasions[key]}
         self._forget(job, (known - occasions.keys() - left) | past)
 
     def forget(self, namespace: str, name: str) -> None:
-        """A job is gone."""
+        """Forget a job that is gone."""
         self._forget((namespace, name), self._pods.get((namespace, name), set()))
 
     async def close(self) -> None:
@@ -191,5 +191,5 @@ def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
 
 
 def _tells(before: Probe, after: Probe) -> bool:
-    """Whether a look into a published worker may lead to anything: it is idle, or busy for the first time."""
+    """Tell whether a probe of a published worker may lead to anything: it is idle, or busy for the first time."""
     return after.idle_at is not None or after.busy_seen != before.busy_seen or before.idle_at is not None

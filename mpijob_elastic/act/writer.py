@@ -1,4 +1,4 @@
-"""Every write we make, one function each.
+"""Every write on behalf of a job, one function each.
 
 Preconditions: a ConfigMap and a Role are written at the resourceVersion that was decided upon; a pod is deleted at its
 uid and resourceVersion as just read; a size is set at the version, and from the size, that was decided upon; an
@@ -9,21 +9,22 @@ once, so the next decision sees it. A refusal is raised, and the job is looked a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.act import end_execs
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.worker_probes import Prober
+from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    EndExecs,
     LowerPodGroup,
-    ProbeWorkers,
     RefreshLauncher,
     Removal,
     RollBack,
@@ -35,11 +36,12 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH
 from mpijob_elastic.model import memory_text
-from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.job import JobView, Launcher, Ref
 from mpijob_elastic.telemetry.metrics import Metrics
 
-# Decides the deletions of a job once more, from objects read live; gives those that still hold, at their live versions.
-Recheck = Callable[[JobView, DeleteWorkers], Awaitable[list[Removal]]]
+# Takes which execs of a launcher were tried to be ended, and whether nothing is left of each.
+Tried = Callable[[Launcher, Mapping[Exec, bool]], None]
 
 # Of one job: a large scale-in need not wait for answer after answer, and no crowd of connections is opened for it.
 DELETIONS_AT_ONCE = 4
@@ -47,6 +49,16 @@ DELETIONS_AT_ONCE = 4
 
 class Outdated(Exception):
     """What was decided from the caches does not hold live (any more)."""
+
+
+class Recheck(Protocol):
+    """Decides once more, from objects read live."""
+
+    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
+        """Return the deletions that still hold, at their live versions. Raises Outdated where the job is not ours."""
+
+    async def execs(self, view: JobView, action: EndExecs) -> tuple[Exec, ...]:
+        """Return the frozen execs that may still be ended."""
 
 
 class Seen(Protocol):
@@ -63,13 +75,13 @@ class Writer:
     """Carries out actions."""
 
     def __init__(
-        self, gate: Gate, seen: Seen, *, recheck: Recheck, events: Events, prober: Prober, metrics: Metrics
+        self, gate: Gate, seen: Seen, *, recheck: Recheck, tried: Tried, events: Events, metrics: Metrics
     ) -> None:
         self._gate = gate
         self._seen = seen
         self._recheck = recheck
+        self._tried = tried
         self._events = events
-        self._prober = prober
         self._metrics = metrics
 
     async def perform(self, view: JobView, action: Action) -> None:
@@ -81,8 +93,6 @@ class Writer:
                 await self._write_config(view, action)
             case RefreshLauncher():
                 await self._refresh_launcher(view, action)
-            case ProbeWorkers():
-                self._probe(view, action)
             case DeleteWorkers():
                 await self._delete_workers(view, action)
             case DeleteLauncher():
@@ -94,6 +104,8 @@ class Writer:
                 await self._write_selector(view, action)
             case LowerPodGroup() | RollBack():
                 await self._set_size(view, action)
+            case EndExecs():
+                await self._end_execs(view, action)
 
     async def _write_role(self, view: JobView, action: WriteRole) -> None:
         patch = [
@@ -159,10 +171,6 @@ class Writer:
         )
         self._seen.see(resources.MPI_JOBS, answer)
 
-    def _probe(self, view: JobView, action: ProbeWorkers) -> None:
-        for worker in action.workers:
-            self._prober.ask(view, worker)
-
     async def _set_size(self, view: JobView, action: LowerPodGroup | RollBack) -> None:
         if isinstance(action, LowerPodGroup):
             resource, path, size = resources.POD_GROUPS, "/spec/minMember", action.min_member
@@ -184,6 +192,12 @@ class Writer:
         self._seen.see(resource, answer)
         self._events.emit(view, action.note)
 
+    async def _end_execs(self, view: JobView, action: EndExecs) -> None:
+        outcomes = await end_execs.end(self._gate, view, action, recheck=self._recheck.execs, metrics=self._metrics)
+        self._tried(action.launcher, {found: outcome != end_execs.FAILED for found, outcome in outcomes.items()})
+        if ended := [found for found, outcome in outcomes.items() if outcome == end_execs.ENDED]:
+            self._events.emit(view, frozen_execs.ended(view, ended))
+
     async def _annotate(
         self, resource: resources.Resource, namespace: str, ref: Ref, key: str, value: str | None
     ) -> None:
@@ -198,7 +212,7 @@ class Writer:
         self._seen.see(resource, answer)
 
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
-        sure = await self._recheck(view, action)
+        sure = await self._recheck.removals(view, action)
         slots = asyncio.Semaphore(DELETIONS_AT_ONCE)
 
         async def delete(removal: Removal) -> None:

@@ -12,14 +12,14 @@ from random import Random
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.act.end_execs import Unfreezer
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.looks import Looks
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller import definition, health
-from mpijob_elastic.controller.recheck import rechecking, rechecking_execs
+from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.controller.settings import Settings
@@ -60,11 +60,10 @@ class Controller:
         random = Random()  # noqa: S311 - jitter, no secret
         self._client = client
         self._settings = settings
-        self._random = random
         self._metrics = Metrics(_registry())
-        self._queue: WorkQueue[JobKey] | None = None
+        self._queue = WorkQueue[JobKey](random=random)
         self._caches = Caches(
-            client, namespace=settings.namespace, enqueue=self._put, random=random, signs=settings.signs
+            client, namespace=settings.namespace, enqueue=self._queue.put, random=random, signs=settings.signs
         )
         self._lease = Lease(
             client,
@@ -75,34 +74,21 @@ class Controller:
             times=settings.lease_times,
         )
         gate = Gate(client, time_left=self._lease.time_left, metrics=self._metrics)
-        self._events = Events(
-            gate, metrics=self._metrics, instance=settings.identity, now=time.time, random=self._random
-        )
-        self._prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
-        unfreezer = Unfreezer(
-            gate,
-            recheck=rechecking_execs(client, probes=self._prober.seen, judge=self._caches.judge, now=time.time),
-            events=self._events,
-            metrics=self._metrics,
-        )
-        self._execs = Execs(client, end=unfreezer.end, now=time.time, wake=self._wake)
+        self._events = Events(gate, metrics=self._metrics, instance=settings.identity, now=time.time, random=random)
+        prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
+        execs = Execs(client, now=time.time, wake=self._wake)
+        self._looks = Looks(prober, execs)
         writer = Writer(
             gate,
             self._caches,
-            recheck=rechecking(client, probes=self._prober.seen, judge=self._caches.judge, now=time.time),
+            recheck=LiveRecheck(client, probes=prober.seen, judge=self._caches.judge, now=time.time),
+            tried=execs.tried,
             events=self._events,
-            prober=self._prober,
             metrics=self._metrics,
         )
+        scales = ScaleTimes(self._metrics, clock=time.monotonic)
         self._reconciler = Reconciler(
-            self._caches,
-            writer,
-            prober=self._prober,
-            execs=self._execs,
-            scales=ScaleTimes(self._metrics, clock=time.monotonic),
-            put_after=self._put_after,
-            caught_up=self._caught_up,
-            now=time.time,
+            self._caches, self._queue, writer=writer, looks=self._looks, scales=scales, now=time.time
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -133,20 +119,16 @@ class Controller:
         await self._lease.run(self._lead)
 
     async def _lead(self) -> None:
-        self._queue = queue = WorkQueue[JobKey](random=self._random)
         for key in self._caches.job_keys():
-            queue.put(key)
+            self._queue.put(key)
         sending = asyncio.create_task(self._events.run())
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(definition.follow(self._client, self._caches))
                 for _ in range(self._settings.workers):
-                    group.create_task(work(queue, self._handle, on_failure=self._failed))
+                    group.create_task(work(self._queue, self._handle, on_failure=self._failed))
         finally:
-            self._queue = None
-            queue.close()
-            await self._prober.close()
-            await self._execs.close()
+            await self._looks.close()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._events.flush(), FLUSH_TIME)
             sending.cancel()
@@ -167,28 +149,16 @@ class Controller:
         else:
             log.error("%s: again in %.2f s", key, delay, exc_info=error)
 
-    def _put(self, key: JobKey) -> None:
-        if self._queue is not None:
-            self._queue.put(key)
-
-    def _put_after(self, key: JobKey, delay: float) -> None:
-        if self._queue is not None:
-            self._queue.put_after(key, delay)
-
-    def _caught_up(self, key: JobKey) -> None:
-        if self._queue is not None:
-            self._queue.caught_up(key)
-
     def _wake(self, namespace: str, name: str) -> None:
-        self._put(JobKey(namespace, name))
+        self._queue.put(JobKey(namespace, name))
 
     def _gauges(self) -> None:
-        queue = self._queue
+        leads = self._lease.held()  # a standby gathers keys, and works on them once it leads
         self._metrics.gauges(
-            depth=queue.depth if queue else 0,
-            oldest=queue.oldest_age() if queue else 0.0,
+            depth=self._queue.depth if leads else 0,
+            oldest=self._queue.oldest_age() if leads else 0.0,
             cache_ages=self._caches.ages(),
-            leader=self._lease.held(),
+            leader=leads,
         )
 
 

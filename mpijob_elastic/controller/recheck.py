@@ -4,50 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mpijob_elastic.act import end_execs
-from mpijob_elastic.act.writer import Outdated, Recheck
-from mpijob_elastic.decide import drain, frozen_execs, handover
-from mpijob_elastic.decide.actions import DeleteWorkers, Removal
+from mpijob_elastic.act.writer import Outdated
+from mpijob_elastic.decide import derive, drain, frozen_execs
+from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal
+from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe import live, views
 
 
-def rechecking(client: ApiReader, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]) -> Recheck:
-    """What Writer asks; `now` gives seconds since the epoch, `judge` is of live.view."""
+class LiveRecheck:
+    """Decides again; `now` gives seconds since the epoch, `probes` and `judge` are as of live.view."""
 
-    async def recheck(view: JobView, action: DeleteWorkers) -> list[Removal]:
-        fresh = await _ours(client, view, probes=probes, judge=judge, now=now())
+    def __init__(self, client: ApiReader, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]) -> None:
+        self._client = client
+        self._probes = probes
+        self._judge = judge
+        self._now = now
+
+    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
+        """Return the deletions that still hold, at their live versions. Raises Outdated where the job is not ours."""
+        fresh = await self._ours(view)
         if fresh is None:
-            raise Outdated(f"{view.namespace}/{view.name} is gone, going, or another operator's by now")
+            raise Outdated(f"{view.namespace}/{view.name} is gone, being deleted, or managed by another operator")
         wanted = {removal.worker.ref.uid for removal in action.removals}
-        return [one for one in drain.removals(fresh, now=now()).removals if one.worker.ref.uid in wanted]
+        return [removal for removal in drain.leave(fresh).removals if removal.worker.ref.uid in wanted]
 
-    return recheck
+    async def execs(self, view: JobView, action: EndExecs) -> tuple[Exec, ...]:
+        """Return the frozen execs that may still be ended."""
+        fresh = await self._ours(view)
+        is_same = fresh is not None and _launcher(fresh.view) == _launcher(view)
+        return frozen_execs.endable(fresh.view, action.execs) if fresh and is_same else ()
 
-
-def rechecking_execs(
-    client: ApiReader, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]
-) -> end_execs.Recheck:
-    """What Unfreezer asks; as `rechecking`."""
-
-    async def recheck(view: JobView, execs: tuple[Exec, ...]) -> tuple[Exec, ...]:
-        fresh = await _ours(client, view, probes=probes, judge=judge, now=now())
-        return frozen_execs.endable(fresh, execs) if fresh and _launcher(fresh) == _launcher(view) else ()
-
-    return recheck
-
-
-async def _ours(
-    client: ApiReader, view: JobView, *, probes: views.Probes, judge: live.Judge, now: float
-) -> JobView | None:
-    fresh = await live.view(client, namespace=view.namespace, job=view.name, probes=probes, judge=judge)
-    if fresh is None or fresh.ref.uid != view.ref.uid or fresh.deleting or handover.reason(fresh, now=now):
-        return None
-    return fresh
+    async def _ours(self, view: JobView) -> JobState | None:
+        fresh = await live.view(
+            self._client, namespace=view.namespace, job=view.name, probes=self._probes, judge=self._judge
+        )
+        if fresh is None or fresh.ref.uid != view.ref.uid or fresh.deleting:
+            return None
+        state = derive(fresh, now=self._now())
+        return None if state.foreign else state
 
 
 def _launcher(view: JobView) -> tuple[str, float | None] | None:
-    """Which launcher, and which start of its container: process ids mean nothing in another."""
+    """Return which launcher, and which start of its container: process ids mean nothing in another."""
     return (view.launcher.ref.uid, view.launcher.started_at) if view.launcher else None

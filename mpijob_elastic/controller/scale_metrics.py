@@ -1,4 +1,4 @@
-"""How long changes of size take, phase by phase: what the scale metrics are made of.
+"""Scale metrics: how long changes of size take, phase by phase.
 
 Kept in memory only: a scale that a restart falls into is not measured.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mpijob_elastic.decide import host_list
 from mpijob_elastic.decide.actions import Plan, WriteRole
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.observe.caches import JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 
@@ -31,8 +30,9 @@ class ScaleTimes:
         self._sizes: dict[JobKey, int] = {}
         self._scales: dict[JobKey, _Scale] = {}
 
-    def watch(self, key: JobKey, view: JobView, plan: Plan) -> None:
+    def watch(self, key: JobKey, state: JobState, plan: Plan) -> None:
         """Take note of one look and what it led to."""
+        view = state.view
         if not view.elastic or view.finished:
             self.forget(key)
             return
@@ -43,21 +43,23 @@ class ScaleTimes:
         self._metrics.published(key.namespace, key.name, len(view.published_pods))
         scale = self._scales.get(key)
         if scale is not None:
-            self._advance(key, scale, view, plan)
+            self._advance(key, scale, state, plan)
 
     def forget(self, key: JobKey) -> None:
-        """The job has ended or is gone."""
+        """Forget a job that has ended or is gone."""
         if self._sizes.pop(key, None) is not None:
             self._metrics.forget_job(key.namespace, key.name)
         self._scales.pop(key, None)
 
-    def _advance(self, key: JobKey, scale: _Scale, view: JobView, plan: Plan) -> None:
+    def _advance(self, key: JobKey, scale: _Scale, state: JobState, plan: Plan) -> None:
+        published = [worker for worker in state.workers if worker.published]
         if not any(isinstance(action, WriteRole) for action in plan.actions):
             self._reach(scale, "role")
-        complete = len(view.published_pods) == view.replicas and set(view.published_pods) == set(host_list.wanted(view))
+        belong = [worker for worker in published if worker.wanted and worker.ready and not worker.leaves]
+        complete = len(belong) == len(state.view.host_of) == state.view.replicas
         if complete:
             self._reach(scale, "published")
-        if complete and not view.surplus and not plan.actions:
+        if complete and not state.view.surplus and not plan.actions:
             self._reach(scale, "settled")
             del self._scales[key]
 

@@ -42,7 +42,7 @@ def leaving(view: JobView, all_going: frozenset[str], *, now: float) -> frozense
     hosts = [worker for worker in published if worker.index < view.replicas]
     steady = [worker for worker in hosts if worker.ref.name not in all_going]
     gone = [worker.ref.name for worker in hosts if worker.ref.name in all_going]
-    kept = max(0, _least(view) - len(steady))
+    kept = max(0, least(view) - len(steady))
     if not any(_seasoned_at(worker, now=now) <= now for worker in steady):
         kept = max(kept, 1)
     return all_going.difference(gone[:kept])  # the lowest stay, as in a scale-in
@@ -71,7 +71,7 @@ def notes(state: JobState) -> Iterable[Note]:
     view = state.view
     held = [worker for worker in state.workers if worker.going and worker.published]
     if held and not leaving(view, frozenset(worker.name for worker in held), now=math.inf):
-        yield warning("DisruptionHeld", f"{each(held)}; kept until a replacement trains, for {_least(view)} must stay")
+        yield warning("DisruptionHeld", f"{each(held)}; kept until a replacement trains, for {least(view)} must stay")
     threatened = [worker for worker in state.workers if worker.pod.disruption and _is_threatened(view, worker.pod)]
     stuck = [worker for worker in threatened if _gave_up(view, worker.pod)]
     if stuck:
@@ -83,7 +83,7 @@ def notes(state: JobState) -> Iterable[Note]:
         yield warning("LauncherDisrupted", message)
 
 
-def _least(view: JobView) -> int:
+def least(view: JobView) -> int:
     """Return below how many workers the job is not brought."""
     return max(view.policy.min_replicas or 1, view.min_np_workers)
 

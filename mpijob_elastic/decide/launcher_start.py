@@ -17,6 +17,7 @@ from mpijob_elastic.decide import clock
 from mpijob_elastic.decide.actions import DeleteLauncher, Note
 from mpijob_elastic.decide.retries import RELAUNCHED
 from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase
 from mpijob_elastic.model.memory import Tries
 
@@ -32,10 +33,8 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     nothing.
     """
     view, wanted = state.view, state.view.wanted_names
-    if view.policy.min_replicas is None:
-        return wanted
-    least = max(view.policy.min_replicas, view.np_workers)
-    if least >= len(wanted):
+    least = policy.startup_workers(view.policy, np_workers=view.np_workers)
+    if least is None or least >= len(wanted):
         return wanted
     named = {line.split(" ")[0] for line in config.hostfile.splitlines()}
     running = {worker.name for worker in state.workers if worker.ready and not worker.going}

@@ -53,12 +53,12 @@ class WorkerState:
     """One worker pod.
 
     wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has none. host: the host
-    name that it has or will get, and the incarnation in that. succeeds_lost: a rank may have died in the pod that had its host name before. failed: it ended badly, and is to be
-    replaced. rank_lost: its rank is lost, and it is to get a new host name. going: node or pod is about to go, so the
-    worker is to be elsewhere. leaves: going, and not held back until a replacement trains.
-    drain: None where no driver can have seen the worker in the list, or where it is listed. due_at: when a back-off
-    lets it be deleted, None where there is no back-off or its count is not written down yet. back_at: from when on it
-    may be published again; 0 where nothing speaks against it.
+    name that it has or will get; incarnation: the number in that. succeeds_lost: a rank may have died in the pod that
+    had its host name before. failed: it ended badly, and is to be replaced. rank_lost: its rank is lost, and it is to
+    get a new host name. going: node or pod is about to go, so the worker is to be elsewhere. leaves: going, and not
+    held back until a replacement trains. drain: None where no driver can have seen the worker in the list, or where it
+    is listed. due_at: when a back-off lets it be deleted, None where there is no back-off or its count is not written
+    down yet. back_at: from when on it may be published again; 0 where nothing speaks against it.
     """
 
     pod: Worker

@@ -9,8 +9,7 @@ from __future__ import annotations
 from itertools import chain
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import host_list
-from mpijob_elastic.decide.derive import derive
+from mpijob_elastic.decide import derive, host_list
 from mpijob_elastic.explain import jobs, pods, publication, ranks, surplus
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.facts import Facts
@@ -22,7 +21,8 @@ __all__ = ["explain"]
 
 def explain(view: JobView, facts: Facts, *, now: float, worker: str = "") -> Explanation:
     """Explain a job at time `now` (seconds since the epoch); `worker`: the only worker to explain, "" for all."""
-    state, following = derive(view, now=now), host_list.following(view, now=now)
+    state = derive(view, now=now)
+    following = host_list.following(state)
     job = Case(state=state, facts=facts, following=following, name=view.name)
     over = jobs.over(job)
     if over:

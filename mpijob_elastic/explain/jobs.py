@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import frozen_execs, suspicious_success
+from mpijob_elastic.decide import frozen_execs, notices
 from mpijob_elastic.explain import launchers
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
@@ -20,9 +20,9 @@ def over(job: Case) -> Finding | None:
     """Return why no worker needs an explanation, or None."""
     if job.view.finished:
         logs = job.kubectl("logs", job.launcher)
-        waited = suspicious_success.after_change(job.view)
+        waited = notices.after_change(job.view)
         if waited is not None:
-            return wrong("ended-after-resize", suspicious_success.words(waited), next_step=logs)
+            return wrong("ended-after-resize", notices.ended_after_change(waited), next_step=logs)
         return waiting("ended", f"{job.name} has ended: {job.facts.state}", next_step=logs)
     if job.view.deleting:
         return waiting("deleted", f"{job.name} is being deleted", next_step=job.on_job("get", "-o yaml"))

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, phrases
+from mpijob_elastic.decide import disruption
 from mpijob_elastic.explain import pods
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, waiting, wrong
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import durations, phrases
 from mpijob_elastic.model.job import Launcher, LauncherPhase
 
 

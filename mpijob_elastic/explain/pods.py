@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.failed_workers import BACKOFFS
+from mpijob_elastic.decide.frozen_execs import LATE_AFTER
+from mpijob_elastic.decide.retries import REPLACED
 from mpijob_elastic.decide.state import Standing, WorkerState
-from mpijob_elastic.decide.stuck_pods import LATE_AFTER
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.facts import Stuck
 from mpijob_elastic.explain.findings import Finding, waiting, wrong
@@ -87,7 +87,7 @@ def _failed(case: Case, worker: WorkerState) -> Finding:
     wait = durations.render(round(max(0.0, (worker.due_at or case.now) - case.now)))
     cause = "out-of-memory" if pod.out_of_memory else "failed"
     if worker.standing is Standing.GIVEN_UP:
-        said = f"failed {len(BACKOFFS) + 1} times {how} and is not replaced for {wait}"
+        said = f"failed {len(REPLACED.delays) + 1} times {how} and is not replaced for {wait}"
         return wrong("given-up", said, next_step=case.kubectl("delete pod", case.name))
     if worker.standing is Standing.FAILED:
         return waiting(cause, f"has failed {how}; the controller replaces it in {wait}", next_step=case.describe)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mpijob_elastic.decide.lost_ranks import BACKOFFS, GIVEN_UP_FOR, LOST_AFTER
+from mpijob_elastic.decide.lost_ranks import LOST_AFTER
+from mpijob_elastic.decide.retries import RENAMED
 from mpijob_elastic.decide.state import Standing
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
@@ -35,8 +36,9 @@ def causes(case: Case) -> Iterator[Finding]:
         yield wrong("beyond-max-np", said, next_step=case.on_job("edit"))
     if case.worker and case.worker.standing is Standing.GIVEN_UP:
         said = (
-            f"lost its rank {len(BACKOFFS) + 1} times under different host names: something is wrong with the pod or "
-            f"its node {case.worker.pod.node}. The controller leaves it alone for {durations.render(GIVEN_UP_FOR)}, or "
+            f"lost its rank {len(RENAMED.delays) + 1} times under different host names: something is wrong with the "
+            f"pod or its node {case.worker.pod.node}. The controller leaves it alone for "
+            f"{durations.render(RENAMED.given_up_for)}, or "
             "until the pod is replaced"
         )
         yield wrong("given-up", said, next_step=case.kubectl("delete pod", case.name))

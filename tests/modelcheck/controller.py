@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, drain
+from mpijob_elastic.decide import decide, derive, drain
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    Look,
     Plan,
     ProbeWorkers,
     RefreshLauncher,
@@ -60,7 +61,7 @@ def really_decide(view: JobView) -> Plan:
 
 
 def really_remove(view: JobView) -> drain.Leaving:
-    return drain.removals(view, now=NOW)
+    return drain.leave(derive(view, now=NOW))
 
 
 @dataclass(kw_only=True)
@@ -70,20 +71,21 @@ class Controller:
     setup: Setup
     decide: Decide = really_decide
     removals: Removals = really_remove
-    _plans: dict[object, Plan] = field(default_factory=dict)
+    _due: dict[object, tuple[Action | Look, ...]] = field(default_factory=dict)
 
-    def plan(self, world: World) -> Plan:
-        """What is due by what is seen. What is only told to the user is left out."""
+    def due(self, world: World) -> tuple[Action | Look, ...]:
+        """What is due by what is seen. What is only told to the user is left out, and looks into who does not leave."""
         seen = world.seen
         key = (seen, world.config, world.role, world.probes, world.drained, world.watch)
-        plan = self._plans.get(key)
-        if plan is None:
+        due = self._due.get(key)
+        if due is None:
             plan = self.decide(views.view(seen, world, setup=self.setup))
-            due = tuple(action for action in plan.actions if not isinstance(action, TellUser))
-            plan = self._plans[key] = Plan(actions=due, wake_at=plan.wake_at)
-        return plan
+            probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
+            writes = [action for action in plan.actions if not isinstance(action, TellUser)]
+            due = self._due[key] = (*writes, *probes)
+        return due
 
-    def step(self, world: World, action: Action) -> World:
+    def step(self, world: World, action: Action | Look) -> World:
         """The world after the action, the same where the API server or the second decision refuses it."""
         match action:
             case WriteRole():

@@ -69,7 +69,7 @@ def explore(setup: Setup, controller: Controller | None = None, *, most: int = 2
 
 
 def _ways(world: World, setup: Setup, controller: Controller) -> Iterator[tuple[str, World, bool, bool, str]]:
-    for action in controller.plan(world).actions[:1]:
+    for action in controller.due(world)[:1]:
         then = controller.step(world, action)
         wrong = rules.after_our_move(world, action, then, setup=setup) or rules.in_every_world(then)
         yield f"we: {type(action).__name__}", canonical(then), True, True, wrong
@@ -100,7 +100,7 @@ def check_goal(graph: Graph, controller: Controller) -> int:
 
 
 def _at_rest(world: World, controller: Controller) -> bool:
-    return world.late is None and rules.is_goal(world, setup=controller.setup) and not controller.plan(world).actions
+    return world.late is None and rules.is_goal(world, setup=controller.setup) and not controller.due(world)
 
 
 def check_rest(graph: Graph) -> None:

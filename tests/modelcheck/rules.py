@@ -9,6 +9,7 @@ from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    Look,
     RefreshLauncher,
     WriteConfig,
     WriteRole,
@@ -30,7 +31,7 @@ from tests.modelcheck.world import (
 )
 
 
-def after_our_move(before: World, action: Action, after: World, *, setup: Setup) -> str:
+def after_our_move(before: World, action: Action | Look, after: World, *, setup: Setup) -> str:
     """What is wrong with this step of ours, "" where nothing is."""
     wrong = ""
     match action:

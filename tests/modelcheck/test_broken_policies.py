@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import drain, history, host_list, host_names
+from mpijob_elastic.decide import derive, drain, next_memory
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Note, Plan, Removal, WriteConfig, WriteRole
+from mpijob_elastic.decide.state import Standing
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView, Worker
 from tests.builders import LONG_AGO, NOW
@@ -58,12 +59,11 @@ def test_a_worker_that_goes_too_early_is_caught(removals: Removals, words: str) 
 def at_once(view: JobView) -> Plan:
     """Publishes what is wanted in one step, whatever comes and goes."""
     plan = really_decide(view)
-    wanted = host_list.wanted(view)
+    wanted = [one for one in derive(view, now=NOW).workers if one.standing is Standing.WANTED]
     for action in plan.actions:
         if isinstance(action, WriteConfig) and wanted:
-            known = (worker for worker in view.workers if worker.name in wanted)
-            script = names.discover_hosts([host_names.host(view, worker, now=NOW) for worker in known], slots=1)
-            memory = history.signed(action.memory, script=script)
+            script = names.discover_hosts([one.host for one in wanted], slots=1)
+            memory = next_memory.signed(action.memory, script=script)
             return Plan(actions=(replace(action, script=script, memory=memory),))
     return plan
 
@@ -109,7 +109,7 @@ def forgetful(view: JobView) -> Plan:
             published = parse_script(action.script)
             plain = [names.pod_of(host) for host in published.hosts] if published else []
             script = names.discover_hosts(plain, slots=1)
-            memory = history.signed(action.memory, script=script)
+            memory = next_memory.signed(action.memory, script=script)
             return Plan(actions=(replace(action, script=script, memory=memory, kubexec=None),))
     return plan
 

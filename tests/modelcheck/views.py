@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import drain, history, launcher_refresh, lost_ranks, rank0_loss
+from mpijob_elastic.decide import config_map, derive, lost_ranks, next_memory, rank0_loss
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
 from mpijob_elastic.model.hosts import parse_script
@@ -98,8 +98,8 @@ def has_drained(world: World, index: int, *, setup: Setup) -> bool:
     left = seen.memory.left.get(names.worker(JOB, index))
     if worker is None or left is None or left.pod != worker.ref.fingerprint:
         return False
-    began = drain.drain_began(seen, left, now=NOW)
-    return began is not None and drain.is_drained(worker.probe, began)
+    drain = derive(seen, now=NOW).by_name[worker.name].drain
+    return drain is not None and drain.drained
 
 
 def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
@@ -150,7 +150,7 @@ def _launcher(launcher: Launcher, config: model.Config, dropped_age: int) -> mod
         mounts_discovery=True,
         created_at=at(dropped_age) if launcher.older else NOW,
         delivering_since=at(launcher.delivering_age) if launcher.phase == DELIVERING else None,
-        refreshed=None if launcher.shown_age == NEVER else launcher_refresh.mark(config, at=at(launcher.shown_age)),
+        refreshed=None if launcher.shown_age == NEVER else config_map.mark(config, at=at(launcher.shown_age)),
         deleting=launcher.going,
     )
 
@@ -163,7 +163,7 @@ def _config(config: Config) -> model.Config:
         published=parse_script(script),
         script=script,
         hostfile=names.hostfile(list(pods(*members(config.hostfile))), slots=1),
-        memory=history.signed(_memory(config), script=script) if config.known else None,
+        memory=next_memory.signed(_memory(config), script=script) if config.known else None,
         kubexec=kubexec.mapped(KUBEXEC) if config.maps else KUBEXEC,
     )
 

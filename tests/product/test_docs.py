@@ -15,13 +15,14 @@ from mpijob_elastic.cli import app
 from mpijob_elastic.decide import (
     disruption,
     drain,
-    failed_workers,
     frozen_execs,
-    launcher_recreate,
-    pacing,
+    host_list,
+    launcher_start,
+    notices,
     rank0_loss,
-    suspicious_success,
+    retries,
 )
+from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model import disruption_signs, durations, job_facts, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -178,16 +179,16 @@ def test_the_job_of_the_readme_is_elastic_and_without_mistakes() -> None:
 @pytest.mark.parametrize(
     ("words", "value"),
     [
-        ("the first Ready worker waits up to {} s for the others", pacing.GATHER),
-        ("next change waits until {} s after the launcher was touched", pacing.SETTLE),
+        ("the first Ready worker waits up to {} s for the others", host_list.GATHER),
+        ("next change waits until {} s after the launcher was touched", SETTLE),
         ("no host is added until {} s after the replacement was created", rank0_loss.REFORM),
         ("for {} s after the touch if a rank was seen before", drain.QUIET_AFTER_BUSY),
         ("for {} s if none was", drain.QUIET_WITHOUT_BUSY),
-        ("up to {} times", launcher_recreate.MOST_TRIES),
-        ("deleted {} s after every host of the hostfile runs", launcher_recreate.STUCK_AFTER),
-        ("then after {} s", failed_workers.BACKOFFS[1]),
+        ("up to {} times", len(retries.RELAUNCHED.delays)),
+        ("deleted {} s after every host of the hostfile runs", launcher_start.STUCK_AFTER),
+        ("then after {} s", retries.REPLACED.delays[1]),
         ("looks into the launcher by `exec` {} s after a listed pod has gone", frozen_execs.FIRST_LOOK),
-        ("succeeds within {} s of a change of its list", suspicious_success.SUSPICIOUS_WITHIN),
+        ("succeeds within {} s of a change of its list", notices.SUSPICIOUS_WITHIN),
     ],
 )
 def test_numbers_of_the_architecture_are_those_of_the_code(words: str, value: float) -> None:
@@ -197,7 +198,7 @@ def test_numbers_of_the_architecture_are_those_of_the_code(words: str, value: fl
 
 def test_signs_and_numbers_of_the_page_on_spot_nodes_are_those_of_the_code() -> None:
     page = " ".join((DOCS / "spot.md").read_text().split())
-    _, second, third = disruption.BACKOFFS
+    _, second, third = retries.MOVED.delays
     assert f"until a newcomer has been Ready for {disruption.SEASONED:g} s" in page
     assert f"is moved again after {second:g} s, and after {third / 60:g} minutes" in page
     keys = [disruption_signs.parse(text).key for text in disruption_signs.DEFAULT]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import phrases
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    EndExecs,
     LowerPodGroup,
     Plan,
     ProbeWorkers,
@@ -20,12 +20,15 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
     WriteSelector,
 )
+from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 
 
 def words(view: JobView, plan: Plan) -> list[str]:
     """Return a line for each step that is due; for an empty plan a line that says why."""
     lines = [line for action in plan.actions for line in _words(action)]
+    lines += [_look_words(look) for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
+    # When published workers and the launcher were looked into last is known to the controller alone.
     return lines or [f"nothing: {_why_nothing(view, plan)}"]
 
 
@@ -37,8 +40,9 @@ def _words(action: Action) -> Iterator[str]:
             yield from _config_words(action)
         case RefreshLauncher():
             yield f"touch {action.launcher.ref.name}, so that its kubelet refreshes {names.KEY_DISCOVER_HOSTS} now"
-        case ProbeWorkers():
-            yield f"check by exec whether ranks still run in {phrases.listed(pod.name for pod in action.workers)}"
+        case EndExecs():
+            pods = phrases.listed(sorted({found.pod for found in action.execs}))
+            yield f"end frozen `kubectl exec` into {pods} in {action.launcher.ref.name}"
         case DeleteWorkers():
             yield from (removal.note.message for removal in action.removals)
         case DeleteLauncher():
@@ -49,6 +53,10 @@ def _words(action: Action) -> Iterator[str]:
             yield "restore the selector of the workers in the job's status"
         case LowerPodGroup() | RollBack():
             yield action.note.message
+
+
+def _look_words(look: ProbeWorkers) -> str:
+    return f"check by exec whether ranks still run in {phrases.listed(pod.name for pod in look.workers)}"
 
 
 def _config_words(action: WriteConfig) -> Iterator[str]:

@@ -12,8 +12,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import plan_words
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.decide import decide
-from mpijob_elastic.decide.derive import derive
+from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.decide.state import Drain, JobState, LauncherState
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase
 
@@ -108,7 +107,8 @@ class JobReport(_Part, frozen=True):
 def build(snapshot: Snapshot, *, now: float) -> JobReport:
     """Return the report on a job at time `now` (seconds since the epoch)."""
     view = snapshot.view
-    state, plan = derive(view, now=now), decide(view, now=now)
+    state = derive(view, now=now)
+    due = plan(state)
     workers = _workers(snapshot, state)
     return JobReport(
         namespace=view.namespace,
@@ -131,8 +131,8 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         launcher=_launcher(snapshot, view.launcher, state.launcher) if view.launcher else None,
         workers=workers,
         notices=view.notices.splitlines(),
-        next=plan_words.words(view, plan) if snapshot.role_readable else [_NO_RIGHTS],
-        next_look=_time(plan.wake_at) if plan.wake_at is not None else None,
+        next=plan_words.words(view, due) if snapshot.role_readable else [_NO_RIGHTS],
+        next_look=_time(due.wake_at) if due.wake_at is not None else None,
     )
 
 

@@ -12,11 +12,11 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Writer
-from mpijob_elastic.decide.actions import DeleteLauncher, DeleteWorkers, Note, Removal
+from mpijob_elastic.decide.actions import DeleteLauncher, DeleteWorkers, EndExecs, Note, Removal
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -51,8 +51,14 @@ class Taken:
         self.gone.append(ref.name)
 
 
-async def nothing(view: JobView, action: DeleteWorkers) -> list[Removal]:
-    return []
+class Nothing:
+    """Nothing holds live."""
+
+    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
+        return []
+
+    async def execs(self, view: JobView, action: EndExecs) -> tuple[Exec, ...]:
+        return ()
 
 
 @pytest.mark.parametrize(
@@ -71,9 +77,8 @@ async def test_a_deletion_is_taken_in_however_it_is_answered(
     metrics = Metrics(CollectorRegistry())
     gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
     events = Events(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
-    prober = Prober(client, metrics=metrics, now=lambda: NOW, wake=lambda namespace, name: None)
     taken = Taken()
-    writer = Writer(gate, taken, recheck=nothing, events=events, prober=prober, metrics=metrics)
+    writer = Writer(gate, taken, recheck=Nothing(), tried=lambda launcher, ended: None, events=events, metrics=metrics)
     with proxy.inject(Answered(body=answer), on=writes):
         await writer.perform(job(2), DeleteLauncher(launcher=launcher(), note=NOTE))
     assert (taken.versions, taken.gone) == (versions, gone)

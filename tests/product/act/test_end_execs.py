@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
@@ -14,15 +14,17 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act import end_execs, launcher_execs
-from mpijob_elastic.act.end_execs import Unfreezer
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.writer import Writer
+from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, NOW, job, launcher, ref, worker
+from tests.product.act.test_deleting import Taken
 from tests.product.act.test_launcher_execs import SHELLS, kubectl
 from tests.product.kube.test_exec import SUCCESS, Talk, failure, says, server
 
@@ -92,15 +94,15 @@ COUNTER = "mpijob_elastic_ended_execs_total"
 LATER = replace(DEAD, pid=43, pod="j-worker-3")
 
 
-async def all_of_them(_view: JobView, due: tuple[Exec, ...]) -> tuple[Exec, ...]:
-    return due
+async def all_of_them(_view: JobView, action: EndExecs) -> tuple[Exec, ...]:
+    return action.execs
 
 
-async def none_of_them(_view: JobView, _due: tuple[Exec, ...]) -> tuple[Exec, ...]:
+async def none_of_them(_view: JobView, _action: EndExecs) -> tuple[Exec, ...]:
     return ()
 
 
-async def cannot_tell(_view: JobView, _due: tuple[Exec, ...]) -> tuple[Exec, ...]:
+async def cannot_tell(_view: JobView, _action: EndExecs) -> tuple[Exec, ...]:
     raise errors.Unreachable("no answer")
 
 
@@ -110,6 +112,19 @@ class Sent(Events):
     def reasons(self) -> list[str]:
         """Of all Events so far."""
         return [str(self._waiting.get_nowait()[1]["reason"]) for _ in range(self._waiting.qsize())]
+
+
+@dataclass
+class Recheck:
+    """Decides on execs as the test says."""
+
+    of_execs: end_execs.Recheck
+
+    async def execs(self, view: JobView, action: EndExecs) -> tuple[Exec, ...]:
+        return await self.of_execs(view, action)
+
+    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
+        return []
 
 
 async def end(
@@ -124,8 +139,18 @@ async def end(
         metrics = Metrics(registry)
         gate = Gate(client, time_left=lambda: time_left, metrics=metrics)
         events = Sent(gate, metrics=metrics, instance="t", now=lambda: NOW, random=Random(1))
-        unfreezer = Unfreezer(gate, recheck=recheck, events=events, metrics=metrics)
-        ended = await unfreezer.end(VIEW, LAUNCHER, (DEAD, LATER))
+        action = EndExecs(launcher=LAUNCHER, execs=(DEAD, LATER))
+        tried: dict[Exec, bool] = {}
+        writer = Writer(
+            gate,
+            Taken(),
+            recheck=Recheck(recheck),
+            tried=lambda launcher, found: tried.update(found),
+            events=events,
+            metrics=metrics,
+        )
+        await writer.perform(VIEW, action)
+        ended = tried
         assert list(ended) == [DEAD, LATER]
         outcomes = ("ended", "gone", "error")
         counts = [registry.get_sample_value(COUNTER, {"outcome": outcome}) or 0 for outcome in outcomes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,10 +15,10 @@ from aiohttp import web
 
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.launcher_execs import Execs
-from mpijob_elastic.decide import frozen_execs
+from mpijob_elastic.decide import derive, frozen_execs
+from mpijob_elastic.decide.actions import LookIntoLauncher
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.execs import Exec, Held
-from mpijob_elastic.model.job import JobView, Launcher
 from tests.builders import LONG_AGO, job, launcher, ref, worker
 from tests.product.kube.test_exec import SUCCESS, says, server
 
@@ -83,15 +83,8 @@ LAUNCHER = replace(launcher(), ref=ref("p"), container="c", started_at=LONG_AGO)
 ALIVE, GONE = "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
 
 
-async def refuses(_view: JobView, _launcher: Launcher, execs: tuple[Exec, ...]) -> Mapping[Exec, bool]:
-    """Ends none."""
-    return dict.fromkeys(execs, False)
-
-
 @asynccontextmanager
-async def looker(
-    folder: Path, *answers: str, end: launcher_execs.End = refuses
-) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
+async def looker(folder: Path, *answers: str) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
     """Execs of a launcher that answers so, the last one again and again, and whom it has woken."""
     rest = list(answers)
 
@@ -100,7 +93,7 @@ async def looker(
 
     async with server(talk, folder), await connect(user_agent="test", kubeconfig=folder / "kubeconfig") as client:
         woken: list[tuple[str, str]] = []
-        found = Execs(client, end=end, now=lambda: LONG_AGO + 500.25, wake=lambda *job: woken.append(job))
+        found = Execs(client, now=lambda: LONG_AGO + 500.25, wake=lambda *job: woken.append(job))
         try:
             yield found, woken
         finally:
@@ -110,7 +103,7 @@ async def looker(
 async def look(found: Execs, woken: list[tuple[str, str]]) -> Held:
     """What is held after one look more."""
     before = len(woken)
-    found.watch(VIEW, LAUNCHER, frozenset({"a reason"}))
+    found.begin(VIEW, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
     while len(woken) == before:
         await asyncio.sleep(0.01)
     return found.held(LAUNCHER.ref.uid)
@@ -144,38 +137,42 @@ async def test_another_process_of_the_same_id_is_not_the_one_that_was_found(tmp_
 
 
 async def test_what_was_ended_is_not_told_unless_it_is_found_still(tmp_path: Path) -> None:
-    asked: list[list[int]] = []
-
-    async def ends(view: JobView, launcher: Launcher, due: tuple[Exec, ...]) -> Mapping[Exec, bool]:
-        assert (view, launcher) == (VIEW, LAUNCHER)
-        asked.append([one.pid for one in due])
-        return dict.fromkeys(due, True)
-
-    async with looker(tmp_path, "main 25\n" + GONE, end=ends) as (found, woken):
+    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
         await look(found, woken)
-        after = await look(found, woken)
-        assert ([one.pid for one in after.suspects], after.frozen) == ([8], ())
-        assert [one.pid for one in (await look(found, woken)).frozen] == [8]
-    assert asked == [[8]]
+        [dead] = due(await look(found, woken))
+        found.tried(LAUNCHER, {dead: True})
+        after = found.held(LAUNCHER.ref.uid)
+        assert (after.suspects, after.frozen) == ((dead,), ())
+        again = await look(found, woken)
+        assert again.frozen == (dead,)
+        assert due(again) == ()  # it was ended once, and people are told
 
 
 async def test_what_cannot_be_ended_is_told_and_tried_again_so_often(tmp_path: Path) -> None:
-    asked: list[int] = []
-
-    async def fails(_view: JobView, _launcher: Launcher, due: tuple[Exec, ...]) -> Mapping[Exec, bool]:
-        asked.append(len(due))
-        return dict.fromkeys(due, False)
-
-    async with looker(tmp_path, "main 25\n" + GONE, end=fails) as (found, woken):
+    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
         await look(found, woken)
+        tries = 0
         for _ in range(frozen_execs.MOST_TRIES + 2):
-            assert [one.pid for one in (await look(found, woken)).frozen] == [8]
-    assert asked == [1] * frozen_execs.MOST_TRIES
+            held = await look(found, woken)
+            assert [one.pid for one in held.frozen] == [8]
+            if due(held):
+                tries += 1
+                found.tried(LAUNCHER, dict.fromkeys(due(held), False))
+                assert due(found.held(LAUNCHER.ref.uid)) == ()  # until the next look
+    assert tries == frozen_execs.MOST_TRIES
+
+
+def due(held: Held) -> tuple[Exec, ...]:
+    """What the plan ends now."""
+    view = replace(VIEW, launcher=replace(LAUNCHER, held=held))
+    end = frozen_execs.end(derive(view, now=held.asked_at))
+    return end.execs if end else ()
 
 
 async def test_where_nobody_knows_since_when_the_launcher_runs_nothing_is_found(tmp_path: Path) -> None:
     async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
-        found.watch(VIEW, replace(LAUNCHER, started_at=None), frozenset({"a reason"}))
+        unstarted = replace(LAUNCHER, started_at=None)
+        found.begin(VIEW, LookIntoLauncher(launcher=unstarted, about=frozenset({"a reason"})))
         while not woken:
             await asyncio.sleep(0.01)
         assert found.held(LAUNCHER.ref.uid) == Held(asked_at=LONG_AGO + 500.25, about=frozenset({"a reason"}))

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act import worker_probes
 from mpijob_elastic.act.worker_probes import Prober
+from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.job import JobView, Probe
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
@@ -120,7 +121,7 @@ def seen(world: World, view: JobView, pod: str) -> Probe:
 async def test_a_look_is_remembered_for_its_occasion_and_wakes_the_job(world: World) -> None:
     view = leaving()
     world.pods.says = {SECOND: "idle"}
-    world.prober.ask(view, view.workers[1])
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
     await world.done()
     assert seen(world, view, SECOND) == Probe(idle_at=NOW, asked_at=NOW, idle_since=NOW)
     assert world.prober.seen(ref(SECOND).key, "left at 1.0") == Probe()
@@ -132,7 +133,7 @@ async def test_since_when_a_worker_is_idle_stays_until_something_runs(world: Wor
     view = leaving()
     for at, word in ((NOW, "busy"), (NOW + 1, "idle"), (NOW + 9, "idle")):
         world.now[0], world.pods.says = at, {SECOND: word}
-        world.prober.ask(view, view.workers[1])
+        world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
         await world.done()
     assert seen(world, view, SECOND) == Probe(
         busy_seen=True, busy_at=NOW, idle_at=NOW + 9, idle_since=NOW + 1, asked_at=NOW + 9
@@ -143,7 +144,7 @@ async def test_since_when_a_worker_is_idle_stays_until_something_runs(world: Wor
 async def test_what_goes_wrong_tells_nothing(world: World, word: str | None) -> None:
     view = leaving()
     world.pods.says = {SECOND: word}
-    world.prober.ask(view, view.workers[1])
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
     await world.done()
     assert seen(world, view, SECOND) == Probe(asked_at=NOW)
 
@@ -153,7 +154,7 @@ async def test_only_news_of_a_published_worker_wakes_its_job(world: World) -> No
     for word, woken in ((None, 0), ("busy", 1), ("busy", 1), (None, 1), ("idle", 2)):
         world.now[0] += 30
         world.pods.says = {pods(0)[0]: word}
-        world.prober.watch(view, view.workers)
+        world.prober.begin(view, ProbeWorkers(workers=view.workers, published=True))
         await world.done()
         assert len(world.woken) == woken, word
 
@@ -161,7 +162,7 @@ async def test_only_news_of_a_published_worker_wakes_its_job(world: World) -> No
 async def test_a_worker_is_asked_once_at_a_time(world: World) -> None:
     view = leaving()
     for _ in range(3):
-        world.prober.ask(view, view.workers[1])
+        world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
     await world.done()
     assert world.pods.asked == [SECOND]
 
@@ -172,7 +173,7 @@ async def test_so_many_at_once_and_no_more(world: World) -> None:
     everybody = tuple(worker(index) for index in range(size))
     view = job(1, workers=everybody, config=config(pods(0), memory=Memory(left=left)))
     for one in everybody[1:]:
-        world.prober.ask(view, one)
+        world.prober.begin(view, ProbeWorkers(workers=(one,)))
     async with asyncio.timeout(60):
         while world.pods.at_once < 2:
             await asyncio.sleep(0.01)
@@ -183,26 +184,26 @@ async def test_so_many_at_once_and_no_more(world: World) -> None:
 
 async def test_of_too_many_published_workers_some_are_turned_away(world: World) -> None:
     view = job(worker_probes.MOST_WAITING + 5)
-    world.prober.watch(view, view.workers)
+    world.prober.begin(view, ProbeWorkers(workers=view.workers, published=True))
     assert len(world.prober._asking) == worker_probes.MOST_WAITING
 
 
 async def test_a_worker_that_still_trains_wakes_nobody(world: World) -> None:
     view = job(2)
     for _ in range(2):
-        world.prober.watch(view, view.workers)
+        world.prober.begin(view, ProbeWorkers(workers=view.workers, published=True))
         await world.done()
     # Once each, when it was first seen to train.
     assert world.woken == [("default", "j")] * 2
     world.pods.says = {FIRST: "idle"}
-    world.prober.watch(view, view.workers[:1])
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[:1], published=True))
     await world.done()
     assert len(world.woken) == 3
 
 
 async def test_what_was_seen_goes_with_the_pod_its_occasion_or_the_job(world: World) -> None:
     view = leaving()
-    world.prober.ask(view, view.workers[1])
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
     await world.done()
     # Its pod is gone, but it left the list a moment ago: whether it had drained is still asked for.
     gone = replace(view, workers=view.workers[:1])
@@ -214,7 +215,7 @@ async def test_what_was_seen_goes_with_the_pod_its_occasion_or_the_job(world: Wo
 
 async def test_what_was_seen_under_a_name_does_not_outlive_it(world: World) -> None:
     view = job(2)
-    world.prober.watch(view, view.workers)
+    world.prober.begin(view, ProbeWorkers(workers=view.workers, published=True))
     await world.done()
     world.prober.tidy(view)
     assert seen(world, view, SECOND).busy_seen

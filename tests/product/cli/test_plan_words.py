@@ -10,6 +10,8 @@ from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    EndExecs,
+    LookIntoLauncher,
     LowerPodGroup,
     Note,
     Plan,
@@ -22,6 +24,7 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
     WriteSelector,
 )
+from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory
 from tests import builders
@@ -47,16 +50,16 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
         RefreshLauncher(launcher=builders.launcher(), digest="d"),
         ["touch j-launcher, so that its kubelet refreshes discover_hosts.sh now"],
     ),
-    ProbeWorkers: (
-        ProbeWorkers(workers=(builders.worker(2), builders.worker(1))),
-        ["check by exec whether ranks still run in j-worker-2, j-worker-1"],
-    ),
     DeleteWorkers: (
         DeleteWorkers(removals=(Removal(worker=builders.worker(2), outcome="drained", note=NOTE),)),
         ["because"],
     ),
     DeleteLauncher: (DeleteLauncher(launcher=builders.launcher(), note=NOTE), ["delete j-launcher: because"]),
     TellUser: (TellUser(ref=builders.ref("j"), text="Reason: because"), ["update the notices on the job"]),
+    EndExecs: (
+        EndExecs(launcher=builders.launcher(), execs=(Exec(pid=7, pod="j-worker-1", started_at=1.0),)),
+        ["end frozen `kubectl exec` into j-worker-1 in j-launcher"],
+    ),
     WriteSelector: (
         WriteSelector(ref=builders.ref("j"), selector="a=b"),
         ["restore the selector of the workers in the job's status"],
@@ -70,6 +73,17 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
 def test_every_action_has_its_words(kind: type[Action]) -> None:
     action, words = WORDS[kind]
     assert plan_words.words(builders.job(), Plan(actions=(action,))) == words
+
+
+def test_probes_of_leaving_workers_are_said_and_routine_looks_are_not() -> None:
+    leaving = ProbeWorkers(workers=(builders.worker(2), builders.worker(1)))
+    routine = (
+        ProbeWorkers(workers=(builders.worker(0),), published=True),
+        LookIntoLauncher(launcher=builders.launcher(), about=frozenset()),
+    )
+    lines = plan_words.words(builders.job(), Plan(looks=(leaving, *routine)))
+    assert lines == ["check by exec whether ranks still run in j-worker-2, j-worker-1"]
+    assert plan_words.words(builders.job(), Plan(looks=routine)) == ["nothing: the job is as desired"]
 
 
 def test_a_write_without_a_change_of_hosts_says_what_it_writes() -> None:

@@ -15,7 +15,8 @@ from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Objects
-from mpijob_elastic.decide import history, launcher_refresh
+from mpijob_elastic.decide import next_memory
+from mpijob_elastic.decide.config_map import mark
 from mpijob_elastic.model import kubexec, memory_text
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, Ref
@@ -81,7 +82,7 @@ def config_map(
     # Each host is the pod that `worker` gives.
     known = {names.pod_of(host): _named(host, namespace) for host in hosts}
     memory = memory or Memory()
-    signed = history.signed(msgspec.structs.replace(memory, hosts={**known, **memory.hosts}), script=script)
+    signed = next_memory.signed(msgspec.structs.replace(memory, hosts={**known, **memory.hosts}), script=script)
     metadata["annotations"] = {names.MEMORY: memory_text.render(signed)}
     hostfile = names.hostfile([names.pod_of(host) for host in hosts], slots=1)
     numbered = any(names.incarnation_of(host) for host in hosts)
@@ -106,7 +107,7 @@ def shown(config: Object, *, at: float) -> str:
     """What the launcher's annotation holds once it was touched for this ConfigMap."""
     facts = facts_config.read_config(json.dumps(config).encode())
     script = facts.script or ""
-    return launcher_refresh.mark(
+    return mark(
         Config(
             ref=Ref(name=facts.metadata.name, uid="", resource_version=""),
             published=parse_script(script),

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.controller.recheck import rechecking_execs
+from mpijob_elastic.controller.recheck import LiveRecheck
+from mpijob_elastic.decide.actions import EndExecs
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.execs import Exec
@@ -27,8 +28,9 @@ async def still(api: TinyApi, client: ApiWriter, live: World) -> list[str]:
     view = look(created())
     at = view.workers[1].created_at + 10.0
     execs = tuple(Exec(pid=41, pod=f"scale-worker-{index}", started_at=at) for index in (1, 2))
-    recheck = rechecking_execs(client, probes=lambda _uid, _at: Probe(), judge=list, now=lambda: NOW)
-    return [one.pod for one in await recheck(view, execs)]
+    recheck = LiveRecheck(client, probes=lambda _uid, _at: Probe(), judge=list, now=lambda: NOW)
+    assert view.launcher is not None
+    return [one.pod for one in await recheck.execs(view, EndExecs(launcher=view.launcher, execs=execs))]
 
 
 async def test_a_pod_that_is_gone_live_too(api: TinyApi, client: ApiWriter) -> None:

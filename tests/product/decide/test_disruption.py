@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import decide, disruption
+from mpijob_elastic.decide import decide, derive, disruption
 from mpijob_elastic.decide.actions import DeleteWorkers, Plan, ProbeWorkers, WriteConfig
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, config, failed, job, launcher, pending, pods, shown, worker
+from tests.product.decide.writes import remembered
 
 TAINT = "taint aws-node-termination-handler/spot-itn"
 
@@ -28,6 +29,11 @@ def workers(*going: int, count: int = 4) -> tuple[Worker, ...]:
 
 def at_least(count: int) -> Policy:
     return Policy(min_replicas=count)
+
+
+def leaving(view: JobView, *, now: float) -> set[str]:
+    """Pods that should not be published any more."""
+    return {one.name for one in derive(view, now=now).workers if one.leaves}
 
 
 NEW: dict[str, Any] = {"ready_at": NOW - 29}
@@ -67,15 +73,15 @@ NEW: dict[str, Any] = {"ready_at": NOW - 29}
     ],
 )
 def test_as_many_leave_as_may(view: JobView, leave: tuple[int, ...]) -> None:
-    assert disruption.departing(view, now=NOW) == {*pods(*leave)}
+    assert leaving(view, now=NOW) == {*pods(*leave)}
 
 
 def test_a_newcomer_is_waited_for_and_then_the_last_leaves() -> None:
     view = job(2, workers=(doomed(0), worker(1, **NEW)))
-    assert disruption.wake_at(view, now=NOW) == NOW + 1
-    assert disruption.departing(view, now=NOW + 1) == {*pods(0)}
-    assert disruption.wake_at(view, now=NOW + 1) is None
-    assert disruption.wake_at(job(2, workers=(worker(0), worker(1, **NEW))), now=NOW) is None
+    assert disruption.wake_at(derive(view, now=NOW)) == NOW + 1
+    assert leaving(view, now=NOW + 1) == {*pods(0)}
+    assert disruption.wake_at(derive(view, now=NOW + 1)) is None
+    assert disruption.wake_at(derive(job(2, workers=(worker(0), worker(1, **NEW))), now=NOW)) is None
 
 
 def moved(count: int, *, uid: str = "uid-of-j-worker-3", at: float = NOW) -> Memory:
@@ -134,7 +140,7 @@ def test_the_reason_names_node_and_cause() -> None:
 
 def test_it_is_looked_into_and_waited_for_like_any_that_leaves() -> None:
     plan = decide(left(moved(1)), now=NOW)
-    assert [type(action) for action in plan.actions] == [ProbeWorkers]
+    assert (plan.actions, [type(look) for look in plan.looks][:1]) == ((), [ProbeWorkers])
     assert decide(left(moved(2), DRAINED), now=NOW).wake_at is not None
 
 
@@ -157,18 +163,18 @@ def test_a_worker_leaves_in_one_write_with_the_count_of_its_moves() -> None:
     ],
 )
 def test_each_incarnation_counts_once(memory: Memory, counted: Tries) -> None:
-    assert disruption.tries(left(memory, ANEW), {*pods(0, 1, 2)}, now=NOW) == {"j-worker-3": counted}
+    assert remembered(left(memory, ANEW)).moved == {"j-worker-3": counted}
 
 
 def test_a_pod_that_comes_back_to_such_nodes_again_and_again_trains_there() -> None:
     view = left(moved(3, uid="before", at=NOW - 60), ANEW)
-    assert disruption.departing(view, now=NOW) == set()
+    assert leaving(view, now=NOW) == set()
     [change] = [one for one in decide(view, now=NOW).actions if isinstance(one, WriteConfig)]
     assert change.added == pods(3)
 
 
 def reasons(view: JobView) -> list[str]:
-    return [note.reason for note in disruption.notes(view)]
+    return [note.reason for note in disruption.notes(derive(view, now=NOW))]
 
 
 @pytest.mark.parametrize(

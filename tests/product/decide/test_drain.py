@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import drain
+from mpijob_elastic.decide import derive, drain
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
@@ -35,7 +35,7 @@ def shrunk(surplus: Worker | None = None, *, left: Left | None = None, at: float
 
 
 def outcomes(view: JobView, *, now: float = NOW) -> dict[str, str]:
-    return {one.worker.name: one.outcome for one in drain.removals(view, now=now).removals}
+    return {one.worker.name: one.outcome for one in drain.leave(derive(view, now=now)).removals}
 
 
 UNKNOWN = replace(config(pods(0, 1)), memory=None)
@@ -169,7 +169,7 @@ def test_when_a_failed_worker_is_replaced(view: JobView, replaced: bool) -> None
 
 
 def test_a_replacement_that_must_wait_wakes_us() -> None:
-    assert drain.removals(broken(2), now=NOW).wake_at == NOW + 10
+    assert drain.leave(derive(broken(2), now=NOW)).wake_at == NOW + 10
 
 
 @pytest.mark.parametrize(
@@ -183,29 +183,29 @@ def test_a_replacement_that_must_wait_wakes_us() -> None:
     ],
 )
 def test_a_leaving_worker_is_looked_at_now_and_then(probe: Probe, asks: bool, wake_at: float) -> None:
-    found = drain.removals(shrunk(worker(2, probe=probe)), now=NOW)
+    found = drain.leave(derive(shrunk(worker(2, probe=probe)), now=NOW))
     assert ([one.name for one in found.probes], found.wake_at) == ([POD] if asks else [], wake_at)
 
 
 def test_at_first_it_is_looked_at_often() -> None:
     view = shrunk(worker(2, probe=Probe(asked_at=LEFT_AT + 9)))
-    assert drain.removals(view, now=LEFT_AT + 9).wake_at == LEFT_AT + 9.5
+    assert drain.leave(derive(view, now=LEFT_AT + 9)).wake_at == LEFT_AT + 9.5
 
 
 def test_it_is_not_looked_at_before_the_launcher_was_shown_the_list() -> None:
     view = shrunk()
-    assert [one.name for one in drain.removals(view, now=NOW).probes] == [POD]
+    assert [one.name for one in drain.leave(derive(view, now=NOW)).probes] == [POD]
     assert view.launcher is not None
-    assert drain.removals(replace(view, launcher=replace(view.launcher, refreshed=None)), now=NOW).probes == ()
+    assert drain.leave(derive(replace(view, launcher=replace(view.launcher, refreshed=None)), now=NOW)).probes == ()
 
 
 def test_it_is_not_looked_at_while_it_is_unknown_whether_it_has_left() -> None:
     edited = replace(shrunk().config or UNKNOWN, script="#!/bin/sh\n", published=None)
-    assert drain.removals(replace(shrunk(), config=edited), now=NOW) == drain.Leaving()
+    assert drain.leave(derive(replace(shrunk(), config=edited), now=NOW)) == drain.Leaving()
 
 
 def test_one_that_does_not_run_cannot_be_looked_at() -> None:
-    found = drain.removals(shrunk(STARTING), now=NOW)
+    found = drain.leave(derive(shrunk(STARTING), now=NOW))
     assert (found.probes, found.wake_at) == ((), LEFT_AT + 60)
 
 
@@ -213,7 +213,7 @@ def test_one_that_does_not_run_cannot_be_looked_at() -> None:
 @pytest.mark.parametrize("left_at", [1763712345.1234567, 1763712345.7, 0.1])
 def test_a_deadline_that_wakes_us_has_passed_by_then(left_at: float, timeout: float) -> None:
     view = shrunk(STARTING, left=Left(pod=MARK, at=left_at), at=left_at, policy=Policy(drain_timeout=timeout))
-    woken = drain.removals(view, now=left_at).wake_at
+    woken = drain.leave(derive(view, now=left_at)).wake_at
     assert woken is not None
     assert outcomes(view, now=woken) == {POD: "timeout"}
 
@@ -230,7 +230,7 @@ def test_a_deadline_that_wakes_us_has_passed_by_then(left_at: float, timeout: fl
     ],
 )
 def test_the_user_reads_why(view: JobView, reason: str, words: str) -> None:
-    (removal,) = drain.removals(view, now=NOW).removals
+    (removal,) = drain.leave(derive(view, now=NOW)).removals
     assert removal.note.reason == reason
     assert words in removal.note.message
     assert removal.note.warning is (reason != "SurplusDeleted")
@@ -246,13 +246,13 @@ def test_the_user_reads_why(view: JobView, reason: str, words: str) -> None:
 )
 def test_at_the_drain_timeout_the_user_reads_whether_ranks_were_cut(probe: Probe, words: str) -> None:
     view = shrunk(worker(2, probe=probe), policy=Policy(drain_timeout=20.0))
-    (removal,) = drain.removals(view, now=NOW).removals
+    (removal,) = drain.leave(derive(view, now=NOW)).removals
     assert (removal.outcome, removal.note.warning) == ("timeout", True)
     assert words in removal.note.message
 
 
 def test_where_processes_cannot_be_told_apart_the_drain_timeout_decides() -> None:
     opaque = worker(2, opaque=True)
-    found = drain.removals(shrunk(opaque), now=NOW)
+    found = drain.leave(derive(shrunk(opaque), now=NOW))
     assert (found.removals, found.probes, found.wake_at) == ((), (), LEFT_AT + 60)
     assert outcomes(shrunk(opaque), now=LEFT_AT + 60) == {POD: "timeout"}

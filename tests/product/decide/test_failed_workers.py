@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import drain, failed_workers
+from mpijob_elastic.decide import derive, drain
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, worker
+from tests.product.decide.writes import given_up, remembered
 
 POD = "j-worker-1"
 
@@ -39,7 +40,7 @@ def view(replaced: Tries | None = None, *, lost: Worker | None = None, **facts: 
     ],
 )
 def test_which_workers_are_replaced(lost: Worker, facts: dict[str, Any], wanted: bool) -> None:
-    assert failed_workers.is_wanted(view(lost=lost, **facts), lost) is wanted
+    assert derive(view(lost=lost, **facts), now=NOW).by_name[lost.name].failed is wanted
 
 
 @pytest.mark.parametrize(
@@ -55,13 +56,13 @@ def test_which_workers_are_replaced(lost: Worker, facts: dict[str, Any], wanted:
     ],
 )
 def test_each_failed_incarnation_counts_once(before: Tries | None, after: Tries) -> None:
-    assert failed_workers.tries(view(before), now=NOW) == {POD: after}
+    assert remembered(view(before), now=NOW).replaced == {POD: after}
 
 
 def test_a_worker_that_recovered_is_forgotten_in_time() -> None:
     counted = Tries(count=2, at=NOW - 60, uid="before")
-    assert failed_workers.tries(view(counted, lost=worker(1)), now=NOW) == {POD: counted}
-    assert failed_workers.tries(view(counted, lost=worker(1)), now=NOW + 1800) == {}
+    assert remembered(view(counted, lost=worker(1)), now=NOW).replaced == {POD: counted}
+    assert remembered(view(counted, lost=worker(1)), now=NOW + 1800).replaced == {}
 
 
 @pytest.mark.parametrize(
@@ -69,35 +70,35 @@ def test_a_worker_that_recovered_is_forgotten_in_time() -> None:
 )
 def test_the_wait_grows_up_to_five_minutes_and_then_it_is_given_up_for_an_hour(count: int, wait: float) -> None:
     counted = view(Tries(count=count, at=NOW, uid="now"))
-    assert failed_workers.due_at(counted, counted.workers[1], now=NOW) == NOW + wait
+    assert derive(counted, now=NOW).by_name[POD].due_at == NOW + wait
 
 
 def test_it_is_not_due_before_it_is_written_down() -> None:
     for counted in (view(), view(Tries(count=1, at=NOW, uid="before"))):
-        assert failed_workers.due_at(counted, counted.workers[1], now=NOW) is None
+        assert derive(counted, now=NOW).by_name[POD].due_at is None
 
 
 def test_a_failure_in_the_future_is_due_now() -> None:
     counted = view(Tries(count=1, at=NOW + 3600, uid="now"))
-    assert failed_workers.due_at(counted, counted.workers[1], now=NOW) == 0.0
+    assert derive(counted, now=NOW).by_name[POD].due_at == 0.0
 
 
 def test_a_worker_that_is_given_up_is_told_and_left_as_it_is_for_an_hour() -> None:
     counted = view(Tries(count=8, at=NOW, uid="now"))
-    assert [one.name for one in failed_workers.given_up(counted)] == [POD]
-    assert failed_workers.given_up(view(Tries(count=7, at=NOW, uid="now"))) == ()
-    assert failed_workers.given_up(view(Tries(count=8, at=NOW, uid="before"))) == ()
-    assert drain.removals(counted, now=NOW + 3599).removals == ()
-    assert drain.removals(counted, now=NOW).wake_at == NOW + 3600
-    [again] = drain.removals(counted, now=NOW + 3600).removals
+    assert given_up(counted) == [POD]
+    assert given_up(view(Tries(count=7, at=NOW, uid="now"))) == []
+    assert given_up(view(Tries(count=8, at=NOW, uid="before"))) == []
+    assert drain.leave(derive(counted, now=NOW + 3599)).removals == ()
+    assert drain.leave(derive(counted, now=NOW)).wake_at == NOW + 3600
+    [again] = drain.leave(derive(counted, now=NOW + 3600)).removals
     assert again.outcome == "failed"
     # The next failure counts from one again.
-    assert failed_workers.tries(view(Tries(count=8, at=NOW - 3600, uid="before")), now=NOW)[POD].count == 1
+    assert remembered(view(Tries(count=8, at=NOW - 3600, uid="before")), now=NOW).replaced[POD].count == 1
 
 
 def test_running_out_of_memory_is_named_with_what_helps() -> None:
     lost = failed(1, uid="now", out_of_memory=True, last_state="Failed; main exited with 137 (OOMKilled)")
-    [removal] = drain.removals(view(Tries(count=1, at=NOW, uid="now"), lost=lost), now=NOW).removals
+    [removal] = drain.leave(derive(view(Tries(count=1, at=NOW, uid="now"), lost=lost), now=NOW)).removals
     assert (removal.note.reason, removal.note.warning) == ("WorkerReplaced", True)
     assert "ran out of memory (OOMKilled)" in removal.note.message
     assert "resources.limits.memory" in removal.note.message

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import clock, decide, frozen_execs
-from mpijob_elastic.decide.actions import TellUser
+from mpijob_elastic.decide import clock, decide, derive, frozen_execs
+from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, TellUser
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
@@ -55,28 +55,32 @@ def with_held(view: JobView, held: Held) -> JobView:
     return replace(view, launcher=replace(view.launcher, held=held))
 
 
+def look(view: JobView, *, now: float) -> tuple[LookIntoLauncher | None, float | None]:
+    return frozen_execs.look(derive(view, now=now))
+
+
 def test_a_launcher_is_asked_once_about_a_pod_that_is_gone() -> None:
-    early = frozen_execs.watch(lost(4.0), now=NOW)
-    assert (early.due, early.wake_at) == (False, NOW + 6.0)
-    look = frozen_execs.watch(lost(11.0), now=NOW)
-    assert look.due
-    assert frozen_execs.watch(lost(11.0, held=Held(asked_at=NOW, about=look.about)), now=NOW) == frozen_execs.Watch()
+    early = look(lost(4.0), now=NOW)
+    assert early == (None, NOW + 6.0)
+    found, _ = look(lost(11.0), now=NOW)
+    assert found is not None
+    assert look(lost(11.0, held=Held(asked_at=NOW, about=found.about)), now=NOW) == (None, None)
 
 
 def test_a_launcher_is_asked_at_once_about_a_worker_whose_node_was_deleted() -> None:
     view = job(workers=(worker(0), worker(1), worker(2, node="n", node_gone=True)))
-    look = frozen_execs.watch(view, now=NOW)
-    assert look.due
-    assert (
-        frozen_execs.watch(with_held(view, Held(asked_at=NOW, about=look.about)), now=NOW + 1) == frozen_execs.Watch()
-    )
-    assert not frozen_execs.watch(replace(view, config=config(pods(0, 1))), now=NOW).due, "no rank is started in it"
+    found, _ = look(view, now=NOW)
+    assert found is not None
+    assert look(with_held(view, Held(asked_at=NOW, about=found.about)), now=NOW + 1) == (None, None)
+    assert not look(replace(view, config=config(pods(0, 1))), now=NOW)[0], "no rank is started in it"
 
 
 def test_another_pod_is_another_reason() -> None:
-    asked = Held(asked_at=NOW - 1.0, about=frozen_execs.watch(lost(20.0), now=NOW).about)
-    assert not frozen_execs.watch(lost(20.0, held=asked), now=NOW).due
-    assert frozen_execs.watch(lost(19.0, held=asked), now=NOW).due
+    found, _ = look(lost(20.0), now=NOW)
+    assert found is not None
+    asked = Held(asked_at=NOW - 1.0, about=found.about)
+    assert not look(lost(20.0, held=asked), now=NOW)[0]
+    assert look(lost(19.0, held=asked), now=NOW)[0]
 
 
 def test_a_successor_under_another_host_name_is_a_reason() -> None:
@@ -85,10 +89,10 @@ def test_a_successor_under_another_host_name_is_a_reason() -> None:
         workers = (worker(0), worker(1), worker(2, created_at=NOW - age))
         return job(workers=workers, config=config(pods(0, 1, 2), memory=memory))
 
-    assert frozen_execs.watch(view(1, 11.0), now=NOW).due
-    assert frozen_execs.watch(view(1, 4.0), now=NOW).wake_at == NOW + 6.0
-    assert frozen_execs.watch(view(0, 11.0), now=NOW) == frozen_execs.Watch()
-    assert frozen_execs.watch(view(1, 1000.0), now=NOW) == frozen_execs.Watch()
+    assert look(view(1, 11.0), now=NOW)[0]
+    assert look(view(1, 4.0), now=NOW)[1] == NOW + 6.0
+    assert look(view(0, 11.0), now=NOW) == (None, None)
+    assert look(view(1, 1000.0), now=NOW) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -105,26 +109,26 @@ def test_a_successor_under_another_host_name_is_a_reason() -> None:
     ],
 )
 def test_where_nothing_is_to_be_found_nobody_asks(view: JobView) -> None:
-    assert frozen_execs.watch(view, now=NOW) == frozen_execs.Watch()
+    assert look(view, now=NOW) == (None, None)
 
 
 def test_what_was_found_is_looked_at_again_soon_and_then_seldom() -> None:
     once = Held(asked_at=NOW, suspects=(DEAD,))
-    assert frozen_execs.watch(with_held(job(), once), now=NOW).wake_at == NOW + frozen_execs.SECOND_LOOK
-    assert frozen_execs.watch(with_held(job(), once), now=NOW + frozen_execs.SECOND_LOOK).due
+    assert look(with_held(job(), once), now=NOW)[1] == NOW + frozen_execs.SECOND_LOOK
+    assert look(with_held(job(), once), now=NOW + frozen_execs.SECOND_LOOK)[0]
     twice = replace(once, frozen=(DEAD,))
     lost_node = job(workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
-    assert frozen_execs.watch(with_held(lost_node, twice), now=NOW).wake_at == NOW + frozen_execs.LATER_LOOKS
+    assert look(with_held(lost_node, twice), now=NOW)[1] == NOW + frozen_execs.LATER_LOOKS
 
 
 def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> None:
     gone = job(2, workers=(worker(0), worker(1)))
     twice = Held(asked_at=NOW, suspects=(DEAD,), frozen=(DEAD,))
-    assert frozen_execs.watch(with_held(gone, twice), now=NOW).wake_at == NOW + frozen_execs.SECOND_LOOK
+    assert look(with_held(gone, twice), now=NOW)[1] == NOW + frozen_execs.SECOND_LOOK
     given_up = replace(twice, tries={DEAD: frozen_execs.MOST_TRIES})
-    assert frozen_execs.watch(with_held(gone, given_up), now=NOW).wake_at == NOW + frozen_execs.LATER_LOOKS
+    assert look(with_held(gone, given_up), now=NOW)[1] == NOW + frozen_execs.LATER_LOOKS
     another = replace(given_up, suspects=(DEAD, replace(DEAD, pid=43)))
-    assert frozen_execs.watch(with_held(gone, another), now=NOW).wake_at == NOW + frozen_execs.SECOND_LOOK
+    assert look(with_held(gone, another), now=NOW)[1] == NOW + frozen_execs.SECOND_LOOK
 
 
 @pytest.mark.parametrize(
@@ -171,9 +175,33 @@ def test_nothing_is_ended_where_the_job_is_not_ours_or_no_driver_runs(facts: dic
 def test_one_is_tried_to_be_ended_so_often_and_no_more() -> None:
     view = job(2, workers=(worker(0), worker(1)))
     held = Held(frozen=(DEAD,), tries={DEAD: frozen_execs.MOST_TRIES - 1})
-    assert frozen_execs.to_end(view, held) == (DEAD,)
-    assert frozen_execs.to_end(view, replace(held, tries={DEAD: frozen_execs.MOST_TRIES})) == ()
-    assert frozen_execs.to_end(view, replace(held, frozen=())) == ()
+    assert to_end(view, held) == (DEAD,)
+    assert to_end(view, replace(held, tries={DEAD: frozen_execs.MOST_TRIES})) == ()
+    assert to_end(view, replace(held, frozen=())) == ()
+
+
+def to_end(view: JobView, held: Held) -> tuple[Exec, ...]:
+    """What the plan ends, a moment after a look."""
+    plan = decide(with_held(view, replace(held, asked_at=NOW - 1.0)), now=NOW)
+    return next((action.execs for action in plan.actions if isinstance(action, EndExecs)), ())
+
+
+def test_after_a_try_the_next_look_is_waited_for() -> None:
+    view = job(2, workers=(worker(0), worker(1)))
+    held = Held(frozen=(DEAD,), suspects=(DEAD,))
+    assert to_end(view, replace(held, tried_at=NOW - 2.0)) == (DEAD,)
+    assert to_end(view, replace(held, tried_at=NOW - 1.0)) == ()
+
+
+def test_many_are_ended_some_at_a_time() -> None:
+    many = tuple(replace(DEAD, pid=pid) for pid in range(frozen_execs.MOST_AT_A_TIME + 1))
+    view = job(2, workers=(worker(0), worker(1)))
+    assert to_end(view, Held(frozen=many)) == many[: frozen_execs.MOST_AT_A_TIME]
+
+
+def test_what_is_ended_now_is_not_told() -> None:
+    view = with_held(shown(job(2, workers=(worker(0), worker(1)))), Held(asked_at=NOW, frozen=(DEAD,)))
+    assert [type(action) for action in decide(view, now=NOW).actions] == [EndExecs]
 
 
 def test_what_was_ended_is_said_and_why() -> None:

@@ -7,18 +7,19 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import host_list, pacing
+from mpijob_elastic.decide import derive, host_list
+from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.model.memory import Memory
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, role, worker
 
 BUSY = Memory(added_at=NOW - 1)
-SETTLED = NOW - 1 + pacing.SETTLE
+SETTLED = NOW - 1 + SETTLE
 
 
 def step(published: tuple[int, ...], *, memory: Memory | None = None, **facts: Any) -> host_list.Next:
     facts = {"role": role(*range(13)), **facts}
-    return host_list.following(job(config=config(pods(*published), memory=memory), **facts), now=NOW)
+    return host_list.following(derive(job(config=config(pods(*published), memory=memory), **facts), now=NOW))
 
 
 READY = (worker(0), worker(1), worker(2))
@@ -57,12 +58,12 @@ def test_the_next_list(published: tuple[int, ...], facts: dict[str, Any], follow
 def test_hosts_stand_in_numeric_order() -> None:
     many = tuple(worker(index) for index in range(12))
     assert step((), workers=many, replicas=12).hosts == pods(*range(12))
-    assert host_list.wanted(job(workers=many, replicas=11)) == pods(*range(11))
+    assert step((), workers=many, replicas=11).hosts == pods(*range(11))
 
 
 def test_a_host_that_is_no_worker_of_this_job_is_removed() -> None:
     view = job(config=config(["stranger", *pods(0, 1, 2)]))
-    assert host_list.following(view, now=NOW).hosts == pods(0, 1, 2)
+    assert host_list.following(derive(view, now=NOW)).hosts == pods(0, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -94,16 +95,16 @@ def test_a_host_that_is_gone_is_removed_at_once() -> None:
 
 def test_nothing_is_published_that_follows_a_change_the_launcher_was_not_shown() -> None:
     view = job(known=False, config=config(pods(0, 1)))
-    assert host_list.following(view, now=NOW) == host_list.Next(hosts=pods(0, 1))
+    assert host_list.following(derive(view, now=NOW)) == host_list.Next(hosts=pods(0, 1))
     gone = replace(view, workers=(worker(0), failed(1), worker(2)))
-    assert host_list.following(gone, now=NOW).hosts == pods(0)
+    assert host_list.following(derive(gone, now=NOW)).hosts == pods(0)
 
 
 @pytest.mark.parametrize(
     ("workers", "joining", "wake_at"),
     [
         # The rest of the scale-out may come in a moment.
-        ((worker(0), worker(1, ready_at=NOW - 1), pending(2)), (0,), NOW - 1 + pacing.GATHER),
+        ((worker(0), worker(1, ready_at=NOW - 1), pending(2)), (0,), NOW - 1 + host_list.GATHER),
         ((worker(0), worker(1, ready_at=NOW - 2), pending(2)), (0, 1), None),
         ((worker(0), worker(1, ready_at=NOW - 1), worker(2, ready_at=NOW)), (0, 1, 2), None),
     ],
@@ -123,6 +124,6 @@ def test_a_worker_ready_by_a_clock_that_is_ahead_does_not_wait_for_that_time() -
 def test_a_driver_that_cannot_read_the_list_gets_one_at_once() -> None:
     broken = replace(config(pods(0, 1), memory=BUSY), published=None, script="#!/bin/sh\nexit 1\n")
     view = job(config=broken, workers=(worker(0), worker(1, ready_at=NOW), pending(2)))
-    assert host_list.following(view, now=NOW).hosts == pods(0, 1)
+    assert host_list.following(derive(view, now=NOW)).hosts == pods(0, 1)
     waiting = replace(view, launcher=launcher(LauncherPhase.WAITING, created_at=LONG_AGO))
-    assert host_list.following(waiting, now=NOW).hosts == ()
+    assert host_list.following(derive(waiting, now=NOW)).hosts == ()

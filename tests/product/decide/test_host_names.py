@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import config_map, host_names
+from mpijob_elastic.decide import config_map, derive, host_names
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
@@ -34,12 +34,18 @@ def back(new: Worker = NEW, *, last: Host | None = None, **facts: Any) -> JobVie
 def name(view: JobView) -> str:
     found = view.worker(POD)
     assert found is not None
-    return host_names.host(view, found, now=NOW)
+    return derive(view, now=NOW).by_name[found.name].host
+
+
+def stale(view: JobView) -> set[str]:
+    """Published pods that the list names as it should not any more."""
+    workers = derive(view, now=NOW).workers
+    return {worker.name for worker in workers if worker.published not in ("", worker.host)}
 
 
 def change(view: JobView) -> WriteConfig:
     assert view.config is not None
-    found, _ = config_map.write(view, view.config, now=NOW)
+    found, _ = config_map.write(derive(view, now=NOW), view.config)
     assert found is not None
     return found
 
@@ -110,26 +116,26 @@ def at_rest(*, host: str = POD, **facts: Any) -> JobView:
 def test_at_rest_nothing_is_written(host: str) -> None:
     view = at_rest(host=host)
     assert view.config is not None
-    assert config_map.write(view, view.config, now=NOW) == (None, None)
-    assert host_names.stale(view, now=NOW) == frozenset()
+    assert config_map.write(derive(view, now=NOW), view.config) == (None, None)
+    assert stale(view) == set()
 
 
 def test_another_pod_under_a_published_name_leaves_at_once_and_comes_back_under_the_next() -> None:
     view = at_rest(workers=(worker(0), NEW, worker(2)))
-    assert host_names.stale(view, now=NOW) == {POD}
+    assert stale(view) == {POD}
     found = change(view)
     assert (found.added, found.removed) == ((), (POD,))
     assert found.memory.hosts[POD] == named(POD)
     assert found.notes[0].warning
     after = shown(replace(view, config=replace(config(pods(0, 2), memory=found.memory), kubexec=KUBEXEC)))
-    assert host_names.host(after, NEW, now=NOW) == f"{POD}.r1"
+    assert derive(after, now=NOW).by_name[NEW.name].host == f"{POD}.r1"
 
 
 def test_the_only_host_keeps_its_name_for_a_list_must_not_become_empty() -> None:
     view = job(1, workers=(worker(0, uid="new"),))
     assert view.config is not None
-    assert host_names.stale(view, now=NOW) == set(pods(0))
-    assert config_map.write(view, view.config, now=NOW) == (None, None)
+    assert stale(view) == set(pods(0))
+    assert config_map.write(derive(view, now=NOW), view.config) == (None, None)
 
 
 def test_before_the_driver_starts_the_new_pod_takes_the_name_over() -> None:
@@ -139,12 +145,12 @@ def test_before_the_driver_starts_the_new_pod_takes_the_name_over() -> None:
     assert found.memory.hosts[POD] == named(POD, uid="new")
     assert view.config is not None
     started = replace(view, launcher=launcher(), config=replace(view.config, memory=found.memory))
-    assert host_names.stale(started, now=NOW) == frozenset()
+    assert stale(started) == set()
 
 
 def test_what_an_older_version_left_is_taken_as_it_is() -> None:
     older = nameless(at_rest(workers=(worker(0), NEW, worker(2))))
-    assert host_names.stale(older, now=NOW) == frozenset()
+    assert stale(older) == set()
     assert change(older).memory.hosts[POD] == named(POD, uid="new")
 
 
@@ -171,26 +177,26 @@ def nameless(view: JobView) -> JobView:
     ],
 )
 def test_what_is_remembered_of_a_pod_that_is_not_in_the_list(view: JobView, kept: Host | None) -> None:
-    assert host_names.remembered(view, view.published_pods, lost=(), now=NOW).get(POD) == kept
+    assert host_names.remembered(derive(view, now=NOW), view.published_pods, lost=()).get(POD) == kept
 
 
 def test_a_pod_that_lost_its_rank_is_remembered_under_the_next_number() -> None:
     view = at_rest(host=f"{POD}.r1")
-    kept = host_names.remembered(view, pods(0, 2), lost=pods(1), now=NOW)
+    kept = host_names.remembered(derive(view, now=NOW), pods(0, 2), lost=pods(1))
     assert kept[POD] == named(POD, incarnation=2)
-    older = host_names.remembered(nameless(at_rest()), pods(0, 2), lost=pods(1), now=NOW)
+    older = host_names.remembered(derive(nameless(at_rest()), now=NOW), pods(0, 2), lost=pods(1))
     assert older[POD] == Host(pod="", incarnation=1)
 
 
 def test_of_a_published_pod_that_is_gone_nobody_inherits_the_name() -> None:
     older = nameless(at_rest(workers=(worker(0), worker(2))))
-    kept = host_names.remembered(older, older.published_pods, lost=(), now=NOW)
+    kept = host_names.remembered(derive(older, now=NOW), older.published_pods, lost=())
     assert kept[POD].pod not in ("", pod_fingerprint("new"))
 
 
 def test_the_memory_is_bounded_for_huge_jobs() -> None:
     size = host_names.MOST_REMEMBERED + 3
     view = job(size)
-    kept = host_names.remembered(view, view.published_pods, lost=(), now=NOW)
+    kept = host_names.remembered(derive(view, now=NOW), view.published_pods, lost=())
     assert len(kept) == host_names.MOST_REMEMBERED
     assert names.worker(view.name, host_names.MOST_REMEMBERED - 1) in kept

@@ -7,22 +7,28 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import launcher_refresh
+from mpijob_elastic.decide import config_map, derive
+from mpijob_elastic.decide.actions import RefreshLauncher
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, shown
+
+
+def refresh(view: JobView, *, now: float) -> RefreshLauncher | None:
+    return config_map.refresh(derive(view, now=now), view.config) if view.config else None
+
 
 CHANGED = Memory(added_at=LONG_AGO)
 
 
 def test_a_launcher_that_trains_is_touched_once_for_a_change() -> None:
     view = job(known=False)
-    touch = launcher_refresh.refresh(view, now=NOW)
+    touch = refresh(view, now=NOW)
     assert touch is not None
     after = replace(view, launcher=launcher(refreshed=touch.digest))
-    assert launcher_refresh.shown_at(after, now=NOW) == NOW
-    assert launcher_refresh.refresh(after, now=NOW + 1000) is None
+    assert derive(after, now=NOW).launcher.shown_at == NOW
+    assert refresh(after, now=NOW + 1000) is None
 
 
 @pytest.mark.parametrize(
@@ -44,8 +50,8 @@ def test_a_launcher_that_trains_is_touched_once_for_a_change() -> None:
 )
 def test_when_a_touch_helps(facts: dict[str, Any], helps: bool) -> None:
     view = job(known=False, **facts)
-    assert launcher_refresh.can_show(view) is helps
-    assert (launcher_refresh.refresh(view, now=NOW) is not None) is helps
+    assert derive(view, now=NOW).launcher.can_be_shown is helps
+    assert (refresh(view, now=NOW) is not None) is helps
 
 
 @pytest.mark.parametrize(
@@ -60,22 +66,22 @@ def test_when_a_touch_helps(facts: dict[str, Any], helps: bool) -> None:
     ids=["hosts", "hostfile", "slots", "there-and-back"],
 )
 def test_every_change_is_shown_anew(other: Any) -> None:
-    assert not launcher_refresh.is_shown(replace(job(3), config=other))
+    assert not derive(replace(job(3), config=other), now=NOW).launcher.is_shown
 
 
 @pytest.mark.parametrize("value", ["", "@", "1700000000", "{digest}", "{digest}@", "{digest}@x", "{digest}@nan"])
 def test_an_annotation_that_we_did_not_write_is_written_anew(value: str) -> None:
     view = job(3)
     assert view.config is not None
-    digest = launcher_refresh.mark(view.config, at=0.0).partition("@")[0]
+    digest = config_map.mark(view.config, at=0.0).partition("@")[0]
     view = replace(view, launcher=launcher(refreshed=value.format(digest=digest)))
-    assert launcher_refresh.shown_at(view, now=NOW) is None
-    assert launcher_refresh.refresh(view, now=NOW) is not None
+    assert derive(view, now=NOW).launcher.shown_at is None
+    assert refresh(view, now=NOW) is not None
 
 
 @pytest.mark.parametrize(("at", "believed"), [(NOW + 5, True), (NOW + 6, False), (float("inf"), False)])
 def test_a_touch_in_the_future_counts_as_none(at: float, believed: bool) -> None:
-    assert (launcher_refresh.shown_at(shown(job(), at=at), now=NOW) is not None) is believed
+    assert (derive(shown(job(), at=at), now=NOW).launcher.shown_at is not None) is believed
 
 
 @pytest.mark.parametrize(
@@ -91,4 +97,7 @@ def test_a_touch_in_the_future_counts_as_none(at: float, believed: bool) -> None
 def test_a_running_job_that_cannot_learn_of_a_change_loses_no_worker(
     view: JobView, sees: bool, may_delete: bool
 ) -> None:
-    assert (launcher_refresh.sees_hosts(view), launcher_refresh.may_delete(view)) == (sees, may_delete)
+    assert (derive(view, now=NOW).launcher.sees_hosts, derive(view, now=NOW).launcher.may_lose_workers) == (
+        sees,
+        may_delete,
+    )

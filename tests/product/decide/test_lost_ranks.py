@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import config_map, decide, lost_ranks
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
+from mpijob_elastic.decide import config_map, decide, derive, lost_ranks
+from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Memory, Tries
 from tests.builders import NOW, config, job, launcher, named, pods, worker
+from tests.product.decide.writes import given_up
 
 POD = pods(1)[0]
 BUSY = Probe(busy_seen=True, busy_at=NOW - 5, asked_at=NOW - 5)
@@ -28,12 +29,23 @@ def seen(probes: Mapping[int, Probe], *, tries: Tries | None = None, **facts: An
     return job(size, **{"workers": workers, "config": config(pods(*range(size)), memory=memory), **facts})
 
 
+def lost(view: JobView, *, now: float) -> frozenset[str]:
+    """Published pods that are to come back under a new host name."""
+    return frozenset(one.name for one in derive(view, now=now).workers if one.rank_lost)
+
+
+def probed(view: JobView, *, now: float) -> tuple[tuple[Worker, ...], float | None]:
+    """Published workers to probe now, and when to probe next."""
+    action, at = lost_ranks.probe(derive(view, now=now))
+    return (action.workers if action else ()), at
+
+
 def lost_before(count: int, *, ago: float) -> Tries:
     return Tries(count=count, at=NOW - ago, uid=f"uid-of-{POD}")
 
 
 @pytest.mark.parametrize(
-    ("view", "lost"),
+    ("view", "is_lost"),
     [
         (seen({}), False),
         (seen({1: LOST}), True),
@@ -61,31 +73,31 @@ def lost_before(count: int, *, ago: float) -> Tries:
         (seen({1: LOST}, config=replace(config(pods(0, 1, 2)), kubexec="mine")), False),
     ],
 )
-def test_when_a_rank_is_lost(view: JobView, *, lost: bool) -> None:
-    assert lost_ranks.lost(view, now=NOW) == (frozenset({POD}) if lost else frozenset())
+def test_when_a_rank_is_lost(view: JobView, *, is_lost: bool) -> None:
+    assert lost(view, now=NOW) == (frozenset({POD}) if is_lost else frozenset())
 
 
 def test_several_that_were_lost_at_once_take_longer() -> None:
     long_ago = replace(LOST, busy_at=NOW - 170, idle_since=NOW - 125)
-    assert lost_ranks.lost(seen({0: long_ago, 1: long_ago}), now=NOW) == frozenset(pods(0, 1))
+    assert lost(seen({0: long_ago, 1: long_ago}), now=NOW) == frozenset(pods(0, 1))
     shorter = replace(long_ago, idle_since=NOW - 124.9)
-    assert lost_ranks.lost(seen({0: long_ago, 1: shorter}), now=NOW) == frozenset(pods(0))
+    assert lost(seen({0: long_ago, 1: shorter}), now=NOW) == frozenset(pods(0))
     nobody_trains = seen({0: long_ago, 1: long_ago, 2: long_ago})
-    assert lost_ranks.lost(nobody_trains, now=NOW) == frozenset()
+    assert lost(nobody_trains, now=NOW) == frozenset()
 
 
 def test_where_processes_cannot_be_told_apart_nothing_is_concluded() -> None:
     view = seen({})
     opaque = tuple(replace(one, opaque=True, probe=LOST) for one in view.workers)
     view = replace(view, workers=(view.workers[0], opaque[1], view.workers[2]))
-    assert lost_ranks.lost(view, now=NOW) == frozenset()
-    assert POD not in {one.name for one in lost_ranks.watch(view, now=NOW + 1000).workers}
+    assert lost(view, now=NOW) == frozenset()
+    assert POD not in {one.name for one in probed(view, now=NOW + 1000)[0]}
 
 
 def test_it_leaves_at_once_and_comes_back_under_a_new_name() -> None:
     view = seen({1: LOST})
     assert view.config is not None
-    action, _ = config_map.write(view, view.config, now=NOW)
+    action, _ = config_map.write(derive(view, now=NOW), view.config)
     assert action is not None
     assert (action.added, action.removed) == ((), (POD,))
     assert action.memory.hosts[POD] == named(POD, incarnation=1)
@@ -93,10 +105,10 @@ def test_it_leaves_at_once_and_comes_back_under_a_new_name() -> None:
     assert [note.reason for note in action.notes] == ["RankLost"]
     settled = replace(view, config=config(pods(0, 2), memory=action.memory), launcher=launcher(refreshed=None))
     assert settled.config is not None
-    back, _ = config_map.write(settled, settled.config, now=NOW + 1000)
+    back, _ = config_map.write(derive(settled, now=NOW + 1000), settled.config)
     assert back is None  # the launcher has not been shown yet that it left
     rested = job(3, config=settled.config)
-    back, _ = config_map.write(rested, settled.config, now=NOW + 3)
+    back, _ = config_map.write(derive(rested, now=NOW + 3), settled.config)
     assert back is not None
     assert (back.added, back.removed) == ((POD,), ())
     assert f"echo {POD}.r1:1\n" in back.script
@@ -107,24 +119,24 @@ def test_it_leaves_at_once_and_comes_back_under_a_new_name() -> None:
 def test_each_time_it_comes_back_later(count: int, pause: float) -> None:
     out = config(pods(0, 2), memory=Memory(renamed={POD: lost_before(count, ago=0)}, removed_at=NOW))
     view = job(3, config=out)
-    _, wake_at = config_map.write(view, out, now=NOW + pause - 1 if pause else NOW)
+    _, wake_at = config_map.write(derive(view, now=NOW + pause - 1 if pause else NOW), out)
     assert wake_at == (NOW + pause if pause else NOW + 3)
-    later, _ = config_map.write(view, out, now=NOW + max(3, pause))
+    later, _ = config_map.write(derive(view, now=NOW + max(3, pause)), out)
     assert later is not None
     assert later.added == (POD,)
 
 
 def test_after_five_times_it_is_given_up_and_stays_as_it_is() -> None:
     view = seen({1: LOST}, tries=lost_before(5, ago=600))
-    assert lost_ranks.lost(view, now=NOW) == frozenset()
+    assert lost(view, now=NOW) == frozenset()
     assert view.config is not None
-    action, _ = config_map.write(view, view.config, now=NOW)
+    action, _ = config_map.write(derive(view, now=NOW), view.config)
     assert action is not None
     assert (action.added, action.removed) == ((), ())
-    given_up = replace(view, config=config(pods(0, 1, 2), memory=action.memory))
-    assert [one.name for one in lost_ranks.given_up(given_up, now=NOW)] == [POD]
-    assert given_up.config is not None
-    assert config_map.write(given_up, given_up.config, now=NOW + 50)[0] is None
+    rested = replace(view, config=config(pods(0, 1, 2), memory=action.memory))
+    assert given_up(rested) == [POD]
+    assert rested.config is not None
+    assert config_map.write(derive(rested, now=NOW + 50), rested.config)[0] is None
 
 
 @pytest.mark.parametrize(
@@ -140,28 +152,28 @@ def test_after_five_times_it_is_given_up_and_stays_as_it_is() -> None:
     ],
 )
 def test_what_is_forgiven(tries: Tries, losses: int) -> None:
-    counted = lost_ranks.tries(seen({}, tries=tries), (), now=NOW)
+    counted = lost_ranks.tries(derive(seen({}, tries=tries), now=NOW), ())
     assert (counted[POD].count if POD in counted else 0) == losses
 
 
 def test_published_workers_are_looked_at_seldom_and_suspicious_ones_often() -> None:
     view = seen({})
-    assert lost_ranks.watch(view, now=NOW).workers == ()
-    assert lost_ranks.watch(view, now=NOW).wake_at == NOW - 5 + lost_ranks.LOOK_SELDOM
-    due = lost_ranks.watch(view, now=NOW + lost_ranks.LOOK_SELDOM)
-    assert due.workers == view.workers
-    assert due.wake_at is not None
-    assert due.wake_at > NOW + lost_ranks.LOOK_SELDOM
+    assert probed(view, now=NOW)[0] == ()
+    assert probed(view, now=NOW)[1] == NOW - 5 + lost_ranks.LOOK_SELDOM
+    due = probed(view, now=NOW + lost_ranks.LOOK_SELDOM)
+    assert due[0] == view.workers
+    assert due[1] is not None
+    assert due[1] > NOW + lost_ranks.LOOK_SELDOM
     idle = seen({2: replace(LOST, idle_since=NOW - 5)})
-    soon = lost_ranks.watch(idle, now=NOW + 5)
+    soon = probed(idle, now=NOW + 5)
     # The idle one, and one that trains, to know that training goes on.
-    assert {one.name for one in soon.workers} == {*pods(0), *pods(2)}
+    assert {one.name for one in soon[0]} == {*pods(0), *pods(2)}
 
 
 def test_a_new_host_is_looked_at_often_until_a_rank_is_seen() -> None:
     fresh = config(pods(0, 1, 2), memory=Memory(added_at=NOW - 20))
     view = seen({1: Probe(asked_at=NOW - 10, idle_at=NOW - 10, idle_since=NOW - 10)}, config=fresh)
-    assert [one.name for one in lost_ranks.watch(view, now=NOW).workers] == [POD]
+    assert [one.name for one in probed(view, now=NOW)[0]] == [POD]
 
 
 @pytest.mark.parametrize(
@@ -179,19 +191,19 @@ def test_a_new_host_is_looked_at_often_until_a_rank_is_seen() -> None:
     ],
 )
 def test_where_nothing_could_be_done_nobody_is_looked_at(view: JobView) -> None:
-    assert lost_ranks.watch(view, now=NOW + 1000) == lost_ranks.Watch()
+    assert probed(view, now=NOW + 1000) == ((), None)
 
 
 def test_looking_is_no_part_of_a_plan() -> None:
     view = seen({0: Probe(), 1: Probe(), 2: Probe()})
     assert decide(view, now=NOW).actions == ()
-    assert [one.name for one in lost_ranks.watch(view, now=NOW).workers] == [names.worker("j", i) for i in range(3)]
+    assert [one.name for one in probed(view, now=NOW)[0]] == [names.worker("j", i) for i in range(3)]
 
 
 def test_a_worker_in_which_no_rank_was_seen_is_not_said_to_have_lost_one() -> None:
     view = seen({1: NEVER})
     assert view.config is not None
-    action, _ = config_map.write(view, view.config, now=NOW)
+    action, _ = config_map.write(derive(view, now=NOW), view.config)
     assert action is not None
     [note] = action.notes
     assert (note.reason, note.warning) == ("HostUnused", False)
@@ -202,4 +214,4 @@ def test_an_answer_brings_about_no_question_while_others_are_waited_for() -> Non
     """One worker's exec hangs, so it stays due; the others, looked into a moment ago, are not asked again for that."""
     hangs, idle = Probe(), Probe(busy_seen=True, busy_at=NOW - 40, idle_since=NOW - 5, idle_at=NOW, asked_at=NOW)
     view = seen({0: hangs, 1: idle})
-    assert [one.name for one in lost_ranks.watch(view, now=NOW + 1).workers] == [names.worker("j", 0)]
+    assert [one.name for one in probed(view, now=NOW + 1)[0]] == [names.worker("j", 0)]

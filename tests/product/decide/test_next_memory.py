@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import history
+from mpijob_elastic.decide import derive, next_memory
 from mpijob_elastic.model.job import Config, LauncherPhase
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, pod_fingerprint
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, named, pending, pods, shown, worker
@@ -25,7 +25,7 @@ def test_a_removal_is_written_with_its_history() -> None:
     hosts = {pod: named(pod) for pod in pods(0, 1, 2)}
     scale = Scale(before=0, after=2, at=NOW)
     expected = Memory(left=left, removed_at=NOW, scale=scale, hosts=hosts, elders=pods(0, 1, 2))
-    assert found.memory == history.signed(expected, script=found.script)
+    assert found.memory == next_memory.signed(expected, script=found.script)
 
 
 def test_an_addition_forgets_that_the_worker_had_left() -> None:
@@ -76,7 +76,10 @@ def test_a_name_dropped_before_the_start_is_remembered() -> None:
 def test_a_list_without_a_history_gets_one(seen: Config, facts: dict[str, Any], remembers: bool) -> None:
     found = written(job(config=seen, **facts))
     assert (found is not None) is remembers
-    assert found is None or history.is_known(replace(seen, script=found.script, memory=found.memory))
+    assert (
+        found is None
+        or derive(job(config=replace(seen, script=found.script, memory=found.memory)), now=NOW).memory_known
+    )
 
 
 def test_without_a_history_everybody_who_is_not_in_the_list_has_left_now() -> None:
@@ -111,7 +114,7 @@ def test_after_the_clock_was_set_back_the_future_becomes_now(old: Memory, new: M
     view = job(2, workers=(worker(0), worker(1), worker(2)), config=config(pods(0, 1), memory=old))
     found = change(view)
     expected = msgspec.structs.replace(new, hosts={pod: named(pod) for pod in pods(0, 1)})
-    assert found.memory == history.signed(expected, script=found.script)
+    assert found.memory == next_memory.signed(expected, script=found.script)
 
 
 def test_a_failure_is_counted_although_the_list_stays() -> None:

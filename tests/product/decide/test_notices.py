@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpijob_elastic.decide import notices
+from mpijob_elastic.decide import derive, notices
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy, Problem
@@ -44,43 +44,43 @@ LATE = (worker(0), worker(1), pending(2, created_at=LONG_AGO))
     ],
 )
 def test_what_is_said(view: JobView, reasons: list[str]) -> None:
-    told, _ = notices.tell(view, now=NOW)
+    told, _ = notices.tell(derive(view, now=NOW))
     assert [note.reason for note in told.notes] == reasons if told else reasons == []
     assert told is None or [line.partition(":")[0] for line in told.text.splitlines()] == reasons
 
 
 def test_what_was_said_is_not_said_again_and_goes_when_it_is_over() -> None:
     view = job(launcher=BLIND)
-    told, _ = notices.tell(view, now=NOW)
+    told, _ = notices.tell(derive(view, now=NOW))
     assert told is not None
     said = replace(view, notices=told.text)
-    assert notices.tell(said, now=NOW) == (None, None)
-    more, _ = notices.tell(replace(said, slots=4), now=NOW)
+    assert notices.tell(derive(said, now=NOW)) == (None, None)
+    more, _ = notices.tell(derive(replace(said, slots=4), now=NOW))
     assert more is not None
     assert [note.reason for note in more.notes] == ["SlotsUnchanged"]
-    over, _ = notices.tell(replace(job(), notices=told.text), now=NOW)
+    over, _ = notices.tell(derive(replace(job(), notices=told.text), now=NOW))
     assert over is not None
     assert (over.text, over.notes) == ("", ())
 
 
 def test_a_value_of_several_lines_is_still_one_line_that_is_said_once() -> None:
     view = job(problems=(Problem(field="f", value="a\nb\u2028c", allowed="x"),))
-    told, _ = notices.tell(view, now=NOW)
+    told, _ = notices.tell(derive(view, now=NOW))
     assert told is not None
     assert len(told.text.splitlines()) == 1
-    again, _ = notices.tell(replace(view, notices=told.text, slots=4), now=NOW)
+    again, _ = notices.tell(derive(replace(view, notices=told.text, slots=4), now=NOW))
     assert again is not None
     assert [note.reason for note in again.notes] == ["SlotsUnchanged"]
 
 
 def test_a_worker_that_is_late_wakes_us_when_that_is_worth_a_word() -> None:
     view = job(workers=(worker(0), pending(1, created_at=NOW - 20), pending(2, created_at=NOW - 10)))
-    assert notices.tell(view, now=NOW) == (None, NOW + 100)
+    assert notices.tell(derive(view, now=NOW)) == (None, NOW + 100)
 
 
 def test_the_way_out_is_named_and_whether_workers_go() -> None:
-    kept, _ = notices.tell(job(launcher=BLIND), now=NOW)
-    asked, _ = notices.tell(job(launcher=BLIND, policy=Policy(delete_without_discovery=True)), now=NOW)
+    kept, _ = notices.tell(derive(job(launcher=BLIND), now=NOW))
+    asked, _ = notices.tell(derive(job(launcher=BLIND, policy=Policy(delete_without_discovery=True)), now=NOW))
     assert kept is not None
     assert asked is not None
     assert "delete j-launcher" in kept.text
@@ -90,7 +90,7 @@ def test_the_way_out_is_named_and_whether_workers_go() -> None:
 
 def test_a_pod_that_never_goes_is_told_with_the_commands_that_help() -> None:
     stuck = worker(1, created_at=NOW, deleting=True, ends_at=NOW - 60, node="gpu-7")
-    told, _ = notices.tell(job(workers=(worker(0), stuck, worker(2))), now=NOW)
+    told, _ = notices.tell(derive(job(workers=(worker(0), stuck, worker(2))), now=NOW))
     assert told is not None
     assert [note.reason for note in told.notes] == ["PodStuckTerminating"]
     assert "kubectl -n default delete pod j-worker-1 --grace-period=0 --force" in told.text
@@ -99,19 +99,19 @@ def test_a_pod_that_never_goes_is_told_with_the_commands_that_help() -> None:
 
 def test_a_pod_that_has_time_left_to_end_is_waited_for() -> None:
     going = worker(1, created_at=NOW, deleting=True, ends_at=NOW - 59)
-    assert notices.tell(job(workers=(worker(0), going, worker(2))), now=NOW) == (None, NOW + 1)
+    assert notices.tell(derive(job(workers=(worker(0), going, worker(2))), now=NOW)) == (None, NOW + 1)
     # Nobody waits for a worker that is too many.
     surplus = worker(3, deleting=True, ends_at=NOW - 600)
-    assert notices.tell(job(workers=(*job().workers, surplus)), now=NOW) == (None, None)
+    assert notices.tell(derive(job(workers=(*job().workers, surplus)), now=NOW)) == (None, None)
 
 
 def test_all_pods_of_a_lost_node_are_one_word() -> None:
     lost = [worker(index, created_at=NOW, deleting=True, ends_at=NOW - 70, node="gpu-7") for index in range(2, 20)]
     gone = launcher(deleting=True, ends_at=NOW - 70, node="gpu-7")
-    told, _ = notices.tell(job(20, workers=(worker(0), worker(1), *lost), launcher=gone), now=NOW)
+    told, _ = notices.tell(derive(job(20, workers=(worker(0), worker(1), *lost), launcher=gone), now=NOW))
     assert told is not None
     [note] = told.notes
-    assert note.message.startswith("j-launcher j-worker-2 j-worker-3")
+    assert note.message.startswith("j-launcher, j-worker-2, j-worker-3")
     assert "j-worker-8 and 11 more should be gone" in note.message
     assert note.message.endswith("`kubectl delete node gpu-7` frees all its pods")
 
@@ -133,7 +133,7 @@ def test_all_pods_of_a_lost_node_are_one_word() -> None:
     ],
 )
 def test_a_worker_that_is_given_up_is_told(view: JobView, word: str) -> None:
-    told, _ = notices.tell(view, now=NOW)
+    told, _ = notices.tell(derive(view, now=NOW))
     assert told is not None
     assert [note.reason for note in told.notes] == ["WorkerGivenUp"]
     assert word in told.text

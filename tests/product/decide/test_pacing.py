@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mpijob_elastic.decide import pacing
+from mpijob_elastic.decide import derive, host_list
+from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model.job import LauncherPhase, Worker
 from mpijob_elastic.model.memory import Memory
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pending, pods, shown, worker
@@ -25,31 +26,31 @@ def test_a_change_settles_after_it_was_written_and_shown(
     added_at: float, removed_at: float, shown_at: float, settled: float
 ) -> None:
     view = job(config=config(pods(0), memory=Memory(added_at=added_at, removed_at=removed_at)))
-    assert pacing.settled_at(shown(view, at=shown_at), now=NOW) == settled + pacing.SETTLE
+    assert derive(shown(view, at=shown_at), now=NOW).settled_at == settled + SETTLE
 
 
 @pytest.mark.parametrize("phase", [LauncherPhase.WAITING, LauncherPhase.DELIVERING])
 def test_a_launcher_about_to_start_is_not_shown_a_removal_and_an_addition_in_one(phase: LauncherPhase) -> None:
     view = job(launcher=launcher(phase), config=config(pods(0), memory=Memory(removed_at=NOW)))
-    assert pacing.settled_at(view, now=NOW) == NOW + pacing.SETTLE
+    assert derive(view, now=NOW).settled_at == NOW + SETTLE
 
 
 def test_without_a_launcher_nothing_has_to_settle() -> None:
     view = job(launcher=None, config=config(pods(0), memory=Memory(added_at=NOW)))
-    assert pacing.settled_at(view, now=NOW) == 0.0
+    assert derive(view, now=NOW).settled_at == 0.0
 
 
 @pytest.mark.parametrize(
     ("workers", "gathered"),
     [
         ((worker(0), worker(1), worker(2)), 0.0),
-        ((worker(0), worker(1, ready_at=NOW - 1), pending(2)), NOW - 1 + pacing.GATHER),
-        ((worker(0), worker(1, ready_at=NOW + 3600), pending(2)), pacing.GATHER),
-        ((worker(0), worker(1, ready_at=NOW - 1)), NOW - 1 + pacing.GATHER),
+        ((worker(0), worker(1, ready_at=NOW - 1), pending(2)), NOW - 1 + host_list.GATHER),
+        ((worker(0), worker(1, ready_at=NOW + 3600), pending(2)), host_list.GATHER),
+        ((worker(0), worker(1, ready_at=NOW - 1)), NOW - 1 + host_list.GATHER),
         # A surplus worker that is Ready is not the one that is missing.
-        ((worker(0), worker(1, ready_at=NOW - 1), worker(3)), NOW - 1 + pacing.GATHER),
+        ((worker(0), worker(1, ready_at=NOW - 1), worker(3)), NOW - 1 + host_list.GATHER),
     ],
 )
 def test_the_first_of_a_scale_out_waits_a_moment_for_the_rest(workers: tuple[Worker, ...], gathered: float) -> None:
     view = job(workers=workers)
-    assert pacing.gathered_at(view, [workers[1]], now=NOW) == gathered
+    assert host_list._gathered_at(derive(view, now=NOW), [workers[1].name]) == gathered

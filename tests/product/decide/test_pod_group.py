@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpijob_elastic.decide import pod_group
+from mpijob_elastic.decide import side_objects
 from mpijob_elastic.model.job import JobView, PodGroup
 from mpijob_elastic.model.policy import Policy
 from tests.builders import job, ref
@@ -31,6 +31,6 @@ def grouped(size: int, member: int | None, *, least: int | None = None, elastic:
     ],
 )
 def test_it_is_lowered_to_what_is_needed_and_never_raised(view: JobView, expected: int | None) -> None:
-    action = pod_group.lower(view)
+    action = side_objects.lower_pod_group(view)
     assert (action.min_member if action else None) == expected
     assert action is None or action.note.reason == "PodGroupLowered"

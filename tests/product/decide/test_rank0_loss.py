@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.decide import host_list, rank0_loss
+from mpijob_elastic.decide import derive, host_list, rank0_loss
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
@@ -61,13 +61,13 @@ def lost(
     ],
 )
 def test_ranks_that_are_left_get_time_to_form_anew(view: JobView, at: float) -> None:
-    assert rank0_loss.reformed_at(view, now=NOW) == at
+    assert derive(view, now=NOW).resume_at == at
 
 
 def test_after_a_loss_every_addition_waits_and_removals_do_not() -> None:
-    assert host_list.following(lost(), now=NOW) == host_list.Next(hosts=pods(0, 2), wake_at=REFORMED)
-    assert host_list.following(lost(), now=REFORMED).hosts == pods(0, 1, 2, 3)
-    assert host_list.following(lost(replicas=2), now=NOW).hosts == pods(0)
+    assert host_list.following(derive(lost(), now=NOW)) == host_list.Next(hosts=pods(0, 2), wake_at=REFORMED)
+    assert host_list.following(derive(lost(), now=REFORMED)).hosts == pods(0, 1, 2, 3)
+    assert host_list.following(derive(lost(replicas=2), now=NOW)).hosts == pods(0)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_loss_was_before_the_last_host_that_left_was_deleted(removed_at: float
     view = lost()
     assert view.config is not None
     memory = msgspec.structs.replace(view.memory, removed_at=removed_at)
-    assert rank0_loss.reformed_at(replace(view, config=replace(view.config, memory=memory)), now=NOW) == at
+    assert derive(replace(view, config=replace(view.config, memory=memory)), now=NOW).resume_at == at
 
 
 def test_of_two_losses_the_later_counts() -> None:
@@ -96,11 +96,11 @@ def test_of_two_losses_the_later_counts() -> None:
     assert view.config is not None
     known = replace(view.config, memory=Memory(hosts={**view.memory.hosts, again.name: named(again.name)}))
     twice = replace(view, workers=(*view.workers[:3], again), config=known)
-    assert rank0_loss.reformed_at(twice, now=NOW) == NOW + rank0_loss.REFORM
+    assert derive(twice, now=NOW).resume_at == NOW + rank0_loss.REFORM
 
 
 def test_those_that_are_left_alone_get_others_at_once() -> None:
-    assert host_list.following(lost(listed=(0,)), now=NOW).hosts == pods(0, 1, 2, 3)
+    assert host_list.following(derive(lost(listed=(0,)), now=NOW)).hosts == pods(0, 1, 2, 3)
 
 
 def knowing(*elders: int, listed: tuple[int, ...] = (0, 1, 2), **facts: Any) -> JobView:
@@ -127,13 +127,16 @@ def knowing(*elders: int, listed: tuple[int, ...] = (0, 1, 2), **facts: Any) -> 
 def test_who_may_have_rank_0(
     view: JobView, added: tuple[int, ...], removed: tuple[int, ...], elders: tuple[int, ...]
 ) -> None:
-    assert rank0_loss.elders(view, added=pods(*added), removed=pods(*removed)) == pods(*elders)
+    assert rank0_loss.elders(derive(view, now=NOW), added=pods(*added), removed=pods(*removed)) == pods(*elders)
 
 
 def test_of_very_many_any_may_have_it() -> None:
     many = tuple(range(rank0_loss.MOST_ELDERS + 1))
-    assert rank0_loss.elders(knowing(listed=many), added=(), removed=pods(0)) == ()
-    assert len(rank0_loss.elders(knowing(listed=many[1:]), added=(), removed=pods(1))) == rank0_loss.MOST_ELDERS
+    assert rank0_loss.elders(derive(knowing(listed=many), now=NOW), added=(), removed=pods(0)) == ()
+    assert (
+        len(rank0_loss.elders(derive(knowing(listed=many[1:]), now=NOW), added=(), removed=pods(1)))
+        == rank0_loss.MOST_ELDERS
+    )
 
 
 @pytest.mark.parametrize(("elders", "at"), [((), REFORMED), ((0, 1), REFORMED), ((0,), 0.0), ((0, 2), 0.0)])
@@ -141,4 +144,4 @@ def test_only_the_loss_of_rank_0_is_waited_for(elders: tuple[int, ...], at: floa
     view = lost()
     assert view.config is not None
     memory = Memory(left=LEFT, hosts=view.memory.hosts, elders=pods(*elders))
-    assert rank0_loss.reformed_at(replace(view, config=replace(view.config, memory=memory)), now=NOW) == at
+    assert derive(replace(view, config=replace(view.config, memory=memory)), now=NOW).resume_at == at

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import roles
+from mpijob_elastic.decide import side_objects
 from mpijob_elastic.model.job import JobView, Role
 from tests.builders import JOB, config, job, pods, ref, role, worker
 
 
 def writes(view: JobView) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
     assert view.role is not None
-    grown, shrunk = roles.grow(view, view.role), roles.shrink(view, view.role)
+    grown, shrunk = side_objects.grow_role(view, view.role), side_objects.shrink_role(view, view.role)
     return grown.exec_names if grown else None, shrunk.exec_names if shrunk else None
 
 

@@ -26,4 +26,4 @@ def test_a_status_that_lost_its_selector_gets_it_back() -> None:
     ids=["there or not kept", "no status yet", "not elastic", "another operator's", "being deleted", "finished"],
 )
 def test_else_nothing_is_written(view: JobView) -> None:
-    assert decide(view, now=NOW) == Plan()
+    assert decide(view, now=NOW).actions == ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import scale_timeout
+from mpijob_elastic.decide import derive, scale_timeout
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Growth, Memory, Scale
 from mpijob_elastic.model.policy import Policy
@@ -28,7 +28,7 @@ def grown(*running: int, growth: Growth | None = BEFORE, **facts: Any) -> JobVie
 
 
 def size(view: JobView, *, now: float = NOW) -> tuple[int | None, float | None]:
-    action, wake_at = scale_timeout.roll_back(view, now=now)
+    action, wake_at = scale_timeout.roll_back(derive(view, now=now))
     return (action.replicas if action else None), wake_at
 
 
@@ -71,7 +71,7 @@ def test_when_a_size_is_taken_back(view: JobView, expected: tuple[int | None, fl
     ],
 )
 def test_the_event_says_which_workers_are_missing_and_why(workers: Any, words: str) -> None:
-    action, _ = scale_timeout.roll_back(grown(workers=workers), now=NOW)
+    action, _ = scale_timeout.roll_back(derive(grown(workers=workers), now=NOW))
     assert action is not None
     assert (action.before, action.note.reason, action.note.warning) == (4, "ScaleTimeout", True)
     assert words in action.note.message
@@ -97,9 +97,10 @@ def test_the_event_says_which_workers_are_missing_and_why(workers: Any, words: s
     ],
 )
 def test_what_is_remembered_of_the_size(old: Memory, published: tuple[int, ...], remembered: Growth) -> None:
-    assert scale_timeout.growth(grown(0, 1), old, pods(*published), now=NOW) == remembered
+    state = derive(grown(0, 1, config=config(pods(0, 1), memory=old)), now=NOW)
+    assert scale_timeout.growth(state, pods(*published)) == remembered
 
 
 @pytest.mark.parametrize("facts", [{"policy": Policy()}, {"elastic": False}])
 def test_without_a_timeout_nothing_is_remembered(facts: dict[str, Any]) -> None:
-    assert scale_timeout.growth(grown(0, 1, **facts), Memory(growth=BEFORE), pods(0, 1), now=NOW) is None
+    assert scale_timeout.growth(derive(grown(0, 1, **facts), now=NOW), pods(0, 1)) is None

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import startup_hostfile
+from mpijob_elastic.decide import derive, launcher_start
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.policy import Policy
-from tests.builders import config, job, launcher, pending, pods, worker
+from tests.builders import NOW, config, job, launcher, pending, pods, worker
 
 ALL = (0, 1, 2, 3)
 
@@ -60,4 +60,4 @@ def waiting(least: int | None, *, running: tuple[int, ...], hostfile: tuple[int,
 )
 def test_as_many_as_the_least_size_and_those_that_run_first(view: JobView, expected: tuple[int, ...]) -> None:
     assert view.config is not None
-    assert startup_hostfile.awaited(view, view.config) == pods(*expected)
+    assert launcher_start.awaited(derive(view, now=NOW), view.config) == pods(*expected)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import decide, suspicious_success
+from mpijob_elastic.decide import decide, derive, notices
 from mpijob_elastic.decide.actions import DeleteWorkers, TellUser
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Scale
@@ -64,16 +64,16 @@ def test_it_is_said_as_what_may_have_happened_and_where_to_look() -> None:
 
 def test_it_is_said_once_and_takes_the_place_of_what_held_before() -> None:
     view = over(changed=12.0, notices="WorkersNotReady: 1 of 2")
-    action = suspicious_success.tell(view, now=NOW)
+    action = notices.tell_suspicious_success(derive(view, now=NOW))
     assert action is not None
     assert action.text.startswith("EndedAfterResize: ")
-    assert suspicious_success.tell(replace(view, notices=action.text), now=NOW) is None
+    assert notices.tell_suspicious_success(derive(replace(view, notices=action.text), now=NOW)) is None
 
 
 def test_an_old_end_is_no_news() -> None:
     view = over(changed=12.0)
-    assert suspicious_success.tell(view, now=ENDED + suspicious_success.NEWS_FOR) is not None
-    assert suspicious_success.tell(view, now=ENDED + suspicious_success.NEWS_FOR + 1.0) is None
+    assert notices.tell_suspicious_success(derive(view, now=ENDED + notices.NEWS_FOR)) is not None
+    assert notices.tell_suspicious_success(derive(view, now=ENDED + notices.NEWS_FOR + 1.0)) is None
 
 
 def test_workers_are_cleaned_up_first() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mpijob_elastic.decide import config_map
+from mpijob_elastic.decide import config_map, derive, next_memory
 from mpijob_elastic.decide.actions import WriteConfig
+from mpijob_elastic.decide.state import Standing
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.builders import NOW, config, pods
@@ -15,10 +16,24 @@ SHRUNK = config(pods(0, 1), memory=Memory(left={"j-worker-2": LEFT}, removed_at=
 
 def written(view: JobView) -> WriteConfig | None:
     assert view.config is not None
-    return config_map.write(view, view.config, now=NOW)[0]
+    return config_map.write(derive(view, now=NOW), view.config)[0]
 
 
 def change(view: JobView) -> WriteConfig:
     found = written(view)
     assert found is not None
     return found
+
+
+def remembered(view: JobView, *, now: float = NOW) -> Memory:
+    """What would be remembered although the list stays."""
+    assert view.config is not None
+    state = derive(view, now=now)
+    script, hostfile = view.config.script or "", view.config.hostfile
+    change = next_memory.Change(script=script, hostfile=hostfile, kubexec=None, added=(), removed=())
+    return next_memory.memory(state, view.config, change)
+
+
+def given_up(view: JobView, *, now: float = NOW) -> list[str]:
+    """The workers that are given up."""
+    return [worker.name for worker in derive(view, now=now).workers if worker.standing is Standing.GIVEN_UP]

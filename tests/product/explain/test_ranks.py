@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mpijob_elastic.decide.lost_ranks import BACKOFFS
+from mpijob_elastic.decide.retries import RENAMED
 from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.execs import Exec
@@ -62,7 +62,7 @@ def test_a_lost_rank_that_nobody_can_bring_back() -> None:
 
 
 def test_a_worker_that_kept_losing_its_rank_is_given_up() -> None:
-    losses = Tries(count=len(BACKOFFS) + 1, at=NOW - 60.0, uid=f"uid-of-{LAST}")
+    losses = Tries(count=len(RENAMED.delays) + 1, at=NOW - 60.0, uid=f"uid-of-{LAST}")
     view = job(config=config(pods(0, 1, 2), memory=Memory(renamed={LAST: losses})))
     found = of_worker(view, 2, looks=OTHERS_TRAIN)
     assert (found.cause, found.level) == ("given-up", Level.WRONG)

@@ -12,6 +12,7 @@ from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    EndExecs,
     Look,
     LowerPodGroup,
     ProbeWorkers,
@@ -43,6 +44,10 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
             view = replace(view, workers=tuple(one for one in view.workers if one.name not in gone))
         case DeleteLauncher():
             view = replace(view, launcher=None)
+        case EndExecs() if view.launcher:
+            held = view.launcher.held
+            left = tuple(found for found in held.frozen if found not in action.execs)
+            view = replace(view, launcher=replace(view.launcher, held=replace(held, frozen=left, tried_at=now)))
         case TellUser():
             view = replace(view, notices=action.text)
         case LowerPodGroup() | RollBack():

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, decide, disruption, history, host_names, launcher_refresh, lost_ranks, pacing
+from mpijob_elastic.decide import clock, decide, derive, disruption, drain
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
     DeleteWorkers,
+    EndExecs,
     LowerPodGroup,
     Plan,
     Removal,
@@ -23,6 +24,7 @@ from mpijob_elastic.decide.actions import (
     WriteConfig,
     WriteRole,
 )
+from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model import kubexec, memory_text
 from mpijob_elastic.model.hosts import Published, parse_script
 from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
@@ -131,8 +133,8 @@ def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
         gone = [host for host in change.removed if is_gone(view.worker(host)) or host in dead_names(view)]
         if view.driver_may_run and readable and (change.added or change.removed) and not gone:
             changes = (view.memory.added_at, view.memory.removed_at)
-            assert not launcher_refresh.is_due(view, now=NOW)
-            assert all(not NOW - pacing.SETTLE < at <= NOW + clock.SKEW for at in changes)
+            assert not derive(view, now=NOW).launcher.refresh_due
+            assert all(not NOW - SETTLE < at <= NOW + clock.SKEW for at in changes)
 
 
 def is_gone(worker: Worker | None) -> bool:
@@ -170,8 +172,8 @@ def a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained(view: JobView, 
         if view.driver_running and view.launcher and not view.launcher.mounts_discovery:
             assert view.policy.delete_without_discovery
         if view.driver_may_run and not worker.terminated:
-            assert history.is_known(view.config)
-            left = history.left(view, worker, now=NOW)
+            assert derive(view, now=NOW).memory_known
+            left = drain.left(derive(view, now=NOW), worker)
             assert left is None or is_drained(view, worker, left) or is_nowhere(worker)
 
 
@@ -181,7 +183,7 @@ def is_nowhere(worker: Worker) -> bool:
 
 
 def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
-    known_at = launcher_refresh.known_since(view, left, now=NOW)
+    known_at = derive(view, now=NOW).known_since(left)
     if known_at is None or (view.driver_running and not view.published_pods):
         return False
     quiet = worker.probe.idle_at is not None and worker.probe.idle_at >= known_at + 2.0
@@ -193,7 +195,7 @@ def nodes_that_go_take_no_more_than_may_leave(view: JobView, plan: Plan) -> None
         left = [one for one in view.workers if one.name in change.removed and is_moved(view, one)]
         if left:
             stays = [one for one in view.workers if one.name in view.published_pods and one.name not in change.removed]
-            assert sum(one.ready and one.index < view.replicas for one in stays) >= disruption.fewest(view)
+            assert sum(one.ready and one.index < view.replicas for one in stays) >= disruption.least(view)
             assert not any(one.name in change.added for one in view.workers if one.disruption)
 
 
@@ -204,7 +206,8 @@ def is_moved(view: JobView, worker: Worker) -> bool:
 
 def dead_names(view: JobView) -> frozenset[str]:
     """Published pods that leave because of the host name they have."""
-    return host_names.stale(view, now=NOW) | lost_ranks.lost(view, now=NOW)
+    workers = derive(view, now=NOW).workers
+    return frozenset(one.name for one in workers if one.rank_lost or one.published not in ("", one.host))
 
 
 def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> None:
@@ -259,6 +262,16 @@ def the_role_covers_every_worker_wanted_or_there(view: JobView, plan: Plan) -> N
             assert not view.surplus or not set(action.exec_names) < set(action.before)
 
 
+def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: Plan) -> None:
+    for action in of(EndExecs, plan):
+        assert view.elastic
+        assert view.driver_running
+        for found in action.execs:
+            worker = view.worker(found.pod)
+            gone = worker is None or worker.terminated or worker.node_gone
+            assert gone or (worker is not None and found.started_at + clock.SKEW < worker.created_at)
+
+
 def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
     assert plan.wake_at is None or plan.wake_at > NOW
 
@@ -282,6 +295,7 @@ RULES: list[Callable[[JobView, Plan], None]] = [
     a_plain_job_notices_nothing,
     a_launcher_that_started_is_never_deleted,
     the_role_covers_every_worker_wanted_or_there,
+    an_exec_is_ended_where_no_rank_can_be_at_its_other_end,
     we_never_wake_at_once_for_nothing,
 ]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.cli.jobs import reasons
-from mpijob_elastic.decide import frozen_execs
+from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.explain import explain
 from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.explain.findings import Level
@@ -58,15 +58,15 @@ def test_no_worker_is_said_to_train_that_no_rank_can_reach(view: JobView, facts:
 def test_looks_for_frozen_execs_that_find_nothing_come_to_an_end(view: JobView) -> None:
     now, looks = NOW, 0
     for _ in range(4 * MOST):
-        watch = frozen_execs.watch(view, now=now)
-        if watch.due and view.launcher is not None:
+        look, at = frozen_execs.look(derive(view, now=now))
+        if look is not None and view.launcher is not None:
             looks += 1
-            view = replace(view, launcher=replace(view.launcher, held=Held(asked_at=now, about=watch.about)))
-        elif watch.wake_at is None:
+            view = replace(view, launcher=replace(view.launcher, held=Held(asked_at=now, about=look.about)))
+        elif at is None:
             break
         else:
-            assert watch.wake_at > now
-            now = watch.wake_at
+            assert at > now
+            now = at
     else:
         raise AssertionError("it goes on")
     assert looks <= 2 * MOST

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpijob_elastic.decide import decide, handover, history
+from mpijob_elastic.decide import decide, handover
 from mpijob_elastic.decide.actions import Action, TellUser, WriteConfig
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
@@ -47,7 +47,7 @@ def _settle(view: JobView, *, now: float) -> tuple[JobView, list[Action]]:
     """Everything that is due at that moment."""
     done: list[Action] = []
     for _ in range(16):
-        was_anothers = view.config is not None and history.is_anothers(view.config)
+        was_anothers = view.config is not None and handover.is_edited(view.config)
         actions = decide(view, now=now).actions
         if not actions:
             break

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, decide, next_memory
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
 from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Tries, pod_fingerprint
@@ -112,7 +113,13 @@ def _launcher(random: Random) -> Launcher:
         refreshed=random.choice([None, "", "other@0"]),
         disruption=random.choice(["", "", "taint spot"]),
         deleting=random.random() < 0.2,
+        held=_held(random) if random.random() < 0.1 else Held(),
     )
+
+
+def _held(random: Random) -> Held:
+    execs = tuple(Exec(pid=pid, pod=random.choice(NAMES), started_at=_time(random)) for pid in range(3))
+    return Held(asked_at=_time(random), suspects=execs, frozen=tuple(_subset(execs, random)))
 
 
 def _policy(random: Random) -> Policy:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import launcher_recreate
+from mpijob_elastic.decide import derive, launcher_start
+from mpijob_elastic.decide.retries import RELAUNCHED
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase
 from mpijob_elastic.model.memory import Memory, Tries
 from tests.builders import NOW, config, job, launcher, pending, pods, worker
@@ -24,7 +25,7 @@ def stuck(pod: Launcher | None = None, *, dropped_at: float = DROPPED_AT, **fact
 
 def recreated(view: JobView, *, now: float = NOW) -> tuple[bool, float | None]:
     assert view.config is not None
-    action, wake_at = launcher_recreate.recreate(view, view.config, now=now)
+    action, wake_at = launcher_start.recreate(derive(view, now=now), view.config)
     return action is not None, wake_at
 
 
@@ -93,7 +94,7 @@ def test_a_launcher_that_missed_admission_is_created_anew_a_few_times(
 
 def test_then_it_is_left_alone_but_for_what_holds_for_every_launcher() -> None:
     start = missed(4)
-    assert launcher_recreate.gave_up(start)
+    assert RELAUNCHED.is_given_up(start.memory.launchers)
     assert recreated(start) == (False, None)
     pod = launcher(LauncherPhase.DELIVERING, mounts_discovery=False)
     given_up = Memory(launchers=Tries(count=4, at=NOW, uid=UID), dropped_at=DROPPED_AT)
@@ -113,4 +114,4 @@ def test_then_it_is_left_alone_but_for_what_holds_for_every_launcher() -> None:
     ],
 )
 def test_each_launcher_without_the_mount_counts_once(view: JobView, counted: Tries | None) -> None:
-    assert launcher_recreate.tries(view, now=NOW) == counted
+    assert launcher_start.tries(derive(view, now=NOW)) == counted
