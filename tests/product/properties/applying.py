@@ -25,7 +25,7 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import JobView, Probe
+from mpijob_elastic.model.job import JobView, Launcher, Probe
 
 
 def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
@@ -35,19 +35,13 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
             view = replace(view, role=replace(view.role, exec_names=action.exec_names))
         case WriteConfig():
             view = _publish(view, action)
-        case RefreshLauncher() if view.launcher:
-            view = replace(view, launcher=replace(view.launcher, refreshed=action.digest))
         case ProbeWorkers():
             view = _look(view, {one.name for one in action.workers}, now=now)
         case DeleteWorkers():
             gone = {removal.worker.name for removal in action.removals}
             view = replace(view, workers=tuple(one for one in view.workers if one.name not in gone))
-        case DeleteLauncher():
-            view = replace(view, launcher=None)
-        case EndExecs() if view.launcher:
-            held = view.launcher.held
-            left = tuple(found for found in held.frozen if found not in action.execs)
-            view = replace(view, launcher=replace(view.launcher, held=replace(held, frozen=left, tried_at=now)))
+        case RefreshLauncher() | EndExecs() | DeleteLauncher() if view.launcher:
+            view = replace(view, launcher=_launcher(view.launcher, action, now=now))
         case TellUser():
             view = replace(view, notices=action.text)
         case LowerPodGroup() | RollBack():
@@ -55,6 +49,19 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
         case WriteSelector():
             view = replace(view, selector_due=False)
     return view
+
+
+def _launcher(
+    launcher: Launcher, action: RefreshLauncher | EndExecs | DeleteLauncher, *, now: float
+) -> Launcher | None:
+    match action:
+        case RefreshLauncher():
+            return replace(launcher, refreshed=action.digest)
+        case EndExecs():
+            left = tuple(found for found in launcher.held.frozen if found not in action.execs)
+            return replace(launcher, held=replace(launcher.held, frozen=left, tried_at=now))
+        case DeleteLauncher():
+            return None
 
 
 def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[Action], float]:
