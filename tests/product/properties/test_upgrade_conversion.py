@@ -104,7 +104,7 @@ def test_whatever_is_not_as_its_kind_says_is_refused_in_words(kind: tuple[str, s
 
 
 def test_the_refusal_says_what_is_wrong() -> None:
-    with pytest.raises(Refused, match=r"MPIJob a is not as kubeflow\.org/v1alpha2 says"):
+    with pytest.raises(Refused, match=r"MPIJob a is not a valid kubeflow\.org/v1alpha2 object"):
         documents.convert(
             {"apiVersion": "kubeflow.org/v1alpha2", "kind": "MPIJob", "metadata": {"name": "a"}, "spec": []}
         )
