@@ -73,7 +73,7 @@ async def make(client: ApiWriter, fleet: Fleet, *, namespace: str, nodes: int, s
 
 
 def owned(job: dict[str, Any], *, node: str) -> list[tuple[Resource, dict[str, Any]]]:
-    """Return a MPIJob's objects in the operator's order, as our webhook lets them pass; its pods are on `node`."""
+    """Return an MPIJob's objects in the operator's order, as our webhook lets them pass; its pods are on `node`."""
     config, launcher = objects.config_map(job), objects.launcher(job)
     config["data"][names.KEY_DISCOVER_HOSTS] = names.discover_hosts([], slots=1)
     item = {"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE}

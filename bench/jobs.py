@@ -63,7 +63,7 @@ def _template(name: str, command: list[str] | None = None) -> dict[str, Any]:
 
 
 async def create(client: ApiWriter, namespace: str, job: dict[str, Any]) -> bytes:
-    """Create a MPIJob and return it. Raises as `ApiReader` does."""
+    """Create an MPIJob and return it. Raises as `ApiReader` does."""
     return await client.create_object(resources.MPI_JOBS.path(namespace), body=job)
 
 
