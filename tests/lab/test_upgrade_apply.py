@@ -227,7 +227,7 @@ async def test_an_installation_from_before_comes_back(legacy: Lab, client: ApiWr
     await legacy.rollback(client)
     assert whole(legacy.cluster) == before
     code, output = legacy.run("rollback", "--yes")
-    assert (code, "`mpijob-elastic uninstall` takes away" in output) == (1, True)
+    assert (code, "`mpijob-elastic uninstall` removes" in output) == (1, True)
     assert legacy.run("uninstall", "--yes", group=())[0] == 0
 
 
