@@ -1,4 +1,4 @@
-"""What an operator of the webhook can set; the command line makes one of these from flags and environment."""
+"""The webhook's settings, made by the command line from flags and environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from webhook.rules.certificates.issue import Lifetimes
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a caller may use up.
+    """The limits for callers.
 
     request_bytes: the largest body. An UPDATE review holds two objects of up to 3 MiB
     (https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/webhook/admission/http.go).
@@ -32,7 +32,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Everything `serve` needs.
+    """The settings of `serve`.
 
     host: the address to listen on, None for all. port: AdmissionReviews over TLS. health_port: /healthz, /readyz and
     /metrics without; 0 takes a free port. namespace, service: where the webhook's Service is, for the certificate's
@@ -63,5 +63,5 @@ class Settings:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The names the certificate must be for: the one the API server calls, and the extra ones."""
+        """The names in the certificate: the name that the API server calls, and the extra names."""
         return frozenset({f"{self.service}.{self.namespace}.svc", *self.extra_sans})

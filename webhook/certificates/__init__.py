@@ -1,16 +1,16 @@
-"""The webhook's own certificates: who signs, who is trusted, what is served, and in which order these change.
+"""The webhook's own certificates: signing, trust, serving, and the order of their changes.
 
-Three things must agree for a call to succeed: the caBundle in the webhook configurations (what the API server trusts),
-the Secret (what all replicas share) and the certificate each replica serves. They live in different places and change
-one at a time, so the whole difficulty is order. The rules, each kept by the module named:
+A call succeeds only if three places agree: the caBundles of the webhook configurations (trusted by the API server), the
+Secret (shared by all replicas) and the certificate that each replica serves. They change at different times, so the
+order matters. The rules, each with its module:
 
-- A new CA is first only trusted. It stands in the Secret beside the current one until every bundle has carried it for a
-  while, and signs nothing before that (`decision`).
-- The bundle is always the current CA, the next one and the retired ones; a CA is retired, not dropped, while a replica
-  may still serve a certificate it signed (`content`).
-- A replica looks at the bundles before it looks at the Secret, and writes a bundle only where nobody has since: so it
-  never takes out a CA that a newer Secret has put in (`rotation`, `bundles`).
-- Whoever loses a race for the Secret reads again and goes on from what the winner wrote (`secret`).
-- Nothing is scheduled: every few seconds all three are judged by the clock on the wall. So a suspended machine, a jump
-  of the clock, a deleted Secret or a blanked bundle is an ordinary case of the next look.
+- A new CA is only trusted at first. It stands in the Secret beside the current CA and signs nothing until every bundle
+  has carried it for a while (`decision`).
+- The bundle always holds the current CA, the next CA and the retired CAs. A CA is retired, not dropped, while a
+  replica may still serve a certificate that it signed (`content`).
+- A replica reads the bundles before the Secret, and writes a bundle only if it has not changed since. So it never
+  removes a CA of a newer Secret (`rotation`, `bundles`).
+- A replica that loses a race for the Secret reads it again and goes on from there (`secret`).
+- Nothing is scheduled: every few seconds all three are compared with the wall clock. So the next look handles a
+  suspended machine, a jump of the clock, a deleted Secret or an emptied bundle.
 """

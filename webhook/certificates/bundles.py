@@ -1,7 +1,7 @@
-"""The caBundles of the webhook configurations, read and put right.
+"""Read and correct the caBundles of the webhook configurations.
 
-A bundle is written only where the configuration is still at the version that was read. Together with the order of
-reading (bundles first, then the Secret) this keeps a slow replica from taking out what a faster one has put in.
+A bundle is written only if the configuration is still at the version that was read. With the order of reading (bundles,
+then the Secret) this keeps a slow replica from removing the CA of a faster replica.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Registered:
-    """One webhook configuration as it was read: its bundles, one for each of its webhooks."""
+    """A webhook configuration as it was read, with the bundle of each of its webhooks."""
 
     resource: Resource
     version: str
@@ -44,25 +44,25 @@ class Registered:
 
 
 def carried(registered: Sequence[Registered]) -> list[tuple[x509.Certificate, ...]]:
-    """The CAs in each bundle of all of them."""
-    return [pairs.parse_bundle(bundle) for one in registered for bundle in one.bundles]
+    """Return the CAs in each bundle."""
+    return [pairs.parse_bundle(bundle) for configuration in registered for bundle in configuration.bundles]
 
 
 class Registrations:
-    """Our two webhook configurations, as far as they are installed."""
+    """Our two webhook configurations, if installed."""
 
     def __init__(self, client: ApiWriter) -> None:
         self._client = client
 
     async def read(self) -> list[Registered]:
-        """Both configurations, without those that do not exist. Raises as `ApiReader` does."""
+        """Return the configurations that exist. Raises as `ApiReader` does."""
         found = [await self._read(resource) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
         return [one for one in found if one]
 
     async def distribute(self, registered: Sequence[Registered], bundle: bytes) -> int:
-        """Put `bundle` into every webhook that has another; how many configurations were written.
+        """Put `bundle` into every webhook that has another; return the number of configurations written.
 
-        Raises `errors.Conflict` where one has changed since it was read.
+        Raises `errors.Conflict` if a configuration has changed since it was read.
         """
         stale = [one for one in registered if any(found != bundle for found in one.bundles)]
         for one in stale:

@@ -1,7 +1,7 @@
-"""Certificates that somebody else renews (cert-manager): files of a mounted Secret, loaded again when they change.
+"""Certificates that cert-manager renews: files of a mounted Secret, loaded again when they change.
 
-The kubelet swaps a mounted Secret as a whole, but files are read one by one, so a mixed pair can be met: it is refused
-and the next look finds both. The caBundle is then the injector's business.
+The kubelet replaces a mounted Secret as a whole, but its files are read one by one, so a mixed pair may be read. It is
+refused, and the next look finds the right pair. cert-manager's injector maintains the caBundle.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KEY = "tls.key"
 
 
 class Files:
-    """Keeps `serving` in what the directory's tls.crt and tls.key hold."""
+    """Keeps `serving` at the pair in the directory's tls.crt and tls.key."""
 
     def __init__(self, directory: Path, *, serving: Serving, look_every: float, metrics: Metrics) -> None:
         self._directory = directory
@@ -36,7 +36,7 @@ class Files:
             await asyncio.sleep(self._look_every)
 
     def look(self) -> None:
-        """Load the files where they are not what was seen last; what cannot be used is reported and left."""
+        """Load the files if they have changed; an unusable pair is logged and skipped."""
         try:
             found = (self._directory / CERTIFICATE).read_bytes(), (self._directory / KEY).read_bytes()
             if found != self._last:

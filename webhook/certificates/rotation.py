@@ -1,4 +1,4 @@
-"""The look: every few seconds, make Secret, caBundles and served certificate agree, one safe step after the other."""
+"""The look: every few seconds, make Secret, caBundles and served certificate agree, in safe steps."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from webhook.rules.certificates.content import Content
 from webhook.rules.certificates.decision import Action, Policy, Step
 from webhook.rules.certificates.trust import Trust
 
-# Between what one look can need (BEGIN, then nothing) and an endless quarrel with somebody else who writes the Secret.
+# More than a look can need (BEGIN, then nothing), but no endless race with another writer of the Secret.
 MOST_STEPS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
-    """Seconds: between two looks, and for how long a bundle must have carried a CA before it is relied on."""
+    """Seconds: between looks, and how long bundles must have carried a CA before it counts as trusted."""
 
     look_every: float = 10.0
     settled: float = 5.0
@@ -36,14 +36,14 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Clocks:
-    """The time: on the wall, which certificates are judged by and which may jump, and monotonic, in seconds."""
+    """The wall clock, by which certificates are valid and which may jump, and a monotonic clock in seconds."""
 
     wall: Callable[[], datetime]
     monotonic: Callable[[], float]
 
 
 class Rotation:
-    """Keeps `serving` in a certificate that the API server believes. One for each replica; they share the Secret."""
+    """Keeps `serving` at a certificate that the API server trusts. Each replica has its own; they share the Secret."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Rotation:
         self._log = structlog.get_logger("webhook.certificates")
 
     async def run(self) -> None:
-        """Look again and again, until cancelled. An API server that does not answer is asked again at the next look."""
+        """Look until cancelled; if the API server does not answer, the next look asks again."""
         while True:
             try:
                 await self.look()
@@ -76,7 +76,7 @@ class Rotation:
             await asyncio.sleep(self._timing.look_every)
 
     async def look(self) -> None:
-        """One look, in the order that the package's rules ask for. Raises `errors.KubeError`."""
+        """Take one look, in the order of the package's rules. Raises `errors.KubeError`."""
         registered = await self._registrations.read()
         self._trust = self._trust.seen(bundles.carried(registered), at=self._clocks.monotonic())
         shared = await self._settle()
@@ -123,7 +123,7 @@ class Rotation:
         leaf, authority = shared.leaf, shared.authority
         if leaf is None or authority is None or leaf.certificate == self._serving.certificate:
             return
-        # An old certificate that is believed is better than a new one that may not be; any is better than none.
+        # A trusted old certificate is better than a new one that may not be trusted yet; any is better than none.
         if self._believed(authority.certificate) or not self._serving.valid(now=self._clocks.wall()):
             self._serving.load(leaf.certificate_pem, leaf.key_pem)
             self._metrics.served(leaf.certificate)

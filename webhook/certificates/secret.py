@@ -18,7 +18,7 @@ from webhook.rules.certificates.content import Content
 
 @dataclass(frozen=True, kw_only=True)
 class Stored:
-    """The content as it was read; version: "" where there is no Secret."""
+    """The content as it was read; version: "" without a Secret."""
 
     version: str
     content: Content
@@ -37,7 +37,7 @@ class SharedSecret:
         self._namespace = namespace
 
     async def read(self) -> Stored:
-        """The Secret as it is now. Raises as `ApiReader` does, but for a Secret that is not there."""
+        """Return the Secret as it is now, empty if absent. Raises as `ApiReader` does otherwise."""
         path = SECRETS.path(self._namespace, names.CERTIFICATE_SECRET)
         try:
             return _stored(await self._client.get(path))
@@ -45,7 +45,7 @@ class SharedSecret:
             return Stored(version="", content=Content())
 
     async def write(self, before: Stored, wanted: Content) -> Stored:
-        """Make the Secret hold `wanted`. Raises `errors.Conflict` where it is not as it was read any more."""
+        """Make the Secret hold `wanted`. Raises `errors.Conflict` if it has changed since it was read."""
         data = {key: _base64(value) for key, value in content.render(wanted).items()}
         if before.version:
             return await self._replace(before.version, data)

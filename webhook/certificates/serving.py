@@ -1,8 +1,7 @@
-"""The certificate that is served, exchanged without a restart.
+"""The served certificate, replaced without a restart.
 
-The context the server listens with holds no certificate: at each handshake it hands over to the current one, which is
-never changed once made. So a pair that does not load leaves the old one untouched, a change of key type leaves nothing
-of the old key behind, and connections that are open go on.
+The server listens with a context without a certificate. At each handshake that context hands over to the current
+context, which never changes. So a pair that does not load leaves the old pair in place, and open connections go on.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ class Unusable(ValueError):
 
 
 class Serving:
-    """`context` is what to listen with; `certificate` what is served, None before the first `load`."""
+    """`context` is for the listener; `certificate` is the served certificate, None before the first `load`."""
 
     def __init__(self) -> None:
         self.certificate: x509.Certificate | None = None
@@ -30,7 +29,7 @@ class Serving:
         self.context.sni_callback = self._hand_over
 
     def load(self, certificates: bytes, key: bytes) -> None:
-        """Serve these from the next handshake on (PEM; the leaf comes first). Raises `Unusable`; the old one stays."""
+        """Serve this pair from the next handshake on (PEM, leaf first). Raises `Unusable`; then the old pair stays."""
         context = _context()
         try:
             _load(context, certificates + b"\n" + key)
@@ -40,7 +39,7 @@ class Serving:
         self._current = context
 
     def valid(self, *, now: datetime) -> bool:
-        """Whether a certificate is served that is valid now."""
+        """Return True if the served certificate is valid now."""
         return self.certificate is not None and not pairs.fault(self.certificate, now=now)
 
     def _hand_over(
@@ -59,7 +58,7 @@ def _context() -> ssl.SSLContext:
 
 
 def _load(context: ssl.SSLContext, pem: bytes) -> None:
-    # The ssl module reads files only. This one is memory: the key reaches no disk, and the root may be read-only.
+    # The ssl module reads only files. This file is in memory: the key reaches no disk, and the root may be read-only.
     descriptor = os.memfd_create("certificate")
     try:
         with os.fdopen(descriptor, "wb", closefd=False) as file:

@@ -1,7 +1,7 @@
-"""What the Secret holds, parsed; a part that cannot be read counts as absent.
+"""The content of the Secret, parsed; an unreadable part counts as absent.
 
-Keys of the Secret: ca.crt, ca.key (the CA that signs), tls.crt, tls.key (what is served), next-ca.crt, next-ca.key (a
-CA that is trusted but does not sign yet), retired-ca.crt (CAs that sign no more but may have certificates in use).
+Keys: ca.crt, ca.key (the signing CA), tls.crt, tls.key (the served pair), next-ca.crt, next-ca.key (a CA that is
+trusted but does not sign yet), retired-ca.crt (CAs that no longer sign but may have certificates in use).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from webhook.rules.certificates import pairs
 from webhook.rules.certificates.pairs import Pair
 
-# A CA is retired once in months, or when the Secret was lost; more than a few means that something is stuck.
+# A CA is retired once in months, or after the Secret was lost; more than a few mean that something is stuck.
 MOST_RETIRED = 6
 
 
@@ -36,7 +36,7 @@ class Content:
 
 
 def parse(data: Mapping[str, bytes]) -> Content:
-    """The content of the Secret's `data`."""
+    """Return the content of the Secret's `data`."""
     return Content(
         authority=pairs.parse(data.get("ca.crt"), data.get("ca.key")),
         leaf=pairs.parse(data.get("tls.crt"), data.get("tls.key")),
@@ -46,7 +46,7 @@ def parse(data: Mapping[str, bytes]) -> Content:
 
 
 def render(content: Content) -> dict[str, bytes | None]:
-    """The Secret's `data` for it; None where a key is to be removed."""
+    """Return the Secret's `data`; None removes a key."""
     return {
         **_render_pair("ca", content.authority),
         **_render_pair("tls", content.leaf),
@@ -56,7 +56,7 @@ def render(content: Content) -> dict[str, bytes | None]:
 
 
 def bundle(certificates: tuple[x509.Certificate, ...]) -> bytes:
-    """PEM, one after the other."""
+    """Return the certificates as concatenated PEM."""
     return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
 
 

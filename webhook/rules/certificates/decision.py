@@ -1,4 +1,4 @@
-"""What to do with the Secret next: a pure function of what it holds, what is trusted, and the time.
+"""The next step for the Secret: a pure function of its content, the trusted CAs, and the time.
 
 One step at a time; the caller writes the step's content and asks again, until there is nothing left to do. The steps
 in the life of a CA: BEGIN (nothing usable there: a CA and a certificate at once), RENEW (a new certificate, weekly),
@@ -20,7 +20,7 @@ from webhook.rules.certificates.pairs import Pair
 
 
 class Action(Enum):
-    """What a step does."""
+    """The kinds of steps."""
 
     KEEP = "keep"
     BEGIN = "begin"
@@ -31,7 +31,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """An action and why. forget: the retired CAs can have no certificate in use any more."""
+    """An action and its reason. forget: no certificate of a retired CA can be in use any more."""
 
     action: Action
     reason: str = ""
@@ -55,7 +55,7 @@ KEEP = Step(action=Action.KEEP)
 
 
 def next_step(content: Content, policy: Policy, *, promotable: bool, now: datetime) -> Step:
-    """The next step; `promotable` says whether the next CA in the Secret is trusted by the API server already."""
+    """Return the next step; `promotable`: the API server already trusts the next CA in the Secret."""
     following = content.following if _authority_fault(content.following, now) == "" else None
     if fault := _authority_fault(content.authority, now):
         action = Action.PROMOTE if following else Action.BEGIN
@@ -75,7 +75,7 @@ def next_step(content: Content, policy: Policy, *, promotable: bool, now: dateti
 def carry_out(
     step: Step, content: Content, policy: Policy, *, seen: tuple[x509.Certificate, ...], now: datetime
 ) -> Content:
-    """The content after the step. `seen` are the CAs in the bundles: after a loss, only they tell what is served."""
+    """Return the content after the step. `seen`: the CAs in the bundles, the only record after a loss."""
     match step.action:
         case Action.BEGIN:
             return _signing(content, issue.authority(now=now, lifetimes=policy.lifetimes), policy, seen=seen, now=now)
@@ -94,7 +94,7 @@ def carry_out(
 def _signing(
     content: Content, signer: Pair, policy: Policy, *, seen: tuple[x509.Certificate, ...], now: datetime
 ) -> Content:
-    """`signer` takes over; everything that was trusted before stays trusted."""
+    """Let `signer` take over; every CA that was trusted stays trusted."""
     before = dict.fromkeys([*content.trusted, *seen])
     before.pop(signer.certificate, None)
     leaf = issue.leaf(signer, policy.hosts, now=now, lifetimes=policy.lifetimes)

@@ -1,4 +1,4 @@
-"""Making CAs and the certificates they sign."""
+"""Make CAs and the certificates they sign."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SERVING_ONLY = {"key_cert_sign": False, "crl_sign": False, "digital_signature":
 
 @dataclass(frozen=True, kw_only=True)
 class Lifetimes:
-    """How long certificates live, and how far in the past they begin, for peers whose clocks are behind."""
+    """Lifetimes of certificates, and how far in the past they begin, for peers with slow clocks."""
 
     authority: timedelta = timedelta(days=365)
     leaf: timedelta = timedelta(days=7)
@@ -29,7 +29,7 @@ class Lifetimes:
 
 
 def authority(*, now: datetime, lifetimes: Lifetimes) -> Pair:
-    """A self-signed CA. Its name is unique, so that a verifier never takes one of ours for another."""
+    """Return a self-signed CA. Its name is unique, so that a verifier never confuses two of our CAs."""
     key = ec.generate_private_key(ec.SECP384R1())
     serial = x509.random_serial_number()
     name = _name(f"{AUTHORITY_NAME}{serial:x}"[:64])
@@ -45,7 +45,7 @@ def authority(*, now: datetime, lifetimes: Lifetimes) -> Pair:
 
 
 def leaf(signer: Pair, hosts: frozenset[str], *, now: datetime, lifetimes: Lifetimes) -> Pair:
-    """A serving certificate for DNS names and addresses; it never outlives its CA."""
+    """Return a serving certificate for DNS names and addresses; it never outlives its CA."""
     key = ec.generate_private_key(ec.SECP256R1())
     until = min(now + lifetimes.leaf, signer.certificate.not_valid_after_utc)
     serial = x509.random_serial_number()

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-# The curves that `issue` uses; OpenSSL serves not every one that can be read.
+# The curves that `issue` uses; OpenSSL cannot serve every curve it can read.
 _CURVES = frozenset({ec.SECP256R1.name, ec.SECP384R1.name})
 
 
@@ -39,11 +39,11 @@ class Pair:
 
     @property
     def authority(self) -> bool:
-        """Whether the certificate may sign others."""
+        """True if the certificate may sign others."""
         return is_authority(self.certificate)
 
     def signed(self, certificate: x509.Certificate) -> bool:
-        """Whether this key signed that certificate."""
+        """Return True if this key signed that certificate."""
         try:
             certificate.verify_directly_issued_by(self.certificate)
         except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
@@ -52,11 +52,11 @@ class Pair:
 
 
 def parse(certificate: bytes | None, key: bytes | None) -> Pair | None:
-    """The pair, or None where a half is missing, unreadable, of a kind we do not make, or does not fit the other."""
+    """Return the pair; None if a half is missing, unreadable, of a foreign kind, or does not fit the other."""
     if certificate is None or key is None:
         return None
     try:
-        # Reads nothing but the first certificate; we write exactly one.
+        # Reads only the first certificate; we write exactly one.
         parsed = x509.load_pem_x509_certificate(certificate)
         private = load_pem_private_key(key, password=None)
         fits = _spki(parsed) == private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -68,16 +68,16 @@ def parse(certificate: bytes | None, key: bytes | None) -> Pair | None:
 
 
 def parse_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """The CA certificates in a bundle, in its order, each once; () where it cannot be read."""
+    """Return the CA certificates of a bundle, in its order, each once; () if it is unreadable."""
     try:
         certificates = x509.load_pem_x509_certificates(pem)
     except ValueError:
         return ()
-    return tuple(dict.fromkeys(one for one in certificates if is_authority(one)))
+    return tuple(dict.fromkeys(filter(is_authority, certificates)))
 
 
 def is_authority(certificate: x509.Certificate) -> bool:
-    """Whether its basic constraints make it a CA."""
+    """Return True if its basic constraints make it a CA."""
     try:
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
@@ -85,7 +85,7 @@ def is_authority(certificate: x509.Certificate) -> bool:
 
 
 def fault(certificate: x509.Certificate, *, now: datetime) -> str:
-    """Why it is not valid now, or ""."""
+    """Return why it is not valid now, or ""."""
     if now < certificate.not_valid_before_utc:
         return f"not valid before {certificate.not_valid_before_utc:%Y-%m-%dT%H:%M:%SZ}"
     if now >= certificate.not_valid_after_utc:
@@ -94,7 +94,7 @@ def fault(certificate: x509.Certificate, *, now: datetime) -> str:
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
-    """The DNS names and addresses it is for."""
+    """Return its DNS names and addresses."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
