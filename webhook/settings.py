@@ -16,10 +16,10 @@ class Limits:
 
     request_bytes: the largest body. An UPDATE review holds two objects of up to 3 MiB
     (https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/webhook/admission/http.go).
-    small_requests, large_requests: how many bodies are read at once, of up to `small_bytes` and above.
+    small_requests, large_requests: bodies that are read at once, of up to `small_bytes` and above.
     read_seconds: for waiting and reading together, unless the caller asks for less by `?timeout=`.
-    idle_seconds: how long a connection may stay without a whole request head. Above the 90 s after which the API server
-    closes idle connections itself, because one that we close may be in use at that very moment.
+    idle_seconds: how long a connection may stay without a whole request head. It is above the 90 s after which the API
+    server closes idle connections itself, because a connection that we close may just be in use.
     """
 
     request_bytes: int = 8 * 2**20
@@ -37,9 +37,9 @@ class Settings:
     host: the address to listen on, None for all. port: AdmissionReviews over TLS. health_port: /healthz, /readyz and
     /metrics without; 0 takes a free port. namespace, service: where the webhook's Service is, for the certificate's
     name. extra_sans: more DNS names and addresses for the certificate. certificate_directory: serve tls.crt and
-    tls.key found there and leave Secret and caBundle to whoever put them there; None: make and rotate certificates.
-    watch_jobs: keep MPIJobs and their HPAs in memory, to hold a scale to its job's bounds and to warn of HPAs;
-    jobs_namespace: those of this namespace, None for all.
+    tls.key found there and leave Secret and caBundle alone; None: make and rotate certificates.
+    watch_jobs: keep MPIJobs and their HPAs in memory, to check the bounds of a scale and to warn about HPAs;
+    jobs_namespace: watch this namespace, None for all.
     kubeconfig, context: the cluster, as `kube.client.connect` takes them. drain_seconds: how long to go on serving
     after SIGTERM, so that every node learns that this replica leaves; finish_seconds: for what is in flight after that.
     """

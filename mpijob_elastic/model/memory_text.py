@@ -70,15 +70,16 @@ def _ever_shorter(memory: Memory) -> Iterator[Memory]:
 
 
 def _with_fewer_times(left: Mapping[str, Left]) -> Mapping[str, Left]:
-    at = _later(one.at for one in left.values())
-    known_at = _later(one.known_at for one in left.values() if one.known_at)
+    at = _later(entry.at for entry in left.values())
+    known_at = _later(entry.known_at for entry in left.values() if entry.known_at)
     return {
-        pod: Left(pod=one.pod, at=at[one.at], known_at=known_at.get(one.known_at, 0.0)) for pod, one in left.items()
+        pod: Left(pod=entry.pod, at=at[entry.at], known_at=known_at.get(entry.known_at, 0.0))
+        for pod, entry in left.items()
     }
 
 
 def _later(times: Iterable[float]) -> Mapping[float, float]:
-    """Map each time to one of a few, never to an earlier one, so that drains only last longer."""
+    """Map each time to one of a few later times, so that drains only last longer."""
     ordered = sorted(set(times))
     run = -(-len(ordered) // TIMES)
     return {time: ordered[min(at - at % run + run, len(ordered)) - 1] for at, time in enumerate(ordered)}

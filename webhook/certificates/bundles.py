@@ -57,16 +57,16 @@ class Registrations:
     async def read(self) -> list[Registered]:
         """Return the configurations that exist. Raises as `ApiReader` does."""
         found = [await self._read(resource) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
-        return [one for one in found if one]
+        return [configuration for configuration in found if configuration]
 
     async def distribute(self, registered: Sequence[Registered], bundle: bytes) -> int:
         """Put `bundle` into every webhook that has another; return the number of configurations written.
 
         Raises `errors.Conflict` if a configuration has changed since it was read.
         """
-        stale = [one for one in registered if any(found != bundle for found in one.bundles)]
-        for one in stale:
-            await self._write(one, bundle)
+        stale = [before for before in registered if any(found != bundle for found in before.bundles)]
+        for before in stale:
+            await self._write(before, bundle)
         return len(stale)
 
     async def _read(self, resource: Resource) -> Registered | None:
@@ -83,13 +83,13 @@ class Registrations:
             bundles=tuple(hook.client_config.ca_bundle for hook in hooks),
         )
 
-    async def _write(self, one: Registered, bundle: bytes) -> None:
-        # A version that is not the current one any more is refused with a conflict, as in an update.
-        guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": one.version}
+    async def _write(self, before: Registered, bundle: bytes) -> None:
+        # The API server refuses an old version with a conflict, as in an update.
+        guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": before.version}
         changes = [
             {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": b64encode(bundle).decode()}
-            for index, found in enumerate(one.bundles)
+            for index, found in enumerate(before.bundles)
             if found != bundle
         ]
-        path = one.resource.path(name=names.WEBHOOK_CONFIGURATION)
+        path = before.resource.path(name=names.WEBHOOK_CONFIGURATION)
         await self._client.patch_object(path, body=[guard, *changes], content_type=JSON_PATCH)

@@ -6,13 +6,12 @@ An object that is not clearly v0.2.3's is left alone; the controller reports wha
 
 from __future__ import annotations
 
-import msgspec
-
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model.mpijob import Container
 from mpijob_elastic.model.policy import names_discovery
+from mpijob_elastic.model.wire import Wire
 from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
 
@@ -21,18 +20,14 @@ _ITEM = {"key": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE, "path":
 _NO_HOSTS = names.discover_hosts([], slots=1)
 
 
-class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of the decoded objects; other fields are skipped."""
-
-
-class Item(_Wire, frozen=True):
+class Item(Wire, frozen=True):
     """An entry of `items`: a key and its file."""
 
     key: str = ""
     path: str = ""
 
 
-class ConfigMapVolume(_Wire, frozen=True):
+class ConfigMapVolume(Wire, frozen=True):
     """A volume's `configMap`; without `items` every key is a file."""
 
     name: str = ""
@@ -40,28 +35,28 @@ class ConfigMapVolume(_Wire, frozen=True):
     optional: bool | None = None
 
 
-class Volume(_Wire, frozen=True):
+class Volume(Wire, frozen=True):
     """An entry of `spec.volumes`."""
 
     name: str = ""
     config_map: ConfigMapVolume | None = None
 
 
-class PodSpec(_Wire, frozen=True):
+class PodSpec(Wire, frozen=True):
     """A pod's `spec`."""
 
     containers: list[Container] | None = None
     volumes: list[Volume] | None = None
 
 
-class Pod(_Wire, frozen=True):
+class Pod(Wire, frozen=True):
     """A pod about to be created."""
 
     metadata: ObjectMeta
     spec: PodSpec
 
 
-class ConfigMap(_Wire, frozen=True):
+class ConfigMap(Wire, frozen=True):
     """A ConfigMap about to be created."""
 
     metadata: ObjectMeta

@@ -40,10 +40,10 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """What is wanted.
+    """The wanted certificates.
 
-    hosts: the DNS names and addresses to be served. early: the share of a lifetime, little above 0, by which this
-    replica renews before the last third begins: each takes another, so that they rarely meet.
+    hosts: DNS names and addresses to serve. early: share of a lifetime, little above 0, by which this replica renews
+    before the last third begins; replicas have different shares, so that they rarely renew at once.
     """
 
     hosts: frozenset[str]

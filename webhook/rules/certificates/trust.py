@@ -16,8 +16,8 @@ from cryptography import x509
 class Trust:
     """The bundles seen so far.
 
-    since: when each CA was first seen in all of them, in seconds of a monotonic clock. asked: whether there is any
-    bundle to be trusted by: without one nobody calls us, and nothing has to be waited for.
+    since: when each CA was first seen in all of them, in seconds of a monotonic clock. asked: there is a bundle;
+    without any, the API server does not call us, and there is nothing to wait for.
     """
 
     asked: bool = True
