@@ -10,6 +10,8 @@ from mpijob_elastic.decide.actions import (
     DeleteLauncher,
     DeleteWorkers,
     EndExecs,
+    Look,
+    LookIntoLauncher,
     LowerPodGroup,
     Plan,
     ProbeWorkers,
@@ -25,11 +27,12 @@ from mpijob_elastic.model.job import JobView
 
 
 def words(view: JobView, plan: Plan) -> list[str]:
-    """Return a line for each step that is due; for an empty plan a line that says why."""
-    lines = [line for action in plan.actions for line in _words(action)]
-    lines += [_look_words(look) for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
-    # When published workers and the launcher were looked into last is known to the controller alone.
-    return lines or [f"nothing: {_why_nothing(view, plan)}"]
+    """Return a line for each write and each look that is due; without a write a line that says why."""
+    writes = [line for action in plan.actions for line in _words(action)]
+    looks = [_look_words(look) for look in plan.looks]
+    is_draining = any(isinstance(look, ProbeWorkers) and not look.published for look in plan.looks)
+    nothing = [] if writes or is_draining else [f"nothing: {_why_nothing(view, plan)}"]
+    return [*nothing, *writes, *looks]
 
 
 def _words(action: Action) -> Iterator[str]:
@@ -55,8 +58,14 @@ def _words(action: Action) -> Iterator[str]:
             yield action.note.message
 
 
-def _look_words(look: ProbeWorkers) -> str:
-    return f"check by exec whether ranks still run in {phrases.listed(pod.name for pod in look.workers)}"
+def _look_words(look: Look) -> str:
+    # Only the controller knows when it last looked into published workers and the launcher.
+    if isinstance(look, LookIntoLauncher):
+        return f"check by exec, unless just done, that {look.launcher.ref.name} holds no exec into a pod that is gone"
+    pods = phrases.listed(pod.name for pod in look.workers)
+    if look.published:
+        return f"check by exec, from time to time, that ranks run in {pods}"
+    return f"check by exec whether ranks still run in {pods}"
 
 
 def _config_words(action: WriteConfig) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Read a MPIJob and a pod to show them: the controller's facts, and some for people."""
+"""Read an MPIJob and a pod to show them: the controller's facts, and some for people."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod of a MPIJob. state: its state for an explanation."""
+    """A pod of an MPIJob. state: its state for an explanation."""
 
     facts: PodFacts
     state: Pod
@@ -45,7 +45,7 @@ class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_job(raw: bytes) -> SeenJob:
-    """Read a MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
+    """Read an MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
     job = mpijob.decode(raw)
     facts = job_facts.of(job)
     return SeenJob(facts=facts, state=_state(job, facts))

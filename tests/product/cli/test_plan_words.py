@@ -75,15 +75,19 @@ def test_every_action_has_its_words(kind: type[Action]) -> None:
     assert plan_words.words(builders.job(), Plan(actions=(action,))) == words
 
 
-def test_probes_of_leaving_workers_are_said_and_routine_looks_are_not() -> None:
+def test_every_look_has_its_words() -> None:
     leaving = ProbeWorkers(workers=(builders.worker(2), builders.worker(1)))
     routine = (
         ProbeWorkers(workers=(builders.worker(0),), published=True),
         LookIntoLauncher(launcher=builders.launcher(), about=frozenset()),
     )
-    lines = plan_words.words(builders.job(), Plan(looks=(leaving, *routine)))
-    assert lines == ["check by exec whether ranks still run in j-worker-2, j-worker-1"]
-    assert plan_words.words(builders.job(), Plan(looks=routine)) == ["nothing: the job is as desired"]
+    checks = [
+        "check by exec, from time to time, that ranks run in j-worker-0",
+        "check by exec, unless just done, that j-launcher holds no exec into a pod that is gone",
+    ]
+    draining = "check by exec whether ranks still run in j-worker-2, j-worker-1"
+    assert plan_words.words(builders.job(), Plan(looks=(leaving, *routine))) == [draining, *checks]
+    assert plan_words.words(builders.job(), Plan(looks=routine)) == ["nothing: the job is as desired", *checks]
 
 
 def test_a_write_without_a_change_of_hosts_says_what_it_writes() -> None:

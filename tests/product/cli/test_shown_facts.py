@@ -1,4 +1,4 @@
-"""What is read of a MPIJob and a pod for showing."""
+"""What is read of an MPIJob and a pod for showing."""
 
 import json
 from typing import Any
