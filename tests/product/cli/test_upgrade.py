@@ -34,11 +34,11 @@ def test_convert_wants_one_source(arguments: list[str]) -> None:
     assert (done.exit_code, "give either a file" in done.stderr) == (2, True)
 
 
-def test_convert_says_which_file_is_no_yaml(tmp_path: Path) -> None:
+def test_convert_says_which_file_is_not_yaml(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text("{")
     done = CliRunner().invoke(app, ["upgrade", "convert", str(tmp_path / "job.yaml")])
     assert isinstance(done.exception, Refused)
-    assert "job.yaml is no YAML" in str(done.exception)
+    assert "job.yaml is not YAML" in str(done.exception)
 
 
 @pytest.mark.parametrize("command", ["preflight", "apply"])
