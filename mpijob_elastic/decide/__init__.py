@@ -75,14 +75,16 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
             looks.append(ProbeWorkers(workers=gone.probes) if gone.probes else None)
             wakes.append(gone.wake_at)
         actions.append(side_objects.shrink_role(view, role))
-        actions.append(frozen_execs.end(state))
+        if view.launcher and view.launcher.held.frozen:
+            actions.append(frozen_execs.end(state))
         told, wake = notices.tell(state)
         actions.append(told)
         wakes.append(wake)
         actions.append(side_objects.restore_selector(view))
-        back, wake = scale_timeout.roll_back(state)
-        actions.append(back)
-        wakes.append(wake)
+        if view.policy.scale_timeout is not None:
+            back, wake = scale_timeout.roll_back(state)
+            actions.append(back)
+            wakes.append(wake)
     return _plan(state, actions, looks, wakes)
 
 

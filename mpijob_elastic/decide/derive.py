@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import fields
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, disruption, drain, handover, host_list, host_names, lost_ranks, rank0_loss
+from mpijob_elastic.decide import disruption, drain, handover, host_list, host_names, lost_ranks, rank0_loss
 from mpijob_elastic.decide.retries import MOVED, RENAMED, REPLACED, of_this_pod
-from mpijob_elastic.decide.state import JobState, LauncherState, Moment, Standing, WorkerState
+from mpijob_elastic.decide.state import JobState, LauncherState, Moment, Standing, WorkerState, honest
 from mpijob_elastic.model.job import JobView, Worker
 
 _NOBODY: frozenset[str] = frozenset()
@@ -40,13 +40,15 @@ def derive(view: JobView, *, now: float) -> JobState:
 
 def _moment(view: JobView, *, now: float) -> Moment:
     config = view.config
-    known = config is not None and config.memory is not None and config.published is not None
-    known = known and config is not None and view.memory.script == config.fingerprint
+    signed = config is not None and config.memory is not None and config.memory.script == config.fingerprint
+    known = signed and config is not None and config.published is not None
+    edited = not signed and config is not None and handover.is_edited(config)
     return Moment(
         view=view,
         now=now,
-        foreign=handover.reason(view, now=now),
+        foreign=handover.reason(view, now=now) if edited or view.foreign else "",
         memory_known=known,
+        edited=edited,
         # No worker was told to leave by a list that got lost.
         drains_count=known and (bool(view.host_of) or not view.driver_running),
         may_number=view.elastic and config is not None and config.finds_numbered,
@@ -88,7 +90,7 @@ def _time(text: str, *, now: float) -> float | None:
         at = float(text)
     except ValueError:
         return None
-    return at if at == clock.honest(at, now=now) else None
+    return at if at == honest(at, now=now) else None
 
 
 def _worker(
@@ -106,7 +108,7 @@ def _worker(
     if not (wanted and ready) or rank_lost or loss or name in going:
         rules = {
             Standing.SURPLUS: not wanted,
-            Standing.GIVEN_UP: _is_given_up(moment, pod, failed=failed),
+            Standing.GIVEN_UP: (failed or loss is not None) and _is_given_up(moment, pod, failed=failed),
             Standing.FAILED: failed,
             Standing.ENDED: pod.terminated,
             Standing.TERMINATING: pod.deleting,

@@ -13,10 +13,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from mpijob_elastic.decide import clock
 from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.retries import MOVED
-from mpijob_elastic.decide.state import JobState, WorkerState
+from mpijob_elastic.decide.state import JobState, WorkerState, honest
 from mpijob_elastic.model.job import JobView, Launcher, Worker
 
 # A launcher cannot be moved; what its owner can do.
@@ -99,4 +98,4 @@ def _gave_up(view: JobView, worker: Worker) -> bool:
 
 
 def _seasoned_at(worker: Worker, *, now: float) -> float:
-    return math.inf if worker.ready_at is None else clock.honest(worker.ready_at, now=now) + SEASONED
+    return math.inf if worker.ready_at is None else honest(worker.ready_at, now=now) + SEASONED

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import clock, disruption
+from mpijob_elastic.decide import disruption
 from mpijob_elastic.decide.actions import Note, Removal
-from mpijob_elastic.decide.state import SETTLE, Drain, JobState, Moment, WorkerState
+from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Probe, Worker
 from mpijob_elastic.model.memory import Left
@@ -51,7 +51,7 @@ def left(moment: Moment, worker: Worker) -> Left | None:
     if found is None or found.pod == worker.ref.fingerprint:
         return found
     known = moment.known_since(found)
-    return None if known is not None and worker.created_at > known + SETTLE + clock.SKEW else found
+    return None if known is not None and worker.created_at > known + SETTLE + SKEW else found
 
 
 def of(moment: Moment, found: Left, probe: Probe) -> Drain:

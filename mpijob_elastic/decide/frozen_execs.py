@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, warning
-from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.state import SKEW, JobState
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, Launcher, Worker
 from mpijob_elastic.model.memory import Left
@@ -163,7 +162,7 @@ def _is_gone(worker: Worker | None, left: Left, *, now: float) -> bool:
 
 
 def _is_cut_off(worker: Worker | None, found: Exec, *, now: float) -> bool:
-    return worker is None or _is_dead(worker, now=now) or found.started_at + clock.SKEW < worker.created_at
+    return worker is None or _is_dead(worker, now=now) or found.started_at + SKEW < worker.created_at
 
 
 def _has_no_pod(worker: Worker | None, found: Exec) -> bool:

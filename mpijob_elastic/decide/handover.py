@@ -45,11 +45,6 @@ def farewell(state: JobState) -> Plan:
     return Plan(actions=(TellUser(ref=view.ref, text=f"{note.reason}: {note.message}", notes=(note,)),))
 
 
-def mended_at(state: JobState, config: Config) -> float:
-    """Return what to remember with the next list: now where it mends somebody else's."""
-    return state.now if is_edited(config) else min(state.view.memory.mended_at, state.now)
-
-
 def _was_ours(view: JobView) -> bool:
     memory = view.config and view.config.memory
     shown = view.launcher and view.launcher.refreshed

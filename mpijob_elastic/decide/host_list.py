@@ -14,8 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock
-from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState
+from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState, honest
 
 # How long the first Ready worker of a scale-out waits for the others, so that they join in one ring forming.
 GATHER = 2.0
@@ -34,7 +33,7 @@ def settled_at(moment: Moment) -> float:
     view, memory = moment.view, moment.view.memory
     if not view.driver_may_run:
         return 0.0
-    changes = (clock.honest(at, now=moment.now) for at in (memory.added_at, memory.removed_at))
+    changes = (honest(at, now=moment.now) for at in (memory.added_at, memory.removed_at))
     return max(moment.launcher.shown_at or 0.0, *changes) + SETTLE
 
 
@@ -93,7 +92,7 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
     if sum(worker.ready and worker.wanted for worker in state.workers) >= state.view.replicas:
         return 0.0
     # Ready by a clock far ahead of ours counts as Ready long ago: waiting for that time could take hours.
-    times = (clock.honest(state.by_name[pod].pod.ready_at or 0.0, now=state.now) for pod in joining)
+    times = (honest(state.by_name[pod].pod.ready_at or 0.0, now=state.now) for pod in joining)
     return min(times, default=0.0) + GATHER
 
 

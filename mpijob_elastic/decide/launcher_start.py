@@ -13,10 +13,9 @@ deleted. Before that nothing is lost.
 from __future__ import annotations
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock
 from mpijob_elastic.decide.actions import DeleteLauncher, Note
 from mpijob_elastic.decide.retries import RELAUNCHED
-from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase
 from mpijob_elastic.model.memory import Tries
@@ -89,11 +88,11 @@ def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | No
     """Return when a launcher in its init container counts as stuck on an old hostfile; None while it need not be."""
     dropped_at = state.view.memory.dropped_at
     # The two times are of two clocks.
-    if launcher.phase is not LauncherPhase.DELIVERING or launcher.created_at > dropped_at + clock.SKEW:
+    if launcher.phase is not LauncherPhase.DELIVERING or launcher.created_at > dropped_at + SKEW:
         return None
     hosts = [state.view.worker(line.split(" ")[0]) for line in config.hostfile.splitlines()]
     since = [worker.ready_at for worker in hosts if worker and worker.running and worker.ready_at is not None]
     if len(since) < len(hosts):
         return None
     times = [dropped_at, launcher.delivering_since or 0.0, *since]
-    return max(clock.honest(at, now=state.now) for at in times) + STUCK_AFTER
+    return max(honest(at, now=state.now) for at in times) + STUCK_AFTER

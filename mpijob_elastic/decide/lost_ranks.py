@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from mpijob_elastic.decide import clock, retries
+from mpijob_elastic.decide import retries
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.decide.retries import RENAMED
-from mpijob_elastic.decide.state import JobState, Moment
+from mpijob_elastic.decide.state import JobState, Moment, honest
 from mpijob_elastic.model.job import Worker
 from mpijob_elastic.model.memory import Tries
 
@@ -106,7 +106,7 @@ def _trains(worker: Worker) -> bool:
 
 def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience: float) -> bool:
     probe, now = worker.probe, moment.now
-    if probe.idle_at is None or probe.idle_since is None or probe.idle_at != clock.honest(probe.idle_at, now=now):
+    if probe.idle_at is None or probe.idle_since is None or probe.idle_at != honest(probe.idle_at, now=now):
         return False
     if others_busy_at <= probe.idle_since or now - probe.idle_at > LOOK_SELDOM:
         return False  # it is not known that others went on without it, or not known how it is now

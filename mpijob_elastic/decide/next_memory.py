@@ -14,9 +14,6 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import (
-    clock,
-    drain,
-    handover,
     host_names,
     launcher_start,
     lost_ranks,
@@ -24,7 +21,7 @@ from mpijob_elastic.decide import (
     retries,
     scale_timeout,
 )
-from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, script_fingerprint
 
@@ -51,6 +48,7 @@ def memory(state: JobState, config: Config, change: Change) -> Memory:
     failed = {worker.pod.ref.uid for worker in state.workers if worker.failed}
     moving = {worker.pod.ref.uid for worker in state.workers if worker.going and worker.name not in published}
     rank_lost = [worker.name for worker in state.workers if worker.rank_lost and worker.name not in published]
+    is_change = change.added or change.removed or not view.driver_running
     new = Memory(
         left=_left(state, change, published),
         added_at=now if change.added else min(old.added_at, now),
@@ -63,9 +61,11 @@ def memory(state: JobState, config: Config, change: Change) -> Memory:
         hosts=host_names.remembered(state, published, lost=rank_lost),
         renamed=lost_ranks.tries(state, change.removed) if state.idle else state.losses,
         launchers=old.launchers if view.driver_running else launcher_start.tries(state),
-        elders=rank0_loss.elders(state, added=change.added, removed=change.removed),
-        mended_at=handover.mended_at(state, config),
+        elders=rank0_loss.elders(state, added=change.added, removed=change.removed) if is_change else old.elders,
+        mended_at=now if state.edited else min(old.mended_at, now),
     )
+    if change.script == config.script:
+        return msgspec.structs.replace(new, script=config.fingerprint)
     return signed(new, script=change.script)
 
 
@@ -90,7 +90,7 @@ def _has_news(old: Memory, new: Memory) -> bool:
     counts = ((old.replaced, new.replaced), (old.moved, new.moved), (old.renamed, new.renamed))
     tried = any(before.get(pod) != tries for before, after in counts for pod, tries in after.items())
     before, after = _times(old), _times(new)
-    clock_went_back = any(before.get(what, 0.0) > at + clock.SKEW for what, at in after.items())
+    clock_went_back = any(before.get(what, 0.0) > at + SKEW for what, at in after.items())
     grown = new.growth is not None and new.growth != old.growth
     named = any(old.hosts.get(pod) != host for pod, host in new.hosts.items() if host.pod)
     return tried or grown or named or new.launchers != old.launchers or clock_went_back
@@ -126,11 +126,11 @@ def _matters(state: JobState, pod: str, left: Left) -> bool:
     worker = state.by_name.get(pod)
     if worker is None:
         return left.at > state.now - FORGOTTEN_AFTER
-    return drain.left(state, worker.pod) is not None
+    return worker.drain is not None
 
 
 def _believed(state: JobState, left: Left) -> Left:
-    if left.at != clock.honest(left.at, now=state.now):
+    if left.at != honest(left.at, now=state.now):
         return Left(pod=left.pod, at=state.now)
     known_at = state.known_since(left) if state.launcher.can_be_shown else left.known_at
     return Left(pod=left.pod, at=left.at, known_at=known_at or 0.0)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, disruption, frozen_execs
+from mpijob_elastic.decide import disruption, frozen_execs
 from mpijob_elastic.decide.actions import Note, TellUser, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.retries import RELAUNCHED, RENAMED, REPLACED
-from mpijob_elastic.decide.state import JobState, Standing
+from mpijob_elastic.decide.state import SKEW, JobState, Standing
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Launcher, Worker
 from mpijob_elastic.model.phrases import listed
@@ -68,7 +68,7 @@ def after_change(view: JobView) -> float | None:
     if view.succeeded_at is None or not changed_at or not view.elastic:
         return None
     waited = view.succeeded_at - changed_at
-    return max(0.0, waited) if -clock.SKEW <= waited <= SUSPICIOUS_WITHIN else None
+    return max(0.0, waited) if -SKEW <= waited <= SUSPICIOUS_WITHIN else None
 
 
 def ended_after_change(waited: float) -> str:
@@ -120,7 +120,7 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
             f"from its last checkpoint), "
             f'or annotate the job {names.DELETE_UNSEEN}="true" to delete surplus workers all the same',
         )
-    elif RELAUNCHED.is_given_up(state.view.memory.launchers) and not launcher.mounts_discovery:
+    elif (tries := state.view.memory.launchers) and RELAUNCHED.is_given_up(tries) and not launcher.mounts_discovery:
         yield warning(
             "AdmissionMissed",
             f"{pod} was created {len(RELAUNCHED.delays)} times without {names.DISCOVER_HOSTS_PATH}; check that "

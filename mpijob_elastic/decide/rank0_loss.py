@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable
 
-from mpijob_elastic.decide import clock, drain
-from mpijob_elastic.decide.state import JobState, Moment, WorkerState
+from mpijob_elastic.decide import drain
+from mpijob_elastic.decide.state import JobState, Moment, WorkerState, honest
 
 # Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS (default 30), and as much as a rank takes to die and the others to form anew.
 REFORM = 40.0
@@ -38,8 +38,8 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
     lost = [worker.pod for worker in absent if not elders or worker.name in elders]
     if not lost:
         return 0.0
-    created_at = max(clock.honest(worker.created_at, now=moment.now) for worker in lost)
-    removed_at = clock.honest(view.memory.removed_at, now=moment.now)
+    created_at = max(honest(worker.created_at, now=moment.now) for worker in lost)
+    removed_at = honest(view.memory.removed_at, now=moment.now)
     all_gone_at = drain.deadline(view, removed_at) if removed_at else math.inf
     return min(created_at, all_gone_at) + REFORM
 

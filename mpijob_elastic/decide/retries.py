@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import clock
+from mpijob_elastic.decide.state import honest
 from mpijob_elastic.model.job import Worker
 from mpijob_elastic.model.memory import Tries
 
@@ -26,13 +26,13 @@ class Backoff:
 
     def due_at(self, tries: Tries, *, now: float) -> float:
         """Return when the next try is due."""
-        return clock.honest(tries.at, now=now) + self.delays[min(tries.count, len(self.delays)) - 1]
+        return honest(tries.at, now=now) + self.delays[min(tries.count, len(self.delays)) - 1]
 
     def again_at(self, tries: Tries, *, now: float) -> float:
         """Return when the next try is due; after all of them, when the rest ends."""
         if not self.is_given_up(tries):
             return self.due_at(tries, now=now)
-        return clock.honest(tries.at, now=now) + self.given_up_for
+        return honest(tries.at, now=now) + self.given_up_for
 
 
 # Failed workers, deleted so that the operator creates them again.

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mpijob_elastic.decide import clock
 from mpijob_elastic.decide.actions import RollBack, warning
-from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Growth
@@ -26,7 +25,7 @@ def growth(state: JobState, published: Collection[str]) -> Growth | None:
     wanted = view.wanted_names
     whole = bool(wanted) and set(wanted) <= set(published)
     worked = view.replicas if whole else min(before.worked, view.replicas)
-    believed = before.asked == view.replicas and before.at == clock.honest(before.at, now=now)
+    believed = before.asked == view.replicas and before.at == honest(before.at, now=now)
     return Growth(worked=worked, asked=view.replicas, at=before.at if believed else now)
 
 
@@ -42,7 +41,7 @@ def roll_back(state: JobState) -> tuple[RollBack | None, float | None]:
     # The operator knows a size only, not which workers are meant: all below it must be Ready.
     unbroken = view.wanted_names.index(missing[0]) if missing else view.replicas
     reachable = max(size.worked, view.policy.min_replicas or 1, unbroken)
-    if not missing or reachable >= view.replicas or size.at != clock.honest(size.at, now=now):
+    if not missing or reachable >= view.replicas or size.at != honest(size.at, now=now):
         return None, None
     if now < size.at + timeout:
         return None, size.at + timeout

@@ -10,13 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mpijob_elastic.decide import clock
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Left, Tries
 
 # Seconds until a driver has surely followed a change that its launcher was shown: two discovery periods of 1 s, and
 # what the kubelet takes to show a touched launcher its file (measured: 0.3-0.7 s).
 SETTLE = 3.0
+# Clocks of one cluster's machines may differ by this many seconds.
+SKEW = 5.0
+
+
+def honest(at: float, *, now: float) -> float:
+    """Return `at`, or 0 (long ago) where it lies too far ahead: another clock wrote it, or ours was set back."""
+    return at if at <= now + SKEW else 0.0
 
 
 class Standing(StrEnum):
@@ -105,7 +111,8 @@ class Moment:
     """One job at one time, before its workers are looked at.
 
     foreign: why the job is left alone, in words, "" where it is ours. memory_known: the memory tells of every worker
-    that is not in the list why it is not. drains_count: it is known which workers were told to leave. may_number: the
+    that is not in the list why it is not. drains_count: it is known which workers were told to leave. edited: the
+    script is not the script that our memory was written with. may_number: the
     launcher finds the pod of a numbered host name, or will once kubexec.sh says how. losses: lost ranks that are not
     forgiven, by worker.
     """
@@ -116,12 +123,13 @@ class Moment:
     memory_known: bool
     drains_count: bool
     may_number: bool
+    edited: bool
     launcher: LauncherState
     losses: Mapping[str, Tries] = field(default_factory=dict)
 
     def known_since(self, left: Left) -> float | None:
         """Return when the launcher could know that a pod left the list; None while it cannot."""
-        if known_at := clock.honest(left.known_at, now=self.now):
+        if known_at := honest(left.known_at, now=self.now):
             return known_at
         if not self.launcher.can_be_shown:
             return left.at

@@ -246,7 +246,7 @@ class JobView:
         """The job's name."""
         return self.ref.name
 
-    @property
+    @cached_property
     def handed_over(self) -> bool:
         """True if our annotation says that we left the job to another operator."""
         return names.is_handed_over(self.notices)

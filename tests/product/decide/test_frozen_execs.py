@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import clock, decide, derive, frozen_execs
+from mpijob_elastic.decide import decide, derive, frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, TellUser
+from mpijob_elastic.decide.state import SKEW
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
@@ -28,8 +29,8 @@ def running(index: int, *, after: float = 0.0) -> Exec:
     [
         (running(0), False),
         (running(0, after=100.0), False),
-        (running(0, after=-clock.SKEW), False),
-        (running(0, after=-clock.SKEW - 1.0), True),
+        (running(0, after=-SKEW), False),
+        (running(0, after=-SKEW - 1.0), True),
         (running(1, after=100.0), True),
         (running(2, after=100.0), False),
         (running(3, after=100.0), True),
@@ -139,7 +140,7 @@ def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> Non
         (running(2, after=-100.0), False),  # its pod is only going
         (running(3, after=100.0), True),  # gone
         (running(4), False),  # its pod was to be gone long ago: its node does not answer
-        (running(5, after=-clock.SKEW - 1.0), False),  # another pod, if clocks are right
+        (running(5, after=-SKEW - 1.0), False),  # another pod, if clocks are right
         (running(5, after=-frozen_execs.SURELY_OLDER), False),
         (running(5, after=-frozen_execs.SURELY_OLDER - 1.0), True),  # another
         (running(6, after=100.0), True),  # its node was deleted, and so its pod will be

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import clock, decide, derive, disruption, drain
+from mpijob_elastic.decide import decide, derive, disruption, drain
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -24,7 +24,7 @@ from mpijob_elastic.decide.actions import (
     WriteConfig,
     WriteRole,
 )
-from mpijob_elastic.decide.state import SETTLE
+from mpijob_elastic.decide.state import SETTLE, SKEW
 from mpijob_elastic.model import kubexec, memory_text
 from mpijob_elastic.model.hosts import Published, parse_script
 from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
@@ -134,7 +134,7 @@ def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
         if view.driver_may_run and readable and (change.added or change.removed) and not gone:
             changes = (view.memory.added_at, view.memory.removed_at)
             assert not derive(view, now=NOW).launcher.refresh_due
-            assert all(not NOW - SETTLE < at <= NOW + clock.SKEW for at in changes)
+            assert all(not NOW - SETTLE < at <= NOW + SKEW for at in changes)
 
 
 def is_gone(worker: Worker | None) -> bool:
@@ -269,7 +269,7 @@ def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: 
         for found in action.execs:
             worker = view.worker(found.pod)
             gone = worker is None or worker.terminated or worker.node_gone
-            assert gone or (worker is not None and found.started_at + clock.SKEW < worker.created_at)
+            assert gone or (worker is not None and found.started_at + SKEW < worker.created_at)
 
 
 def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
