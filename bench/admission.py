@@ -35,12 +35,14 @@ async def try_create(client: ApiWriter, namespace: str, pod: bytes | dict[str, A
 def review_of(pod: bytes, namespace: str) -> bytes:
     """Return the AdmissionReview for the creation of a pod, given with the defaults of the API server."""
     metadata = msgspec.json.decode(pod)["metadata"]
+    kind = {"group": PODS.group, "version": PODS.version, "kind": PODS.kind}
+    resource = {"group": PODS.group, "version": PODS.version, "resource": PODS.plural}
     request = {
         "uid": metadata["uid"],
-        "kind": {"group": PODS.group, "version": PODS.version, "kind": PODS.kind},
-        "resource": {"group": PODS.group, "version": PODS.version, "resource": PODS.plural},
-        "requestKind": {"group": PODS.group, "version": PODS.version, "kind": PODS.kind},
-        "requestResource": {"group": PODS.group, "version": PODS.version, "resource": PODS.plural},
+        "kind": kind,
+        "resource": resource,
+        "requestKind": kind,
+        "requestResource": resource,
         "name": metadata["name"],
         "namespace": namespace,
         "operation": review.CREATE,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bench import drain, namespaces, scale, scale_figures, targets
 from bench.drain import Drain
-from bench.figures import Figure
+from bench.figures import Figure, Target
 from bench.parts.context import TROUBLE, Findings, Setting, lab
 from bench.scale import Round
 from bench.sides import Ours, Peer
 from lab.cluster import Cluster
 from lab.errors import LabError
 from mpijob_elastic.kube.writer import ApiWriter
+
+FROM_RANKS = "last rank's end to last surplus deleted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,32 +66,17 @@ def _drain_figures(ours: Sequence[Drain], peer: Sequence[Drain]) -> list[Figure]
     if not ours:
         return []
     group = f"{drain.BEFORE}→{drain.AFTER}, ranks end after {drain.RANK_SECONDS} s"
+
+    def figure(name: str, unit: str, read: Callable[[Drain], float], target: Target | None = None) -> Figure:
+        # In the peer's rounds the deletion ends the ranks, so nothing counts from their end.
+        others = () if name == FROM_RANKS else peer
+        samples, peers = tuple(map(read, ours)), tuple(map(read, others))
+        return Figure(topic="Drain", group=group, name=name, unit=unit, ours=samples, peer=peers, target=target)
+
     return [
-        Figure(
-            topic="Drain",
-            group=group,
-            name="ranks killed",
-            unit="",
-            ours=tuple(sample.killed for sample in ours),
-            peer=tuple(sample.killed for sample in peer),
-            target=targets.RANKS_KILLED,
-        ),
-        Figure(
-            topic="Drain",
-            group=group,
-            name="edit to last surplus deleted",
-            unit="s",
-            ours=tuple(sample.after_edit for sample in ours),
-            peer=tuple(sample.after_edit for sample in peer),
-            target=targets.DRAINED,
-        ),
-        Figure(
-            topic="Drain",
-            group=group,
-            name="last rank's end to last surplus deleted",
-            unit="s",
-            ours=tuple(sample.after_ranks for sample in ours),
-        ),
+        figure("ranks killed", "", lambda sample: sample.killed, targets.RANKS_KILLED),
+        figure("edit to last surplus deleted", "s", lambda sample: sample.after_edit, targets.DRAINED),
+        figure(FROM_RANKS, "s", lambda sample: sample.after_ranks),
     ]
 
 
