@@ -119,11 +119,11 @@ def _removed(state: JobState, change: Change) -> Iterable[Note]:
             message=f"{listed(surplus)} left discover_hosts.sh and {'drain' if len(surplus) > 1 else 'drains'} "
             f"for at most {limit}; {_sizes(state, change)}",
         )
-    gone = {worker.name: worker for worker in state.workers if worker.name in removed}
-    disrupted = [worker for pod, worker in gone.items() if pod not in surplus and worker.pod.disruption]
+    gone = [state.by_name[pod] for pod in removed if pod in state.by_name]
+    disrupted = [worker for worker in gone if worker.wanted and worker.pod.disruption]
     if disrupted:
         yield warning("Disruption", f"{disruption.each(disrupted)} left discover_hosts.sh; {_sizes(state, change)}")
-    without_rank = [worker for worker in gone.values() if worker.rank_lost]
+    without_rank = [worker for worker in gone if worker.rank_lost]
     told = {*surplus, *(worker.name for worker in (*disrupted, *without_rank))}
     lost = [pod for pod in removed if pod not in told]
     if lost:
