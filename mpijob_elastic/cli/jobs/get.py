@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -13,14 +13,12 @@ import msgspec
 import yaml
 
 from mpijob_elastic.cli.jobs import fetch, table
-from mpijob_elastic.cli.jobs.report import JobReport, build
+from mpijob_elastic.cli.jobs.report import build
 from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Target, Where, reached
 from mpijob_elastic.kube import errors
-
-# So many names are shown where none is similar.
-MOST_NAMES = 8
+from mpijob_elastic.model import phrases
 
 
 class NoSuchJob(errors.KubeError):
@@ -39,7 +37,9 @@ async def get(where: Where, *, job: str | None, output: str) -> None:
     if output in WRITERS:
         print(WRITERS[output](reports[0] if job else {"items": reports}))  # noqa: T201
     elif reports:
-        print("\n".join(_text(reports, target, job=job, wide=output == "wide", now=now)))  # noqa: T201
+        moment, everywhere = datetime.fromtimestamp(now, UTC), target.namespace is None
+        page = table.jobs(reports, now=moment, namespaces=everywhere, wide=output == "wide")
+        print("\n".join(table.details(reports[0], now=moment) if job else page))  # noqa: T201
 
 
 async def find(target: Target, job: str) -> Snapshot:
@@ -58,19 +58,12 @@ async def _hint(target: Target, job: str) -> str:
     if near:
         return f"did you mean {' or '.join(near)}?"
     if here:
-        return f"existing jobs: {', '.join(sorted(here)[:MOST_NAMES])}{', ...' if len(here) > MOST_NAMES else ''}"
+        return f"existing jobs: {phrases.listed(sorted(here))}"
     return "there are no MPIJobs; choose another namespace with -n, or list all with `mpijob-elastic get -A`"
 
 
 def _in(namespace: str | None) -> str:
     return f" in namespace {namespace}" if namespace else ""
-
-
-def _text(reports: Sequence[JobReport], target: Target, *, job: str | None, wide: bool, now: float) -> list[str]:
-    moment = datetime.fromtimestamp(now, UTC)
-    if job:
-        return table.details(reports[0], now=moment)
-    return table.jobs(reports, now=moment, namespaces=target.namespace is None, wide=wide)
 
 
 def _json(value: object) -> str:

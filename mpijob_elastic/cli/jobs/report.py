@@ -126,7 +126,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         drain_timeout=view.policy.drain_timeout,
         created=_time(snapshot.job.facts.created_at),
         last_scale=_last_scale(view),
-        hosts=[f"{host}:{_published_slots(view)}" for host in view.host_of.values()],
+        hosts=_hosts(view),
         exec_names=_exec_names(snapshot),
         launcher=_launcher(snapshot, view.launcher, state.launcher) if view.launcher else None,
         workers=workers,
@@ -173,30 +173,24 @@ def _draining(drain: Drain) -> Draining:
 
 def _launcher(snapshot: Snapshot, launcher: Launcher, known: LauncherState) -> LauncherReport:
     pod = snapshot.pods[launcher.ref.name]
+    phase = "Init" if launcher.phase is LauncherPhase.DELIVERING else pod.facts.phase or "Pending"
     return LauncherReport(
         name=launcher.ref.name,
-        phase=_phase(launcher, pod.facts.phase),
+        phase="Terminating" if launcher.deleting else phase,
         sees_discover_hosts=launcher.mounts_discovery,
         refreshed=not known.refresh_due if known.can_be_shown else None,
         node=pod.facts.node,
     )
 
 
-def _phase(launcher: Launcher, pod_phase: str) -> str:
-    if launcher.deleting:
-        return "Terminating"
-    return "Init" if launcher.phase is LauncherPhase.DELIVERING else pod_phase or "Pending"
-
-
-def _published_slots(view: JobView) -> int:
+def _hosts(view: JobView) -> list[str]:
     published = view.config.published if view.config else None
-    return published.slots if published else view.slots
+    return [f"{host}:{published.slots if published else view.slots}" for host in view.host_of.values()]
 
 
 def _exec_names(snapshot: Snapshot) -> list[str] | None:
-    if not snapshot.role_readable:
-        return None
-    return list(snapshot.view.role.exec_names) if snapshot.view.role else []
+    role = snapshot.view.role
+    return list(role.exec_names if role else ()) if snapshot.role_readable else None
 
 
 def _last_scale(view: JobView) -> Scale | None:

@@ -56,7 +56,8 @@ def age(since: datetime, *, now: datetime) -> str:
 
 def _row(report: JobReport, now: datetime, *, namespaces: bool, wide: bool) -> list[str]:
     counts = (report.desired, report.ready, report.published, report.draining)
-    row = [report.name, report.state, *map(str, counts), _elastic(report), age(report.created, now=now)]
+    elastic = NONE if report.foreign else _yes(report.elastic)
+    row = [report.name, report.state, *map(str, counts), elastic, age(report.created, now=now)]
     return [report.namespace] * namespaces + row + [_last_scale(report, now)] + (_more(report) if wide else [])
 
 
@@ -69,10 +70,6 @@ def _more(report: JobReport) -> list[str]:
         report.launcher.phase if report.launcher else NONE,
         report.notices[0].partition(":")[0] if report.notices else NONE,
     ]
-
-
-def _elastic(report: JobReport) -> str:
-    return NONE if report.foreign else _yes(report.elastic)
 
 
 def _last_scale(report: JobReport, now: datetime) -> str:
