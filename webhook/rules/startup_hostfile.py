@@ -2,7 +2,7 @@
 
 [operator] writes a line for each worker, and its launcher waits for all of them. A hostfile that is shortened before
 the launcher is created makes it wait for the smallest size only. If the job is not known yet, the controller does the
-same a moment later (decide/startup_hostfile).
+same a moment later (decide/launcher_start).
 """
 
 from __future__ import annotations
