@@ -1,4 +1,4 @@
-"""What is read of an MPIJob and a pod for showing."""
+"""An MPIJob and a pod as they are read for showing."""
 
 import json
 from typing import Any

@@ -104,7 +104,7 @@ def role(pods: Iterable[str], *, job: str = "train", namespace: str = "default")
 
 
 def shown(config: Object, *, at: float) -> str:
-    """What the launcher's annotation holds once it was touched for this ConfigMap."""
+    """Return the launcher's annotation after a touch for this ConfigMap."""
     facts = facts_config.read_config(json.dumps(config).encode())
     script = facts.script or ""
     return mark(
@@ -131,7 +131,7 @@ def objects(
     configs: Iterable[Object] = (),
     roles: Iterable[Object] | None = (),
 ) -> Objects:
-    """What the cluster's answers would be read as; roles: None where the user may not read them."""
+    """Return the objects as read from a cluster; roles: None where the user may not read them."""
     return Objects(
         jobs=[shown_facts.read_job(_raw(item)) for item in jobs],
         pods=[shown_facts.read_pod(_raw(item)) for item in pods],

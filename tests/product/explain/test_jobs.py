@@ -1,4 +1,4 @@
-"""What holds for a job as a whole."""
+"""Findings on a job as a whole."""
 
 from __future__ import annotations
 
