@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,8 @@ import msgspec
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.job import PATIENCE, POLL, Job
+from tests.lab.job import Job
+from tests.lab.waiting import seen
 
 Object = dict[str, Any]
 # Acts on what it sees at once. Kubernetes would wait for five minutes before it makes anything smaller.
@@ -63,10 +63,11 @@ class Autoscaler:
 
     async def warned(self, least: int, most: int, warning: str) -> None:
         """Wait until applying it would be warned of: the webhook learns of jobs and other HPAs by watches."""
-        deadline = time.monotonic() + PATIENCE
-        while warning not in (said := await self._apply(least, most, QUEUE, AT_ONCE, "--dry-run=server")):
-            assert time.monotonic() < deadline, f"last: {said}"
-            await asyncio.sleep(POLL)
+
+        async def tried() -> str:
+            return await self._apply(least, most, QUEUE, AT_ONCE, "--dry-run=server")
+
+        await seen(tried, lambda said: warning in said, warning)
 
     async def seen(self) -> Seen:
         """Its status."""
@@ -78,13 +79,7 @@ class Autoscaler:
 
     async def until(self, holds: Callable[[Seen], bool]) -> Seen:
         """Wait until its status is so."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            seen = await self.seen()
-            if holds(seen):
-                return seen
-            assert time.monotonic() < deadline, f"last: {seen}"
-            await asyncio.sleep(POLL)
+        return await seen(self.seen, holds, f"status of HPA {self.name}")
 
 
 def applied(cluster: Cluster, text: str, *options: str) -> str:

@@ -13,10 +13,9 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from tests.lab.waiting import PATIENCE, seen
 
 Object = dict[str, Any]
-PATIENCE = 180.0  # seconds; far above what anything takes on an idle machine
-POLL = 0.1
 QUIET = 1.0
 REST = 3.0
 # A pod of the lab with this annotation stays Pending (lab/manifests/kwok-stages.yaml).
@@ -150,13 +149,7 @@ class Job:
 
     async def until(self, holds: Callable[[State], bool], what: str, *, patience: float = PATIENCE) -> State:
         """Wait until something holds, for so many seconds; fails with the state that was last seen."""
-        deadline = time.monotonic() + patience
-        while True:
-            state = await self.state()
-            if holds(state):
-                return state
-            assert time.monotonic() < deadline, f"{self.name} never came to: {what}; last: {_short(state)}"
-            await asyncio.sleep(POLL)
+        return await seen(self.state, holds, f"{self.name} with {what}", patience=patience, show=_short)
 
     async def settled(self, replicas: int, *, slots: int = 1) -> State:
         """Wait until the job is whole at that size: workers, Role, host list, hostfile, touched launcher, status.
@@ -201,13 +194,11 @@ class Job:
 
     async def told(self, reason: str, text: str = "", *, times: int = 1) -> None:
         """Wait for so many Events of ours on the job with that reason and that text in their messages."""
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            events = await self._events()
-            if sum(each == reason and text in message for each, message in events) >= times:
-                return
-            assert time.monotonic() < deadline, f"{self.name}: no Event {reason} with {text!r}; there are: {events}"
-            await asyncio.sleep(POLL)
+
+        def enough(events: list[tuple[str, str]]) -> bool:
+            return sum(each == reason and text in message for each, message in events) >= times
+
+        await seen(self._events, enough, f"Event {reason} of {self.name} with {text!r}")
 
     async def _events(self) -> list[tuple[str, str]]:
         items = await self._list(resources.EVENTS, None)

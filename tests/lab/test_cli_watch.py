@@ -14,7 +14,8 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.job import PATIENCE, Job
+from tests.lab.job import Job
+from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 

@@ -14,8 +14,8 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.golang import run_go
 from tests.lab.hpa import applied
-from tests.lab.job import PATIENCE
 from tests.lab.upgrades import established
+from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook")]
 

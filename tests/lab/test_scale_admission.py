@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOROVODRUN, Job
 from tests.lab.scalable import told
+from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "webhook")]
 
@@ -24,12 +26,9 @@ async def job(client: ApiWriter, cluster: Cluster, namespace: str) -> Job:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=3, command=LIMITED, annotations=BOUNDS)
     await reported(job, "Running")
-    for _ in range(300):
-        _, said = await scaled(cluster, job, 4, "--dry-run=server")
-        if "worker-3" in said:
-            return job
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"the webhook never knew the job; last: {said}")
+    tried = partial(scaled, cluster, job, 4, "--dry-run=server")
+    await seen(tried, lambda answer: "worker-3" in answer[1], "the webhook knows the job")
+    return job
 
 
 async def reported(job: Job, *conditions: str) -> None:
@@ -78,21 +77,13 @@ async def test_a_dry_run_shows_what_would_happen_and_changes_nothing(job: Job, c
 
 async def test_a_finished_job_is_not_scaled(job: Job, cluster: Cluster) -> None:
     await reported(job, "Running", "Succeeded")
-    for _ in range(300):
-        code, said = await scaled(cluster, job, 4, "--dry-run=server")
-        if code:
-            break
-        await asyncio.sleep(0.1)
-    assert "the job has finished" in said
+    tried = partial(scaled, cluster, job, 4, "--dry-run=server")
+    await seen(tried, lambda answer: answer[0] != 0 and "the job has finished" in answer[1], "a refusal")
 
 
 async def test_changed_bounds_hold_at_once(job: Job, cluster: Cluster) -> None:
     await job.annotate(max_replicas="8")
-    for _ in range(300):
-        code, _ = await scaled(cluster, job, 7)
-        if not code:
-            break
-        await asyncio.sleep(0.1)
+    await seen(partial(scaled, cluster, job, 7), lambda answer: answer[0] == 0, "the new bound")
     assert await size(job) == 7
 
 

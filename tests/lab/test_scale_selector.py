@@ -6,6 +6,7 @@ import asyncio
 import re
 import signal
 from collections.abc import AsyncIterator
+from functools import partial
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from lab.replicas import Controller, Webhook
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import MPIRUN, Job, Object
+from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "elastic", "operator")]
 
@@ -46,12 +48,11 @@ async def scale_of(job: Job) -> Object:
 async def shows(job: Job, *, replicas: int, active: int) -> None:
     """Wait until the Scale object says so, with the selector of the workers."""
     wanted = {"replicas": active, "selector": SELECTOR}
-    for _ in range(300):
-        scale = await scale_of(job)
-        if scale["spec"] == {"replicas": replicas} and scale["status"] == wanted:
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"never {replicas}, {wanted}; last: {scale}")
+    await seen(
+        partial(scale_of, job),
+        lambda scale: (scale["spec"], scale["status"]) == ({"replicas": replicas}, wanted),
+        f"{replicas} wanted, {wanted}",
+    )
 
 
 async def kubectl_scale(cluster: Cluster, job: Job, replicas: int) -> None:

@@ -18,8 +18,9 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import kubexec
-from tests.lab.job import PATIENCE, Job, State
+from tests.lab.job import Job, State
 from tests.lab.ranks import in_pod, start_rank
+from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
 ROOT = Path(__file__).parents[2]
@@ -53,21 +54,24 @@ async def test_a_pod_that_was_deleted_comes_back_under_a_new_name_that_leads_to_
     cluster: Cluster, client: ApiWriter, job: Job, elastic: Controller
 ) -> None:
     assert elastic.ready()
-    await job.create(replicas=3)
+    await job.create(replicas=2)
+    await job.settled(2)
+    await job.scale(3)
     before = await job.settled(3)
     assert before.hosts == hosts(job, 0, 0, 0)
     assert not kubexec.is_mapped(await kubexec_of(client, job))
-    pod = job.workers(1)[0]
+    # Not where rank 0 may be: no addition has to wait for the others to get over its loss.
+    pod = job.workers(2)[0]
     cluster.kubectl("delete", "pod", pod, "-n", job.namespace, "--force", "--grace-period=0")
 
-    after = await job.until(lambda state: state.hosts == hosts(job, 0, 1, 0), "worker-1 is back as .r1")
+    after = await job.until(lambda state: state.hosts == hosts(job, 0, 0, 1), "worker-2 is back as .r1")
     assert after.workers[pod]["metadata"]["uid"] != before.workers[pod]["metadata"]["uid"]
     await job.settled(3)
     await job.told("HostRenamed", f"{pod} is {pod}.r1")
     command = [sys.executable, "-m", "mpijob_elastic", "get", job.name, "-n", job.namespace, "-o", "json"]
     environment = {"KUBECONFIG": str(cluster.kubeconfig), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
     shown = await asyncio.to_thread(subprocess.check_output, command, env=environment)
-    worker = json.loads(shown)["workers"][1]
+    worker = json.loads(shown)["workers"][2]
     assert (worker["name"], worker["host"], worker["incarnation"]) == (pod, f"{pod}.r1", 1)
 
     script = await kubexec_of(client, job)

@@ -10,8 +10,9 @@ import pytest
 
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.job import HOLD, PATIENCE, Job, Object, State
+from tests.lab.job import HOLD, Job, Object, State
 from tests.lab.launchers import patched
+from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
 

@@ -10,8 +10,9 @@ import pytest
 from lab.cluster import Cluster
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.job import MPIRUN, PATIENCE, Job, State
+from tests.lab.job import MPIRUN, Job, State
 from tests.lab.ranks import in_pod, start_rank
+from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 

@@ -15,7 +15,8 @@ from lab.nodes import node, usable
 from lab.operator.process import Operator
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.job import HOLD, PATIENCE, Job, Object, State
+from tests.lab.job import HOLD, Job, Object, State
+from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
 

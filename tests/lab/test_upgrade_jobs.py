@@ -30,9 +30,9 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab import second_writer
-from tests.lab.job import HOROVODRUN, MPIRUN, PATIENCE, Job
+from tests.lab.job import HOROVODRUN, MPIRUN, Job
 from tests.lab.upgrades import deploy_operator, interrupted
-from tests.lab.waiting import has_account, until
+from tests.lab.waiting import PATIENCE, has_account, until
 from upgrade import adopt, apply, canary, cleanup, preflight, record, rollback, status, traces
 from upgrade.apply import Options
 from upgrade.canary import Canary

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from lab.cluster import Cluster
 from lab.errors import LabError
 
-PATIENCE = 240.0  # seconds
+PATIENCE = 240.0  # seconds; far above what anything takes on an idle machine
+POLL = 0.1  # seconds
+
+T = TypeVar("T")
 
 
 def has_account(cluster: Cluster, namespace: str) -> None:
@@ -41,7 +46,7 @@ def kubectl_until_done(cluster: Cluster, *arguments: str, patience: float) -> No
         except LabError:
             if time.monotonic() > deadline:
                 raise
-            time.sleep(0.1)
+            time.sleep(POLL)
         else:
             return
 
@@ -53,5 +58,21 @@ def until(holds: Callable[[], bool]) -> None:
         with contextlib.suppress(LabError):
             if holds():
                 return
-        time.sleep(0.1)
+        time.sleep(POLL)
     raise AssertionError("it never came true")
+
+
+async def seen(
+    look: Callable[[], Awaitable[T]],
+    holds: Callable[[T], bool],
+    what: str,
+    *,
+    patience: float = PATIENCE,
+    show: Callable[[T], str] = repr,
+) -> T:
+    """Look until it holds, and return what was seen then; fail after so many seconds and show what was seen last."""
+    deadline = time.monotonic() + patience
+    while not holds(found := await look()):
+        assert time.monotonic() < deadline, f"never seen: {what}; last: {show(found)}"
+        await asyncio.sleep(POLL)
+    return found
