@@ -104,7 +104,7 @@ async def look(found: Execs, woken: list[tuple[str, str]]) -> Held:
     """What is held after one look more."""
     before = len(woken)
     found.begin(VIEW, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
-    while len(woken) == before:
+    while len(woken) == before or found._asking:  # it wakes just before it ends, and begins nothing until it has
         await asyncio.sleep(0.01)
     return found.held(LAUNCHER.ref.uid)
 
