@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -20,36 +19,12 @@ from upgrade.refusal import ATTEMPTS, Refused
 from upgrade.traces import Removal, Traces
 
 
-@dataclass(frozen=True, kw_only=True)
-class Left:
-    """Our traces, and workers (namespace/name) beyond the size of their job."""
-
-    traces: Traces
-    surplus: list[str]
-
-    def lines(self) -> list[str]:
-        """Return what stays and why, for people."""
-        lines = [
-            f"{job}: {names.KEY_DISCOVER_HOSTS} and its annotation stay in the ConfigMap while the launcher, which "
-            "mounts it, is alive; run this again when the job has ended, or delete the job"
-            for job in self.traces.kept
-        ]
-        return lines + [
-            f"pod {worker} is beyond the size of its job; it has left the host list or is about to; it stays until the "
-            "job is deleted"
-            for worker in self.surplus
-        ]
-
-
-async def look(client: ApiReader) -> Left:
+async def look(client: ApiReader) -> Traces:
     """Find our traces in all namespaces. Raises `errors.KubeError`."""
-    jobs = await list_objects(client, MPI_JOBS.path(), _object)
-    pods = await list_objects(client, PODS.path(), _object, selector=names.POD_SELECTOR)
-    configs = await list_objects(client, CONFIG_MAPS.path(), _object, selector=names.LABEL_APP)
-    launchers = [pod for pod in pods if pod["metadata"]["labels"].get(names.LABEL_JOB_ROLE) == names.ROLE_LAUNCHER]
-    return Left(
-        traces=traces.find(jobs=jobs, config_maps=configs, launchers=launchers),
-        surplus=traces.surplus(jobs=jobs, pods=pods),
+    return traces.find(
+        jobs=await list_objects(client, MPI_JOBS.path(), _object),
+        pods=await list_objects(client, PODS.path(), _object, selector=names.POD_SELECTOR),
+        config_maps=await list_objects(client, CONFIG_MAPS.path(), _object, selector=names.LABEL_APP),
     )
 
 
@@ -57,7 +32,7 @@ async def sweep(client: ApiWriter, *, say: Say) -> None:
     """Remove our traces, and say what stays. Raises `errors.KubeError`."""
     for _ in range(ATTEMPTS):
         left = await look(client)
-        removed = [await _remove(client, trace, say=say) for trace in left.traces.removals]
+        removed = [await _remove(client, trace, say=say) for trace in left.removals]
         if all(removed):
             break
     for line in left.lines():
@@ -74,9 +49,9 @@ async def without_record(client: ApiWriter, *, ask: Ask, dry_run: bool, timeout:
     await _check_nothing_installed(client)
     left = await look(client)
     say("there is no upgrade to take back")
-    for line in [f"left on jobs: {trace}" for trace in left.traces.removals] + left.lines():
+    for line in [f"left on jobs: {trace}" for trace in left.removals] + left.lines():
         say(line)
-    if not left.traces.removals or dry_run:
+    if not left.removals or dry_run:
         return True
     if not ask():
         return False

@@ -3,7 +3,7 @@
 Version v1 gets the scale subresource, printer columns, and the field of the selector if a structural schema would drop
 it. Everything else stays: other versions, columns, categories, short names, conversion, schemas.
 
-An API server that serves only apiextensions v1 accepts a definition in the legacy form (`crd_form.Form`) while it keeps
+An API server that serves only apiextensions v1 accepts a definition in the legacy form (`Form`) while it keeps
 that form: subresources and columns may change, and nothing is pruned. A structural definition can never go back, for
 preserveUnknownFields "cannot [be] set to true" again; so that change is made on request only.
 """
@@ -12,12 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from mpijob_elastic import names
-from upgrade import crd_form, schema
-from upgrade.crd_form import Crd, Form
+from mpijob_elastic.kube.resources import MPI_JOBS
+from upgrade import schema
 from upgrade.refusal import Refused
+
+NAME = f"{MPI_JOBS.plural}.{MPI_JOBS.group}"
+
+Crd = Mapping[str, Any]
 
 # [training-operator] has the selector at this path too.
 SCALE = {
@@ -47,9 +52,20 @@ COLUMNS: tuple[Mapping[str, Any], ...] = (
     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
 )
 ONE_WAY = (
-    f"{crd_form.NAME}: the schema stays structural, with the same checks, and keeps every unknown field; the API "
+    f"{NAME}: the schema stays structural, with the same checks, and keeps every unknown field; the API "
     "server does not accept the former one any more"
 )
+
+
+class Form(StrEnum):
+    """The form of a supported definition.
+
+    legacy: created from v0.2.3's manifest (apiextensions v1beta1) before Kubernetes 1.22 and kept since; it stores all
+    unknown fields. structural: apiextensions v1, as Kubeflow and administrators have written it since.
+    """
+
+    LEGACY = "legacy"
+    STRUCTURAL = "structural"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,13 +76,36 @@ class Reverted:
     notes: tuple[str, ...] = ()
 
 
+def form(crd: Crd) -> Form:
+    """Return the form. Raises `Refused` if the definition does not belong to mpi-operator v0.2.3."""
+    index = v1_index(crd)
+    _check_versions(crd)
+    _check_v1(crd["spec"]["versions"][index])
+    return Form.LEGACY if crd["spec"].get("preserveUnknownFields") else Form.STRUCTURAL
+
+
+def v1_index(crd: Crd) -> int:
+    """Return the index of version v1 in spec.versions. Raises `Refused` if there is none."""
+    for index, version in enumerate(crd["spec"]["versions"]):
+        if version["name"] == MPI_JOBS.version:
+            return index
+    found = ", ".join(version["name"] for version in crd["spec"]["versions"])
+    raise Refused(f"{NAME} has no version v1, only {found}; an upgrade needs mpi-operator v0.2.3 with MPIJob v1")
+
+
+def stored(crd: Crd) -> list[str]:
+    """Return the versions in which objects may be stored: the current storage version, and former ones."""
+    now = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
+    return list(dict.fromkeys([*now, *crd.get("status", {}).get("storedVersions", [])]))
+
+
 def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
     """Return the definition with our additions. Raises `Refused`.
 
     structural: give the legacy form a schema of apiextensions v1 with the same checks, which cannot be reverted.
     """
-    legacy = crd_form.form(crd) is Form.LEGACY
-    index = crd_form.v1_index(crd)
+    legacy = form(crd) is Form.LEGACY
+    index = v1_index(crd)
     version = crd["spec"]["versions"][index]
     changed = _scalable(version) | {"additionalPrinterColumns": _columns(version.get("additionalPrinterColumns", []))}
     if not legacy:
@@ -77,13 +116,13 @@ def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
 
 def reverted(live: Crd, before: Crd) -> Reverted:
     """Return the live definition without our additions; later changes of others stay. Raises `Refused`."""
-    index, former = crd_form.v1_index(live), before["spec"]["versions"][crd_form.v1_index(before)]
+    index, former = v1_index(live), before["spec"]["versions"][v1_index(before)]
     version = dict(live["spec"]["versions"][index])
     notes = []
     if "scale" not in former.get("subresources", {}) and version.get("subresources", {}).get("scale") == SCALE:
         version["subresources"] = {key: value for key, value in version["subresources"].items() if key != "scale"}
     version = _without_columns(version, former)
-    if crd_form.form(before) is Form.STRUCTURAL:
+    if form(before) is Form.STRUCTURAL:
         version = _without_selector(version, former)
     elif not live["spec"].get("preserveUnknownFields"):
         notes.append(ONE_WAY)
@@ -92,15 +131,47 @@ def reverted(live: Crd, before: Crd) -> Reverted:
 
 def is_scalable(crd: Crd) -> bool:
     """Return True if version v1 has our scale subresource."""
-    version = crd["spec"]["versions"][crd_form.v1_index(crd)]
+    version = crd["spec"]["versions"][v1_index(crd)]
     return bool(version.get("subresources", {}).get("scale") == SCALE)
+
+
+def _check_versions(crd: Crd) -> None:
+    newer = [version for version in stored(crd) if version.startswith("v2")]
+    if newer:
+        raise Refused(
+            f"{NAME} stores its objects as {', '.join(newer)}: an operator of that version manages them and is elastic "
+            "itself. Do not upgrade this cluster"
+        )
+
+
+def _check_v1(version: Mapping[str, Any]) -> None:
+    if not version.get("served"):
+        raise Refused(f"{NAME} does not serve version v1; set served: true there to use mpi-operator v0.2.3")
+    if _is_training_operators(version):
+        raise Refused(
+            f"{NAME} is the training-operator's (its mpiReplicaSpecs take any name): that operator is elastic itself. "
+            "Do not upgrade this cluster"
+        )
+    if "status" not in version.get("subresources", {}):
+        raise Refused(
+            f"{NAME} has no status subresource in version v1, so mpi-operator cannot record that a job has ended. "
+            "Add `subresources: {status: {}}` to that version first"
+        )
+
+
+def _is_training_operators(version: Mapping[str, Any]) -> bool:
+    """[training-operator] generates its schema from a Go map; mpi-operator's own names Launcher and Worker."""
+    schema: Any = version.get("schema", {}).get("openAPIV3Schema", {})
+    for name in ("spec", "mpiReplicaSpecs"):
+        schema = schema.get("properties", {}).get(name, {})
+    return isinstance(schema.get("additionalProperties"), Mapping)
 
 
 def _scalable(version: Mapping[str, Any]) -> dict[str, Any]:
     other = version["subresources"].get("scale", SCALE)
     if other != SCALE:
         raise Refused(
-            f"{crd_form.NAME} has another scale subresource in version v1 ({other}), which somebody may rely on. "
+            f"{NAME} has another scale subresource in version v1 ({other}), which somebody may rely on. "
             "Remove it, and run this again"
         )
     return {**version, "subresources": {**version["subresources"], "scale": SCALE}}

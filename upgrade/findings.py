@@ -8,8 +8,8 @@ from enum import IntEnum
 from typing import Any
 
 from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE
-from upgrade import crd_form
-from upgrade.crd_form import Crd, Form
+from upgrade import crd
+from upgrade.crd import Crd, Form
 from upgrade.job_impact import Adoption, Readiness
 from upgrade.operators import Kind, Operator
 from upgrade.refusal import Refused
@@ -73,16 +73,16 @@ def kubernetes(version: str, minor: int) -> Finding:
     return Finding("kubernetes", Verdict.GO, f"{version} serves everything that is used")
 
 
-def definition(crd: Crd | None) -> Finding:
+def definition(found: Crd | None) -> Finding:
     """Judge the definition of MPIJobs; None if there is none."""
-    if crd is None:
-        return Finding("definition", Verdict.NO, f"there is no {crd_form.NAME}; install mpi-operator v0.2.3")
+    if found is None:
+        return Finding("definition", Verdict.NO, f"there is no {crd.NAME}; install mpi-operator v0.2.3")
     try:
-        form = crd_form.form(crd)
+        form = crd.form(found)
     except Refused as error:
         return Finding("definition", Verdict.NO, str(error))
     meaning = "from before apiextensions v1" if form is Form.LEGACY else "apiextensions v1"
-    text = f"{form} ({meaning}), stored as {', '.join(crd_form.stored(crd))}"
+    text = f"{form} ({meaning}), stored as {', '.join(crd.stored(found))}"
     return Finding("definition", Verdict.GO, text)
 
 

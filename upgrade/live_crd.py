@@ -15,10 +15,10 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
-from upgrade import crd_form, json_patch
+from upgrade import crd, json_patch
 from upgrade.refusal import ATTEMPTS, Refused, contended
 
-PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd_form.NAME)
+PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd.NAME)
 
 Object = dict[str, Any]
 # From the live definition to the wanted definition.
@@ -30,7 +30,7 @@ async def read(client: ApiReader) -> Object:
     body = await client.find(PATH)
     if body is None:
         raise Refused(
-            f"there is no CustomResourceDefinition {crd_form.NAME}: install mpi-operator v0.2.3 and its definition"
+            f"there is no CustomResourceDefinition {crd.NAME}: install mpi-operator v0.2.3 and its definition"
         )
     return _decode(body)
 
@@ -50,12 +50,12 @@ async def change(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) ->
             body = await client.patch_object(PATH, query=query, body=list(patch), content_type=JSON_PATCH)
         except (errors.Invalid, errors.Conflict) as error:
             if (await read(client))["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]:
-                raise Refused(f"the API server does not accept the change of {crd_form.NAME}: {error}") from error
+                raise Refused(f"the API server does not accept the change of {crd.NAME}: {error}") from error
             # Somebody else was faster: look again.
             await asyncio.sleep(0.1)
         else:
             return changes.changed(identity(live), live, _decode(body))
-    raise contended(crd_form.NAME)
+    raise contended(crd.NAME)
 
 
 async def wait_for_scale(client: ApiReader, *, seconds: float, say: Say) -> None:

@@ -95,7 +95,7 @@ class Rollback:
             self.say(note)
         if not self.keeps_controller:
             left = await cleanup.look(client)
-            for line in [f"to be removed from {trace}" for trace in left.traces.removals] + left.lines():
+            for line in [f"to be removed from {trace}" for trace in left.removals] + left.lines():
                 self.say(line)
 
     async def run(self) -> None:

@@ -82,7 +82,7 @@ async def look(client: ApiWriter) -> Status:
     known = inventory.manifests()
     found_server = await server.examine(client, known)
     found = await inventory.find(client, found_server, known)
-    left = (await cleanup.look(client)).traces.removals if kept is None else ()
+    left = (await cleanup.look(client)).removals if kept is None else ()
     return Status(
         phase=kept.phase if kept else "",
         recorded_at=kept.record.taken_at if kept else "",

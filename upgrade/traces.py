@@ -9,7 +9,7 @@ https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,18 +49,37 @@ class Removal:
 
 @dataclass(frozen=True, kw_only=True)
 class Traces:
-    """The traces that may go; kept: jobs (namespace/name) whose live launcher mounts the key, which stays."""
+    """The traces that may go, and what stays.
+
+    kept: jobs (namespace/name) whose live launcher mounts the key. surplus: running workers (namespace/name) beyond the
+    size of their job, which nobody will remove without us.
+    """
 
     removals: tuple[Removal, ...] = ()
     kept: tuple[str, ...] = ()
+    surplus: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Return what stays and why, for people."""
+        lines = [
+            f"{job}: {names.KEY_DISCOVER_HOSTS} and its annotation stay in the ConfigMap while the launcher, which "
+            "mounts it, is alive; run this again when the job has ended, or delete the job"
+            for job in self.kept
+        ]
+        return lines + [
+            f"pod {worker} is beyond the size of its job; it has left the host list or is about to; it stays until the "
+            "job is deleted"
+            for worker in self.surplus
+        ]
 
 
-def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], launchers: Iterable[Object]) -> Traces:
-    """Return our traces on these MPIJobs, ConfigMaps and launcher pods."""
-    jobs, pods = list(jobs), list(launchers)
+def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], pods: Iterable[Object]) -> Traces:
+    """Return our traces on these MPIJobs, ConfigMaps and pods."""
+    jobs, pods = list(jobs), list(pods)
+    launchers = [pod for pod in pods if pod["metadata"]["labels"].get(names.LABEL_JOB_ROLE) == names.ROLE_LAUNCHER]
     given = {job["metadata"]["uid"] for job in jobs if names.is_handed_over(_said(job))}
-    mounting = {_job(pod) for pod in map(_pod, pods) if pod.mounts_discovery and pod.phase not in _ENDED}
-    removals: list[Removal | None] = [_without_annotation(PODS, pod, names.REFRESHED) for pod in pods]
+    mounting = {_job(pod) for pod in map(_pod, launchers) if pod.mounts_discovery and pod.phase not in _ENDED}
+    removals: list[Removal | None] = [_without_annotation(PODS, pod, names.REFRESHED) for pod in launchers]
     kept = []
     for config in filter(_is_ours, config_maps):
         owner = _job(facts_config.read_config(json_patch.encoded(config)))
@@ -73,21 +92,22 @@ def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], launchers: It
     # Jobs last: after an interruption they still tell whose the keys are.
     for job in jobs:
         removals += [_without_annotation(MPI_JOBS, job, names.STATUS), _without_selector(job)]
-    return Traces(removals=tuple(one for one in removals if one), kept=tuple(sorted(kept)))
+    return Traces(
+        removals=tuple(removal for removal in removals if removal),
+        kept=tuple(sorted(kept)),
+        surplus=tuple(sorted(_surplus(jobs, pods))),
+    )
 
 
-def surplus(*, jobs: Iterable[Object], pods: Iterable[Object]) -> list[str]:
-    """Return the running workers (namespace/name) beyond their job's size, which nobody will remove without us."""
+def _surplus(jobs: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]:
     sizes = {}
     for job in map(job_facts.read, map(json_patch.encoded, jobs)):
         sizes[job.metadata.namespace, job.metadata.name, job.metadata.uid] = job.replicas
-    found = []
     for pod in map(_pod, pods):
         size = sizes.get(_job(pod))
         index = names.worker_index(pod.metadata.name, job=pod.metadata.job)
         if size is not None and index is not None and index >= size and pod.phase not in _ENDED:
-            found.append(f"{pod.metadata.namespace}/{pod.metadata.name}")
-    return sorted(found)
+            yield f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
 def _is_ours(config: Object) -> bool:

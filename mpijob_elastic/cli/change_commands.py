@@ -29,6 +29,9 @@ JobsNamespace = Annotated[
     typer.Option("--namespace", "-n", help="The namespace whose jobs to manage, with --overlay single-namespace."),
 ]
 Image = Annotated[str | None, typer.Option(help="Image to run; by default that of the manifests.")]
+ForceConflicts = Annotated[
+    bool, typer.Option("--force-conflicts", help="Overrule fields of our objects that somebody else has changed.")
+]
 Wait = Annotated[bool, typer.Option(help="Wait until all replicas are ready and trusted.")]
 
 

@@ -10,6 +10,7 @@ import typer
 from mpijob_elastic import names
 from mpijob_elastic.cli.change_commands import (
     DryRun,
+    ForceConflicts,
     Image,
     JobsNamespace,
     Overlays,
@@ -34,9 +35,7 @@ def install(
     image: Image = None,
     dry_run: DryRun = False,
     print_manifests: Annotated[bool, typer.Option("--print", help="Print the manifests; ask no API server.")] = False,
-    force_conflicts: Annotated[
-        bool, typer.Option("--force-conflicts", help="Overrule fields that somebody else has changed.")
-    ] = False,
+    force_conflicts: ForceConflicts = False,
     wait: Wait = True,
     timeout: Timeout = 120.0,
     kubeconfig: Kubeconfig = None,

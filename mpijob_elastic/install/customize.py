@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from mpijob_elastic.install.objects import Manifest
@@ -14,52 +14,35 @@ NAMESPACE_PLACEHOLDER = "your-namespace"
 MATCH_CONDITIONS_SINCE = 28
 EVICTION_OF_UNHEALTHY_SINCE = 26
 
-Change = Callable[[Manifest], Manifest]
+
+def with_image(manifests: Iterable[Manifest], image: str) -> list[Manifest]:
+    """Return the manifests with this image in every container."""
+    return [_with_image(manifest, image) if manifest["kind"] == "Deployment" else manifest for manifest in manifests]
 
 
-def tailored(manifests: Iterable[Manifest], changes: Iterable[Change]) -> list[Manifest]:
-    """Return the manifests after every change, in this order."""
-    result = list(manifests)
-    for change in changes:
-        result = [change(manifest) for manifest in result]
-    return result
+def for_jobs_in(manifests: Iterable[Manifest], namespace: str) -> list[Manifest]:
+    """Return the manifests that manage the jobs of this namespace only (overlay single-namespace)."""
+    return [_replaced(manifest, namespace) for manifest in manifests]
 
 
-def with_image(image: str) -> Change:
-    """Return the change that runs this image in every container."""
-
-    def change(manifest: Manifest) -> Manifest:
-        if manifest["kind"] != "Deployment":
-            return manifest
-        pod = manifest["spec"]["template"]["spec"]
-        containers = [{**container, "image": image} for container in pod["containers"]]
-        return _with(manifest, ("spec", "template", "spec", "containers"), containers)
-
-    return change
+def for_version(manifests: Iterable[Manifest], minor: int) -> list[Manifest]:
+    """Return the manifests without what Kubernetes 1.`minor` does not know."""
+    return [_for_version(manifest, minor) for manifest in manifests]
 
 
-def for_jobs_in(namespace: str) -> Change:
-    """Return the change that manages the jobs of this namespace only (overlay single-namespace)."""
-
-    def change(manifest: Manifest) -> Manifest:
-        result: Manifest = _replaced(manifest, namespace)
-        return result
-
-    return change
+def _with_image(deployment: Manifest, image: str) -> Manifest:
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    changed = [{**container, "image": image} for container in containers]
+    return _with(deployment, ("spec", "template", "spec", "containers"), changed)
 
 
-def for_version(minor: int) -> Change:
-    """Return the change that leaves out what Kubernetes 1.`minor` does not know."""
-
-    def change(manifest: Manifest) -> Manifest:
-        if manifest["kind"].endswith("WebhookConfiguration") and minor < MATCH_CONDITIONS_SINCE:
-            return without_match_conditions(manifest)
-        if manifest["kind"] == "PodDisruptionBudget" and minor < EVICTION_OF_UNHEALTHY_SINCE:
-            known = {key: value for key, value in manifest["spec"].items() if key != "unhealthyPodEvictionPolicy"}
-            return {**manifest, "spec": known}
-        return manifest
-
-    return change
+def _for_version(manifest: Manifest, minor: int) -> Manifest:
+    if manifest["kind"].endswith("WebhookConfiguration") and minor < MATCH_CONDITIONS_SINCE:
+        return without_match_conditions(manifest)
+    if manifest["kind"] == "PodDisruptionBudget" and minor < EVICTION_OF_UNHEALTHY_SINCE:
+        known = {key: value for key, value in manifest["spec"].items() if key != "unhealthyPodEvictionPolicy"}
+        return {**manifest, "spec": known}
+    return manifest
 
 
 def _with(manifest: Manifest, path: tuple[str, ...], value: object) -> dict[str, Any]:

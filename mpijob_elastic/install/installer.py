@@ -52,9 +52,12 @@ class Plan:
 
     def manifests(self) -> list[Manifest]:
         """Return the manifests for the newest API server, in the order in which they are applied."""
-        changes = [customize.with_image(self.image)] if self.image else []
-        changes += [customize.for_jobs_in(self.jobs_namespace)] if self.jobs_namespace else []
-        return sorted(customize.tailored(overlays.combined(self.overlays), changes), key=server_side_apply.order)
+        manifests = overlays.combined(self.overlays)
+        if self.image:
+            manifests = customize.with_image(manifests, self.image)
+        if self.jobs_namespace:
+            manifests = customize.for_jobs_in(manifests, self.jobs_namespace)
+        return sorted(manifests, key=server_side_apply.order)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +78,7 @@ async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) 
     stale = await _stale(client, found, wanted, known)
     applier = Applier(client=client, server=found, dry_run=options.dry_run, force=options.force)
     waits = options.wait and not options.dry_run
-    manifests = customize.tailored(wanted, [customize.for_version(found.minor)])
+    manifests = customize.for_version(wanted, found.minor)
     hooks = [manifest for manifest in manifests if manifest["kind"] in HOOKS]
     rest = [manifest for manifest in manifests if manifest["kind"] not in HOOKS]
     await _apply(applier, rest, say)

@@ -33,7 +33,7 @@ from tests.lab import second_writer
 from tests.lab.job import HOROVODRUN, MPIRUN, Job
 from tests.lab.upgrades import deploy_operator, interrupted
 from tests.lab.waiting import PATIENCE, has_account, until
-from upgrade import adopt, apply, canary, cleanup, preflight, record, rollback, status, traces
+from upgrade import adopt, apply, canary, cleanup, preflight, record, rollback, status
 from upgrade.apply import Options
 from upgrade.canary import Canary
 from upgrade.findings import Verdict
@@ -266,8 +266,8 @@ async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
     assert after.refreshed is None
     assert after.launcher is not None
     left = await cleanup.look(client)
-    assert left.traces.kept == (f"{namespace}/train",)
-    assert left.surplus == [f"{namespace}/{name}" for name in sorted(after.running) if name != "train-worker-0"]
+    assert left.kept == (f"{namespace}/train",)
+    assert list(left.surplus) == [f"{namespace}/{name}" for name in sorted(after.running) if name != "train-worker-0"]
     # When its launcher has ended, nothing of ours need stay.
     await job.set_status("train-launcher", {"phase": "Failed"})
     await lab.rollback(client)
@@ -295,7 +295,8 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
             after = await job.state()
             assert (after.hosts, after.exec_names) == ([f"{name}:1" for name in job.workers(0, 1)], job.workers(0, 1))
             assert (after.notices, after.memory, after.refreshed) == ("", "", None)
-            assert (await cleanup.look(client)).traces == traces.Traces()
+            left = await cleanup.look(client)
+            assert (left.removals, left.kept) == ((), ())
     finally:
         lab.cluster.kubectl("delete", "namespace", operator)
 
@@ -338,8 +339,8 @@ async def test_twenty_live_jobs_are_edited_while_the_cluster_is_upgraded(
         assert state.exec_names[:2] == job.workers(0, 1)
     await lab.rollback(client)
     left = await cleanup.look(client)
-    assert left.traces.removals == ()
-    assert left.traces.kept == (f"{namespace}/late",)
+    assert left.removals == ()
+    assert left.kept == (f"{namespace}/late",)
     for job in jobs:
         config = await read(client, resources.CONFIG_MAPS, namespace, names.config_map(job.name))
         assert names.KEY_DISCOVER_HOSTS not in config["data"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from upgrade import crd_form
+from upgrade import crd
 from upgrade.conversion import mpi_job, old_definition, training_job
 from upgrade.conversion.elastic import subject
 from upgrade.conversion.results import Converted, Note, Source
@@ -35,7 +35,7 @@ def convert(source: Source) -> Converted:
     """Convert an object; objects of other kinds stay as they are. Raises `Refused`."""
     kind = source.get("apiVersion", ""), source.get("kind", "")
     converter = _CONVERTERS.get(kind)
-    if kind == _OLD_CRD and source.get("metadata", {}).get("name") == crd_form.NAME:
+    if kind == _OLD_CRD and source.get("metadata", {}).get("name") == crd.NAME:
         converter = old_definition.convert
     if converter is not None:
         return _converted(source, converter)

@@ -1,4 +1,4 @@
-"""Convert a file, a folder with its subfolders, or standard input."""
+"""Convert a file, a folder with its subfolders, standard input, or a job in the cluster."""
 
 from __future__ import annotations
 
@@ -7,12 +7,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import Resource
 from upgrade.conversion import documents
 from upgrade.conversion.results import Converted
 from upgrade.refusal import Refused
 
 STANDARD_INPUT = Path("-")
 _SUFFIXES = (".yaml", ".yml", ".json")
+_KINDS = {
+    "mpijob": Resource(group="kubeflow.org", version="v1alpha2", plural="mpijobs", kind="MPIJob"),
+    "trainingjob": Resource(
+        group="kai.alibabacloud.com", version="v1alpha1", plural="trainingjobs", kind="TrainingJob"
+    ),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +44,19 @@ def convert(source: Path) -> list[File]:
     if not found:
         raise Refused(f"{source} holds no {', '.join(_SUFFIXES)} files; name a folder with manifests")
     return [_converted(path.read_text(), path.relative_to(source)) for path in found]
+
+
+async def convert_live(client: ApiReader, wanted: str, namespace: str) -> File:
+    """Convert `KIND/NAME`. Raises `Refused` and `errors.KubeError`."""
+    kind, _, name = wanted.partition("/")
+    resource = _KINDS.get(kind.lower().removesuffix("s"))
+    if resource is None or not name:
+        raise Refused(f"--live {wanted}: use mpijob/NAME or trainingjob/NAME")
+    try:
+        raw = await client.get(resource.path(namespace, name))
+    except errors.NotFound as error:
+        raise Refused(f"--live {wanted}: {error.message} in namespace {namespace} ({resource.api_version})") from error
+    return File(name=Path(f"{name}.yaml"), objects=(documents.convert(msgspec.json.decode(raw)),))
 
 
 def write(files: Iterable[File], folder: Path | None, *, say: Callable[[str], None]) -> None:

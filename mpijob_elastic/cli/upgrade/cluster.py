@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from mpijob_elastic.cli import change_commands as common
-from mpijob_elastic.cli.change_commands import DryRun, Image, JobsNamespace, Overlays, Timeout, Wait, Yes
+from mpijob_elastic.cli.change_commands import (
+    DryRun,
+    ForceConflicts,
+    Image,
+    JobsNamespace,
+    Overlays,
+    Timeout,
+    Wait,
+    Yes,
+)
 from mpijob_elastic.cli.options import Context, Kubeconfig
 
 if TYPE_CHECKING:
@@ -70,9 +79,7 @@ def apply(
             help="Give a definition from before apiextensions v1 a schema of v1; this is final.",
         ),
     ] = False,
-    force_conflicts: Annotated[
-        bool, typer.Option("--force-conflicts", help="Overrule fields of our objects that somebody else has changed.")
-    ] = False,
+    force_conflicts: ForceConflicts = False,
     wait: Wait = True,
     canary: Annotated[bool, typer.Option(help="Verify the upgrade with a job that is created and removed.")] = True,
     canary_namespace: Annotated[

@@ -77,7 +77,7 @@ def convert(
 
     Exit codes: 0 done; 1 not done (no YAML, not readable, no such job); 2 wrong usage.
     """
-    from upgrade.conversion import files, live_objects  # noqa: PLC0415 - --help need not load the client
+    from upgrade.conversion import files  # noqa: PLC0415 - --help need not load the client
 
     complain = partial(typer.echo, err=True)
     if (source is None) == (live is None):
@@ -88,7 +88,7 @@ def convert(
         return
 
     async def work(client: ApiWriter) -> None:
-        files.write([await live_objects.convert(client, live, where)], output, say=complain)
+        files.write([await files.convert_live(client, live, where)], output, say=complain)
 
     from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
 

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.customize import for_jobs_in, for_version, tailored, with_image
+from mpijob_elastic.install.customize import for_jobs_in, for_version, with_image
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
 
@@ -13,7 +13,7 @@ def of_kind(manifests: list[Manifest], kind: str) -> list[Any]:
 
 
 def test_the_image_runs_in_every_container() -> None:
-    manifests = tailored(overlays.rendered("default"), [with_image("here/it:1")])
+    manifests = with_image(overlays.rendered("default"), "here/it:1")
     containers = [
         one for each in of_kind(manifests, "Deployment") for one in each["spec"]["template"]["spec"]["containers"]
     ]
@@ -24,7 +24,7 @@ def test_the_image_runs_in_every_container() -> None:
 
 
 def test_the_namespace_of_the_jobs_is_named_everywhere() -> None:
-    manifests = tailored(overlays.rendered("single-namespace"), [for_jobs_in("team-a")])
+    manifests = for_jobs_in(overlays.rendered("single-namespace"), "team-a")
     text = str(manifests)
     assert "your-namespace" not in text
     assert "--namespace=team-a" in text
@@ -37,11 +37,11 @@ def test_the_namespace_of_the_jobs_is_named_everywhere() -> None:
 @pytest.mark.parametrize("minor", [28, 34])
 def test_a_new_api_server_gets_everything(minor: int) -> None:
     manifests = overlays.rendered("default")
-    assert tailored(manifests, [for_version(minor)]) == manifests
+    assert for_version(manifests, minor) == manifests
 
 
 def test_before_match_conditions_config_maps_are_not_asked_about() -> None:
-    manifests = tailored(overlays.rendered("default"), [for_version(27)])
+    manifests = for_version(overlays.rendered("default"), 27)
     [hook] = configuration(manifests, "Mutating")["webhooks"]
     assert hook["rules"][0]["resources"] == ["pods"]
     assert "matchConditions" not in hook
@@ -49,7 +49,7 @@ def test_before_match_conditions_config_maps_are_not_asked_about() -> None:
 
 
 def test_before_eviction_of_unhealthy_pods() -> None:
-    for budget in of_kind(tailored(overlays.rendered("default"), [for_version(25)]), "PodDisruptionBudget"):
+    for budget in of_kind(for_version(overlays.rendered("default"), 25), "PodDisruptionBudget"):
         assert budget["spec"].keys() == {"maxUnavailable", "selector"}
 
 

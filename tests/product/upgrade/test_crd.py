@@ -5,8 +5,8 @@ import jsonpatch
 import pytest
 
 from tests.product.upgrade.definitions import STAY, applied, definition, v1
-from upgrade import crd, crd_form, json_patch
-from upgrade.crd_form import Form
+from upgrade import crd, json_patch
+from upgrade.crd import Form
 from upgrade.refusal import Refused
 
 
@@ -112,7 +112,7 @@ def test_the_patch_makes_it_true_and_fails_on_anybody_elses_change() -> None:
 
 
 def test_forms_are_told_apart() -> None:
-    assert [crd_form.form(definition(name)) for name in STAY] == [Form.LEGACY, Form.STRUCTURAL]
+    assert [crd.form(definition(name)) for name in STAY] == [Form.LEGACY, Form.STRUCTURAL]
 
 
 def test_v2beta1_in_the_store_is_refused() -> None:
