@@ -8,9 +8,8 @@ from mpijob_elastic import names
 from mpijob_elastic.model import horovodrun, mpijob, policy
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.owners import Owned, owned
 from mpijob_elastic.model.policy import Policy, Problem
-from mpijob_elastic.model.wire import seconds
+from mpijob_elastic.model.wire import Owned, owned, seconds
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.model import durations
-
-T = TypeVar("T")
-D = TypeVar("D")
 
 DEFAULT_DRAIN_TIMEOUT = 60.0
 LONGEST_DRAIN_TIMEOUT = 24 * 3600.0
@@ -51,20 +48,21 @@ class Problem:
 
 def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
     """Return the policy, with defaults for unusable values, and a problem for each of these."""
-    reader = _Reader(annotations)
-    policy = Policy(
-        enabled=reader.read(names.ENABLED, _boolean, '"true" or "false"', None),
-        min_replicas=reader.read(names.MIN_REPLICAS, _count, _COUNT_ALLOWED, None),
-        max_replicas=reader.read(names.MAX_REPLICAS, _count, _COUNT_ALLOWED, None),
-        drain_timeout=reader.read(names.DRAIN_TIMEOUT, _timeout, _TIMEOUT_ALLOWED, DEFAULT_DRAIN_TIMEOUT),
-        replace_failed_workers=reader.read(names.REPLACE_FAILED_WORKERS, _boolean, '"true" or "false"', None),
-        scale_timeout=reader.read(names.SCALE_TIMEOUT, _patience, _PATIENCE_ALLOWED, None),
-        delete_without_discovery=reader.read(names.DELETE_UNSEEN, _boolean, '"true" or "false"', default=False),
-    )
+    values: dict[str, Any] = {}
+    problems = []
+    for field, (key, convert, allowed) in _ANNOTATIONS.items():
+        text = annotations.get(key)
+        value = None if text is None else convert(text)
+        if value is not None:
+            values[field] = value
+        elif text is not None:
+            problems.append(_problem(key, text, allowed))
+    policy = Policy(**values)
     if policy.min_replicas and policy.max_replicas and policy.min_replicas > policy.max_replicas:
-        reader.complain(names.MIN_REPLICAS, f"a number not above {names.MAX_REPLICAS} ({policy.max_replicas})")
+        allowed = f"a number not above {names.MAX_REPLICAS} ({policy.max_replicas})"
+        problems.append(_problem(names.MIN_REPLICAS, annotations[names.MIN_REPLICAS], allowed))
         policy = replace(policy, min_replicas=None, max_replicas=None)
-    return policy, reader.problems
+    return policy, problems
 
 
 def startup_workers(policy: Policy, *, np_workers: int) -> int | None:
@@ -87,31 +85,8 @@ def names_discovery(texts: Iterable[str]) -> bool:
     return any(mark in text for text in texts for mark in _DISCOVERY_MARKS)
 
 
-_COUNT_ALLOWED = f"a whole number from 1 to {MOST_REPLICAS}"
-_TIMEOUT_ALLOWED = 'a duration from 0s to 24h, such as "90s" or "2m30s"'
-_PATIENCE_ALLOWED = 'a duration from 1s to 24h, such as "10m"'
-
-
-class _Reader:
-    """Reads annotations and collects their problems."""
-
-    def __init__(self, annotations: Mapping[str, str]) -> None:
-        self._annotations = annotations
-        self.problems: list[Problem] = []
-
-    def read(self, key: str, convert: Callable[[str], T | None], allowed: str, default: D) -> T | D:
-        text = self._annotations.get(key)
-        if text is None:
-            return default
-        value = convert(text)
-        if value is None:
-            self.complain(key, allowed)
-            return default
-        return value
-
-    def complain(self, key: str, allowed: str) -> None:
-        value = self._annotations.get(key, "")
-        self.problems.append(Problem(field=f"metadata.annotations[{key}]", value=value[:64], allowed=allowed))
+def _problem(key: str, value: str, allowed: str) -> Problem:
+    return Problem(field=f"metadata.annotations[{key}]", value=value[:64], allowed=allowed)
 
 
 def _boolean(text: str) -> bool | None:
@@ -123,11 +98,25 @@ def _count(text: str) -> int | None:
     return int(text) if plain and 1 <= int(text) <= MOST_REPLICAS else None
 
 
-def _timeout(text: str) -> float | None:
+def _drain_timeout(text: str) -> float | None:
     seconds = durations.parse(text)
     return seconds if seconds is not None and seconds <= LONGEST_DRAIN_TIMEOUT else None
 
 
-def _patience(text: str) -> float | None:
+def _scale_timeout(text: str) -> float | None:
     seconds = durations.parse(text)
     return seconds if seconds and SHORTEST_SCALE_TIMEOUT <= seconds <= LONGEST_SCALE_TIMEOUT else None
+
+
+_BOOLEAN = (_boolean, '"true" or "false"')
+_COUNT = (_count, f"a whole number from 1 to {MOST_REPLICAS}")
+# The fields of a policy: the annotation, its parser, which returns None for an unusable value, and the allowed values.
+_ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
+    "enabled": (names.ENABLED, *_BOOLEAN),
+    "min_replicas": (names.MIN_REPLICAS, *_COUNT),
+    "max_replicas": (names.MAX_REPLICAS, *_COUNT),
+    "drain_timeout": (names.DRAIN_TIMEOUT, _drain_timeout, 'a duration from 0s to 24h, such as "90s" or "2m30s"'),
+    "replace_failed_workers": (names.REPLACE_FAILED_WORKERS, *_BOOLEAN),
+    "scale_timeout": (names.SCALE_TIMEOUT, _scale_timeout, 'a duration from 1s to 24h, such as "10m"'),
+    "delete_without_discovery": (names.DELETE_UNSEEN, *_BOOLEAN),
+}

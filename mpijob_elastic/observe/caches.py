@@ -10,22 +10,25 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.disruption_signs import Signs
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.owners import Owned
-from mpijob_elastic.observe import facts_config, facts_pod, facts_pod_group, views
-from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
+from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.observe import facts_config, facts_pod, pod_groups, views
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import Nodes
 from mpijob_elastic.observe.pod_groups import Gangs
+
+T = TypeVar("T", bound=KubeObject)
 
 
 class JobKey(NamedTuple):
@@ -61,72 +64,60 @@ class Caches:
         self._enqueue = enqueue
         self._pods_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
         self._keeps_selector = False
-        self.jobs: WatchCache[JobFacts] = WatchCache(
-            client,
-            resources.MPI_JOBS,
-            decode=job_facts.read,
-            on_change=self._on_job,
-            random=random,
-            namespace=namespace,
-        )
-        self.pods: WatchCache[PodFacts] = WatchCache(
-            client,
-            resources.PODS,
-            decode=facts_pod.read,
-            on_change=self._on_pod,
-            random=random,
-            namespace=namespace,
-            label_selector=names.POD_SELECTOR,
-        )
-        self.configs: WatchCache[ConfigFacts] = WatchCache(
-            client,
-            resources.CONFIG_MAPS,
-            decode=facts_config.read_config,
-            on_change=self._on_owned,
-            random=random,
-            namespace=namespace,
-            label_selector=names.LABEL_APP,
-        )
-        self.roles: WatchCache[RoleFacts] = WatchCache(
-            client,
-            resources.ROLES,
-            decode=facts_config.read_role,
-            on_change=self._on_owned,
-            random=random,
-            namespace=namespace,
-            label_selector=names.LABEL_APP,
-        )
+        self._written: dict[Resource, Callable[[bytes], None]] = {}
 
-        self._gangs = Gangs(client, namespace=namespace, on_change=self._on_owned, random=random)
+        def watch(
+            resource: Resource,
+            read: Callable[[bytes], T],
+            on_change: Callable[[T | None, T | None], None],
+            selector: str | None = None,
+        ) -> WatchCache[T]:
+            cache: WatchCache[T] = WatchCache(
+                client,
+                resource,
+                decode=read,
+                on_change=on_change,
+                random=random,
+                namespace=namespace,
+                label_selector=selector,
+            )
+            self._written[resource] = lambda raw: cache.observe_write(read(raw))
+            return cache
+
+        owned = names.LABEL_APP
+        self.jobs = watch(resources.MPI_JOBS, job_facts.read, self._on_job)
+        self.pods = watch(resources.PODS, facts_pod.read, self._on_pod, names.POD_SELECTOR)
+        self.configs = watch(resources.CONFIG_MAPS, facts_config.read_config, self._on_owned, owned)
+        self.roles = watch(resources.ROLES, facts_config.read_role, self._on_owned, owned)
+        self._required: dict[str, WatchCache[Any]] = {
+            "mpijobs": self.jobs,
+            "pods": self.pods,
+            "configmaps": self.configs,
+            "roles": self.roles,
+        }
+        self._gangs = Gangs(client, watch(resources.POD_GROUPS, pod_groups.read, self._on_owned))
         self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random) if signs else None
 
     async def run(self) -> None:
         """Watch for ever; cancel to stop."""
         async with asyncio.TaskGroup() as group:
-            for cache in (self.jobs, self.pods, self.configs, self.roles, self._gangs):
+            for cache in (*self._required.values(), self._gangs, *([self._nodes] if self._nodes else ())):
                 group.create_task(cache.run())
-            if self._nodes:
-                group.create_task(self._nodes.run())
 
     async def synced(self) -> None:
         """Wait until each cache has listed its objects once."""
-        for cache in (self.jobs, self.pods, self.configs, self.roles):
+        for cache in self._required.values():
             await cache.synced.wait()
         if self._nodes:
             await self._nodes.synced()
 
     def is_synced(self) -> bool:
         """Return True once each cache has listed its objects."""
-        return all(cache.synced.is_set() for cache in (self.jobs, self.pods, self.configs, self.roles))
+        return all(cache.synced.is_set() for cache in self._required.values())
 
     def ages(self) -> dict[str, float]:
         """Return the seconds since the last sign of life, by resource."""
-        return {
-            "mpijobs": self.jobs.age(),
-            "pods": self.pods.age(),
-            "configmaps": self.configs.age(),
-            "roles": self.roles.age(),
-        }
+        return {resource: cache.age() for resource, cache in self._required.items()}
 
     def job_keys(self) -> Iterable[JobKey]:
         """Return the keys of all jobs."""
@@ -159,19 +150,10 @@ class Caches:
             for key in self.job_keys():
                 self._enqueue(key)
 
-    def see(self, resource: resources.Resource, raw: bytes) -> None:
+    def see(self, resource: Resource, raw: bytes) -> None:
         """Store an object from the API server's answer to our own write."""
-        match resource:
-            case resources.PODS:
-                self.pods.observe_write(facts_pod.read(raw))
-            case resources.MPI_JOBS:
-                self.jobs.observe_write(job_facts.read(raw))
-            case resources.CONFIG_MAPS:
-                self.configs.observe_write(facts_config.read_config(raw))
-            case resources.ROLES:
-                self.roles.observe_write(facts_config.read_role(raw))
-            case resources.POD_GROUPS:
-                self._gangs.cache.observe_write(facts_pod_group.read(raw))
+        if store := self._written.get(resource):
+            store(raw)
 
     def see_pod_gone(self, namespace: str, ref: Ref) -> None:
         """Remove a pod that no longer exists."""

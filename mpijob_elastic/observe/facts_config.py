@@ -6,8 +6,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model.owners import Owned, owned
-from mpijob_elastic.model.wire import Wire
+from mpijob_elastic.model.wire import Owned, Wire, owned
 
 
 class _ConfigMap(Wire, frozen=True):

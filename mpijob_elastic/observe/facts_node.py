@@ -11,8 +11,7 @@ import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.disruption_signs import NO_EXECUTE, Signs, is_built_in
-from mpijob_elastic.model.owners import Owned, owned
-from mpijob_elastic.model.wire import Wire
+from mpijob_elastic.model.wire import Owned, Wire, owned
 
 
 class Taint(Wire, frozen=True, gc=False):

@@ -12,8 +12,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.model.job import LauncherPhase
-from mpijob_elastic.model.owners import Owned, owned
-from mpijob_elastic.model.wire import seconds
+from mpijob_elastic.model.wire import Owned, owned, seconds
 from mpijob_elastic.observe.facts_node import Toleration
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 

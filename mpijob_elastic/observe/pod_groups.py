@@ -1,24 +1,23 @@
 """The PodGroups of jobs, watched while the cluster has a gang scheduler.
 
 Their definition may come and go, so the API is asked every minute if it serves them; a watch would fail until then.
+https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/types.go
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from random import Random
 from typing import Never
 
 import msgspec
 
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import POD_GROUPS
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.observe import facts_pod_group
-from mpijob_elastic.observe.facts_pod_group import GangFacts
+from mpijob_elastic.model.wire import Owned, Wire, owned
 
 log = logging.getLogger(__name__)
 
@@ -35,23 +34,38 @@ class _Resources(msgspec.Struct):
     resources: list[_Served] = []
 
 
-class Gangs:
-    """PodGroups as last seen; `on_change(old, new)` as in WatchCache. every: seconds between questions."""
+class _Spec(Wire, frozen=True):
+    min_member: int = 0
 
-    def __init__(
-        self,
-        client: ApiReader,
-        *,
-        namespace: str | None,
-        on_change: Callable[[GangFacts | None, GangFacts | None], None],
-        random: Random,
-        every: float = EVERY,
-    ) -> None:
+
+class _PodGroup(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec | None = None
+
+
+class GangFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A PodGroup; min_member: 0 if it waits for none."""
+
+    metadata: Owned
+    min_member: int
+
+
+_decoder = msgspec.json.Decoder(_PodGroup)
+
+
+def read(raw: bytes) -> GangFacts:
+    """Return the facts in a PodGroup's JSON. Raises msgspec.DecodeError if it is none."""
+    group = _decoder.decode(raw)
+    return GangFacts(metadata=owned(group.metadata), min_member=group.spec.min_member if group.spec else 0)
+
+
+class Gangs:
+    """Runs the cache of PodGroups while they are served. every: seconds between questions."""
+
+    def __init__(self, client: ApiReader, cache: WatchCache[GangFacts], *, every: float = EVERY) -> None:
         self._client = client
         self._every = every
-        self.cache: WatchCache[GangFacts] = WatchCache(
-            client, POD_GROUPS, decode=facts_pod_group.read, on_change=on_change, random=random, namespace=namespace
-        )
+        self.cache = cache
 
     async def run(self) -> Never:
         """Watch PodGroups while they are served; cancel to stop."""

@@ -16,10 +16,10 @@ from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.memory import pod_key
-from mpijob_elastic.model.owners import Owned
+from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
-from mpijob_elastic.observe.facts_pod_group import GangFacts
+from mpijob_elastic.observe.pod_groups import GangFacts
 
 # Returns what exec has shown of a pod (`Ref.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]

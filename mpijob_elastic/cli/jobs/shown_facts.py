@@ -10,7 +10,7 @@ from mpijob_elastic.explain.facts import Pod
 from mpijob_elastic.model import job_facts, mpijob
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from mpijob_elastic.model.owners import Owned
+from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.pod import decode

@@ -10,8 +10,9 @@ from random import Random
 import pytest
 
 from mpijob_elastic.kube.resources import POD_GROUPS
+from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.observe.pod_groups import Gangs
+from mpijob_elastic.observe.pod_groups import GangFacts, Gangs, read
 from tests.faults.faults import Answer, Request, lists
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
@@ -23,7 +24,10 @@ PATH = POD_GROUPS.path("n")
 
 @pytest.fixture
 async def gangs(client: ApiWriter) -> AsyncIterator[Gangs]:
-    followed = Gangs(client, namespace="n", on_change=lambda _old, _new: None, random=Random(1), every=0.02)
+    cache: WatchCache[GangFacts] = WatchCache(
+        client, POD_GROUPS, decode=read, on_change=lambda _old, _new: None, random=Random(1), namespace="n"
+    )
+    followed = Gangs(client, cache, every=0.02)
     task = asyncio.create_task(followed.run())
     yield followed
     task.cancel()

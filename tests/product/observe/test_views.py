@@ -10,7 +10,7 @@ from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
 from mpijob_elastic.model.memory_text import render as render_memory
-from mpijob_elastic.observe import facts_config, facts_pod, facts_pod_group, views
+from mpijob_elastic.observe import facts_config, facts_pod, pod_groups, views
 
 UID = "job-uid"
 World = dict[str, Any]
@@ -37,7 +37,7 @@ def look(
     world: World,
     job: str = "scale",
     probes: views.Probes = lambda uid, at: Probe(),
-    gang: facts_pod_group.GangFacts | None = None,
+    gang: pod_groups.GangFacts | None = None,
 ) -> JobView:
     raw = {name: json.dumps(thing).encode() for name, thing in world.items()}
     config, role = raw.get(f"ConfigMap/{job}-config"), raw.get(f"Role/{job}-launcher")
@@ -162,10 +162,10 @@ def test_what_exec_has_shown_of_a_host_belongs_to_its_name() -> None:
     assert view.published_pods == ("scale-worker-0", "scale-worker-1")
 
 
-def gang(uid: str = UID) -> facts_pod_group.GangFacts:
+def gang(uid: str = UID) -> pod_groups.GangFacts:
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "scale", "uid": uid, "controller": True}
     meta = {"name": "scale", "uid": "g", "resourceVersion": "9", "ownerReferences": [owner]}
-    return facts_pod_group.read(json.dumps({"metadata": meta, "spec": {"minMember": 3}}).encode())
+    return pod_groups.read(json.dumps({"metadata": meta, "spec": {"minMember": 3}}).encode())
 
 
 def test_only_the_jobs_own_pod_group_is_seen() -> None:
