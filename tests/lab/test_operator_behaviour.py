@@ -10,7 +10,7 @@ from lab.operator.process import Operator
 from lab.processes import Identity
 from tests.lab.waiting import until
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 
 
 class Job:

@@ -18,7 +18,7 @@ from lab.operator.process import Operator
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 NAMESPACE = "default"  # the samples'
 PATIENCE = 120.0  # seconds
 POLL = 0.1

@@ -117,7 +117,10 @@ async def _up_and_down(job: Job) -> None:
     await job.settled(1)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["unheard", "unanswered"])
+@pytest.mark.parametrize(
+    "after",
+    [pytest.param(False, id="unheard", marks=pytest.mark.thorough), pytest.param(True, id="unanswered")],
+)
 async def test_a_death_at_any_write_changes_nothing(cluster: Cluster, client: ApiWriter, after: bool) -> None:
     limit = asyncio.Semaphore(AT_ONCE)
 

@@ -118,6 +118,7 @@ async def test_a_job_starts_with_its_least_size_whichever_workers_come_first(job
 
 
 @pytest.mark.usefixtures("operator")
+@pytest.mark.thorough
 async def test_workers_leave_a_node_that_is_about_to_go(job: Job, client: ApiWriter, pool: str) -> None:
     await job.create(
         replicas=3,
