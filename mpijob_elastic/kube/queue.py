@@ -10,8 +10,7 @@ Guarantees (each has a test of the same words):
 - a failed key comes back after a delay that doubles with each failure in a row, and news of it does not wait for that;
 - a key whose work is cancelled is not lost;
 - keys are taken in the order in which they became ready;
-- a finished key leaves nothing behind;
-- after `close` nothing is taken and nobody waits.
+- a finished key leaves nothing behind.
 
 Only for one event loop; nothing here may be called from another thread.
 """
@@ -22,7 +21,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from random import Random
-from typing import Generic, TypeVar
+from typing import Generic, Never, TypeVar
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.backoff import Backoff
@@ -31,10 +30,6 @@ K = TypeVar("K", bound=Hashable)
 
 # A conflict needs only a fresh look at once; a lasting failure is retried once a minute.
 RETRY = Backoff(first=0.05, longest=60.0)
-
-
-class QueueClosed(Exception):
-    """The queue was closed; there is no more work."""
 
 
 class WorkQueue(Generic[K]):
@@ -52,7 +47,6 @@ class WorkQueue(Generic[K]):
         # Kept until the key is taken, even when they have fired.
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
-        self._closed = False
 
     @property
     def depth(self) -> int:
@@ -70,7 +64,7 @@ class WorkQueue(Generic[K]):
 
     def put(self, key: K) -> None:
         """Queue `key` for the next free worker."""
-        if self._closed or key in self._ready:
+        if key in self._ready:
             return
         if key in self._taken:
             self._taken[key] = True
@@ -82,17 +76,14 @@ class WorkQueue(Generic[K]):
         """Queue `key` in `delay` seconds at the latest."""
         due = self._loop.time() + delay
         timer = self._timers.get(key)
-        if self._closed or (timer is not None and timer.when() <= due):
+        if timer is not None and timer.when() <= due:
             return
         self._drop_timer(key)
         self._timers[key] = self._loop.call_at(due, self.put, key)
 
     async def get(self) -> K:
-        """Return the next key, the caller's until `done` or `retry`. Raises QueueClosed after `close`."""
+        """Return the next key, the caller's until `done` or `retry`."""
         await self._permits.acquire()
-        if self._closed:
-            self._permits.release()  # for the next waiting worker
-            raise QueueClosed
         key, _ = self._ready.popitem(last=False)
         self._taken[key] = False
         self._drop_timer(key)
@@ -116,16 +107,6 @@ class WorkQueue(Generic[K]):
         self.put_after(key, delay)
         return delay
 
-    def close(self) -> None:
-        """Forget all waiting keys; workers end when they next ask for a key."""
-        self._closed = True
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
-        self._ready.clear()
-        self._failures.clear()
-        self._permits.release()
-
     def _give_up(self, key: K) -> None:
         if self._taken.pop(key):
             self.put(key)
@@ -141,17 +122,14 @@ async def work(
     handle: Callable[[K], Awaitable[None]],
     *,
     on_failure: Callable[[K, Exception, float], None],
-) -> None:
-    """One worker: `handle` key after key until the queue is closed.
+) -> Never:
+    """Handle key after key, as one worker; cancel to stop.
 
-    Run as many of these as keys may be handled at once. Whatever `handle` raises is told to `on_failure` with the
-    delay in seconds until the next try, and ends nothing. A Retry-After of the API server is obeyed.
+    Run as many of these as keys may be handled at once. Whatever `handle` raises is passed to `on_failure` with the
+    delay in seconds until the next try, and stops nothing. A Retry-After of the API server is obeyed.
     """
     while True:
-        try:
-            key = await queue.get()
-        except QueueClosed:
-            return
+        key = await queue.get()
         try:
             await handle(key)
         except Exception as error:  # noqa: BLE001 - one key's failure, of any kind, must not stop the others

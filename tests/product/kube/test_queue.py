@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-import pytest
-
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.backoff import Backoff
-from mpijob_elastic.kube.queue import QueueClosed, WorkQueue, work
+from mpijob_elastic.kube.queue import WorkQueue, work
 
 NO_WAIT = Backoff(first=0.001, longest=0.001)
 
@@ -154,24 +152,6 @@ async def test_the_oldest_age_is_that_of_the_first_that_waits() -> None:
     assert queue.oldest_age() <= asyncio.get_running_loop().time() - before
 
 
-async def test_after_close_nothing_is_taken_and_nobody_waits() -> None:
-    queue = make()
-    queue.put("a")
-    waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
-    assert await waiting[0] == "a"
-    queue.put_after("b", 0.001)
-    queue.put("c")
-    queue.close()
-    queue.put("d")
-    queue.retry("a")
-    for task in waiting[1:]:
-        with pytest.raises(QueueClosed):
-            await task
-    with pytest.raises(QueueClosed):
-        await queue.get()
-    assert queue.depth == 0
-
-
 async def test_a_cancelled_wait_loses_no_key() -> None:
     queue = make()
     waiting = asyncio.create_task(queue.get())
@@ -199,21 +179,25 @@ async def test_a_key_whose_work_is_cancelled_is_not_lost() -> None:
     assert await queue.get() == "a"
 
 
-async def test_a_worker_tells_of_a_failure_and_goes_on_until_the_queue_is_closed() -> None:
+async def test_a_worker_tells_of_a_failure_and_goes_on_until_it_is_cancelled() -> None:
     queue = make()
     seen: list[str] = []
     told: list[tuple[str, str]] = []
+    finished = asyncio.Event()
 
     async def handle(key: str) -> None:
         seen.append(key)
         if len(seen) == 1:
             raise RuntimeError("first")
         if len(seen) == 3:
-            queue.close()
+            finished.set()
 
     queue.put("a")
     queue.put("b")
-    await work(queue, handle, on_failure=lambda key, error, _: told.append((key, str(error))))
+    worker = asyncio.create_task(work(queue, handle, on_failure=lambda key, error, _: told.append((key, str(error)))))
+    await finished.wait()
+    worker.cancel()
+    await asyncio.wait({worker})
     assert sorted(seen) == ["a", "a", "b"]
     assert told == [("a", "first")]
 
@@ -221,14 +205,18 @@ async def test_a_worker_tells_of_a_failure_and_goes_on_until_the_queue_is_closed
 async def test_a_failed_key_waits_as_long_as_the_server_asked() -> None:
     queue = make()
     delays: list[float] = []
+    failed = asyncio.Event()
 
     async def throttled(_: str) -> None:
         raise errors.Throttled(status=429, reason="", message="", retry_after=7)
 
     def told(_: str, __: Exception, delay: float) -> None:
         delays.append(delay)
-        queue.close()
+        failed.set()
 
     queue.put("a")
-    await work(queue, throttled, on_failure=told)
+    worker = asyncio.create_task(work(queue, throttled, on_failure=told))
+    await failed.wait()
+    worker.cancel()
+    await asyncio.wait({worker})
     assert delays == [7]

@@ -51,8 +51,7 @@ async def scenario(steps: list[tuple[str, str]], workers: int, random: Random) -
         assert isinstance(error, RuntimeError), error
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(workers):
-            group.create_task(work(queue, handle, on_failure=no_mistake))
+        tasks = [group.create_task(work(queue, handle, on_failure=no_mistake)) for _ in range(workers)]
         for verb, key in steps:
             if verb == "pause":
                 await asyncio.sleep(0)
@@ -62,7 +61,8 @@ async def scenario(steps: list[tuple[str, str]], workers: int, random: Random) -
         async with asyncio.timeout(30):
             while seen != version or left_behind(queue):
                 await asyncio.sleep(0.001)
-        queue.close()
+        for task in tasks:
+            task.cancel()
 
 
 def left_behind(queue: WorkQueue[str]) -> bool:
