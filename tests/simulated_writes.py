@@ -1,6 +1,8 @@
-"""What a plan's actions change in a view, in a world where nothing else ever happens.
+"""Simulate the writes of a plan: the objects of a job as the API server has them afterwards.
 
-Pods vanish as soon as they are deleted and the operator sleeps, so what a plan waits for is time alone.
+`apply` does so in a world where nothing else ever happens: pods vanish as soon as they are deleted and the operator
+sleeps, so a plan waits for time alone. The model checker has a world of its own, where a pod takes its time to go and
+the API server may refuse; it takes the Role and the ConfigMap from here.
 """
 
 from __future__ import annotations
@@ -25,21 +27,21 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import JobView, Launcher, Probe
+from mpijob_elastic.model.job import Config, JobView, Launcher, Probe, Role
 
 
 def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
-    """The view after that action; a look finds nothing but the main process."""
+    """Return the view after an action; a look finds nothing but the main process."""
     match action:
         case WriteRole() if view.role:
-            view = replace(view, role=replace(view.role, exec_names=action.exec_names))
+            view = replace(view, role=grant(view.role, action))
         case WriteConfig():
             view = _publish(view, action)
         case ProbeWorkers():
-            view = _look(view, {one.name for one in action.workers}, now=now)
+            view = _look(view, {worker.name for worker in action.workers}, now=now)
         case DeleteWorkers():
             gone = {removal.worker.name for removal in action.removals}
-            view = replace(view, workers=tuple(one for one in view.workers if one.name not in gone))
+            view = replace(view, workers=tuple(worker for worker in view.workers if worker.name not in gone))
         case RefreshLauncher() | EndExecs() | DeleteLauncher() if view.launcher:
             view = replace(view, launcher=_launcher(view.launcher, action, now=now))
         case TellUser():
@@ -65,7 +67,7 @@ def _launcher(
 
 
 def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[Action], float]:
-    """The view once nothing is due any more, the actions on the way, and when that was."""
+    """Carry out plans until nothing is due; return the view then, the actions on the way, and the time."""
     done: list[Action] = []
     for _ in range(looks):
         plan = decide(view, now=now)
@@ -82,20 +84,31 @@ def run(view: JobView, *, now: float, looks: int = 300) -> tuple[JobView, list[A
     )
 
 
-def _publish(view: JobView, action: WriteConfig) -> JobView:
-    assert view.config is not None
-    config = replace(
-        view.config,
+def grant(role: Role, action: WriteRole) -> Role:
+    """Return the Role after this write."""
+    return replace(role, exec_names=action.exec_names)
+
+
+def publish(config: Config, action: WriteConfig) -> Config:
+    """Return the ConfigMap after this write, its memory as the next look reads it."""
+    memory = memory_text.parse(memory_text.render(action.memory))
+    assert memory == action.memory
+    return replace(
+        config,
         published=parse_script(action.script),
         script=action.script,
         hostfile=action.hostfile,
-        memory=memory_text.parse(memory_text.render(action.memory)),
-        kubexec=view.config.kubexec if action.kubexec is None else action.kubexec,
+        memory=memory,
+        kubexec=config.kubexec if action.kubexec is None else action.kubexec,
     )
-    assert config.memory == action.memory
-    # What was seen of a worker counts since it left, or came under its name; another occasion starts anew.
-    same = {one.name for one in view.workers if view.config.occasion(one.name) == config.occasion(one.name)}
-    workers = [one if one.name in same else replace(one, probe=Probe()) for one in view.workers]
+
+
+def _publish(view: JobView, action: WriteConfig) -> JobView:
+    assert view.config is not None
+    config = publish(view.config, action)
+    # A probe counts for its occasion only: since the worker left, or got its host name.
+    same = {pod.name for pod in view.workers if view.config.occasion(pod.name) == config.occasion(pod.name)}
+    workers = [worker if worker.name in same else replace(worker, probe=Probe()) for worker in view.workers]
     return replace(view, config=config, workers=tuple(workers))
 
 
@@ -108,7 +121,9 @@ def _set_size(view: JobView, action: LowerPodGroup | RollBack) -> JobView:
 
 def _look(view: JobView, looked_into: set[str], *, now: float) -> JobView:
     workers = [
-        replace(one, probe=replace(one.probe, idle_at=now, asked_at=now)) if one.name in looked_into else one
-        for one in view.workers
+        replace(worker, probe=replace(worker.probe, idle_at=now, asked_at=now))
+        if worker.name in looked_into
+        else worker
+        for worker in view.workers
     ]
     return replace(view, workers=tuple(workers))

@@ -1,7 +1,10 @@
 """Our moves: each action of a plan as one step, with the preconditions under which the API server takes it.
 
-Only the first action of a plan is carried out before we decide again, so a crash between any two is every other move in
-between. A view that is late stands for a plan that is, for the rest of an old plan is what was decided on an old view.
+`tests.simulated_writes` tells how a write leaves the Role and the ConfigMap; this module tells when it is refused, and
+what it does to pods, launcher and node.
+
+Only the first action of a plan is carried out before the next decision, so a crash between any two is every other move
+in between. A late view stands for a late plan: the rest of an old plan is what was decided on an old view.
 """
 
 from __future__ import annotations
@@ -25,9 +28,9 @@ from mpijob_elastic.decide.actions import (
     WriteRole,
 )
 from mpijob_elastic.model import memory
-from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
-from tests.builders import JOB, NOW
+from tests import simulated_writes
+from tests.builders import JOB, KUBEXEC, NOW, role
 from tests.modelcheck import views
 from tests.modelcheck.world import (
     DELIVERING,
@@ -49,6 +52,7 @@ from tests.modelcheck.world import (
     World,
     hosts_of,
     mask,
+    members,
 )
 
 T = TypeVar("T")
@@ -89,7 +93,8 @@ class Controller:
         """The world after the action, the same where the API server or the second decision refuses it."""
         match action:
             case WriteRole():
-                world = world._replace(role=_mask(action.exec_names))
+                written = simulated_writes.grant(role(*members(world.role)), action)
+                world = world._replace(role=_mask(written.exec_names))
             case WriteConfig():
                 world = _publish(world, action)
             case RefreshLauncher():
@@ -129,40 +134,39 @@ def _mask(pods: tuple[str, ...]) -> int:
 
 
 def _publish(world: World, action: WriteConfig) -> World:
-    published = parse_script(action.script)
+    old = world.config
+    before = views.config_map_of(old)
+    written = simulated_writes.publish(before, action)
+    published, kept = written.published, written.memory
     assert published is not None
-    old, kept = world.config, action.memory
+    assert kept is not None
     new = Config(
         hosts=mask([_position(host) for host in published.hosts]),
-        hostfile=_mask(tuple(line.split(" ")[0] for line in action.hostfile.splitlines())),
-        left=_by_index(old, {pod: _left(pod, one) for pod, one in kept.left.items()}),
-        replaced=_by_index(old, {pod: _tries(one) for pod, one in kept.replaced.items()}),
-        moved=_by_index(old, {pod: _tries(one) for pod, one in kept.moved.items()}),
-        names=_by_index(old, {pod: _name(pod, one) for pod, one in kept.hosts.items()}),
-        renamed=_by_index(old, {pod: _tries(one) for pod, one in kept.renamed.items()}),
+        hostfile=_mask(tuple(line.split(" ")[0] for line in written.hostfile.splitlines())),
+        left=_by_index(old, {pod: _left(pod, left) for pod, left in kept.left.items()}),
+        replaced=_by_index(old, {pod: _tries(tries) for pod, tries in kept.replaced.items()}),
+        moved=_by_index(old, {pod: _tries(tries) for pod, tries in kept.moved.items()}),
+        names=_by_index(old, {pod: _name(pod, host) for pod, host in kept.hosts.items()}),
+        renamed=_by_index(old, {pod: _tries(tries) for pod, tries in kept.renamed.items()}),
         known=True,
-        maps=old.maps or action.kubexec is not None,
-        changed_age=0 if action.added or action.removed else old.changed_age,
+        maps=written.kubexec != KUBEXEC,
+        changed_age=_age(max(kept.added_at, kept.removed_at)),
         dropped_age=_age(kept.dropped_at),
     )
-    shown_anew = (old.hosts, old.hostfile) != (new.hosts, new.hostfile)
+    is_changed = (old.hosts, old.hostfile) != (new.hosts, new.hostfile)
     dropped = new.dropped_age == 0 and bool(old.hostfile & ~new.hostfile)
 
     def later(launcher: Launcher) -> Launcher:
-        shown_age = NEVER if shown_anew else launcher.shown_age
+        shown_age = NEVER if is_changed else launcher.shown_age
         return launcher._replace(shown_age=shown_age, older=launcher.older or dropped)
 
-    same = [index for index, left in enumerate(new.left) if left == old.left[index]]
+    # A probe counts for its occasion only: since the worker left, or got its host name.
+    pods = [names.worker(JOB, index) for index in range(len(world.pods))]
+    same = [index for index, pod in enumerate(pods) if before.occasion(pod) == written.occasion(pod)]
     probes = tuple(probe if index in same else None for index, probe in enumerate(world.probes))
-    watch = tuple(one if _is_listed(new, old, index) else None for index, one in enumerate(world.watch))
+    watch = tuple(seen if index in same else None for index, seen in enumerate(world.watch))
     drained = world.drained & mask(same)
     return _change_launcher(world._replace(config=new, probes=probes, watch=watch, drained=drained), later)
-
-
-def _is_listed(new: Config, old: Config, index: int) -> bool:
-    """Whether that worker is in the list under the name that it had there."""
-    here = hosts_of(1 << index, new.hosts)
-    return here != 0 and here == hosts_of(1 << index, old.hosts)
 
 
 def _position(host: str) -> int:

@@ -71,7 +71,7 @@ def number(uid_: str) -> int:
 def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
     """The whole view of what is seen of it."""
     config = world.config
-    shown = _config(config)
+    shown = config_map_of(config)
     looks = [_probe(probe, watch) for probe, watch in zip(world.probes, world.watch, strict=True)]
     found = zip(seen.pods, looks, strict=True)
     return model.JobView(
@@ -155,7 +155,8 @@ def _launcher(launcher: Launcher, config: model.Config, dropped_age: int) -> mod
     )
 
 
-def _config(config: Config) -> model.Config:
+def config_map_of(config: Config) -> model.Config:
+    """Return the ConfigMap that the controller reads."""
     hosts = sorted(map(numbers, members(config.hosts)))
     script = names.discover_hosts([names.host(names.worker(JOB, index), number) for index, number in hosts], slots=1)
     return model.Config(

@@ -14,8 +14,8 @@ from mpijob_elastic.decide import decide, derive, disruption
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from tests.builders import NOW, config, job, pods, role, worker
-from tests.product.properties.applying import run
 from tests.product.properties.views import jobs
+from tests.simulated_writes import run
 
 WEEK = 7 * 86_400.0
 

@@ -13,7 +13,7 @@ from mpijob_elastic.decide.actions import Action, TellUser, WriteConfig
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
 from tests.builders import NOW, job
-from tests.product.properties.applying import apply
+from tests.simulated_writes import apply
 
 # None has the very bytes that we write: whoever writes those is nobody to fight with.
 SCRIPTS = st.sampled_from(["#!/bin/sh\necho j-worker-0:1", "#!/bin/sh\necho j-worker-1.j:1\n\n", "#!/bin/sh\nexit 1\n"])

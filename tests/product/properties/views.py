@@ -22,7 +22,7 @@ from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, P
 from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import JOB, KUBEXEC, LONG_AGO, NOW, launcher, pods, ref, worker
-from tests.product.properties.applying import apply
+from tests.simulated_writes import apply
 
 T = TypeVar("T")
 MOST = 6
