@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, removal, rollout, server
+from mpijob_elastic.install import inventory, objects, removal, rollout, server
 from mpijob_elastic.install.changes import Ask, Say
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
@@ -22,9 +18,9 @@ from upgrade.traces import Removal, Traces
 async def look(client: ApiReader) -> Traces:
     """Find our traces in all namespaces. Raises `errors.KubeError`."""
     return traces.find(
-        jobs=await list_objects(client, MPI_JOBS.path(), _object),
-        pods=await list_objects(client, PODS.path(), _object, selector=names.POD_SELECTOR),
-        config_maps=await list_objects(client, CONFIG_MAPS.path(), _object, selector=names.LABEL_APP),
+        jobs=await list_objects(client, MPI_JOBS.path(), objects.read),
+        pods=await list_objects(client, PODS.path(), objects.read, selector=names.POD_SELECTOR),
+        config_maps=await list_objects(client, CONFIG_MAPS.path(), objects.read, selector=names.LABEL_APP),
     )
 
 
@@ -96,7 +92,3 @@ async def _remove(client: ApiWriter, trace: Removal, *, say: Say) -> bool:
         return False  # somebody changed exactly this, or created another object of that name
     say(f"removed from {trace}")
     return True
-
-
-def _object(raw: bytes) -> dict[str, Any]:
-    return msgspec.json.decode(raw, type=dict[str, Any])

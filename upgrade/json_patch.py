@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 Operation = dict[str, Any]
 Patch = tuple[Operation, ...]
 
@@ -18,11 +16,6 @@ Patch = tuple[Operation, ...]
 def guarded(before: Mapping[str, Any], after: Mapping[str, Any], *, at: str = "") -> Patch:
     """Return the operations from `before`, at the JSON pointer `at`, to `after`; none if they are equal."""
     return tuple(_mapping(before, after, at))
-
-
-def encoded(one: Mapping[str, Any]) -> bytes:
-    """Return an object as the API server sends it, for readers of that."""
-    return msgspec.json.encode(one)
 
 
 def _mapping(before: Mapping[str, Any], after: Mapping[str, Any], at: str) -> Iterator[Operation]:

@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
-
-from mpijob_elastic.install import changes, rollout
+from mpijob_elastic.install import changes, objects, rollout
 from mpijob_elastic.install.changes import Change, Say
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.kube import errors
@@ -32,7 +30,7 @@ async def read(client: ApiReader) -> Object:
         raise Refused(
             f"there is no CustomResourceDefinition {crd.NAME}: install mpi-operator v0.2.3 and its definition"
         )
-    return _decode(body)
+    return objects.read(body)
 
 
 async def change(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) -> Change:
@@ -54,7 +52,7 @@ async def change(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) ->
             # Somebody else was faster: look again.
             await asyncio.sleep(0.1)
         else:
-            return changes.changed(identity(live), live, _decode(body))
+            return changes.changed(identity(live), live, objects.read(body))
     raise contended(crd.NAME)
 
 
@@ -62,13 +60,9 @@ async def wait_for_scale(client: ApiReader, *, seconds: float, say: Say) -> None
     """Wait until the API server serves the scale subresource. Raises `InstallError` and `errors.KubeError`."""
 
     async def missing() -> str:
-        served = _decode(await client.get(f"/apis/{MPI_JOBS.api_version}"))["resources"]
+        served = objects.read(await client.get(f"/apis/{MPI_JOBS.api_version}"))["resources"]
         there = any(one["name"] == f"{MPI_JOBS.plural}/scale" for one in served)
         return "" if there else f"{MPI_JOBS.plural}/scale is not served yet"
 
     advice = "the API server's log says why. Run the same command again"
     await rollout.wait(missing, seconds=seconds, say=say, advice=advice)
-
-
-def _decode(body: bytes) -> Object:
-    return msgspec.json.decode(body, type=Object)

@@ -6,9 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from mpijob_elastic.install import changes
+from mpijob_elastic.install import changes, objects
 from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.objects import Manifest, identity
 from mpijob_elastic.install.server_side_apply import Applier
@@ -18,7 +16,6 @@ from upgrade.refusal import ATTEMPTS, contended
 
 # Counts the rollouts of a Deployment; the controller manager maintains it.
 _REVISION = "deployment.kubernetes.io/revision"
-_SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink")
 
 
 async def restore(applier: Applier, before: Manifest) -> Change:
@@ -38,7 +35,8 @@ async def _restore(applier: Applier, before: Manifest) -> Change:
     query = {"dryRun": "All"} if applier.dry_run else {}
     if live is None:
         path = applier.server.path(one).rpartition("/")[0]
-        await applier.client.create_object(path, query=query, body=_fresh(before))
+        body = {**before, "metadata": objects.own_metadata(before)}
+        await applier.client.create_object(path, query=query, body=body)
         return Change(identity=one, outcome=Outcome.CREATED)
     wanted = _on_top_of(live, before)
     change = changes.changed(one, live, wanted)
@@ -46,13 +44,8 @@ async def _restore(applier: Applier, before: Manifest) -> Change:
         return Change(identity=one, outcome=Outcome.UNCHANGED)
     if live["metadata"]["uid"] != before["metadata"]["uid"]:
         return Change(identity=one, outcome=Outcome.SKIPPED, note="recreated by somebody since; left alone")
-    body = await applier.client.replace_object(applier.server.path(one), query=query, body=wanted)
-    return changes.changed(one, live, msgspec.json.decode(body))
-
-
-def _fresh(before: Manifest) -> dict[str, Any]:
-    metadata = {key: value for key, value in before["metadata"].items() if key not in _SERVERS_OWN}
-    return {**before, "metadata": metadata}
+    after = await applier.client.replace_object(applier.server.path(one), query=query, body=wanted)
+    return changes.changed(one, live, objects.read(after))
 
 
 def _on_top_of(live: Mapping[str, Any], before: Manifest) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, kubexec
@@ -82,7 +84,7 @@ def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], pods: Iterabl
     removals: list[Removal | None] = [_without_annotation(PODS, pod, names.REFRESHED) for pod in launchers]
     kept = []
     for config in filter(_is_ours, config_maps):
-        owner = _job(facts_config.read_config(json_patch.encoded(config)))
+        owner = _job(facts_config.read_config(msgspec.json.encode(config)))
         if owner[2] in given:
             removals.append(_without_annotation(CONFIG_MAPS, config, names.MEMORY))
         elif owner in mounting:
@@ -101,7 +103,7 @@ def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], pods: Iterabl
 
 def _surplus(jobs: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]:
     sizes = {}
-    for job in map(job_facts.read, map(json_patch.encoded, jobs)):
+    for job in map(job_facts.read, map(msgspec.json.encode, jobs)):
         sizes[job.metadata.namespace, job.metadata.name, job.metadata.uid] = job.replicas
     for pod in map(_pod, pods):
         size = sizes.get(_job(pod))
@@ -111,7 +113,7 @@ def _surplus(jobs: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]:
 
 
 def _is_ours(config: Object) -> bool:
-    facts = facts_config.read_config(json_patch.encoded(config))
+    facts = facts_config.read_config(msgspec.json.encode(config))
     named = facts.metadata.job and facts.metadata.name == names.config_map(facts.metadata.job)
     return bool(named) and (facts.memory is not None or facts.script == _NO_HOSTS)
 
@@ -122,7 +124,7 @@ def _said(job: Object) -> str:
 
 
 def _pod(pod: Object) -> PodFacts:
-    return facts_pod.read(json_patch.encoded(pod))
+    return facts_pod.read(msgspec.json.encode(pod))
 
 
 def _job(facts: PodFacts | facts_config.ConfigFacts) -> tuple[str, str, str]:

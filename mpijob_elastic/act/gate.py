@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import ExecResult, exec_in_pod
+from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -32,10 +33,8 @@ class Gate:
 
     async def create_object(self, resource: Resource, *, namespace: str, body: object) -> bytes:
         """Create an object. Raises NotLeader, or as `ApiWriter` does."""
-        with self._sending("POST", resource.plural, f"{namespace}/") as timeout:
-            return await self._client.create_object(
-                resource.path(namespace), query=MANAGED, body=body, timeout=timeout, patience=0
-            )
+        with self._sending("POST", resource.plural, f"{namespace}/") as limits:
+            return await self._client.create_object(resource.path(namespace), query=MANAGED, body=body, limits=limits)
 
     async def patch_object(
         self,
@@ -49,46 +48,44 @@ class Gate:
     ) -> bytes:
         """Change an object. Raises NotLeader, or as `ApiWriter` does."""
         kind = "/".join(filter(None, (resource.plural, subresource)))
-        with self._sending("PATCH", kind, f"{namespace}/{name}") as timeout:
+        with self._sending("PATCH", kind, f"{namespace}/{name}") as limits:
             return await self._client.patch_object(
                 resource.path(namespace, name, subresource),
                 query=MANAGED,
                 body=body,
                 content_type=content_type,
-                timeout=timeout,
-                patience=0,
+                limits=limits,
             )
 
     async def delete_object(
         self, resource: Resource, *, namespace: str, name: str, uid: str, resource_version: str
     ) -> bytes:
         """Delete an object if it is exactly this version. Raises NotLeader, or as `ApiWriter` does."""
-        with self._sending("DELETE", resource.plural, f"{namespace}/{name}") as timeout:
+        with self._sending("DELETE", resource.plural, f"{namespace}/{name}") as limits:
             return await self._client.delete_object(
                 resource.path(namespace, name),
                 uid=uid,
                 resource_version=resource_version,
-                timeout=timeout,
-                patience=0,
+                limits=limits,
             )
 
     async def execute(self, namespace: str, pod: str, *, container: str, command: list[str]) -> ExecResult:
         """Run a command that changes something. Raises NotLeader, or what `exec_in_pod` raises."""
-        with self._sending("CONNECT", "pods/exec", f"{namespace}/{pod}") as timeout:
+        with self._sending("CONNECT", "pods/exec", f"{namespace}/{pod}") as limits:
             return await exec_in_pod(
-                self._client, namespace, pod, container=container, command=command, timeout=timeout
+                self._client, namespace, pod, container=container, command=command, timeout=limits.attempt
             )
 
     @contextmanager
-    def _sending(self, verb: str, kind: str, name: str) -> Iterator[float]:
-        """Give the seconds that a write may take, and count its outcome."""
+    def _sending(self, verb: str, kind: str, name: str) -> Iterator[Limits]:
+        """Give the limits of a write, and count its outcome."""
         left = self._time_left()
         if left <= 0:
             raise NotLeader(f"{verb} {kind} {name} not sent: the lease is not held")
         outcome = "ok"
         try:
-            # Waiting for a 429 could outlast the lease, so no write has any patience; the queue tries again instead.
-            yield min(WRITE_TIMEOUT, left)
+            # Waiting for a 429 could outlast the lease, so no write waits for one; the queue tries again instead.
+            yield Limits(attempt=min(WRITE_TIMEOUT, left), throttled=0)
         except errors.ApiError as error:
             outcome = error.reason or str(error.status)
             raise

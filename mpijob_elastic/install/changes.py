@@ -10,10 +10,7 @@ from typing import Any
 
 import yaml
 
-from mpijob_elastic.install.objects import Identity
-
-# The API server and others write these on every object.
-_NOT_OURS = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid"})
+from mpijob_elastic.install.objects import Identity, own_metadata
 
 
 class Outcome(StrEnum):
@@ -54,8 +51,7 @@ def changed(one: Identity, before: Mapping[str, Any] | None, after: Mapping[str,
 
 
 def _content(live: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {key: value for key, value in live["metadata"].items() if key not in _NOT_OURS}
-    return {key: value for key, value in live.items() if key != "status"} | {"metadata": metadata}
+    return {key: value for key, value in live.items() if key != "status"} | {"metadata": own_metadata(live)}
 
 
 def _lines(content: Mapping[str, Any]) -> list[str]:

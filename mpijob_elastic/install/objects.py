@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 Manifest = Mapping[str, Any]
+
+# The API server writes these on every object.
+_SERVERS_OWN = frozenset({"managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink"})
+
+read = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -31,6 +38,11 @@ def identity(manifest: Manifest) -> Identity:
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
     )
+
+
+def own_metadata(manifest: Manifest) -> dict[str, Any]:
+    """Return the metadata without what the API server writes on every object."""
+    return {key: value for key, value in manifest["metadata"].items() if key not in _SERVERS_OWN}
 
 
 def by_identity(manifests: Iterable[Manifest]) -> dict[Identity, Manifest]:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from mpijob_elastic import names
-from mpijob_elastic.install import changes
+from mpijob_elastic.install import changes, objects
 from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.failure import InstallError
 from mpijob_elastic.install.objects import Identity, Manifest, identity
@@ -67,7 +65,7 @@ class Applier:
     async def read(self, one: Identity) -> dict[str, Any] | None:
         """Return the live object, None if there is none. Raises `errors.KubeError`."""
         body = await self.client.find(self.server.path(one))
-        return None if body is None else _decode(body)
+        return None if body is None else objects.read(body)
 
     async def _write(self, one: Identity, manifest: Manifest) -> dict[str, Any]:
         query = {"fieldManager": names.PROGRAM, "force": "true" if self.force else "false"}
@@ -82,12 +80,7 @@ class Applier:
             ) from error
         except (errors.Invalid, errors.Forbidden) as error:
             raise InstallError(f"{one}: {error}") from error
-        return _decode(body)
+        return objects.read(body)
 
     async def _lacks_namespace(self, one: Identity) -> bool:
         return bool(one.namespace) and await self.client.find(NAMESPACES.path(name=one.namespace)) is None
-
-
-def _decode(body: bytes) -> dict[str, Any]:
-    decoded: dict[str, Any] = msgspec.json.decode(body)
-    return decoded

@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,8 +31,8 @@ from random import Random
 import msgspec
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.clock import awake_or_not
 from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, Rivals, claim, release, unclaimed
+from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import LEASES
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
@@ -61,6 +62,14 @@ class LeaseTimes:
                 f"lease times: duration {self.duration} must be above renew_deadline {self.renew_deadline}, "
                 f"and that above 1.2 times retry {self.retry}; defaults are 15, 10, 2"
             )
+
+
+def awake_or_not() -> float:
+    """Return seconds on a clock that never steps and, on Linux, counts the time of a suspension.
+
+    `time.monotonic` stands still in a suspension, so a holder that wakes up would believe its lease is still young.
+    """
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
 class Lease:
@@ -194,7 +203,7 @@ class Lease:
 
     async def _read(self) -> LeaseObject | None:
         try:
-            return _decode(await self._client.get(self._path, timeout=self._attempt_bound(), patience=0))
+            return _decode(await self._client.get(self._path, limits=self._limits()))
         except errors.NotFound:
             return None
 
@@ -203,18 +212,18 @@ class Lease:
         if found:
             body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "spec": spec}
             answer = await self._client.patch_object(
-                self._path, body=body, content_type=MERGE_PATCH, timeout=self._attempt_bound(), patience=0
+                self._path, body=body, content_type=MERGE_PATCH, limits=self._limits()
             )
         else:
             metadata = {"namespace": self._namespace, "name": self._name}
             body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
             path = LEASES.path(self._namespace)
-            answer = await self._client.create_object(path, body=body, timeout=self._attempt_bound(), patience=0)
+            answer = await self._client.create_object(path, body=body, limits=self._limits())
         self._found = _decode(answer)
         self._fresh = True
 
-    def _attempt_bound(self) -> float:
-        return min(self._times.attempt, self._until_deadline())
+    def _limits(self) -> Limits:
+        return Limits(attempt=min(self._times.attempt, self._until_deadline()), throttled=0)
 
     def _until_deadline(self) -> float:
         granted = self._granted

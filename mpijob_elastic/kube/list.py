@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from mpijob_elastic.kube import wire
-from mpijob_elastic.kube.reader import REQUEST_TIMEOUT, THROTTLE_PATIENCE, ApiReader
+from mpijob_elastic.kube.reader import USUAL, ApiReader, Limits
 from mpijob_elastic.kube.wire import Page
 
 T = TypeVar("T")
@@ -21,13 +21,12 @@ async def pages(
     *,
     query: Mapping[str, str],
     size: int = PAGE,
-    timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - one page's bound
-    patience: float = THROTTLE_PATIENCE,
+    limits: Limits = USUAL,
 ) -> AsyncIterator[Page]:
     """Give the pages of a list, `size` objects each; `query` selects. Raises as `ApiReader.get` does, for each page."""
     asked = {**query, "limit": str(size)}
     while True:
-        page = wire.read_page(await client.get(path, query=asked, timeout=timeout, patience=patience))
+        page = wire.read_page(await client.get(path, query=asked, limits=limits))
         yield page
         if not page.metadata.continue_:
             return

@@ -12,6 +12,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -24,13 +25,23 @@ from mpijob_elastic.kube import errors
 
 JSON = "application/json"
 
-# Seconds for one attempt; far above a healthy answer (milliseconds), below the API server's own 60 s.
-REQUEST_TIMEOUT = 10.0
-# Seconds that all waits for 429s of one request may take together.
-THROTTLE_PATIENCE = 20.0
 # Seconds to wait after a 429 that does not say how long.
 DEFAULT_RETRY_AFTER = 1.0
 WEBSOCKET_TIMEOUT = aiohttp.ClientWSTimeout(ws_close=2.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Seconds that a request may take: each attempt, and all waits for 429s together (0: a 429 is raised at once).
+
+    A healthy answer takes milliseconds, and the API server itself gives up after 60 s.
+    """
+
+    attempt: float = 10.0
+    throttled: float = 20.0
+
+
+USUAL = Limits()
 
 
 class ApiReader:
@@ -42,7 +53,8 @@ class ApiReader:
 
     def __init__(self, configuration: Configuration, *, user_agent: str) -> None:
         self._configuration = configuration
-        self._host: str = str(configuration.host).rstrip("/")
+        # The API server's address, also for messages.
+        self.host: str = str(configuration.host).rstrip("/")
         self._api = ApiClient(configuration)
         self.tls = self._api.rest_client.ssl_context
         self._session = aiohttp.ClientSession(
@@ -51,11 +63,6 @@ class ApiReader:
             # Watch lines hold whole objects: etcd lets an object be 1.5 MiB, and JSON is larger than its storage form.
             read_bufsize=2**21,
         )
-
-    @property
-    def host(self) -> str:
-        """The API server's address, for messages."""
-        return self._host
 
     async def __aenter__(self) -> Self:
         return self
@@ -75,15 +82,13 @@ class ApiReader:
         path: str,
         *,
         query: Mapping[str, str] | None = None,
-        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - one attempt's bound, enforced by aiohttp
-        patience: float = THROTTLE_PATIENCE,
+        limits: Limits = USUAL,
     ) -> bytes:
         """Return an object, or a page of a list, as the API server sends it.
 
-        In seconds: `timeout` bounds one attempt, `patience` all waits for 429s together. Raises `errors.ApiError` for
-        an error status and `errors.Unreachable` where no answer came.
+        Raises `errors.ApiError` for an error status and `errors.Unreachable` where no answer came.
         """
-        return await self._call_api("GET", path, query=query, timeout=timeout, patience=patience)
+        return await self._call_api("GET", path, query=query, limits=limits)
 
     async def find(self, path: str) -> bytes | None:
         """Return an object, None if there is none. Raises as `get` does."""
@@ -107,13 +112,13 @@ class ApiReader:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str = JSON,
-        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - as in `get`
-        patience: float = THROTTLE_PATIENCE,
+        limits: Limits = USUAL,
     ) -> bytes:
+        patience = limits.throttled
         data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
         while True:
             try:
-                return await self._attempt(method, path, query, data, content_type, timeout)
+                return await self._attempt(method, path, query, data, content_type, limits.attempt)
             except errors.Throttled as error:
                 # The answer "after 0 seconds" must not make a hot loop.
                 wait = error.retry_after or DEFAULT_RETRY_AFTER
@@ -134,10 +139,10 @@ class ApiReader:
         headers = await self.credentials()
         if data is not None:
             headers["Content-Type"] = content_type
-        with _typed(f"{method} {self._host}{path}"):
+        with _typed(f"{method} {self.host}{path}"):
             async with self._session.request(
                 method,
-                self._host + path,
+                self.host + path,
                 params=query,
                 data=data,
                 headers=headers,
@@ -150,19 +155,19 @@ class ApiReader:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, *, query: Mapping[str, str], silence: float, opening: float = REQUEST_TIMEOUT
+        self, path: str, *, query: Mapping[str, str], silence: float, opening: float = USUAL.attempt
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open a long answer and give it line by line.
 
         In seconds: `opening` is how long its head may take, `silence` how long without a byte means that the peer is
         dead. Raises as `get` does, at the start and while lines are read; a 429 is not retried.
         """
-        where = f"GET {self._host}{path}"
+        where = f"GET {self.host}{path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=opening, sock_read=silence)
         headers = await self.credentials()
         with _typed(where):
             async with asyncio.timeout(opening):
-                response = await self._session.get(self._host + path, params=query, headers=headers, timeout=timeout)
+                response = await self._session.get(self.host + path, params=query, headers=headers, timeout=timeout)
         async with aclosing(_lines(response.content, where)) as lines:
             try:
                 if response.status >= 400:
@@ -183,13 +188,13 @@ class ApiReader:
         A refusal carries only its status: the library drops the text.
         """
         opening = self._session.ws_connect(
-            self._host + path,
+            self.host + path,
             params=query,
             protocols=protocols,
             headers=await self.credentials(),
             timeout=WEBSOCKET_TIMEOUT,
         )
-        with _typed(f"GET {self._host}{path}"):
+        with _typed(f"GET {self.host}{path}"):
             try:
                 socket = await opening
             except aiohttp.WSServerHandshakeError as error:
@@ -208,7 +213,7 @@ class ApiReader:
             if inspect.isawaitable(token):
                 token = await token
         except (config.ConfigException, OSError) as error:
-            raise errors.Unreachable(f"no credentials for {self._host}: {_describe(error)}") from error
+            raise errors.Unreachable(f"no credentials for {self.host}: {_describe(error)}") from error
         return {"Authorization": token} if token else {}
 
 

@@ -35,7 +35,7 @@ from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.list import PAGE, pages
 from mpijob_elastic.kube.meta import Identity, KubeObject
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import ApiReader, Limits
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.store import StaleList, Store
 
@@ -168,14 +168,8 @@ class WatchCache(Generic[T]):
 
     async def _list(self) -> None:
         listing = self._store.begin_list()
-        found = pages(
-            self._client,
-            self._path,
-            query=self._selectors,
-            size=self._times.page,
-            timeout=self._times.list_timeout,
-            patience=0,
-        )
+        limits = Limits(attempt=self._times.list_timeout, throttled=0)
+        found = pages(self._client, self._path, query=self._selectors, size=self._times.page, limits=limits)
         async for page in found:
             items = [item for raw in page.items or () if (item := self._read(raw)[1]) is not None]
             self._store.list_page(listing, page.metadata.resource_version, items)

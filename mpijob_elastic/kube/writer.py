@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mpijob_elastic.kube.reader import REQUEST_TIMEOUT, THROTTLE_PATIENCE, ApiReader
+from mpijob_elastic.kube.reader import USUAL, ApiReader, Limits
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -27,11 +27,10 @@ class ApiWriter(ApiReader):
         *,
         body: object,
         query: Query = None,
-        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - one attempt's bound, enforced by aiohttp
-        patience: float = THROTTLE_PATIENCE,
+        limits: Limits = USUAL,
     ) -> bytes:
         """Create an object and return it; `path` is that of its list."""
-        return await self._call_api("POST", path, query=query, body=body, timeout=timeout, patience=patience)
+        return await self._call_api("POST", path, query=query, body=body, limits=limits)
 
     async def patch_object(
         self,
@@ -40,13 +39,10 @@ class ApiWriter(ApiReader):
         body: object,
         content_type: str,
         query: Query = None,
-        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - as above
-        patience: float = THROTTLE_PATIENCE,
+        limits: Limits = USUAL,
     ) -> bytes:
         """Change an object and return it; `content_type` is one of the patch types above."""
-        return await self._call_api(
-            "PATCH", path, query=query, body=body, content_type=content_type, timeout=timeout, patience=patience
-        )
+        return await self._call_api("PATCH", path, query=query, body=body, content_type=content_type, limits=limits)
 
     async def apply_object(self, path: str, *, body: object, query: Query) -> bytes:
         """Apply an object on the server's side and return it; `query` names the field manager."""
@@ -64,8 +60,7 @@ class ApiWriter(ApiReader):
         resource_version: str | None = None,
         options: Mapping[str, object] | None = None,
         query: Query = None,
-        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - as above
-        patience: float = THROTTLE_PATIENCE,
+        limits: Limits = USUAL,
     ) -> bytes:
         """Delete an object if it still has `uid` and `resource_version`, where given, else raise `errors.Conflict`.
 
@@ -76,4 +71,4 @@ class ApiWriter(ApiReader):
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
         if preconditions:
             body["preconditions"] = preconditions
-        return await self._call_api("DELETE", path, query=query, body=body, timeout=timeout, patience=patience)
+        return await self._call_api("DELETE", path, query=query, body=body, limits=limits)

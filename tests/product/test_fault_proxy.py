@@ -13,6 +13,7 @@ from aiohttp import web
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Call, Delay, Freeze, LoseEvents, Request, StaleAnswers, lists, watches, writes
 from tests.faults.kubeconfig import write_plain
@@ -31,7 +32,7 @@ async def api() -> AsyncIterator[TinyApi]:
 
 
 async def create(client: ApiWriter, name: str, *, seconds: float = 10) -> None:
-    await client.create_object(PODS, body={"metadata": {"name": name}}, timeout=seconds)
+    await client.create_object(PODS, body={"metadata": {"name": name}}, limits=Limits(attempt=seconds))
 
 
 @pytest.mark.parametrize(("after", "done"), [(False, ["a"]), (True, ["a", "b"])])

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from mpijob_elastic import names
+from mpijob_elastic.install.objects import own_metadata
 from mpijob_elastic.kube.resources import MPI_JOBS
 from upgrade.conversion import commands
 from upgrade.conversion.results import Converted, Notes, Object, Source
 
-_SERVERS_OWN = frozenset(
-    {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "ownerReferences"}
-)
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # [operator] treats ExitCode as Never.
 _EXIT_CODE = "ExitCode"
@@ -18,11 +16,11 @@ _REPLICA_FIELDS = frozenset({"replicas", "template", "restartPolicy"})
 
 def mpi_job(source: Source, spec: Object, bounds: tuple[int | None, int | None], notes: Notes) -> Converted:
     """Return the MPIJob v1 with this spec, and the source's name, labels and annotations; bounds: of its workers."""
-    metadata = {key: value for key, value in source["metadata"].items() if key not in _SERVERS_OWN}
+    metadata = own_metadata(source)
     annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _LAST_APPLIED}
     for key, bound in zip((names.MIN_REPLICAS, names.MAX_REPLICAS), bounds, strict=True):
         annotations |= {key: str(bound)} if bound is not None and key not in annotations else {}
-    rest = {key: value for key, value in metadata.items() if key != "annotations"}
+    rest = {key: value for key, value in metadata.items() if key not in ("annotations", "ownerReferences")}
     if not commands.names_discovery(spec["mpiReplicaSpecs"].get("Launcher", {}).get("template", {})):
         notes.add(
             "spec.mpiReplicaSpecs.Launcher.template",

@@ -15,7 +15,7 @@ import msgspec
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import Lease
-from mpijob_elastic.kube.reader import JSON, REQUEST_TIMEOUT, THROTTLE_PATIENCE
+from mpijob_elastic.kube.reader import JSON, USUAL, Limits
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.tiny_api import merged
 
@@ -102,15 +102,14 @@ class Wire(ApiWriter):
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str = JSON,
-        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - the client's own
-        patience: float = THROTTLE_PATIENCE,
+        limits: Limits = USUAL,
     ) -> bytes:
         self.requests.append((now(), method))
         sent = msgspec.to_builtins(body)
         journey = asyncio.ensure_future(self._travel(method, path, sent))
         journey.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(limits.attempt):
                 return await asyncio.shield(journey)
         except TimeoutError:
             raise errors.Unreachable("timeout") from None

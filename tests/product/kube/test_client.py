@@ -13,6 +13,7 @@ from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 from lab.pki import Authority
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.faults.faults import Answer, Freeze, Reset, everything, writes
 from tests.faults.proxy import FaultProxy
@@ -42,7 +43,7 @@ async def test_a_429_is_retried_for_writes_too(
 
 async def test_patience_with_429s_is_limited(proxy: FaultProxy, client: ApiWriter) -> None:
     with proxy.inject(Answer(status=429, retry_after=2)), pytest.raises(errors.Throttled) as caught:
-        await client.get(PODS, patience=1)
+        await client.get(PODS, limits=Limits(throttled=1))
     assert caught.value.retry_after == 2
     assert len(proxy.requests) == 1
 
@@ -80,7 +81,7 @@ async def test_a_lost_answer_is_unreachable_though_the_write_took_place(
 
 async def test_a_frozen_server_is_unreachable_after_the_timeout(proxy: FaultProxy, client: ApiWriter) -> None:
     with proxy.inject(Freeze(), on=everything), pytest.raises(errors.Unreachable):
-        await client.get(PODS, timeout=0.05)
+        await client.get(PODS, limits=Limits(attempt=0.05))
 
 
 async def test_refused_connections_are_unreachable(proxy: FaultProxy, client: ApiWriter) -> None:

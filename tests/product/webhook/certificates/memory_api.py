@@ -15,7 +15,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.reader import JSON, REQUEST_TIMEOUT, THROTTLE_PATIENCE
+from mpijob_elastic.kube.reader import JSON, USUAL, Limits
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 
@@ -50,8 +50,7 @@ class MemoryApi(ApiWriter):
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str = JSON,
-        timeout: float = REQUEST_TIMEOUT,  # noqa: ASYNC109 - as in the parent
-        patience: float = THROTTLE_PATIENCE,
+        limits: Limits = USUAL,
     ) -> bytes:
         await _Turn()
         answer = msgspec.json.encode(self._done(method, path, msgspec.to_builtins(body), content_type))
