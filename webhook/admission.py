@@ -17,9 +17,8 @@ from mpijob_elastic import names
 from mpijob_elastic.model import durations
 from webhook.metrics import Metrics
 from webhook.rules import handlers, review
-from webhook.rules.handlers import Answer, Handler, Kind
+from webhook.rules.handlers import NOTHING, Answer, Handler, Kind, ReviewContext
 from webhook.rules.review import Malformed, Request
-from webhook.rules.review_context import NOTHING, ReviewContext
 from webhook.settings import Limits
 
 # The longest name that Kubernetes allows; a longer, hostile name must not fill the log.

@@ -32,7 +32,7 @@ from webhook.job_cache import Watched
 from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.rules.certificates.decision import Policy
-from webhook.rules.review_context import NOTHING, ReviewContext
+from webhook.rules.handlers import NOTHING, ReviewContext
 from webhook.settings import Settings
 
 # Share of a lifetime over which the replicas' renewals are spread.

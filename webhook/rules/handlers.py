@@ -6,37 +6,38 @@ ours. An object that cannot be decoded passes with a warning: what the API serve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import msgspec
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, mpijob
-from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import (
-    hpa_facts,
-    hpa_fit,
-    mutate,
-    pod_templates,
-    review,
-    scale,
-    selector,
-    startup_hostfile,
-    validate,
-)
-from webhook.rules.hpa_facts import AUTOSCALERS
-from webhook.rules.json_patch import Patch
-from webhook.rules.mutate import ConfigMap, Pod
-from webhook.rules.review import Request, Verdict
-from webhook.rules.review_context import NOTHING, ReviewContext
-from webhook.rules.scale import Scale
+from mpijob_elastic.model.job_facts import JobFacts
+from webhook.rules import hpa_facts, hpa_fit, mutate, pod_templates, review, scale, validate
+from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
+from webhook.rules.review import CREATE, UPDATE, Request, Verdict
 
-T = TypeVar("T")
 Handler = Callable[[Request], Verdict]
-# Group, version, kind, and the subresource or "".
-Kind = tuple[str, str, str, str]
+# Group, version, kind, the subresource or "", and the operation.
+Kind = tuple[str, str, str, str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReviewContext:
+    """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
+
+    job: returns the MPIJob of a namespace and name, None while it is not known. autoscalers: returns its HPAs.
+    now: returns seconds since the epoch.
+    """
+
+    job: Callable[[str, str], JobFacts | None]
+    autoscalers: Callable[[str, str], Sequence[HpaFacts]]
+    now: Callable[[], float]
+
+
+# For a webhook that watches nothing; at time 0 no job is near its end.
+NOTHING = ReviewContext(job=lambda _namespace, _name: None, autoscalers=lambda _namespace, _job: (), now=lambda: 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ class Answer:
 def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
     """Answer a request. Without a handler it passes unchanged; with unreadable objects it passes with a warning."""
     kind = request.kind
-    handler = handlers.get((kind.group, kind.version, kind.kind, request.sub_resource))
+    handler = handlers.get((kind.group, kind.version, kind.kind, request.sub_resource, request.operation))
     if handler is None:
         return Answer(verdict=review.UNCHANGED, outcome="unchanged")
     try:
@@ -63,7 +64,7 @@ def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
 
 def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
     """Return the handlers for /mutate."""
-    configs = msgspec.json.Decoder(ConfigMap)
+    configs, pods = msgspec.json.Decoder(mutate.ConfigMap), msgspec.json.Decoder(mutate.Pod)
 
     def config_created(request: Request) -> Verdict:
         config = configs.decode(request.object)
@@ -71,18 +72,24 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         if not patch or owner is None:
             return Verdict(patch=patch)
         job = context.job(request.namespace, owner.name)
-        return Verdict(patch=(*patch, *startup_hostfile.shortened(config, job)))
+        return Verdict(patch=(*patch, *mutate.startup_hostfile(config, job)))
+
+    def pod_created(request: Request) -> Verdict:
+        return Verdict(patch=mutate.launcher(pods.decode(request.object)))
+
+    def status_updated(request: Request) -> Verdict:
+        return Verdict(patch=mutate.selector(mpijob.decode(request.object)))
 
     return {
-        _kind(PODS): _changing(review.CREATE, Pod, mutate.launcher),
-        _kind(CONFIG_MAPS): _by_operation({review.CREATE: config_created}),
-        _kind(MPI_JOBS, "status"): _changing(review.UPDATE, MPIJob, selector.restore),
+        _kind(CREATE, PODS): pod_created,
+        _kind(CREATE, CONFIG_MAPS): config_created,
+        _kind(UPDATE, MPI_JOBS, "status"): status_updated,
     }
 
 
 def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     """Return the handlers for /validate."""
-    scales = msgspec.json.Decoder(Scale)
+    scales = msgspec.json.Decoder(scale.Scale)
 
     def job_created(request: Request) -> Verdict:
         job = mpijob.decode(request.object)
@@ -123,9 +130,11 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         return scale.updated(after, before, job, now=context.now(), dry_run=request.dry_run)
 
     return {
-        _kind(MPI_JOBS): _by_operation({review.CREATE: job_created, review.UPDATE: job_updated}),
-        _kind(scale.SCALES, "scale"): _by_operation({review.UPDATE: scaled}),
-        _kind(AUTOSCALERS): _by_operation({review.CREATE: autoscaler_created, review.UPDATE: autoscaler_updated}),
+        _kind(CREATE, MPI_JOBS): job_created,
+        _kind(UPDATE, MPI_JOBS): job_updated,
+        _kind(UPDATE, scale.SCALES, "scale"): scaled,
+        _kind(CREATE, AUTOSCALERS): autoscaler_created,
+        _kind(UPDATE, AUTOSCALERS): autoscaler_updated,
     }
 
 
@@ -137,21 +146,8 @@ def _outcome(verdict: Verdict) -> str:
     return "warned" if verdict.warnings else "unchanged"
 
 
-def _kind(resource: Resource, sub_resource: str = "") -> Kind:
-    return resource.group, resource.version, resource.kind, sub_resource
-
-
-def _by_operation(handlers: Mapping[str, Handler]) -> Handler:
-    def handle(request: Request) -> Verdict:
-        handler = handlers.get(request.operation)
-        return handler(request) if handler else review.UNCHANGED
-
-    return handle
-
-
-def _changing(operation: str, shape: type[T], change: Callable[[T], Patch]) -> Handler:
-    decoder = msgspec.json.Decoder(shape)
-    return _by_operation({operation: lambda request: Verdict(patch=change(decoder.decode(request.object)))})
+def _kind(operation: str, resource: Resource, sub_resource: str = "") -> Kind:
+    return resource.group, resource.version, resource.kind, sub_resource, operation
 
 
 def _with(verdict: Verdict, warnings: tuple[str, ...]) -> Verdict:

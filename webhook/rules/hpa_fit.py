@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mpijob_elastic import names
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import deadline, preview
+from webhook.rules import size
 from webhook.rules.hpa_facts import HpaFacts
 
 # Characters of an HPA's name, so that a warning stays one line.
@@ -55,8 +55,8 @@ def _doubts(job: JobFacts, autoscaler: HpaFacts, now: float) -> Iterator[str]:
     if not job.elastic:
         yield "this job is not elastic, so new workers stay unused and surplus workers keep running"
     sizes = autoscaler.min_replicas, autoscaler.max_replicas
-    yield from dict.fromkeys(doubt for size in sizes for doubt in preview.doubts(job, size))
-    soon = deadline.soon(job, now=now)
+    yield from dict.fromkeys(doubt for replicas in sizes for doubt in size.doubts(job, replicas))
+    soon = size.ends_soon(job, now=now)
     if soon and job.replicas < autoscaler.max_replicas:
         yield f"it may still grow this job, but {soon}"
 

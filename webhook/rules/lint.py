@@ -14,7 +14,7 @@ from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import preview
+from webhook.rules import size
 
 # Nobody reads more than a handful.
 MOST = 5
@@ -46,7 +46,7 @@ def _findings(job: MPIJob) -> Iterator[str]:
     asks = any(key in job.metadata.annotations for key in _ASKING) and about.policy.enabled is not False
     if about.elastic:
         yield from _command(about)
-        yield from preview.doubts(about, about.replicas)
+        yield from size.doubts(about, about.replicas)
         yield from _sidecars(job)
         yield from _name(about)
     elif asks:

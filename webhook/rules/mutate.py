@@ -1,7 +1,7 @@
-"""Add discover_hosts.sh to the operator's new ConfigMap and launcher; pure, from object to patch.
+"""Add discover_hosts.sh to the operator's new ConfigMap and launcher, and what a job needs beside it; pure.
 
-mpi-operator v0.3.0 writes both additions itself, so its objects, and objects that were patched before, stay unchanged.
-An object that is not clearly v0.2.3's is left alone; the controller reports what was missed.
+mpi-operator v0.3.0 adds discover_hosts.sh to both itself, so its objects, and objects that were patched before, stay
+unchanged. An object that is not clearly v0.2.3's is left alone; the controller reports what was missed.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model.mpijob import Container
-from mpijob_elastic.model.policy import names_discovery
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import Container, MPIJob
 from mpijob_elastic.model.wire import Wire
 from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
@@ -87,6 +88,37 @@ def config_map(config: ConfigMap) -> Patch:
     return json_patch.adding(at=f"/data/{names.KEY_DISCOVER_HOSTS}", value=_NO_HOSTS)
 
 
+def startup_hostfile(config: ConfigMap, job: JobFacts | None) -> Patch:
+    """Return a patch that shortens the hostfile of a new job that may start at its smallest size.
+
+    [operator] writes a line for each worker, and its launcher waits for all of them. With a hostfile that is shortened
+    before the launcher is created, it waits for the smallest size only. If the job is not known yet, the controller
+    does the same a moment later (decide/launcher_start).
+    """
+    owner = config.metadata.controller
+    if job is None or owner is None or owner.uid != job.metadata.uid or not job.elastic:
+        return ()
+    lines = (config.data or {}).get(names.KEY_HOSTFILE, "").splitlines(keepends=True)
+    operators = all(line.startswith(f"{names.worker(owner.name, index)} slots=") for index, line in enumerate(lines))
+    least = policy.startup_workers(job.policy, np_workers=job.np_workers)
+    if least is None or least >= len(lines) or not operators:
+        return ()
+    return json_patch.replacing(at=f"/data/{names.KEY_HOSTFILE}", value="".join(lines[:least]))
+
+
+def selector(job: MPIJob) -> Patch:
+    """Return a patch that puts the workers' selector back into a status that the operator wrote without it.
+
+    [operator] UpdateStatus drops fields that its Go type does not know. The scale subresource reads the selector there,
+    and an HPA without it does nothing. It selects only workers, because an HPA would count the launcher's load too.
+    """
+    if not job.lacks_selector or not job.metadata.name:
+        return ()
+    return json_patch.adding(
+        at="/status/replicaStatuses/Worker/selector", value=names.worker_selector(job.metadata.name)
+    )
+
+
 def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
     # Without items all keys are files already; with another ConfigMap the volume is not the operator's.
     if volume.name != names.config_map(job) or not volume.items:
@@ -102,7 +134,7 @@ def _optional(pod: Pod, volume: ConfigMapVolume, *, at: str) -> Patch:
     A kubelet holds a pod back while a mounted key is missing, which is right only for a launcher that reads the file.
     """
     texts = (text for container in pod.spec.containers or () for text in container.texts())
-    if volume.optional is not None or names_discovery(texts):
+    if volume.optional is not None or policy.names_discovery(texts):
         return ()
     return json_patch.adding(at=f"{at}/optional", value=True)
 

@@ -10,7 +10,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.wire import Wire
-from webhook.rules import deadline, preview, size_bounds
+from webhook.rules import size
 from webhook.rules.review import Refusal, Verdict
 
 FIELD = "spec.replicas"
@@ -43,10 +43,10 @@ def updated(scale: Scale, before: Scale, job: JobFacts | None, *, now: float, dr
     refusal = _refusal(job, after)
     if refusal:
         return Verdict(refusals=(refusal,))
-    shown = preview.change(job, before=before.spec.replicas, after=after) if dry_run else None
+    shown = size.change(job, before=before.spec.replicas, after=after) if dry_run else None
     kept = _kept(job, before=before.spec.replicas, after=after)
-    late = deadline.growth(job, before=before.spec.replicas, after=after, now=now)
-    return Verdict(warnings=(*((shown,) if shown else kept), *preview.doubts(job, after), *late))
+    late = size.late_growth(job, before=before.spec.replicas, after=after, now=now)
+    return Verdict(warnings=(*((shown,) if shown else kept), *size.doubts(job, after), *late))
 
 
 def _refusal(job: JobFacts, replicas: int) -> Refusal | None:
@@ -56,7 +56,7 @@ def _refusal(job: JobFacts, replicas: int) -> Refusal | None:
     if replicas < 1:
         few = f"{replicas} is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
         return Refusal(field=FIELD, message=few)
-    return size_bounds.refusal(replicas, job.policy, field=FIELD)
+    return size.refusal(replicas, job.policy, field=FIELD)
 
 
 def _kept(job: JobFacts, *, before: int, after: int) -> tuple[str, ...]:

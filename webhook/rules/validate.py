@@ -14,7 +14,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import deadline, lint, preview, size_bounds
+from webhook.rules import lint, size
 from webhook.rules.review import Refusal, Verdict
 
 REPLICAS_FIELD = "spec.mpiReplicaSpecs.Worker.replicas"
@@ -55,7 +55,7 @@ def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
 
 
 def _out_of_bounds(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
-    refusal = size_bounds.refusal(new.replicas, new.policy, field=REPLICAS_FIELD)
+    refusal = size.refusal(new.replicas, new.policy, field=REPLICAS_FIELD)
     if refusal and (old is None or _bounded(new) != _bounded(old)):
         yield refusal
 
@@ -87,7 +87,7 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
 
 
 def _resized(new: JobFacts, old: JobFacts, *, now: float, dry_run: bool) -> Iterator[str]:
-    yield from deadline.growth(new, before=old.replicas, after=new.replicas, now=now)
-    shown = preview.change(new, before=old.replicas, after=new.replicas) if dry_run else None
+    yield from size.late_growth(new, before=old.replicas, after=new.replicas, now=now)
+    shown = size.change(new, before=old.replicas, after=new.replicas) if dry_run else None
     if shown:
         yield shown

@@ -12,7 +12,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
 from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
 from webhook.rules import handlers, hpa_facts, review
-from webhook.rules.review_context import ReviewContext
+from webhook.rules.handlers import ReviewContext
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 BOUNDS = {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"}

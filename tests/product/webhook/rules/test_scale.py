@@ -12,8 +12,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
 from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
 from webhook.rules import handlers, review, scale
-from webhook.rules.handlers import Answer
-from webhook.rules.review_context import NOTHING
+from webhook.rules.handlers import NOTHING, Answer
 
 ADVICE = "use 2 to 5, or change the annotation"
 LIMITED = ["horovodrun", "-np", "4", "--min-np", "2", "--max-np", "4", *ELASTIC[1:]]

@@ -16,7 +16,7 @@ from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook.objects import ELASTIC, Object, body, config_map, mpi_job
 from webhook.rules import handlers, review
-from webhook.rules.review_context import NOTHING
+from webhook.rules.handlers import NOTHING
 
 LEAST = {names.MIN_REPLICAS: "2"}
 

@@ -1,19 +1,39 @@
-"""The effect of a change of size in one line, for dry runs and for sizes that are allowed but doubtful; pure.
+"""Rules of a job's size, for edits of the MPIJob, of its scale subresource and of its HPAs; pure.
 
-Short, because kubectl shows each warning on one line: https://kubernetes.io/blog/2020/09/03/warnings/ recommends 120
-characters.
+Texts are short, because kubectl shows each warning on one line: https://kubernetes.io/blog/2020/09/03/warnings/
+recommends 120 characters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mpijob_elastic import names
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.policy import Policy
+from webhook.rules.review import Refusal
 
+# Seconds. A new worker takes minutes to be scheduled, pull its image and join, and then has to pay off.
+SOON = 600.0
 # So many workers are named; the rest is counted.
 _NAMED = 3
+
+
+def refusal(replicas: int, policy: Policy, *, field: str) -> Refusal | None:
+    """Return why a size at the path `field` is out of bounds, with the bound and its source; None if it is within."""
+    low, high = policy.min_replicas, policy.max_replicas
+    if policy.enabled is False:
+        return None
+    if low is not None and replicas < low:
+        why = f"below metadata.annotations[{names.MIN_REPLICAS}] ({low})"
+    elif high is not None and replicas > high:
+        why = f"above metadata.annotations[{names.MAX_REPLICAS}] ({high})"
+    else:
+        return None
+    allowed = f"{low or 1} to {high}" if high else f"{low or 1} or more"
+    return Refusal(field=field, message=f"{replicas} is {why}; use {allowed}, or change the annotation")
 
 
 def doubts(job: JobFacts, replicas: int) -> Iterator[str]:
@@ -38,6 +58,25 @@ def change(job: JobFacts, *, before: int, after: int) -> str | None:
     if not job.reported:
         return f"{scale} before the job starts"
     return f"{scale}: {_grow(job, range(before, after)) if after > before else _shrink(job, range(after, before))}"
+
+
+def ends_soon(job: JobFacts, *, now: float) -> str | None:
+    """Return when the job ends, in words, if that is so soon that growing it is of no use.
+
+    An object tells one deadline: [operator] leaves activeDeadlineSeconds in the launcher's template, and the kubelet
+    counts it from the pod's start, which is never before the job's. v0.2.3 does not act on `runPolicy`.
+    """
+    if job.deadline is None:
+        return None
+    age = max(0.0, now - job.started_at) if job.started_at is not None else 0.0
+    left = max(0.0, job.deadline - age)
+    return f"its launcher's activeDeadlineSeconds ends it in {durations.render(round(left))}" if left < SOON else None
+
+
+def late_growth(job: JobFacts, *, before: int, after: int, now: float) -> tuple[str, ...]:
+    """Return a warning if the job grows although it ends soon."""
+    end = ends_soon(job, now=now) if after > before and job.reported else None
+    return (f"new workers may come too late for this job: {end}",) if end else ()
 
 
 def _grow(job: JobFacts, new: range) -> str:
