@@ -1,4 +1,4 @@
-"""Parts of every object that is read from the API: its struct's base, its owner, and its times."""
+"""Parts of every object that is read from the API: its struct's base, its owner, times, and a pod's volumes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,28 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 
 class Wire(msgspec.Struct, frozen=True, rename="camel", kw_only=True, gc=False):
     """An immutable part of an object; camelCase on the wire, unknown fields skipped, never in a reference cycle."""
+
+
+class Item(Wire, frozen=True):
+    """A key of a ConfigMap and its file."""
+
+    key: str = ""
+    path: str = ""
+
+
+class ConfigMapVolume(Wire, frozen=True):
+    """A volume's `configMap`; without `items` every key is a file."""
+
+    name: str = ""
+    items: list[Item] | None = None
+    optional: bool | None = None
+
+
+class Volume(Wire, frozen=True):
+    """An entry of a pod's `spec.volumes`."""
+
+    name: str = ""
+    config_map: ConfigMapVolume | None = None
 
 
 def seconds(text: str | None) -> float | None:

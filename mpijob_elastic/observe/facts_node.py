@@ -70,11 +70,6 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     evicting: tuple[Taint, ...] = ()
 
     @property
-    def is_going(self) -> bool:
-        """True if there is any sign."""
-        return bool(self.named or self.evicting)
-
-    @property
     def signs(self) -> tuple[str, tuple[Taint, ...]]:
         """All signs, for comparison."""
         return self.named, self.evicting

@@ -66,11 +66,6 @@ class Nodes:
 
     def _changed(self, old: NodeFacts | None, new: NodeFacts | None) -> None:
         node = new or old
-        if node is not None and _is_news(old, new):
+        # A node without signs that appears is no news; a deleted node always is.
+        if node is not None and (new is None or new.signs != (old.signs if old else ("", ()))):
             self._on_change(node.metadata.name)
-
-
-def _is_news(old: NodeFacts | None, new: NodeFacts | None) -> bool:
-    if old is None:
-        return new is not None and new.is_going
-    return new is None or new.signs != old.signs

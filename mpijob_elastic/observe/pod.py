@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model.wire import Wire
+from mpijob_elastic.model.wire import Volume, Wire
 from mpijob_elastic.observe.facts_node import Toleration
 
 
@@ -58,26 +58,6 @@ class Status(Wire, frozen=True):
     conditions: list[Condition] | None = None
     container_statuses: list[ContainerStatus] | None = None
     init_container_statuses: list[ContainerStatus] | None = None
-
-
-class Item(Wire, frozen=True):
-    """A key of a ConfigMap and its file."""
-
-    key: str = ""
-    path: str = ""
-
-
-class ConfigMapVolume(Wire, frozen=True):
-    """The items of a ConfigMap."""
-
-    items: list[Item] | None = None
-
-
-class Volume(Wire, frozen=True):
-    """A volume."""
-
-    name: str = ""
-    config_map: ConfigMapVolume | None = None
 
 
 class Container(Wire, frozen=True):

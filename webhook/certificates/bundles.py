@@ -6,7 +6,6 @@ then the Secret) this keeps a slow replica from removing the CA of a faster repl
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -84,10 +83,10 @@ class Registrations:
         )
 
     async def _write(self, before: Registered, bundle: bytes) -> None:
-        # The API server refuses an old version with a conflict, as in an update.
+        # msgspec writes bytes as base64. The API server refuses an old version with a conflict, as in an update.
         guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": before.version}
         changes = [
-            {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": b64encode(bundle).decode()}
+            {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
             for index, found in enumerate(before.bundles)
             if found != bundle
         ]

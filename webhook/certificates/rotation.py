@@ -19,8 +19,7 @@ from webhook.certificates.serving import Serving
 from webhook.metrics import Metrics
 from webhook.rules.certificates import content, decision
 from webhook.rules.certificates.content import Content
-from webhook.rules.certificates.decision import Action, Policy, Step
-from webhook.rules.certificates.trust import Trust
+from webhook.rules.certificates.decision import Action, Policy, Step, Trust
 
 # More than a look can need (BEGIN, then nothing), but no endless race with another writer of the Secret.
 MOST_STEPS = 8

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from dataclasses import dataclass
 
 import msgspec
@@ -40,18 +39,21 @@ class SharedSecret:
         """Return the Secret as it is now, empty if absent. Raises as `ApiReader` does otherwise."""
         path = SECRETS.path(self._namespace, names.CERTIFICATE_SECRET)
         try:
-            return _stored(await self._client.get(path))
+            body = await self._client.get(path)
         except errors.NotFound:
             return Stored(version="", content=Content())
+        secret = msgspec.json.decode(body, type=_Secret)
+        return Stored(version=secret.metadata.resource_version, content=content.parse(secret.data or {}))
 
-    async def write(self, before: Stored, wanted: Content) -> Stored:
+    async def write(self, before: Stored, wanted: Content) -> None:
         """Make the Secret hold `wanted`. Raises `errors.Conflict` if it has changed since it was read."""
-        data = {key: _base64(value) for key, value in content.render(wanted).items()}
+        # msgspec writes bytes as base64, which is what the API asks for.
+        data = content.render(wanted)
         if before.version:
-            return await self._replace(before.version, data)
-        return await self._create({key: value for key, value in data.items() if value is not None})
-
-    async def _create(self, data: dict[str, str]) -> Stored:
+            path = SECRETS.path(self._namespace, names.CERTIFICATE_SECRET)
+            patch = {"metadata": {"resourceVersion": before.version}, "data": data}
+            await self._client.patch_object(path, body=patch, content_type=MERGE_PATCH)
+            return
         secret = {
             "apiVersion": SECRETS.api_version,
             "kind": SECRETS.kind,
@@ -60,20 +62,6 @@ class SharedSecret:
                 "labels": {"app.kubernetes.io/name": names.PROGRAM, "app.kubernetes.io/component": "webhook"},
             },
             "type": "Opaque",
-            "data": data,
+            "data": {key: value for key, value in data.items() if value is not None},
         }
-        return _stored(await self._client.create_object(SECRETS.path(self._namespace), body=secret))
-
-    async def _replace(self, version: str, data: dict[str, str | None]) -> Stored:
-        path = SECRETS.path(self._namespace, names.CERTIFICATE_SECRET)
-        patch = {"metadata": {"resourceVersion": version}, "data": data}
-        return _stored(await self._client.patch_object(path, body=patch, content_type=MERGE_PATCH))
-
-
-def _stored(body: bytes) -> Stored:
-    secret = msgspec.json.decode(body, type=_Secret)
-    return Stored(version=secret.metadata.resource_version, content=content.parse(secret.data or {}))
-
-
-def _base64(value: bytes | None) -> str | None:
-    return None if value is None else b64encode(value).decode()
+        await self._client.create_object(SECRETS.path(self._namespace), body=secret)

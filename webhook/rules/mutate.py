@@ -12,35 +12,13 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Container, MPIJob
-from mpijob_elastic.model.wire import Wire
+from mpijob_elastic.model.wire import ConfigMapVolume, Volume, Wire
 from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
 
 _ITEM = {"key": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE, "path": names.KEY_DISCOVER_HOSTS}
 # No worker is Ready when a job's ConfigMap is created; the controller publishes each as it becomes so.
 _NO_HOSTS = names.discover_hosts([], slots=1)
-
-
-class Item(Wire, frozen=True):
-    """An entry of `items`: a key and its file."""
-
-    key: str = ""
-    path: str = ""
-
-
-class ConfigMapVolume(Wire, frozen=True):
-    """A volume's `configMap`; without `items` every key is a file."""
-
-    name: str = ""
-    items: list[Item] | None = None
-    optional: bool | None = None
-
-
-class Volume(Wire, frozen=True):
-    """An entry of `spec.volumes`."""
-
-    name: str = ""
-    config_map: ConfigMapVolume | None = None
 
 
 class PodSpec(Wire, frozen=True):

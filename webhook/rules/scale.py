@@ -44,9 +44,10 @@ def updated(scale: Scale, before: Scale, job: JobFacts | None, *, now: float, dr
     if refusal:
         return Verdict(refusals=(refusal,))
     shown = size.change(job, before=before.spec.replicas, after=after) if dry_run else None
-    kept = _kept(job, before=before.spec.replicas, after=after)
+    if not shown and after < before.spec.replicas and job.reported and not job.elastic:
+        shown = "this job is not elastic, so its surplus workers keep running"
     late = size.late_growth(job, before=before.spec.replicas, after=after, now=now)
-    return Verdict(warnings=(*((shown,) if shown else kept), *size.doubts(job, after), *late))
+    return Verdict(warnings=(*((shown,) if shown else ()), *size.doubts(job, after), *late))
 
 
 def _refusal(job: JobFacts, replicas: int) -> Refusal | None:
@@ -57,9 +58,3 @@ def _refusal(job: JobFacts, replicas: int) -> Refusal | None:
         few = f"{replicas} is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
         return Refusal(field=FIELD, message=few)
     return size.refusal(replicas, job.policy, field=FIELD)
-
-
-def _kept(job: JobFacts, *, before: int, after: int) -> tuple[str, ...]:
-    if after < before and job.reported and not job.elastic:
-        return ("this job is not elastic, so its surplus workers keep running",)
-    return ()

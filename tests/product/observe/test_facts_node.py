@@ -41,7 +41,7 @@ NAMED = ("karpenter.sh/disrupted", "NoSchedule")
 )
 def test_why_a_pod_goes_with_its_node(facts: NodeFacts, threat: str) -> None:
     assert facts.threat([]) == threat
-    assert facts.is_going is bool(threat)
+    assert any(facts.signs) is bool(threat)
 
 
 @pytest.mark.parametrize(
@@ -70,4 +70,4 @@ def test_one_taint_of_two_is_enough() -> None:
 
 
 def test_a_node_without_spec_and_status_is_read() -> None:
-    assert not facts_node.reading(signs())(b'{"metadata": {"name": "n"}}').is_going
+    assert facts_node.reading(signs())(b'{"metadata": {"name": "n"}}').signs == ("", ())

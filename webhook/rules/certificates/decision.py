@@ -7,7 +7,8 @@ PREPARE (a next CA, trusted only), PROMOTE (it signs from now on).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -49,6 +50,34 @@ class Policy:
     hosts: frozenset[str]
     lifetimes: Lifetimes
     early: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trust:
+    """Since when the API server trusts each CA, as the bundles seen so far show it.
+
+    Each API server follows the configurations by a watch, so it trusts a new CA only after a moment. `carries`
+    therefore requires that a CA has been in every bundle for a while, without a gap.
+    since: when each CA was first seen in all of them, in seconds of a monotonic clock. asked: there is a bundle;
+    without any, the API server does not call us, and there is nothing to wait for.
+    """
+
+    asked: bool = True
+    since: Mapping[x509.Certificate, float] = field(default_factory=dict)
+
+    def seen(self, bundles: Collection[Collection[x509.Certificate]], *, at: float) -> Trust:
+        """Return the trust after a look at every caBundle."""
+        if not bundles:
+            return Trust(asked=False)
+        everywhere = frozenset.intersection(*(frozenset(bundle) for bundle in bundles))
+        return Trust(since={authority: self.since.get(authority, at) for authority in everywhere})
+
+    def carries(self, certificate: x509.Certificate, *, at: float, settled: float) -> bool:
+        """Return True if the API server trusts that CA's certificates; `settled` in seconds."""
+        if not self.asked:
+            return True
+        since = self.since.get(certificate)
+        return since is not None and at - since >= settled
 
 
 KEEP = Step(action=Action.KEEP)

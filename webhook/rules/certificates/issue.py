@@ -15,8 +15,6 @@ from mpijob_elastic import names
 from webhook.rules.certificates.pairs import Pair
 
 AUTHORITY_NAME = f"{names.WEBHOOK}-ca-"
-_SIGNING_ONLY = {"key_cert_sign": True, "crl_sign": True, "digital_signature": False}
-_SERVING_ONLY = {"key_cert_sign": False, "crl_sign": False, "digital_signature": True}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +29,12 @@ class Lifetimes:
 def authority(*, now: datetime, lifetimes: Lifetimes) -> Pair:
     """Return a self-signed CA. Its name is unique, so that a verifier never confuses two of our CAs."""
     key = ec.generate_private_key(ec.SECP384R1())
-    serial = x509.random_serial_number()
-    name = _name(f"{AUTHORITY_NAME}{serial:x}"[:64])
+    name = _name(f"{AUTHORITY_NAME}{x509.random_serial_number():x}"[:64])
     builder = (
-        _builder(name, serial, now=now, lifetimes=lifetimes, until=now + lifetimes.authority)
+        _builder(name, key, ca=True)
         .issuer_name(name)
-        .public_key(key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(_SIGNING_ONLY), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .not_valid_before(now - lifetimes.backdate)
+        .not_valid_after(now + lifetimes.authority)
     )
     return Pair(certificate=builder.sign(key, hashes.SHA384()), key=key)
 
@@ -47,31 +42,39 @@ def authority(*, now: datetime, lifetimes: Lifetimes) -> Pair:
 def leaf(signer: Pair, hosts: frozenset[str], *, now: datetime, lifetimes: Lifetimes) -> Pair:
     """Return a serving certificate for DNS names and addresses; it never outlives its CA."""
     key = ec.generate_private_key(ec.SECP256R1())
-    until = min(now + lifetimes.leaf, signer.certificate.not_valid_after_utc)
-    serial = x509.random_serial_number()
     builder = (
-        _builder(_name(names.WEBHOOK), serial, now=now, lifetimes=lifetimes, until=until)
+        _builder(_name(names.WEBHOOK), key, ca=False)
         .issuer_name(signer.certificate.subject)
-        .public_key(key.public_key())
+        .not_valid_before(now - lifetimes.backdate)
+        .not_valid_after(min(now + lifetimes.leaf, signer.certificate.not_valid_after_utc))
         .add_extension(x509.SubjectAlternativeName([_general(host) for host in sorted(hosts)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(_SERVING_ONLY), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key()), critical=False)
     )
     return Pair(certificate=builder.sign(signer.key, hashes.SHA384()), key=key)
 
 
-def _builder(
-    subject: x509.Name, serial: int, *, now: datetime, lifetimes: Lifetimes, until: datetime
-) -> x509.CertificateBuilder:
+def _builder(subject: x509.Name, key: ec.EllipticCurvePrivateKey, *, ca: bool) -> x509.CertificateBuilder:
+    """Start a certificate: a CA only signs, any other only serves."""
+    usage = x509.KeyUsage(
+        digital_signature=not ca,
+        key_cert_sign=ca,
+        crl_sign=ca,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .serial_number(serial)
-        .not_valid_before(now - lifetimes.backdate)
-        .not_valid_after(until)
+        .serial_number(x509.random_serial_number())
+        .public_key(key.public_key())
+        .add_extension(x509.BasicConstraints(ca=ca, path_length=0 if ca else None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 
 
@@ -84,15 +87,3 @@ def _general(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _usage(bits: dict[str, bool]) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-        **bits,
-    )

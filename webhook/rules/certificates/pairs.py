@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+
+E = TypeVar("E", bound=x509.ExtensionType)
 
 # The curves that `issue` uses; OpenSSL cannot serve every curve it can read.
 _CURVES = frozenset({ec.SECP256R1.name, ec.SECP384R1.name})
@@ -59,7 +56,7 @@ def parse(certificate: bytes | None, key: bytes | None) -> Pair | None:
         # Reads only the first certificate; we write exactly one.
         parsed = x509.load_pem_x509_certificate(certificate)
         private = load_pem_private_key(key, password=None)
-        fits = _spki(parsed) == private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        fits = parsed.public_key() == private.public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return None
     if not fits or not isinstance(private, ec.EllipticCurvePrivateKey) or private.curve.name not in _CURVES:
@@ -78,10 +75,8 @@ def parse_bundle(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 def is_authority(certificate: x509.Certificate) -> bool:
     """Return True if its basic constraints make it a CA."""
-    try:
-        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
-        return False
+    constraints = _extension(certificate, x509.BasicConstraints)
+    return constraints is not None and constraints.ca
 
 
 def fault(certificate: x509.Certificate, *, now: datetime) -> str:
@@ -95,13 +90,15 @@ def fault(certificate: x509.Certificate, *, now: datetime) -> str:
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
     """Return its DNS names and addresses."""
-    try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+    found = _extension(certificate, x509.SubjectAlternativeName)
+    if found is None:
         return frozenset()
-    addresses = (str(address) for address in found.get_values_for_type(x509.IPAddress))
+    addresses = map(str, found.get_values_for_type(x509.IPAddress))
     return frozenset([*found.get_values_for_type(x509.DNSName), *addresses])
 
 
-def _spki(certificate: x509.Certificate) -> bytes:
-    return certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+def _extension(certificate: x509.Certificate, kind: type[E]) -> E | None:
+    try:
+        return certificate.extensions.get_extension_for_class(kind).value
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension):
+        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.product.webhook.certificates.material import authority
-from webhook.rules.certificates.trust import Trust
+from webhook.rules.certificates.decision import Trust
 
 ONE, TWO = authority().certificate, authority().certificate
 
