@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mpijob_elastic import names
 from webhook.certificates.rotation import Timing
-from webhook.rules.certificates.issue import Lifetimes
+from webhook.rules.certificates.pairs import Lifetimes
 
 
 @dataclass(frozen=True, kw_only=True)

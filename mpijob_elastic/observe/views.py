@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -21,6 +22,7 @@ from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.pod_groups import GangFacts
 
+F = TypeVar("F", ConfigFacts, RoleFacts, GangFacts)
 # Returns what exec has shown of a pod (`Ref.key`) since an occasion (`Config.occasion`).
 Probes = Callable[[str, str], Probe]
 # Returns what exec has shown of a launcher, by its uid.
@@ -76,8 +78,7 @@ def view(
     keeps_selector: the MPIJob definition keeps a selector (see `definition`).
     """
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
-    config = config if config and config.metadata.job_uid == job.metadata.uid else None
-    role = role if role and role.metadata.job_uid == job.metadata.uid else None
+    config, role, gang = _owned(config, job), _owned(role, job), _owned(gang, job)
     seen = _config(config) if config else None
     return JobView(
         namespace=job.metadata.namespace,
@@ -103,8 +104,12 @@ def view(
         launcher=_launcher(job, mine, holds),
         config=seen,
         role=_role(role) if role else None,
-        pod_group=_pod_group(job, gang) if gang else None,
+        pod_group=PodGroup(ref=_ref(gang.metadata), min_member=gang.min_member) if gang else None,
     )
+
+
+def _owned(fact: F | None, job: JobFacts) -> F | None:
+    return fact if fact and fact.metadata.job_uid == job.metadata.uid else None
 
 
 def _foreign(pods: list[PodFacts], config: ConfigFacts | None) -> str:
@@ -188,11 +193,6 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
         ends_at=pod.ends_at,
         held=holds(pod.metadata.uid),
     )
-
-
-def _pod_group(job: JobFacts, gang: GangFacts) -> PodGroup | None:
-    mine = gang.metadata.job_uid == job.metadata.uid
-    return PodGroup(ref=_ref(gang.metadata), min_member=gang.min_member) if mine else None
 
 
 def _config(config: ConfigFacts) -> Config:

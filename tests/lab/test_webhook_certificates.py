@@ -26,7 +26,7 @@ from tests.lab.launchers import calling, patched, patient, until_patched
 from tests.lab.service import Backend, Service
 from tests.product.webhook.objects import Object
 from webhook.certificates.rotation import Timing
-from webhook.rules.certificates.issue import Lifetimes
+from webhook.rules.certificates.pairs import Lifetimes
 from webhook.server import running
 from webhook.settings import Settings
 

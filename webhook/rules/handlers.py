@@ -6,7 +6,7 @@ ours. An object that cannot be decoded passes with a warning: what the API serve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -104,25 +104,22 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         verdict = validate.updated(job, before, now=now, dry_run=request.dry_run)
         if scaling := context.autoscalers(request.namespace, request.name):
             after, known = (hpa_fit.of_job(job_facts.of(version), scaling, now=now) for version in (job, before))
-            verdict = _with(verdict, hpa_fit.new(after, known))
+            verdict = _with(verdict, review.new_warnings(after, known))
         changes = pod_templates.changed(request.object, request.old_object)
         matters = changes and job_facts.of(before).reported and job_facts.of(job).elastic
         return _with(verdict, changes if matters else ())
 
-    def autoscaler(request: Request, raw: msgspec.Raw) -> tuple[str, ...]:
+    def autoscaler(request: Request, raw: msgspec.Raw) -> Iterable[str]:
         hpa = hpa_facts.read(raw)
         if not hpa.scales_mpi_job:
             return ()
-        job = request.namespace, hpa.spec.scale_target_ref.name
-        there = context.autoscalers(*job)
-        return tuple(hpa_fit.of_autoscaler(hpa, there=there, job=context.job(*job), now=context.now()))
+        target = request.namespace, hpa.spec.scale_target_ref.name
+        there, job = context.autoscalers(*target), context.job(*target)
+        return hpa_fit.of_autoscaler(hpa, there=there, job=job, now=context.now())
 
-    def autoscaler_created(request: Request) -> Verdict:
-        return Verdict(warnings=autoscaler(request, request.object))
-
-    def autoscaler_updated(request: Request) -> Verdict:
-        before, after = autoscaler(request, request.old_object), autoscaler(request, request.object)
-        return Verdict(warnings=hpa_fit.new(after, before))
+    def autoscaler_changed(request: Request) -> Verdict:
+        before = autoscaler(request, request.old_object) if request.operation == UPDATE else ()
+        return Verdict(warnings=review.new_warnings(autoscaler(request, request.object), before))
 
     def scaled(request: Request) -> Verdict:
         after, before = scales.decode(request.object), scales.decode(request.old_object)
@@ -133,8 +130,8 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         _kind(CREATE, MPI_JOBS): job_created,
         _kind(UPDATE, MPI_JOBS): job_updated,
         _kind(UPDATE, scale.SCALES, "scale"): scaled,
-        _kind(CREATE, AUTOSCALERS): autoscaler_created,
-        _kind(UPDATE, AUTOSCALERS): autoscaler_updated,
+        _kind(CREATE, AUTOSCALERS): autoscaler_changed,
+        _kind(UPDATE, AUTOSCALERS): autoscaler_changed,
     }
 
 

@@ -62,11 +62,6 @@ class HpaFacts(Wire, frozen=True):
         """The smallest size it asks for."""
         return 1 if self.spec.min_replicas is None else self.spec.min_replicas
 
-    @property
-    def max_replicas(self) -> int:
-        """The largest size it asks for."""
-        return self.spec.max_replicas
-
 
 _decoder = msgspec.json.Decoder(HpaFacts)
 

@@ -7,7 +7,7 @@ FailedUpdateScale).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from mpijob_elastic import names
 from mpijob_elastic.model.job_facts import JobFacts
@@ -34,12 +34,6 @@ def of_autoscaler(
         yield from (f"HPA {_name(autoscaler)}: {text}" for text in _doubts(job, autoscaler, now))
 
 
-def new(after: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
-    """Return the warnings that an update brings in."""
-    known = set(before)
-    return tuple(warning for warning in after if warning not in known)
-
-
 def _rivals(autoscalers: Sequence[HpaFacts]) -> Iterator[str]:
     # The condition ScalingActive of both becomes False.
     if len(autoscalers) > 1:
@@ -54,10 +48,10 @@ def _doubts(job: JobFacts, autoscaler: HpaFacts, now: float) -> Iterator[str]:
     yield from _bounds(job, autoscaler)
     if not job.elastic:
         yield "this job is not elastic, so new workers stay unused and surplus workers keep running"
-    sizes = autoscaler.min_replicas, autoscaler.max_replicas
+    sizes = autoscaler.min_replicas, autoscaler.spec.max_replicas
     yield from dict.fromkeys(doubt for replicas in sizes for doubt in size.doubts(job, replicas))
     soon = size.ends_soon(job, now=now)
-    if soon and job.replicas < autoscaler.max_replicas:
+    if soon and job.replicas < autoscaler.spec.max_replicas:
         yield f"it may still grow this job, but {soon}"
 
 
@@ -65,8 +59,8 @@ def _bounds(job: JobFacts, autoscaler: HpaFacts) -> Iterator[str]:
     low, high = job.policy.min_replicas, job.policy.max_replicas
     if job.policy.enabled is False:
         return
-    if high is not None and autoscaler.max_replicas > high:
-        over = f"maxReplicas {autoscaler.max_replicas} is above {names.MAX_REPLICAS} ({high})"
+    if high is not None and autoscaler.spec.max_replicas > high:
+        over = f"maxReplicas {autoscaler.spec.max_replicas} is above {names.MAX_REPLICAS} ({high})"
         yield f"{over}: more is refused, not cut to {high}"
     if low is not None and autoscaler.min_replicas < low:
         under = f"minReplicas {autoscaler.min_replicas} is below {names.MIN_REPLICAS} ({low})"

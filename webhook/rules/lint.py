@@ -14,7 +14,7 @@ from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from webhook.rules import size
+from webhook.rules import review, size
 
 # Nobody reads more than a handful.
 MOST = 5
@@ -37,8 +37,7 @@ def updated(job: MPIJob, before: MPIJob) -> tuple[str, ...]:
     """Return the warnings that an update brings in."""
     if (job.spec, job.metadata.annotations) == (before.spec, before.metadata.annotations):
         return ()
-    known = set(_findings(before))
-    return tuple(finding for finding in _findings(job) if finding not in known)[:MOST]
+    return review.new_warnings(_findings(job), _findings(before))[:MOST]
 
 
 def _findings(job: MPIJob) -> Iterator[str]:

@@ -8,6 +8,7 @@ structs, the objects inside stay bytes until a handler decodes a few fields, and
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -123,6 +124,12 @@ def _status(request: Request, refusals: tuple[Refusal, ...]) -> dict[str, object
     details = {"name": request.name, "group": request.kind.group, "kind": request.kind.kind, "causes": causes}
     message = "; ".join(map(str, refusals))
     return {"code": 422, "reason": "Invalid", "message": message, "details": details}
+
+
+def new_warnings(after: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
+    """Return the warnings that an update brings in."""
+    known = set(before)
+    return tuple(warning for warning in after if warning not in known)
 
 
 def shortened(text: str) -> str:

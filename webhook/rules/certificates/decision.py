@@ -14,10 +14,9 @@ from enum import Enum
 
 from cryptography import x509
 
-from webhook.rules.certificates import issue, pairs
+from webhook.rules.certificates import pairs
 from webhook.rules.certificates.content import MOST_RETIRED, Content
-from webhook.rules.certificates.issue import Lifetimes
-from webhook.rules.certificates.pairs import Pair
+from webhook.rules.certificates.pairs import Lifetimes, Pair
 
 
 class Action(Enum):
@@ -107,15 +106,15 @@ def carry_out(
     """Return the content after the step. `seen`: the CAs in the bundles, the only record after a loss."""
     match step.action:
         case Action.BEGIN:
-            return _signing(content, issue.authority(now=now, lifetimes=policy.lifetimes), policy, seen=seen, now=now)
+            return _signing(content, pairs.authority(now=now, lifetimes=policy.lifetimes), policy, seen=seen, now=now)
         case Action.PROMOTE:
             assert content.following is not None
             return _signing(content, content.following, policy, seen=(), now=now)
         case Action.PREPARE:
-            return replace(content, following=issue.authority(now=now, lifetimes=policy.lifetimes))
+            return replace(content, following=pairs.authority(now=now, lifetimes=policy.lifetimes))
         case Action.RENEW:
             assert content.authority is not None
-            leaf = issue.leaf(content.authority, policy.hosts, now=now, lifetimes=policy.lifetimes)
+            leaf = pairs.leaf(content.authority, policy.hosts, now=now, lifetimes=policy.lifetimes)
             return replace(content, leaf=leaf, retired=() if step.forget else content.retired)
     return content
 
@@ -126,7 +125,7 @@ def _signing(
     """Let `signer` take over; every CA that was trusted stays trusted."""
     before = dict.fromkeys([*content.trusted, *seen])
     before.pop(signer.certificate, None)
-    leaf = issue.leaf(signer, policy.hosts, now=now, lifetimes=policy.lifetimes)
+    leaf = pairs.leaf(signer, policy.hosts, now=now, lifetimes=policy.lifetimes)
     return Content(authority=signer, leaf=leaf, retired=tuple(before)[:MOST_RETIRED])
 
 

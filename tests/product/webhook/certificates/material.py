@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from webhook.rules.certificates import issue
+from webhook.rules.certificates import pairs
 from webhook.rules.certificates.content import Content
 from webhook.rules.certificates.decision import Policy
-from webhook.rules.certificates.issue import Lifetimes
-from webhook.rules.certificates.pairs import Pair
+from webhook.rules.certificates.pairs import Lifetimes, Pair
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -18,11 +17,11 @@ POLICY = Policy(hosts=frozenset({HOST}), lifetimes=LIFETIMES)
 
 
 def authority(*, now: datetime = NOON) -> Pair:
-    return issue.authority(now=now, lifetimes=LIFETIMES)
+    return pairs.authority(now=now, lifetimes=LIFETIMES)
 
 
 def leaf(signer: Pair, *, now: datetime = NOON, hosts: frozenset[str] = POLICY.hosts) -> Pair:
-    return issue.leaf(signer, hosts, now=now, lifetimes=LIFETIMES)
+    return pairs.leaf(signer, hosts, now=now, lifetimes=LIFETIMES)
 
 
 def healthy(*, now: datetime = NOON) -> Content:

@@ -30,7 +30,7 @@ from webhook.metrics import Metrics
 from webhook.rules.certificates import pairs
 from webhook.rules.certificates.content import Content, parse
 from webhook.rules.certificates.decision import Policy
-from webhook.rules.certificates.issue import Lifetimes
+from webhook.rules.certificates.pairs import Lifetimes
 
 # A look is due every 10 s; a certificate is renewed after 80 s, a CA replaced after 160 s.
 TIMING = Timing(look_every=10.0, settled=5.0)
