@@ -1,8 +1,8 @@
-"""Ends frozen execs of a launcher, so that a job goes on after a loss though nobody watches it.
+"""End frozen execs of a launcher, so that a job goes on after a loss while nobody watches it.
 
-Narrowly: only execs that the plan names, decided once more from live objects just before; only for as long as the lease
-is held; and the launcher itself checks that the process is still the process that was seen. Whatever goes wrong is
-counted, and costs a try.
+Only execs of the plan are ended, after a second decision from live objects, and only while the lease is held. The
+command in the launcher checks that the process is still the process that was seen. A failure is counted, and costs a
+try.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 ENDED, GONE, FAILED = "ended", "gone", "error"
 
-# As the look's (launcher_execs), which it repeats for one process: only that `kubectl exec` may be killed.
+# As the script of a look (launcher_execs), for a single process: only a `kubectl exec` into that pod may be killed.
 SCRIPT = """\
 pid=$1 ticks=$2 pod=$3 line= stat=
 read -r line 2>/dev/null < "/proc/$pid/cmdline"
@@ -36,23 +36,23 @@ set -- ${stat##*) }
 kill "$pid" && echo ended
 """
 
-# Gives the frozen execs that may be ended as the job's objects are live.
+# Returns the frozen execs that may be ended according to the live objects of the job.
 Recheck = Callable[[JobView, EndExecs], Awaitable[tuple[Exec, ...]]]
 
 
 def command(found: Exec) -> list[str]:
-    """Return the command that ends this exec in its launcher, and says so or that it is gone."""
+    """Return the command that ends an exec in its launcher, and prints "ended" or "gone"."""
     return ["/bin/sh", "-c", SCRIPT, "sh", str(found.pid), str(found.ticks), found.pod]
 
 
 async def end(gate: Gate, view: JobView, action: EndExecs, *, recheck: Recheck, metrics: Metrics) -> Mapping[Exec, str]:
-    """Try to end each exec, one after the other; return the outcome of each."""
+    """Try to end the execs one after the other; return the outcome of each."""
     outcomes: dict[Exec, str] = {}
     try:
         for found in await recheck(view, action):
             outcomes[found] = FAILED
             outcomes[found] = await _end(gate, view.namespace, action, found)
-    except (errors.KubeError, NotLeader) as error:  # the others would most likely fare alike
+    except (errors.KubeError, NotLeader) as error:  # the rest would most likely fail too
         log.warning("frozen execs of %s/%s not ended: %s", view.namespace, action.launcher.ref.name, error)
     for outcome in outcomes.values():
         metrics.ended_exec(outcome)

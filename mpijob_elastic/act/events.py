@@ -1,8 +1,8 @@
-"""Events on the MPIJob, for users; sent beside the work, so a slow or refused Event never holds up a write.
+"""Events on the MPIJob, for users. They are sent beside the work, so a slow or refused Event never delays a write.
 
-core/v1 Events, as the operator writes them, so that `kubectl describe mpijob` shows both
+They are core/v1 Events like those of the operator, so `kubectl describe mpijob` shows both
 (https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/). Each has a name of its own, so
-sending one again after an answer that got lost makes no second one.
+sending it again after a lost answer creates no second Event.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-# More than this waiting means that the API server refuses them; the newest are dropped and counted.
+# If more than this wait, the API server refuses them; the newest are dropped and counted.
 MOST_WAITING = 1000
 # The API's limit for an Event's message.
 LONGEST_MESSAGE = 1024
-# A short outage loses no Event; after a longer one (about 15 s) those that wait are of more use than this one.
+# A short outage loses no Event; after about 15 s the Events that wait are of more use than the first.
 ATTEMPTS = 6
 BACKOFF = Backoff(first=0.5, longest=8.0)
 
 
 class Events:
-    """Takes notes at once, sends them one after the other in `run`."""
+    """Takes notes at once, and sends them one after the other in `run`."""
 
     def __init__(
         self, gate: Gate, *, metrics: Metrics, instance: str, now: Callable[[], float], random: Random
@@ -48,14 +48,14 @@ class Events:
         self._waiting: asyncio.Queue[tuple[str, dict[str, object]]] = asyncio.Queue(MOST_WAITING)
 
     def emit(self, view: JobView, note: Note) -> None:
-        """Have `note` sent as an Event on the job."""
+        """Queue `note` as an Event on the job."""
         try:
             self._waiting.put_nowait((view.namespace, self._event(view, note)))
         except asyncio.QueueFull:
             self._metrics.event("dropped")
 
     async def run(self) -> None:
-        """Send for ever; cancel to stop."""
+        """Send Events until cancelled."""
         while True:
             namespace, event = await self._waiting.get()
             try:
@@ -68,7 +68,7 @@ class Events:
                 self._waiting.task_done()
 
     async def flush(self) -> None:
-        """Wait until all that was emitted is sent or has failed."""
+        """Wait until every queued Event is sent or has failed."""
         await self._waiting.join()
 
     async def _send(self, namespace: str, event: dict[str, object]) -> None:

@@ -1,18 +1,18 @@
-"""The door that every write goes through: only the leader passes, and only for as long as it surely leads."""
+"""The door for every write on behalf of a job: it lets a write pass only while this process surely leads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import ExecResult, exec_in_pod
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
 
-# Seconds. A write takes milliseconds; a longer one is better tried again from a fresh look.
+# Seconds. A write takes milliseconds; after a longer wait a retry from a fresh look is better.
 WRITE_TIMEOUT = 5.0
 # The name under which the API server remembers our fields
 # (https://kubernetes.io/docs/reference/using-api/server-side-apply/#managers).
@@ -20,7 +20,7 @@ MANAGED = {"fieldManager": "mpijob-elastic"}
 
 
 class NotLeader(Exception):
-    """The lease is not held (any more): nothing was sent."""
+    """The lease is not held: nothing was sent."""
 
 
 class Gate:
@@ -43,17 +43,16 @@ class Gate:
         namespace: str,
         name: str,
         subresource: str | None = None,
-        body: object,
-        content_type: str,
+        body: Sequence[object] | Mapping[str, object],
     ) -> bytes:
-        """Change an object. Raises NotLeader, or as `ApiWriter` does."""
+        """Change an object by a merge patch (a mapping) or a JSON patch. Raises NotLeader, or as `ApiWriter` does."""
         kind = "/".join(filter(None, (resource.plural, subresource)))
         with self._sending("PATCH", kind, f"{namespace}/{name}") as limits:
             return await self._client.patch_object(
                 resource.path(namespace, name, subresource),
                 query=MANAGED,
                 body=body,
-                content_type=content_type,
+                content_type=MERGE_PATCH if isinstance(body, Mapping) else JSON_PATCH,
                 limits=limits,
             )
 
@@ -78,13 +77,13 @@ class Gate:
 
     @contextmanager
     def _sending(self, verb: str, kind: str, name: str) -> Iterator[Limits]:
-        """Give the limits of a write, and count its outcome."""
+        """Yield the limits of a write, and count its outcome."""
         left = self._time_left()
         if left <= 0:
             raise NotLeader(f"{verb} {kind} {name} not sent: the lease is not held")
         outcome = "ok"
         try:
-            # Waiting for a 429 could outlast the lease, so no write waits for one; the queue tries again instead.
+            # Waiting after a 429 could outlast the lease, so a write never waits; the queue tries again instead.
             yield Limits(attempt=min(WRITE_TIMEOUT, left), throttled=0)
         except errors.ApiError as error:
             outcome = error.reason or str(error.status)

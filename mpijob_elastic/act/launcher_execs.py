@@ -1,29 +1,24 @@
-"""Looks by exec into a launcher, for the `kubectl exec`s that it holds its ranks by.
+"""Look by exec into a launcher for the `kubectl exec`s that hold its ranks.
 
-Of a command line nothing is printed but the pod's name: the rest carries what Horovod keeps secret. Beside the loop,
-seldom (decide/frozen_execs) and a few at once; what was seen is kept in memory alone.
+The script prints only the name of the pod from a command line, because the rest contains a secret of Horovod. Looks run
+beside the reconcile loop, seldom (decide/frozen_execs) and a few at once; results are kept in memory alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from mpijob_elastic.act import tasks
+from mpijob_elastic.act.exec_looks import Tasks, look_into
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import LookIntoLauncher
-from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, Launcher
 
-log = logging.getLogger(__name__)
-
-# Seconds for one look, and how many may be under way at once over all jobs.
+# Seconds for a look, and the number of looks under way at once over all jobs.
 LOOK_TIMEOUT = 5.0
 MOST_AT_ONCE = 4
 # Bytes; a line for each rank of a large job.
@@ -57,10 +52,7 @@ _LINE = re.compile(r"(?P<pid>[0-9]+) (?P<ticks>[0-9]+) (?P<pod>[a-z0-9.-]+-worke
 
 
 class Execs:
-    """Looks, and remembers.
-
-    `wake` is called with a job's namespace and name when an answer is there.
-    """
+    """Looks and remembers; calls `wake` with the namespace and name of a job when there is an answer."""
 
     def __init__(self, client: ApiReader, *, now: Callable[[], float], wake: Callable[[str, str], None]) -> None:
         self._client = client
@@ -69,23 +61,22 @@ class Execs:
         self._slots = asyncio.Semaphore(MOST_AT_ONCE)
         self._held: dict[str, Held] = {}
         self._launchers: dict[tuple[str, str], str] = {}
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._asking = Tasks()
 
     def held(self, uid: str) -> Held:
-        """Return what was seen of the launcher with that uid."""
+        """Return the result of looks into the launcher with this uid."""
         return self._held.get(uid, Held())
 
     def begin(self, view: JobView, action: LookIntoLauncher) -> None:
-        """Look into a launcher, unless that is under way."""
+        """Look into a launcher, unless a look is under way."""
         uid = action.launcher.ref.uid
         if uid not in self._asking:
-            self._asking[uid] = task = asyncio.create_task(self._ask(view, action))
-            task.add_done_callback(lambda _: self._asking.pop(uid, None))
+            self._asking.begin(uid, self._ask(view, action))
 
     def tried(self, launcher: Launcher, ended: Mapping[Exec, bool]) -> None:
-        """Remember which execs were tried to be ended, and of which nothing is left.
+        """Remember the execs that the controller tried to end, each with True if it is gone.
 
-        An exec that was ended stays a suspect: the next look shows whether that helped. It is not tried again.
+        An ended exec stays a suspect: the next look shows whether that helped. It is not tried again.
         """
         held = self.held(launcher.ref.uid)
         tries = {
@@ -102,12 +93,12 @@ class Execs:
 
     async def close(self) -> None:
         """Stop every look that is under way."""
-        await tasks.end(self._asking.values())
+        await self._asking.close()
 
     async def _ask(self, view: JobView, action: LookIntoLauncher) -> None:
         async with self._slots:
             after = await self._look(view, action)
-        self.forget(view.namespace, view.name)  # what was seen of a launcher before this one
+        self.forget(view.namespace, view.name)  # the launcher before this one
         self._launchers[view.namespace, view.name] = action.launcher.ref.uid
         self._held[action.launcher.ref.uid] = after
         self._wake(view.namespace, view.name)
@@ -135,24 +126,25 @@ async def look(
     *,
     timeout: float,  # noqa: ASYNC109 - of exec_in_pod
 ) -> tuple[Exec, ...] | None:
-    """Return the execs that a launcher holds now, None where nobody can tell."""
+    """Return the execs that a launcher holds now, None if that cannot be seen."""
     if launcher.started_at is None:
         return None
-    pod, container = launcher.ref.name, launcher.container
-    try:
-        result = await exec_in_pod(
-            client, namespace, pod, container=container, command=COMMAND, timeout=timeout, limit=LONGEST_ANSWER
-        )
-    except errors.KubeError as error:
-        log.debug("no look into %s/%s: %s", namespace, pod, error)
-        return None
-    return parse(result.stdout, started_at=launcher.started_at)
+    result = await look_into(
+        client,
+        namespace,
+        launcher.ref.name,
+        container=launcher.container,
+        command=COMMAND,
+        timeout=timeout,
+        limit=LONGEST_ANSWER,
+    )
+    return parse(result.stdout, started_at=launcher.started_at) if result else None
 
 
 def parse(output: str, *, started_at: float) -> tuple[Exec, ...] | None:
-    """Read what the script printed in a launcher whose main process started then; None where that is not its output.
+    """Read the output of the script, None if it is not its output; `started_at`: when the main process started.
 
-    Ages count from that process, so our clock takes no part.
+    Ages count from that process, so our clock has no part in them.
     """
     main = _MAIN.match(output)
     if main is None:

@@ -18,7 +18,7 @@ class Looks:
         self.execs = execs
 
     def begin(self, view: JobView, looks: Iterable[Look]) -> None:
-        """Begin these looks, and forget what was seen of pods that are gone."""
+        """Begin these looks, and forget earlier looks into pods that are gone."""
         self.prober.tidy(view)
         for look in looks:
             if isinstance(look, ProbeWorkers):

@@ -1,4 +1,4 @@
-"""So many a second, and no more: whoever wants something gets a turn of his own."""
+"""Turns at a fixed rate, in the order of the requests."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import asyncio
 
 
 class Rate:
-    """Turns, evenly spaced; `a_second`: how many."""
+    """Evenly spaced turns, `a_second` of them in a second."""
 
     def __init__(self, a_second: float) -> None:
         self._pause = 1.0 / a_second
         self._next = 0.0
 
     async def turn(self) -> None:
-        """Wait for the next one."""
+        """Wait for the next turn."""
         loop = asyncio.get_running_loop()
         mine = max(self._next, loop.time())
         self._next = mine + self._pause

@@ -1,40 +1,35 @@
-"""Probes by exec of workers, for anything but the main process: often of leaving workers, seldom of published workers.
+"""Probe workers by exec for processes beside the main one: leaving workers often, published workers seldom.
 
-Beside the reconcile loop, bounded in time, number and rate; an answer that tells something wakes the job. Whatever goes
-wrong is only counted: then the drain-timeout decides, and nothing is concluded of a published worker. What was seen is
-kept in memory alone: a restart costs another probe, and perhaps a number in a host name (decide/host_names).
+Probes run beside the reconcile loop, bounded in time, number and rate; an answer with news wakes the job. A failed
+probe is only counted: then the drain-timeout decides, and nothing follows for a published worker. Results are kept in
+memory alone: a restart costs another probe, and perhaps a number in a host name (decide/host_names).
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mpijob_elastic.act import tasks
+from mpijob_elastic.act.exec_looks import Tasks, look_into
 from mpijob_elastic.act.rates import Rate
 from mpijob_elastic.decide.actions import ProbeWorkers
-from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.job import JobView, Probe, Worker
 from mpijob_elastic.model.memory import pod_key
 from mpijob_elastic.telemetry.metrics import Metrics
 
-log = logging.getLogger(__name__)
-
-# Seconds for one look, and how many may be under way at once over all jobs.
+# Seconds for a look, and the number of looks under way at once over all jobs.
 PROBE_TIMEOUT = 3.0
 MOST_AT_ONCE = 16
-# Looks a second over all jobs: into leaving workers, for which somebody waits, and into published ones.
+# Looks a second over all jobs: into leaving workers, for whose GPUs somebody waits, and into published workers.
 LEAVING_A_SECOND = 50.0
 PUBLISHED_A_SECOND = 10.0
-# So many published workers wait for their turn; more are turned away, and decided upon again later.
+# Published workers that may wait for their turn; any more are dropped, and decided on again later.
 MOST_WAITING = 100
 
-# Only builtins of a POSIX shell, so it starts no process that it would count itself. Skips process 1, which is the
-# container's main one, the shell itself, and zombies: `sleep` as process 1 never reaps a rank that was orphaned to it.
+# Only builtins of a POSIX shell, so it starts no process that it would count itself. It skips process 1, which is the
+# container's main process, the shell itself, and zombies: `sleep` as process 1 never reaps an orphaned rank.
 # /proc/PID/stat is `PID (NAME) STATE ...`, and NAME may hold anything (proc_pid_stat(5)).
 EACH_PROCESS = """\
 for process in /proc/[0-9]*; do
@@ -54,7 +49,7 @@ echo idle
 
 
 class Prober:
-    """Probes and remembers. `wake` is called with a job's namespace and name when there is news."""
+    """Probes and remembers; calls `wake` with the namespace and name of a job when there is news."""
 
     def __init__(
         self,
@@ -73,16 +68,16 @@ class Prober:
         self._published = Rate(PUBLISHED_A_SECOND)
         self._seen: dict[str, tuple[str, Probe]] = {}
         self._pods: dict[tuple[str, str], set[str]] = {}
-        self._asking: dict[str, asyncio.Task[None]] = {}
+        self._asking = Tasks()
         self._watching: set[str] = set()
 
     def seen(self, pod: str, occasion: str) -> Probe:
-        """Return what was seen of a pod (`Ref.key`) since that occasion (`Config.occasion`)."""
+        """Return the result of probing a pod (`Ref.key`) on this occasion (`Config.occasion`)."""
         since, probe = self._seen.get(pod, ("", Probe()))
         return probe if since == occasion else Probe()
 
     def begin(self, view: JobView, action: ProbeWorkers) -> None:
-        """Probe workers, each when its turn comes, unless that is under way."""
+        """Probe workers, each when its turn comes, unless a probe is under way."""
         for worker in action.workers:
             if not action.published:
                 self._begin(view, worker, self._leaving)
@@ -90,7 +85,7 @@ class Prober:
                 self._watching.add(worker.ref.key)
 
     def tidy(self, view: JobView) -> None:
-        """Forget pods of a job that are gone and that nothing is remembered of, and what was seen on past occasions."""
+        """Forget pods of a job that are gone and not in its memory, and results of past occasions."""
         job = view.namespace, view.name
         config = view.config
         occasions = {worker.ref.key: config.occasion(worker.name) for worker in view.workers} if config else {}
@@ -105,7 +100,7 @@ class Prober:
 
     async def close(self) -> None:
         """Stop every look that is under way."""
-        await tasks.end(self._asking.values())
+        await self._asking.close()
 
     def _forget(self, job: tuple[str, str], keys: set[str]) -> None:
         for key in keys:
@@ -119,7 +114,7 @@ class Prober:
         occasion = view.config.occasion(worker.name) if view.config else ""
         if not occasion or key in self._asking:
             return False
-        # The view is not kept: a look may wait for its turn, and a large job's views would fill the memory.
+        # Keep no view: a look may wait for its turn, and the views of a large job would fill the memory.
         look = _Look(
             namespace=view.namespace,
             job=view.name,
@@ -128,13 +123,8 @@ class Prober:
             container=worker.container,
             occasion=occasion,
         )
-        self._asking[key] = task = asyncio.create_task(self._ask(look, rate))
-        task.add_done_callback(lambda _: self._end(key))
+        self._asking.begin(key, self._ask(look, rate), ended=lambda: self._watching.discard(key))
         return True
-
-    def _end(self, key: str) -> None:
-        self._asking.pop(key, None)
-        self._watching.discard(key)
 
     async def _ask(self, look: _Look, rate: Rate) -> None:
         await rate.turn()
@@ -153,25 +143,21 @@ class Prober:
             self._wake(look.namespace, look.job)
 
     async def _look(self, look: _Look) -> str:
-        try:
-            result = await exec_in_pod(
-                self._client,
-                look.namespace,
-                look.pod,
-                container=look.container,
-                command=["/bin/sh", "-c", SCRIPT],
-                timeout=PROBE_TIMEOUT,
-            )
-        except errors.KubeError as error:
-            log.debug("no look into %s/%s: %s", look.namespace, look.pod, error)
-            return "error"
-        answer = result.stdout.strip()
-        return answer if result.exit_code == 0 and answer in ("idle", "busy") else "error"
+        result = await look_into(
+            self._client,
+            look.namespace,
+            look.pod,
+            container=look.container,
+            command=["/bin/sh", "-c", SCRIPT],
+            timeout=PROBE_TIMEOUT,
+        )
+        answer = result.stdout.strip() if result and result.exit_code == 0 else ""
+        return answer if answer in ("idle", "busy") else "error"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Look:
-    """Where to look, and what for (Config.occasion)."""
+    """A container to look into, and the occasion (`Config.occasion`)."""
 
     namespace: str
     job: str
@@ -191,5 +177,5 @@ def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
 
 
 def _tells(before: Probe, after: Probe) -> bool:
-    """Tell whether a probe of a published worker may lead to anything: it is idle, or busy for the first time."""
+    """Tell whether a probe of a published worker is news: it is or was idle, or is busy for the first time."""
     return after.idle_at is not None or after.busy_seen != before.busy_seen or before.idle_at is not None

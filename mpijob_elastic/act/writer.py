@@ -1,9 +1,9 @@
 """Every write on behalf of a job, one function each.
 
-Preconditions: a ConfigMap and a Role are written at the resourceVersion that was decided upon; a pod is deleted at its
-uid and resourceVersion as just read; a size is set at the version, and from the size, that was decided upon; an
-annotation and the selector are patched under their object's uid. What the API server answers is handed to `Seen` at
-once, so the next decision sees it. A refusal is raised, and the job is looked at again.
+Preconditions: a ConfigMap and a Role are written at the resourceVersion that was decided on. A pod is deleted at its
+uid and resourceVersion as just read. A size is set at the version and from the size that were decided on. An annotation
+and the selector are patched under the uid of their object. The answer of the API server goes to `Seen` at once, so the
+next decision sees it. A refusal is raised, and the queue has the job looked at again.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from mpijob_elastic.decide.actions import (
     DeleteWorkers,
     EndExecs,
     LowerPodGroup,
+    Note,
     RefreshLauncher,
     Removal,
     RollBack,
@@ -34,25 +35,24 @@ from mpijob_elastic.decide.actions import (
     WriteSelector,
 )
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Launcher, Ref
 from mpijob_elastic.telemetry.metrics import Metrics
 
-# Takes which execs of a launcher were tried to be ended, and whether nothing is left of each.
+# Takes the execs of a launcher that the controller tried to end, each with True if it is gone.
 Tried = Callable[[Launcher, Mapping[Exec, bool]], None]
 
-# Of one job: a large scale-in need not wait for answer after answer, and no crowd of connections is opened for it.
+# Deletions of one job under way: a large scale-in waits for fewer answers, and still opens few connections.
 DELETIONS_AT_ONCE = 4
 
 
 class Outdated(Exception):
-    """What was decided from the caches does not hold live (any more)."""
+    """The live objects no longer allow what was decided from the caches."""
 
 
 class Recheck(Protocol):
-    """Decides once more, from objects read live."""
+    """Decides again, from objects read live."""
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         """Return the deletions that still hold, at their live versions. Raises Outdated where the job is not ours."""
@@ -62,13 +62,13 @@ class Recheck(Protocol):
 
 
 class Seen(Protocol):
-    """Takes in what the API server answered to a write: an object's JSON, or that a pod is gone."""
+    """Takes in the answer of the API server to a write."""
 
     def see(self, resource: resources.Resource, raw: bytes) -> None:
-        """An object as it is after our write."""
+        """Take in the JSON of an object after our write."""
 
     def see_pod_gone(self, namespace: str, ref: Ref) -> None:
-        """A pod that does not exist any more."""
+        """Take in that a pod does not exist any more."""
 
 
 class Writer:
@@ -85,21 +85,26 @@ class Writer:
         self._metrics = metrics
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Do one action. Raises errors.KubeError, NotLeader or Outdated; then nothing is known to have changed."""
+        """Carry out one action.
+
+        Raises errors.KubeError, NotLeader or Outdated; it is then unknown whether anything has changed.
+        """
         match action:
             case WriteRole():
                 await self._write_role(view, action)
             case WriteConfig():
                 await self._write_config(view, action)
             case RefreshLauncher():
-                await self._refresh_launcher(view, action)
+                refreshed: dict[str, str | None] = {names.REFRESHED: action.digest}
+                await self._annotate(view, resources.PODS, ref=action.launcher.ref, annotation=refreshed)
             case DeleteWorkers():
                 await self._delete_workers(view, action)
             case DeleteLauncher():
                 await self._delete_pod(view.namespace, action.launcher.ref)
                 self._events.emit(view, action.note)
             case TellUser():
-                await self._tell_user(view, action)
+                status = {names.STATUS: action.text or None}
+                await self._annotate(view, resources.MPI_JOBS, ref=action.ref, annotation=status, notes=action.notes)
             case WriteSelector():
                 await self._write_selector(view, action)
             case LowerPodGroup() | RollBack():
@@ -108,68 +113,44 @@ class Writer:
                 await self._end_execs(view, action)
 
     async def _write_role(self, view: JobView, action: WriteRole) -> None:
+        rule = f"/rules/{action.exec_rule}"
         patch = [
-            # Setting the resourceVersion makes the API server refuse the patch where it is another by now.
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": action.ref.resource_version},
-            {"op": "test", "path": f"/rules/{action.exec_rule}/resources", "value": ["pods/exec"]},
-            {"op": "add", "path": f"/rules/{action.exec_rule}/resourceNames", "value": list(action.exec_names)},
+            _at_version(action.ref),
+            {"op": "test", "path": f"{rule}/resources", "value": ["pods/exec"]},
+            {"op": "add", "path": f"{rule}/resourceNames", "value": list(action.exec_names)},
         ]
         answer = await self._gate.patch_object(
-            resources.ROLES,
-            namespace=view.namespace,
-            name=action.ref.name,
-            body=patch,
-            content_type=JSON_PATCH,
+            resources.ROLES, namespace=view.namespace, name=action.ref.name, body=patch
         )
-        self._seen.see(resources.ROLES, answer)
-        self._events.emit(view, action.note)
+        self._done(view, resources.ROLES, answer, action.note)
 
     async def _write_config(self, view: JobView, action: WriteConfig) -> None:
         data = {names.KEY_DISCOVER_HOSTS: action.script, names.KEY_HOSTFILE: action.hostfile}
         if action.kubexec is not None:
             data[names.KEY_KUBEXEC] = action.kubexec
-        patch = {
-            "metadata": {
-                "uid": action.ref.uid,
-                "resourceVersion": action.ref.resource_version,
-                "annotations": {names.MEMORY: memory_text.render(action.memory)},
-            },
-            "data": data,
+        metadata = {
+            "uid": action.ref.uid,
+            "resourceVersion": action.ref.resource_version,
+            "annotations": {names.MEMORY: memory_text.render(action.memory)},
         }
         answer = await self._gate.patch_object(
             resources.CONFIG_MAPS,
             namespace=view.namespace,
             name=action.ref.name,
-            body=patch,
-            content_type=MERGE_PATCH,
+            body={"metadata": metadata, "data": data},
         )
-        self._seen.see(resources.CONFIG_MAPS, answer)
-        for note in action.notes:
-            self._events.emit(view, note)
-
-    async def _refresh_launcher(self, view: JobView, action: RefreshLauncher) -> None:
-        await self._annotate(resources.PODS, view.namespace, action.launcher.ref, names.REFRESHED, action.digest)
-
-    async def _tell_user(self, view: JobView, action: TellUser) -> None:
-        await self._annotate(resources.MPI_JOBS, view.namespace, action.ref, names.STATUS, action.text or None)
-        for note in action.notes:
-            self._events.emit(view, note)
+        self._done(view, resources.CONFIG_MAPS, answer, *action.notes)
 
     async def _write_selector(self, view: JobView, action: WriteSelector) -> None:
         patch = [
-            # Of a patch of the status the API server takes nothing else, so a uid in a merge patch would not count.
+            # The API server takes only the status from a patch of it, so a uid in a merge patch would not count.
             {"op": "test", "path": "/metadata/uid", "value": action.ref.uid},
             {"op": "add", "path": "/status/replicaStatuses/Worker/selector", "value": action.selector},
         ]
         answer = await self._gate.patch_object(
-            resources.MPI_JOBS,
-            namespace=view.namespace,
-            name=action.ref.name,
-            subresource="status",
-            body=patch,
-            content_type=JSON_PATCH,
+            resources.MPI_JOBS, namespace=view.namespace, name=action.ref.name, subresource="status", body=patch
         )
-        self._seen.see(resources.MPI_JOBS, answer)
+        self._done(view, resources.MPI_JOBS, answer)
 
     async def _set_size(self, view: JobView, action: LowerPodGroup | RollBack) -> None:
         if isinstance(action, LowerPodGroup):
@@ -177,20 +158,13 @@ class Writer:
         else:
             resource, path, size = resources.MPI_JOBS, "/spec/mpiReplicaSpecs/Worker/replicas", action.replicas
         patch = [
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": action.ref.resource_version},
+            _at_version(action.ref),
             {"op": "test", "path": "/metadata/uid", "value": action.ref.uid},
             {"op": "test", "path": path, "value": action.before},
             {"op": "replace", "path": path, "value": size},
         ]
-        answer = await self._gate.patch_object(
-            resource,
-            namespace=view.namespace,
-            name=action.ref.name,
-            body=patch,
-            content_type=JSON_PATCH,
-        )
-        self._seen.see(resource, answer)
-        self._events.emit(view, action.note)
+        answer = await self._gate.patch_object(resource, namespace=view.namespace, name=action.ref.name, body=patch)
+        self._done(view, resource, answer, action.note)
 
     async def _end_execs(self, view: JobView, action: EndExecs) -> None:
         outcomes = await end_execs.end(self._gate, view, action, recheck=self._recheck.execs, metrics=self._metrics)
@@ -199,17 +173,27 @@ class Writer:
             self._events.emit(view, frozen_execs.ended(view, ended))
 
     async def _annotate(
-        self, resource: resources.Resource, namespace: str, ref: Ref, key: str, value: str | None
+        self,
+        view: JobView,
+        resource: resources.Resource,
+        *,
+        ref: Ref,
+        annotation: dict[str, str | None],
+        notes: tuple[Note, ...] = (),
     ) -> None:
         # No resourceVersion: the annotation is ours alone, and a status update beside it is no conflict.
         answer = await self._gate.patch_object(
             resource,
-            namespace=namespace,
+            namespace=view.namespace,
             name=ref.name,
-            body={"metadata": {"uid": ref.uid, "annotations": {key: value}}},
-            content_type=MERGE_PATCH,
+            body={"metadata": {"uid": ref.uid, "annotations": annotation}},
         )
+        self._done(view, resource, answer, *notes)
+
+    def _done(self, view: JobView, resource: resources.Resource, answer: bytes, *notes: Note) -> None:
         self._seen.see(resource, answer)
+        for note in notes:
+            self._events.emit(view, note)
 
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
         sure = await self._recheck.removals(view, action)
@@ -219,7 +203,7 @@ class Writer:
             async with slots:
                 await self._delete_worker(view, removal)
 
-        # Each is awaited even where one fails, so that nothing is under way any more when the job is looked at again.
+        # Await each even if another fails, so that nothing is under way at the next look at the job.
         outcomes = await asyncio.gather(*map(delete, sure), return_exceptions=True)
         for failure in filter(None, outcomes):
             raise failure
@@ -230,7 +214,7 @@ class Writer:
         try:
             await self._delete_pod(view.namespace, removal.worker.ref)
         except errors.Unreachable:
-            # It may be gone; nobody would tell of it then, and being told twice is better than not at all.
+            # The pod may be gone: two Events are better than none.
             self._events.emit(view, removal.note)
             raise
         self._metrics.deleted(removal.outcome)
@@ -244,8 +228,8 @@ class Writer:
         except errors.NotFound:
             self._seen.see_pod_gone(namespace, ref)
             return
-        # A pod that is given time to end is answered as it is, one that went at once as it was or as a Status; one that
-        # somebody else's deletion finished meanwhile, without a version.
+        # The answer is the pod while it is given time to end; the former pod or a Status if it went at once; and a pod
+        # without a version if another deletion finished meanwhile.
         found = msgspec.json.decode(answer, type=_Answer)
         if found.kind != resources.PODS.kind:
             return
@@ -253,6 +237,11 @@ class Writer:
             self._seen.see(resources.PODS, answer)
         else:
             self._seen.see_pod_gone(namespace, ref)
+
+
+def _at_version(ref: Ref) -> dict[str, object]:
+    """Return the operation that makes the API server refuse a JSON patch if the object has another version."""
+    return {"op": "replace", "path": "/metadata/resourceVersion", "value": ref.resource_version}
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
