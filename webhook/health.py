@@ -14,37 +14,25 @@ from webhook.metrics import Metrics
 _PROMETHEUS = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 
 
-class Health:
-    """Answers if this replica is alive, and ready for reviews."""
+def application(
+    *, serving: Serving, draining: asyncio.Event, metrics: Metrics, wall: Callable[[], datetime]
+) -> web.Application:
+    """Return the three paths: this replica is alive, is ready for reviews, and its metrics."""
 
-    def __init__(
-        self, *, serving: Serving, draining: asyncio.Event, metrics: Metrics, wall: Callable[[], datetime]
-    ) -> None:
-        self._serving = serving
-        self._draining = draining
-        self._metrics = metrics
-        self._wall = wall
-
-    def application(self) -> web.Application:
-        """Return the three paths."""
-        application = web.Application()
-        application.router.add_get("/healthz", self._alive)
-        application.router.add_get("/readyz", self._ready)
-        application.router.add_get("/metrics", self._measured)
-        return application
-
-    def unready(self) -> str:
-        """Return why this replica should get no reviews now, or ""."""
-        if self._draining.is_set():
-            return "draining"
-        return "" if self._serving.valid(now=self._wall()) else "no valid certificate"
-
-    async def _alive(self, _: web.Request) -> web.Response:
+    async def alive(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
-    async def _ready(self, _: web.Request) -> web.Response:
-        reason = self.unready()
-        return web.Response(status=503 if reason else 200, text=f"{reason or 'ok'}\n")
+    async def ready(_: web.Request) -> web.Response:
+        if draining.is_set():
+            return web.Response(status=503, text="draining\n")
+        if not serving.valid(now=wall()):
+            return web.Response(status=503, text="no valid certificate\n")
+        return web.Response(text="ok\n")
 
-    async def _measured(self, _: web.Request) -> web.Response:
-        return web.Response(body=self._metrics.render(), headers=_PROMETHEUS)
+    async def measured(_: web.Request) -> web.Response:
+        return web.Response(body=metrics.render(), headers=_PROMETHEUS)
+
+    paths = web.Application()
+    for path, answer in (("/healthz", alive), ("/readyz", ready), ("/metrics", measured)):
+        paths.router.add_get(path, answer)
+    return paths

@@ -21,13 +21,11 @@ import structlog
 from mpijob_elastic import names
 from mpijob_elastic.kube import client
 from mpijob_elastic.kube.writer import ApiWriter
+from webhook import health
 from webhook.admission import Admission
-from webhook.certificates.bundles import Registrations
 from webhook.certificates.files import Files
 from webhook.certificates.rotation import Clocks, Rotation
-from webhook.certificates.secret import SharedSecret
 from webhook.certificates.serving import Serving
-from webhook.health import Health
 from webhook.job_cache import Watched
 from webhook.listener import listening
 from webhook.metrics import Metrics
@@ -74,7 +72,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     """
     clocks = Clocks(wall=lambda: datetime.now(UTC), monotonic=time.monotonic)
     metrics, serving, draining = Metrics(), Serving(), asyncio.Event()
-    health = Health(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
+    health_paths = health.application(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
     async with AsyncExitStack() as stack:
         cluster = await _cluster(settings, stack)
         watched = _watched(settings, cluster)
@@ -87,7 +85,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             idle_seconds=settings.limits.idle_seconds,
             finish_seconds=settings.finish_seconds,
         )
-        health_port = await stack.enter_async_context(listen(health.application(), port=settings.health_port))
+        health_port = await stack.enter_async_context(listen(health_paths, port=settings.health_port))
         port = await stack.enter_async_context(listen(admission.application(), port=settings.port, tls=serving.context))
         stack.push_async_callback(admission.finished, within=settings.finish_seconds)
         background = await stack.enter_async_context(asyncio.TaskGroup())
@@ -124,8 +122,8 @@ def _certificates(
     assert cluster is not None
     early = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load, keeps no secret
     return Rotation(
-        secret=SharedSecret(cluster, namespace=settings.namespace),
-        registrations=Registrations(cluster),
+        client=cluster,
+        namespace=settings.namespace,
         serving=serving,
         policy=Policy(hosts=settings.hosts, lifetimes=settings.lifetimes, early=early),
         timing=settings.timing,

@@ -15,6 +15,7 @@ from cryptography import x509
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from webhook.rules.certificates import pairs
@@ -47,48 +48,45 @@ def carried(registered: Sequence[Registered]) -> list[tuple[x509.Certificate, ..
     return [pairs.parse_bundle(bundle) for configuration in registered for bundle in configuration.bundles]
 
 
-class Registrations:
-    """Our two webhook configurations, if installed."""
+async def read(client: ApiReader) -> list[Registered]:
+    """Return our webhook configurations that exist. Raises as `ApiReader` does."""
+    found = [await _read(client, resource) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
+    return [configuration for configuration in found if configuration]
 
-    def __init__(self, client: ApiWriter) -> None:
-        self._client = client
 
-    async def read(self) -> list[Registered]:
-        """Return the configurations that exist. Raises as `ApiReader` does."""
-        found = [await self._read(resource) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
-        return [configuration for configuration in found if configuration]
+async def distribute(client: ApiWriter, registered: Sequence[Registered], bundle: bytes) -> int:
+    """Put `bundle` into every webhook that has another; return the number of configurations written.
 
-    async def distribute(self, registered: Sequence[Registered], bundle: bytes) -> int:
-        """Put `bundle` into every webhook that has another; return the number of configurations written.
+    Raises `errors.Conflict` if a configuration has changed since it was read.
+    """
+    stale = [before for before in registered if any(found != bundle for found in before.bundles)]
+    for before in stale:
+        await _write(client, before, bundle)
+    return len(stale)
 
-        Raises `errors.Conflict` if a configuration has changed since it was read.
-        """
-        stale = [before for before in registered if any(found != bundle for found in before.bundles)]
-        for before in stale:
-            await self._write(before, bundle)
-        return len(stale)
 
-    async def _read(self, resource: Resource) -> Registered | None:
-        path = resource.path(name=names.WEBHOOK_CONFIGURATION)
-        try:
-            body = await self._client.get(path)
-        except errors.NotFound:
-            return None
-        configuration = msgspec.json.decode(body, type=_Configuration)
-        hooks = configuration.webhooks or []
-        return Registered(
-            resource=resource,
-            version=configuration.metadata.resource_version,
-            bundles=tuple(hook.client_config.ca_bundle for hook in hooks),
-        )
+async def _read(client: ApiReader, resource: Resource) -> Registered | None:
+    path = resource.path(name=names.WEBHOOK_CONFIGURATION)
+    try:
+        body = await client.get(path)
+    except errors.NotFound:
+        return None
+    configuration = msgspec.json.decode(body, type=_Configuration)
+    hooks = configuration.webhooks or []
+    return Registered(
+        resource=resource,
+        version=configuration.metadata.resource_version,
+        bundles=tuple(hook.client_config.ca_bundle for hook in hooks),
+    )
 
-    async def _write(self, before: Registered, bundle: bytes) -> None:
-        # msgspec writes bytes as base64. The API server refuses an old version with a conflict, as in an update.
-        guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": before.version}
-        changes = [
-            {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
-            for index, found in enumerate(before.bundles)
-            if found != bundle
-        ]
-        path = before.resource.path(name=names.WEBHOOK_CONFIGURATION)
-        await self._client.patch_object(path, body=[guard, *changes], content_type=JSON_PATCH)
+
+async def _write(client: ApiWriter, before: Registered, bundle: bytes) -> None:
+    # msgspec writes bytes as base64. The API server refuses an old version with a conflict, as in an update.
+    guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": before.version}
+    changes = [
+        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
+        for index, found in enumerate(before.bundles)
+        if found != bundle
+    ]
+    path = before.resource.path(name=names.WEBHOOK_CONFIGURATION)
+    await client.patch_object(path, body=[guard, *changes], content_type=JSON_PATCH)

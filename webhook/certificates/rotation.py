@@ -12,9 +12,10 @@ from cryptography import x509
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from webhook.certificates import bundles
-from webhook.certificates.bundles import Registered, Registrations
-from webhook.certificates.secret import SharedSecret, Stored
+from mpijob_elastic.kube.writer import ApiWriter
+from webhook.certificates import bundles, secret
+from webhook.certificates.bundles import Registered
+from webhook.certificates.secret import Stored
 from webhook.certificates.serving import Serving
 from webhook.metrics import Metrics
 from webhook.rules.certificates import content, decision
@@ -47,16 +48,16 @@ class Rotation:
     def __init__(
         self,
         *,
-        secret: SharedSecret,
-        registrations: Registrations,
+        client: ApiWriter,
+        namespace: str,
         serving: Serving,
         policy: Policy,
         timing: Timing,
         clocks: Clocks,
         metrics: Metrics,
     ) -> None:
-        self._secret = secret
-        self._registrations = registrations
+        self._client = client
+        self._namespace = namespace
         self._serving = serving
         self._policy = policy
         self._timing = timing
@@ -76,7 +77,7 @@ class Rotation:
 
     async def look(self) -> None:
         """Take one look, in the order of the package's rules. Raises `errors.KubeError`."""
-        registered = await self._registrations.read()
+        registered = await bundles.read(self._client)
         self._trust = self._trust.seen(bundles.carried(registered), at=self._clocks.monotonic())
         shared = await self._settle()
         try:
@@ -86,7 +87,7 @@ class Rotation:
 
     async def _settle(self) -> Content:
         for _ in range(MOST_STEPS):
-            stored = await self._secret.read()
+            stored = await secret.read(self._client, namespace=self._namespace)
             now = self._clocks.wall()
             step = decision.next_step(
                 stored.content, self._policy, promotable=self._promotable(stored.content), now=now
@@ -102,12 +103,12 @@ class Rotation:
 
     async def _seen(self) -> tuple[x509.Certificate, ...]:
         # Read after the loss was noticed: an earlier look may be from before the lost CA was distributed.
-        carried = bundles.carried(await self._registrations.read())
+        carried = bundles.carried(await bundles.read(self._client))
         return tuple(certificate for bundle in carried for certificate in bundle)
 
     async def _write(self, stored: Stored, wanted: Content, step: Step) -> None:
         try:
-            await self._secret.write(stored, wanted)
+            await secret.write(self._client, stored, wanted, namespace=self._namespace)
         except (errors.Conflict, errors.NotFound) as error:
             self._log.info("the Secret changed meanwhile", wanted=step.action.value, error=str(error))
         else:
@@ -115,7 +116,7 @@ class Rotation:
             self._metrics.certificate_steps.labels(step=step.action.value).inc()
 
     async def _distribute(self, registered: list[Registered], shared: Content) -> None:
-        if written := await self._registrations.distribute(registered, content.bundle(shared.trusted)):
+        if written := await bundles.distribute(self._client, registered, content.bundle(shared.trusted)):
             self._log.info("the caBundle is put right", configurations=written, authorities=len(shared.trusted))
 
     def _serve(self, shared: Content) -> None:

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from tests.product.webhook.certificates.material import DAY, NOON, authority, leaf
 from webhook.certificates.serving import Serving
-from webhook.health import Health
+from webhook.health import application
 from webhook.metrics import Metrics
 
 
@@ -29,8 +29,8 @@ class Setup:
 
     @asynccontextmanager
     async def asked(self, path: str) -> AsyncIterator[tuple[int, str]]:
-        health = Health(serving=self.serving, draining=self.draining, metrics=self.metrics, wall=self.wall)
-        async with TestClient(TestServer(health.application())) as client, client.get(path) as response:
+        paths = application(serving=self.serving, draining=self.draining, metrics=self.metrics, wall=self.wall)
+        async with TestClient(TestServer(paths)) as client, client.get(path) as response:
             yield response.status, await response.text()
 
     async def ready(self) -> tuple[int, str]:

@@ -22,9 +22,7 @@ from tests.product.webhook.certificates.memory_api import (
     configuration,
     finish,
 )
-from webhook.certificates.bundles import Registrations
 from webhook.certificates.rotation import Clocks, Rotation, Timing
-from webhook.certificates.secret import SharedSecret
 from webhook.certificates.serving import Serving
 from webhook.metrics import Metrics
 from webhook.rules.certificates import pairs
@@ -89,8 +87,8 @@ class Replica:
     def __init__(self, world: World, *, timing: Timing = TIMING) -> None:
         self.serving = Serving()
         self.rotation = Rotation(
-            secret=SharedSecret(world.api, namespace=names.NAMESPACE),
-            registrations=Registrations(world.api),
+            client=world.api,
+            namespace=names.NAMESPACE,
             serving=self.serving,
             policy=Policy(hosts=frozenset({HOST}), lifetimes=LIFETIMES),
             timing=timing,
