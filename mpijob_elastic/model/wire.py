@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.meta import Identity, ObjectMeta
 from mpijob_elastic.kube.resources import MPI_JOBS
 
 
@@ -46,16 +46,12 @@ def seconds(text: str | None) -> float | None:
         return None
 
 
-class Owned(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Owned(Identity, frozen=True, gc=False):
     """An object's identity and the MPIJob that controls it: all that a cache keeps of the metadata.
 
     job, job_uid: "" if no MPIJob controls it. api_version: of the controlling reference.
     """
 
-    namespace: str
-    name: str
-    uid: str
-    resource_version: str
     job: str = ""
     job_uid: str = ""
     api_version: str = ""

@@ -7,21 +7,13 @@ from __future__ import annotations
 
 import msgspec
 
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import MPI_JOBS, Resource
 from mpijob_elastic.model.wire import Wire
 
 AUTOSCALERS = Resource(
     group="autoscaling", version="v1", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
 )
-
-
-class Identity(Wire, frozen=True, gc=False):
-    """The metadata without annotations, which may be large in this version."""
-
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
 
 
 class Target(Wire, frozen=True, gc=False):
@@ -41,7 +33,7 @@ class Spec(Wire, frozen=True):
 
 
 class HpaFacts(Wire, frozen=True):
-    """An HPA."""
+    """An HPA; its annotations are left out, because they may be large in this version."""
 
     metadata: Identity
     spec: Spec = Spec()
