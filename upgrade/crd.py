@@ -210,14 +210,12 @@ def _without_selector(version: dict[str, Any], former: Mapping[str, Any]) -> dic
 
 def _made_structural(crd: Crd) -> dict[str, Any]:
     # The API server requires this of all versions at once.
-    versions = [_with_structural_schema(version) for version in crd["spec"]["versions"]]
+    versions = []
+    for version in crd["spec"]["versions"]:
+        was = version.get("schema", {}).get("openAPIV3Schema", {})
+        versions.append({**version, "schema": {"openAPIV3Schema": schema.structural(was)}})
     rest = {key: value for key, value in crd["spec"].items() if key != "preserveUnknownFields"}
     return {**crd, "spec": {**rest, "versions": versions}}
-
-
-def _with_structural_schema(version: Mapping[str, Any]) -> dict[str, Any]:
-    was = version.get("schema", {}).get("openAPIV3Schema", {})
-    return {**version, "schema": {"openAPIV3Schema": schema.structural(was)}}
 
 
 def _with_version(crd: Crd, index: int, version: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,6 @@ from mpijob_elastic.kube.reader import ApiReader
 
 SELECTOR = f"app.kubernetes.io/name={names.PROGRAM}"
 
-# API version, kind and name. The namespace is left out: the user chooses where the Role for the jobs is.
-Key = tuple[str, str, str]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
@@ -35,22 +32,18 @@ def manifests() -> list[Manifest]:
     return [manifest for name in (overlays.DEFAULT, *Overlay) for manifest in overlays.rendered(name)]
 
 
-def key(wanted: Identity) -> Key:
-    """Return what is known of an object before it is found."""
-    return wanted.api_version, wanted.kind, wanted.name
-
-
 async def find(client: ApiReader, server: Server, known: Iterable[Manifest]) -> list[Found]:
     """Return the objects of these manifests that exist, in any namespace. Raises `errors.KubeError`."""
-    wanted = {key(identity(manifest)) for manifest in known}
+    # The namespace is left out: the user chooses where the Role for the jobs is.
+    wanted = {(one.api_version, one.kind, one.name) for one in map(identity, known)}
     kinds = sorted({(version, kind) for version, kind, _ in wanted} & server.served.keys())
     lists = await asyncio.gather(*(metadata(client, server.served[kind].path(), SELECTOR) for kind in kinds))
-    objects = [
+    return [
         Found(identity=Identity(api_version=version, kind=kind, namespace=meta.namespace, name=meta.name), uid=meta.uid)
         for (version, kind), found in zip(kinds, lists, strict=True)
         for meta in found
+        if (version, kind, meta.name) in wanted
     ]
-    return [found for found in objects if key(found.identity) in wanted]
 
 
 async def metadata(client: ApiReader, path: str, selector: str = "") -> list[ObjectMeta]:

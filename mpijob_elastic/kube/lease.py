@@ -202,10 +202,8 @@ class Lease:
         self._fresh = False
 
     async def _read(self) -> LeaseObject | None:
-        try:
-            return _decode(await self._client.get(self._path, limits=self._limits()))
-        except errors.NotFound:
-            return None
+        raw = await self._client.find(self._path, limits=self._limits())
+        return None if raw is None else _decode(raw)
 
     async def _write(self, found: LeaseObject | None, spec: LeaseSpec) -> None:
         self._fresh = False

@@ -90,10 +90,10 @@ class ApiReader:
         """
         return await self._call_api("GET", path, query=query, limits=limits)
 
-    async def find(self, path: str) -> bytes | None:
+    async def find(self, path: str, *, limits: Limits = USUAL) -> bytes | None:
         """Return an object, None if there is none. Raises as `get` does."""
         try:
-            return await self.get(path)
+            return await self.get(path, limits=limits)
         except errors.NotFound:
             return None
 

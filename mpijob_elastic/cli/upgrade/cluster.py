@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -108,11 +107,9 @@ def apply(
 
     plan = common.plan(overlay, image, namespace)
     how = installer.Options(dry_run=dry_run, force=force_conflicts, wait=wait, timeout=timeout)
-    options = apply.Options(install=how, structural=structural)
-    if canary:
-        options = replace(
-            options, canary=canaries.of(plan.manifests(), namespace=canary_namespace or namespace, timeout=timeout)
-        )
+    where = canary_namespace or namespace
+    trial = canaries.of(plan.manifests(), namespace=where, timeout=timeout) if canary else None
+    options = apply.Options(install=how, structural=structural, canary=trial)
 
     async def work(client: ApiWriter) -> None:
         ask = common.asking(f"Apply this to {client.host}?", yes=yes)
