@@ -49,7 +49,8 @@ def plan(state: JobState) -> Plan:
     if view.launcher and view.launcher.phase is LauncherPhase.FINISHED:
         return Plan()  # the operator will say within a moment whether the job has ended or begins again
     if view.config is None or view.role is None or not (view.workers or view.launcher):
-        return Plan()  # the operator creates them first; pods that another operator made are not seen at all
+        # The operator creates them first; pods that another operator made are not seen at all.
+        return _plan(state, [frozen_execs.end(state)], [], [])
     return _steps(state, view.config, view.role)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +11,15 @@ from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import (
     DeleteLauncher,
     DeleteWorkers,
+    EndExecs,
+    LookIntoLauncher,
     ProbeWorkers,
     RefreshLauncher,
     TellUser,
     WriteConfig,
     WriteRole,
 )
+from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.policy import Problem
@@ -88,6 +92,20 @@ def test_when_nothing_is_done(view: JobView) -> None:
 )
 def test_the_steps(view: JobView, expected: list[type]) -> None:
     assert kinds(view) == expected
+
+
+@pytest.mark.parametrize("missing", [{"role": None}, {"config": None}])
+def test_looks_go_on_while_the_operator_creates_what_is_missing(missing: dict[str, Any]) -> None:
+    gone = Exec(pid=41, pod="j-worker-3", started_at=NOW - 600)
+    held = Held(asked_at=NOW - 60, suspects=(gone,), frozen=(gone,))
+    view = job(launcher=launcher(held=held), **missing)
+    assert [action.execs for action in decide(view, now=NOW).actions if isinstance(action, EndExecs)] == [(gone,)]
+    tried = job(launcher=launcher(held=replace(held, tried_at=NOW - 60)), **missing)
+    assert any(isinstance(look, LookIntoLauncher) for look in decide(tried, now=NOW).looks)
+
+
+def test_published_workers_are_probed_while_the_role_is_missing() -> None:
+    assert [type(look) for look in decide(job(role=None), now=NOW).looks] == [ProbeWorkers]
 
 
 def test_deletions_do_not_wait_for_looks_that_may_fail() -> None:
