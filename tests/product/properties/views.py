@@ -30,6 +30,7 @@ NAMES = pods(*range(MOST))
 UIDS = ("a", "b")
 MARKS = tuple(map(pod_fingerprint, UIDS))
 TRAINING = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 1)
+LOST = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 90, idle_at=NOW - 1, idle_since=NOW - 60)
 SCRIPTS = (None, "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho stranger:1\n")
 
 
@@ -185,7 +186,7 @@ def _training(view: JobView, random: Random) -> JobView:
 def _well(view: JobView, one: Worker, random: Random) -> Worker:
     if not view.is_published(one):
         return one
-    probe = _probe(random) if random.random() < 0.3 else TRAINING
+    probe = random.choice([TRAINING, TRAINING, TRAINING, LOST, _probe(random)])
     return replace(one, running=True, ready_at=LONG_AGO, terminated=False, deleting=False, probe=probe)
 
 
