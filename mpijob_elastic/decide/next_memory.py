@@ -13,20 +13,15 @@ from dataclasses import dataclass
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import (
-    host_names,
-    launcher_start,
-    lost_ranks,
-    rank0_loss,
-    retries,
-    scale_timeout,
-)
+from mpijob_elastic.decide import host_names, launcher_start, lost_ranks, retries, scale_timeout
 from mpijob_elastic.decide.state import SKEW, JobState, honest
-from mpijob_elastic.model.job import Config
-from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, script_fingerprint
+from mpijob_elastic.model.job import Config, script_fingerprint
+from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
 
-# How long (seconds) the leaving of a pod is remembered that is gone: much longer than a launcher needs to be shown it.
+# Seconds for which the leaving of a pod that is gone is remembered: much longer than a launcher needs to see it.
 FORGOTTEN_AFTER = 600.0
+# With more elders than this any pod may be the oldest: less to write, and rarely waited for in vain.
+MOST_ELDERS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +56,29 @@ def memory(state: JobState, config: Config, change: Change) -> Memory:
         hosts=host_names.remembered(state, published, lost=rank_lost),
         renamed=lost_ranks.tries(state, change.removed) if state.idle else state.losses,
         launchers=old.launchers if view.driver_running else launcher_start.tries(state),
-        elders=rank0_loss.elders(state, added=change.added, removed=change.removed) if is_change else old.elders,
+        elders=elders(state, added=change.added, removed=change.removed) if is_change else old.elders,
         mended_at=now if state.edited else min(old.mended_at, now),
     )
     if change.script == config.script:
         return msgspec.structs.replace(new, script=config.fingerprint)
     return signed(new, script=change.script)
+
+
+def elders(state: JobState, *, added: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
+    """Return the pods among which rank 0's host is, or was before `removed` left; empty where it may be any.
+
+    [horovod] Hosts keep the order in which the driver came to know them, those that come together in any order
+    (HostManager.order_available_hosts), and ranks are dealt in that order.
+    """
+    view = state.view
+    if not view.driver_running:
+        return ()  # it will know all at once
+    if not (added or removed):
+        return view.memory.elders
+    known, published = frozenset(view.memory.elders), frozenset(view.host_of)
+    oldest = known & published or published
+    found = oldest | known if removed else oldest
+    return tuple(sorted(found)) if len(found) <= MOST_ELDERS else ()
 
 
 def signed(memory: Memory, *, script: str) -> Memory:

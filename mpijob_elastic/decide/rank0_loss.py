@@ -8,21 +8,19 @@ collective waits until Gloo's timeout.
 A host that is added meanwhile has the driver tell rank 0 (ElasticDriver._notify_workers_host_changes). If rank 0 is the
 rank that died, its address answers no more, and the driver connects without a timeout, three times, holding the very
 lock that is needed to let the others go on: with Linux' defaults that can take two minutes and more for each. Where
-another rank died, nothing has to wait. Rank 0 is on the host that the driver has known for longest.
+another rank died, nothing has to wait. Rank 0 is on the host that the driver has known for longest (`Memory.elders`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from mpijob_elastic.decide import drain
-from mpijob_elastic.decide.state import JobState, Moment, WorkerState, honest
+from mpijob_elastic.decide.state import Moment, WorkerState, honest
 
 # Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS (default 30), and as much as a rank takes to die and the others to form anew.
 REFORM = 40.0
-# Where there are more elders than that, any pod may be the oldest: less to write, and rarely waited for in vain.
-MOST_ELDERS = 100
 
 
 def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
@@ -42,20 +40,3 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
     removed_at = honest(view.memory.removed_at, now=moment.now)
     all_gone_at = drain.deadline(view, removed_at) if removed_at else math.inf
     return min(created_at, all_gone_at) + REFORM
-
-
-def elders(state: JobState, *, added: Collection[str], removed: Collection[str]) -> tuple[str, ...]:
-    """Return the pods among which rank 0's host is, or was before `removed` left; empty where it may be any.
-
-    [horovod] Hosts keep the order in which the driver came to know them, those that come together in any order
-    (HostManager.order_available_hosts), and ranks are dealt in that order.
-    """
-    view = state.view
-    if not view.driver_running:
-        return ()  # it will know all at once
-    if not (added or removed):
-        return view.memory.elders
-    known, published = frozenset(view.memory.elders), frozenset(view.host_of)
-    oldest = known & published or published
-    found = oldest | known if removed else oldest
-    return tuple(sorted(found)) if len(found) <= MOST_ELDERS else ()

@@ -15,11 +15,16 @@ from mpijob_elastic import names
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.hosts import Published
 from mpijob_elastic.model.kubexec import is_mapped, mapped
-from mpijob_elastic.model.memory import Memory, pod_fingerprint, pod_key, script_fingerprint
+from mpijob_elastic.model.memory import Memory, pod_fingerprint, pod_key
 from mpijob_elastic.model.policy import Policy, Problem
 
 # A ConfigMap and a Role hold 1 MiB each. A larger size is a typing error that must not become a billion names.
 MOST_WORKERS = 10_000
+
+
+def script_fingerprint(script: str) -> str:
+    """Return a short form of discover_hosts.sh for `Memory.script`."""
+    return hashlib.sha256(script.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True, kw_only=True)

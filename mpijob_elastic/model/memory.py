@@ -104,11 +104,6 @@ def pod_fingerprint(uid: str) -> str:
     return hashlib.sha256(uid.encode()).hexdigest()[:8]
 
 
-def script_fingerprint(script: str) -> str:
-    """Return a short form of discover_hosts.sh for `Memory.script`."""
-    return hashlib.sha256(script.encode()).hexdigest()[:12]
-
-
 def pod_key(name: str, fingerprint: str) -> str:
     """Return a key that no two pods share: fingerprints tell only pods of the same name apart."""
     return f"{name}#{fingerprint}"

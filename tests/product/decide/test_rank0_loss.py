@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.decide import derive, host_list, rank0_loss
+from mpijob_elastic.decide import derive, host_list, next_memory, rank0_loss
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
@@ -127,15 +127,15 @@ def knowing(*elders: int, listed: tuple[int, ...] = (0, 1, 2), **facts: Any) -> 
 def test_who_may_have_rank_0(
     view: JobView, added: tuple[int, ...], removed: tuple[int, ...], elders: tuple[int, ...]
 ) -> None:
-    assert rank0_loss.elders(derive(view, now=NOW), added=pods(*added), removed=pods(*removed)) == pods(*elders)
+    assert next_memory.elders(derive(view, now=NOW), added=pods(*added), removed=pods(*removed)) == pods(*elders)
 
 
 def test_of_very_many_any_may_have_it() -> None:
-    many = tuple(range(rank0_loss.MOST_ELDERS + 1))
-    assert rank0_loss.elders(derive(knowing(listed=many), now=NOW), added=(), removed=pods(0)) == ()
+    many = tuple(range(next_memory.MOST_ELDERS + 1))
+    assert next_memory.elders(derive(knowing(listed=many), now=NOW), added=(), removed=pods(0)) == ()
     assert (
-        len(rank0_loss.elders(derive(knowing(listed=many[1:]), now=NOW), added=(), removed=pods(1)))
-        == rank0_loss.MOST_ELDERS
+        len(next_memory.elders(derive(knowing(listed=many[1:]), now=NOW), added=(), removed=pods(1)))
+        == next_memory.MOST_ELDERS
     )
 
 
