@@ -2,6 +2,7 @@
 
 A named sign means the node's end, whatever a pod tolerates. A NoExecute taint also means it for a pod that does not
 tolerate the taint for ever, except Kubernetes' own taints: those report a lost node, whose workers are not Ready.
+https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
 
 from __future__ import annotations
@@ -9,6 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+import msgspec
+
+from mpijob_elastic.model.wire import Wire
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 NO_EXECUTE = "NoExecute"
@@ -74,6 +79,35 @@ class Signs:
     def evicts(self, key: str, effect: str) -> bool:
         """Return True if that taint makes pods leave that do not tolerate it."""
         return effect == NO_EXECUTE and key not in self.ignored and not is_built_in(key)
+
+
+class Taint(Wire, frozen=True, gc=False):
+    """A taint of a node."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Toleration(Wire, frozen=True, gc=False):
+    """A toleration of a pod. effect: "" means any; seconds: None means for ever."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+    seconds: int | None = msgspec.field(default=None, name="tolerationSeconds")
+
+    @property
+    def may_last(self) -> bool:
+        """True if a pod may stay for ever, and not only while Kubernetes reports its node as lost."""
+        return self.seconds is None and self.effect in ("", NO_EXECUTE) and not is_built_in(self.key)
+
+    def lasts_against(self, taint: Taint) -> bool:
+        """Return True if a pod with this toleration stays in spite of the taint."""
+        everything = not self.key and self.operator == "Exists"
+        named = self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
+        return self.may_last and (everything or named)
 
 
 def is_built_in(key: str) -> bool:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.model.disruption_signs import Toleration
 from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.model.wire import Owned, owned, seconds
-from mpijob_elastic.observe.facts_node import Toleration
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 
 # Names the container that kubectl exec takes by default, if it is not the first.

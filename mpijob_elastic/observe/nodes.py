@@ -7,25 +7,94 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from random import Random
 from typing import Never
 
 import msgspec
 
+from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.model.disruption_signs import Signs
-from mpijob_elastic.observe import facts_node
-from mpijob_elastic.observe.facts_node import NodeFacts
+from mpijob_elastic.model.disruption_signs import Signs, Taint, Toleration
+from mpijob_elastic.model.wire import Owned, Wire, owned
 from mpijob_elastic.observe.facts_pod import PodFacts
 
 log = logging.getLogger(__name__)
 
 # Seconds. A worker that left because of its node must not be published again only because nodes are not listed yet.
 PATIENCE = 10.0
+
+
+class _Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class _Spec(Wire, frozen=True):
+    taints: list[Taint] | None = None
+
+
+class _Status(Wire, frozen=True):
+    conditions: list[_Condition] | None = None
+
+
+class _Node(Wire, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+class NodeFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A node. named: the first sign of its end, in words; evicting: taints that make some pods leave."""
+
+    metadata: Owned
+    named: str = ""
+    evicting: tuple[Taint, ...] = ()
+
+    @property
+    def signs(self) -> tuple[str, tuple[Taint, ...]]:
+        """All signs, for comparison."""
+        return self.named, self.evicting
+
+    def threat(self, tolerations: Iterable[Toleration]) -> str:
+        """Return why a pod with these tolerations is about to go, "" if it stays."""
+        if self.named:
+            return self.named
+        lasting = list(tolerations)
+        for taint in self.evicting:
+            if not any(toleration.lasts_against(taint) for toleration in lasting):
+                return f"taint {taint.key}:{taint.effect}"
+        return ""
+
+
+_decoder = msgspec.json.Decoder(_Node)
+
+
+def reading(signs: Signs) -> Callable[[bytes], NodeFacts]:
+    """Return a reader of a node's JSON by these signs; it raises msgspec.DecodeError if that is no node."""
+
+    def read(raw: bytes) -> NodeFacts:
+        node = _decoder.decode(raw)
+        taints = (node.spec.taints if node.spec else None) or []
+        return NodeFacts(
+            metadata=owned(node.metadata),
+            named=next(_named(node, signs), ""),
+            evicting=tuple(taint for taint in taints if signs.evicts(taint.key, taint.effect)),
+        )
+
+    return read
+
+
+def _named(node: _Node, signs: Signs) -> Iterator[str]:
+    for taint in (node.spec.taints if node.spec else None) or ():
+        if signs.names_taint(taint.key, taint.value, taint.effect):
+            yield f"taint {taint.key}"
+    for condition in (node.status.conditions if node.status else None) or ():
+        if condition.status == "True" and signs.names_condition(condition.type):
+            yield f"condition {condition.type}"
 
 
 class Nodes:
@@ -36,7 +105,7 @@ class Nodes:
         self._cache: WatchCache[NodeFacts] = WatchCache(
             client,
             NODES,
-            decode=facts_node.reading(signs),
+            decode=reading(signs),
             on_change=self._changed,
             random=random,
         )

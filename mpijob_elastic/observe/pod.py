@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model.disruption_signs import Toleration
 from mpijob_elastic.model.wire import Volume, Wire
-from mpijob_elastic.observe.facts_node import Toleration
 
 
 class Detail(Wire, frozen=True):

@@ -21,8 +21,8 @@ from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTAT
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.model.wire import seconds
-from mpijob_elastic.observe import facts_node
 from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.observe.nodes import reading
 
 T = TypeVar("T")
 Registration = Mapping[str, Any]
@@ -126,7 +126,7 @@ async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]
     """Return why the nodes of these pods are about to go, by pod, for the first MOST of them."""
     chosen = [pod for pod in pods if pod.node][:MOST]
     node_names = {pod.node for pod in chosen}
-    read = facts_node.reading(signs())
+    read = reading(signs())
     found = await asyncio.gather(*(_read(client, NODES.path(name=node), read) for node in node_names))
     nodes = dict(zip(node_names, found, strict=True))
     said = {pod.metadata.name: node.threat(pod.tolerations) for pod in chosen if (node := nodes[pod.node])}

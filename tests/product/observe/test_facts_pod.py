@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.model.disruption_signs import Toleration
 from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.observe import facts_pod
-from mpijob_elastic.observe.facts_node import Toleration
 
 LAUNCHER = {"group-name": "kubeflow.org", "mpi-job-name": "j", "mpi-job-role": "launcher"}
 WAITING = {"state": {"waiting": {"reason": "PodInitializing"}}}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.model.disruption_signs import signs
-from mpijob_elastic.observe import facts_node
-from mpijob_elastic.observe.facts_node import NodeFacts, Toleration
+from mpijob_elastic.model.disruption_signs import Toleration, signs
+from mpijob_elastic.observe import nodes
+from mpijob_elastic.observe.nodes import NodeFacts
 
 
 def node(*taints: tuple[str, str], conditions: dict[str, str] | None = None) -> NodeFacts:
@@ -19,7 +19,7 @@ def node(*taints: tuple[str, str], conditions: dict[str, str] | None = None) -> 
         "spec": {"taints": [{"key": key, "effect": effect, "timeAdded": None} for key, effect in taints]},
         "status": {"conditions": [{"type": key, "status": value} for key, value in (conditions or {}).items()]},
     }
-    return facts_node.reading(signs())(json.dumps(body).encode())
+    return nodes.reading(signs())(json.dumps(body).encode())
 
 
 EVICTING = ("maintenance", "NoExecute")
@@ -70,4 +70,4 @@ def test_one_taint_of_two_is_enough() -> None:
 
 
 def test_a_node_without_spec_and_status_is_read() -> None:
-    assert facts_node.reading(signs())(b'{"metadata": {"name": "n"}}').signs == ("", ())
+    assert nodes.reading(signs())(b'{"metadata": {"name": "n"}}').signs == ("", ())
