@@ -7,7 +7,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.install import inventory, server
 from mpijob_elastic.install import preflight as installable
-from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.changes import InstallError
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.install.server_side_apply import HOOKS, Applier

@@ -23,6 +23,7 @@ from mpijob_elastic.cli.change_commands import (
     tell,
 )
 from mpijob_elastic.cli.options import Context, Kubeconfig
+from mpijob_elastic.install.changes import InstallError
 
 if TYPE_CHECKING:
     from mpijob_elastic.kube.writer import ApiWriter
@@ -111,8 +112,7 @@ def uninstall(
 
 
 async def _check_no_record(client: ApiWriter) -> None:
-    from mpijob_elastic.install.failure import InstallError  # noqa: PLC0415 - --help need not load the client
-    from upgrade import record  # noqa: PLC0415
+    from upgrade import record  # noqa: PLC0415 - --help need not load the client
     from upgrade.refusal import Refused  # noqa: PLC0415
 
     try:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.changes import InstallError
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, resources
 from mpijob_elastic.kube.reader import ApiReader

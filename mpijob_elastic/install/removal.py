@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.install import inventory, preflight, rollout
-from mpijob_elastic.install.changes import Change, Outcome, Say
-from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.changes import Change, InstallError, Outcome, Say
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity
 from mpijob_elastic.install.server import Server, examine

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.install.changes import Say
-from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.changes import InstallError, Say
 from mpijob_elastic.install.objects import Identity
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors

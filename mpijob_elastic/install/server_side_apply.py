@@ -11,8 +11,7 @@ from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.install import changes, objects
-from mpijob_elastic.install.changes import Change, Outcome
-from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.changes import Change, InstallError, Outcome
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube import errors

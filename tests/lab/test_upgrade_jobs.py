@@ -22,8 +22,7 @@ from lab.registration import by_service, called, register
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.install import installer
-from mpijob_elastic.install.changes import Ask, Change
-from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.changes import Ask, Change, InstallError
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.kube import errors, resources

@@ -7,8 +7,7 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.install import preflight
-from mpijob_elastic.install.changes import Outcome
-from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.changes import InstallError, Outcome
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, examine

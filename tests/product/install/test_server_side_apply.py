@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mpijob_elastic.install import removal
-from mpijob_elastic.install.changes import Outcome
-from mpijob_elastic.install.failure import InstallError
+from mpijob_elastic.install.changes import InstallError, Outcome
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.install.server import Server
