@@ -104,10 +104,9 @@ def _worker(
     loss = moment.losses.get(name)
     failed = pod.terminated and wanted and _is_replaced(moment, pod)
     rank_lost = name in idle and (loss is None or loss.count < len(RENAMED.delays))
-    standing = Standing.WANTED
-    if not (wanted and ready) or rank_lost or loss or name in going:
+    standing = Standing.WANTED if wanted else Standing.SURPLUS
+    if wanted and (not ready or rank_lost or loss or name in going):
         rules = {
-            Standing.SURPLUS: not wanted,
             Standing.GIVEN_UP: (failed or loss is not None) and _is_given_up(moment, pod, failed=failed),
             Standing.FAILED: failed,
             Standing.ENDED: pod.terminated,

@@ -134,25 +134,36 @@ def _probe_at(worker: WorkerState, *, now: float) -> float | None:
 
 
 def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
-    view, pod = state.view, worker.pod
-    left_at = view.memory.left.get(worker.name)
-    waited = durations.render(max(0.0, state.now - left_at.at)) if left_at else "0s"
-    limit = durations.render(view.policy.drain_timeout)
-    reason, why, warning = {
-        "finished": ("SurplusDeleted", f"the job has ended and cleanPodPolicy is {view.clean_pod_policy}", False),
-        "idle": ("SurplusDeleted", "no rank runs in it", False),
-        "unused": ("SurplusDeleted", "it was never in discover_hosts.sh", False),
-        "unscheduled": ("SurplusDeleted", "no node had taken it, so nothing ran in it", False),
-        "drained": ("SurplusDeleted", f"drained after {waited}", False),
-        "timeout": ("DrainTimeout", f"its drain-timeout of {limit} has passed; {_cut(pod.probe)}", True),
-        "failed": ("WorkerReplaced", _failure(pod), True),
-    }[outcome]
+    pod = worker.pod
+    reason, why, warning = _reason(state, worker, outcome)
     if worker.wanted and not pod.terminated:
         reason = reason if warning else "WorkerReplaced"
         why = f"{why}; {disruption.cause(pod)}, so the operator recreates it elsewhere"
     last = f" (last state: {pod.last_state})" if pod.last_state else ""
     message = f"deleting {worker.name}: {why}{last}"
     return Removal(worker=pod, outcome=outcome, note=Note(reason=reason, message=message, warning=warning))
+
+
+def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, str, bool]:
+    """Return the reason of the Event, the reason in words, and True for a warning."""
+    match outcome:
+        case "finished":
+            why = f"the job has ended and cleanPodPolicy is {state.view.clean_pod_policy}"
+        case "idle":
+            why = "no rank runs in it"
+        case "unused":
+            why = "it was never in discover_hosts.sh"
+        case "unscheduled":
+            why = "no node had taken it, so nothing ran in it"
+        case "drained":
+            left = state.view.memory.left.get(worker.name)
+            why = f"drained after {durations.render(max(0.0, state.now - left.at) if left else 0.0)}"
+        case "timeout":
+            limit = durations.render(state.view.policy.drain_timeout)
+            return "DrainTimeout", f"its drain-timeout of {limit} has passed; {_cut(worker.pod.probe)}", True
+        case _:
+            return "WorkerReplaced", _failure(worker.pod), True
+    return "SurplusDeleted", why, False
 
 
 def _failure(worker: Worker) -> str:
