@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Looks under way, at most one for each key; nobody waits for them where they are begun."""
+    """Looks under way, a single look for each key at most; `begin` does not wait for their end."""
 
     def __init__(self) -> None:
         self._running: dict[str, asyncio.Task[None]] = {}

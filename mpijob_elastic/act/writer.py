@@ -85,7 +85,7 @@ class Writer:
         self._metrics = metrics
 
     async def perform(self, view: JobView, action: Action) -> None:
-        """Carry out one action.
+        """Carry out an action.
 
         Raises errors.KubeError, NotLeader or Outdated; it is then unknown whether anything has changed.
         """

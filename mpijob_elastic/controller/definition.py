@@ -1,4 +1,4 @@
-"""Reads the MPIJob definition now and then, for what it says of the subresource scale."""
+"""Read now and then from the MPIJob definition if it keeps the selector of the subresource scale."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mpijob_elastic.observe.caches import Caches
 
 log = logging.getLogger(__name__)
 
-# Seconds between two looks: a definition changes when somebody upgrades, and a minute is soon enough then.
+# Seconds between two reads: a definition changes with an upgrade, and a minute is soon enough then.
 EVERY = 60.0
 _PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=f"{MPI_JOBS.plural}.{MPI_JOBS.group}")
 
 
 async def follow(client: ApiReader, caches: Caches) -> Never:
-    """Look at once and then every minute, for ever; what cannot be read leaves what was known."""
+    """Read at once and then every minute, until cancelled; a failed read changes nothing."""
     while True:
         try:
             raw = await client.get(_PATH)

@@ -1,7 +1,7 @@
 """/healthz, /readyz and /metrics of the controller, over plain HTTP.
 
-healthy: the watches give signs of life. ready: the caches have been filled once; a standby is ready too, for its caches
-are warm and it takes over at once.
+Healthy: the watches give signs of life. Ready: the caches have been filled once. A standby is ready too, because its
+caches are warm and it can take over at once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from mpijob_elastic.observe.caches import Caches
 
-# Well above the 75 s after which a dead watch is replaced, and the backoff after that.
+# Seconds. Well above the 75 s after which a dead watch is replaced, and the backoff after that.
 DEAD_AFTER = 300.0
 
 
@@ -22,7 +22,7 @@ DEAD_AFTER = 300.0
 async def serving(
     *, host: str, port: int, caches: Caches, registry: CollectorRegistry, before_scrape: Callable[[], None]
 ) -> AsyncIterator[int]:
-    """Serve as long as the context lasts; gives the port. Raises OSError where the port is taken."""
+    """Serve while the context lasts; yield the port. Raises OSError if the port is taken."""
 
     async def healthz(_: web.Request) -> web.Response:
         silent = {name: age for name, age in caches.ages().items() if age > DEAD_AFTER}

@@ -1,4 +1,4 @@
-"""The controller process: caches always warm, work only while leading, an end that hands over at once."""
+"""The controller process: its caches are always warm, it works only while it leads, and it hands over at its end."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ log = logging.getLogger(__name__)
 
 # Seconds that Events may still take when the leader stops.
 FLUSH_TIME = 2.0
-# A stalemate of clocks and caches mends itself within moments; only what lasts is worth a warning.
+# Caches that lag cause these for a moment; the next try succeeds, so they are worth no warning.
 _EXPECTED = (errors.Conflict, Outdated, NotLeader)
 
 
 async def run(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises `kube.errors.Unreachable` where no cluster configuration is found, OSError where the port is taken.
+    Raises `kube.errors.Unreachable` if no cluster configuration is found, OSError if the port is taken.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -54,7 +54,7 @@ async def run(settings: Settings) -> None:
 
 
 class Controller:
-    """Everything one process holds, wired."""
+    """Everything that the process holds, wired."""
 
     def __init__(self, client: ApiWriter, settings: Settings) -> None:
         random = Random()  # noqa: S311 - jitter, no secret
@@ -92,7 +92,7 @@ class Controller:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Follow the cluster, lead when it is our turn, end when `stop` is set."""
+        """Follow the cluster, lead while the lease is held, end when `stop` is set."""
         async with (
             health.serving(
                 host=self._settings.health_host,
@@ -108,7 +108,7 @@ class Controller:
             leading = group.create_task(self._lead_when_synced())
             await stop.wait()
             log.info("stopping")
-            # The lease is released within this wait, while the caches still run.
+            # The lease is released during this wait, while the caches still run.
             leading.cancel()
             await asyncio.wait({leading})
             watching.cancel()

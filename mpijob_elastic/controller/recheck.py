@@ -1,4 +1,4 @@
-"""The second decision before a pod is deleted or an exec ended: the same rules, on live objects (safety rule 2)."""
+"""The second decision before a pod is deleted or an exec is ended: the same rules on live objects (safety rule 2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mpijob_elastic.observe import live, views
 
 
 class LiveRecheck:
-    """Decides again; `now` gives seconds since the epoch, `probes` and `judge` are as of live.view."""
+    """Decides again; `now` returns seconds since the epoch, `probes` and `judge` are those that live.view takes."""
 
     def __init__(self, client: ApiReader, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]) -> None:
         self._client = client
@@ -24,7 +24,7 @@ class LiveRecheck:
         self._now = now
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
-        """Return the deletions that still hold, at their live versions. Raises Outdated where the job is not ours."""
+        """Return the deletions that still hold, at their live versions. Raises Outdated if the job is not ours."""
         fresh = await self._ours(view)
         if fresh is None:
             raise Outdated(f"{view.namespace}/{view.name} is gone, being deleted, or managed by another operator")
@@ -48,5 +48,5 @@ class LiveRecheck:
 
 
 def _launcher(view: JobView) -> tuple[str, float | None] | None:
-    """Return which launcher, and which start of its container: process ids mean nothing in another."""
+    """Return uid and start of the launcher: process ids of another start mean nothing."""
     return (view.launcher.ref.uid, view.launcher.started_at) if view.launcher else None

@@ -1,9 +1,9 @@
-"""One job, in four steps.
+"""Reconcile a job in four steps.
 
-- see it whole, as the caches have it;
+- see the whole job in the caches;
 - decide what is due;
-- do that, one write after the other, and begin the looks;
-- see it again, until no write is due; then sleep until something changes or the plan says so.
+- carry out the writes in order, and begin the looks;
+- repeat until no write is due; then sleep until something changes, or until the time in the plan.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from mpijob_elastic.observe.caches import Caches, JobKey
 
 log = logging.getLogger(__name__)
 
-# A scale takes four rounds (Role, list, touch, deletions); a job that is never done comes back later.
+# A scale takes four rounds (Role, list, touch, deletions); a job that is not done after this many comes back later.
 MOST_ROUNDS = 16
-# Seconds until then.
+# Seconds until it does.
 UNDONE_PAUSE = 5.0
 
 
 class Reconciler:
-    """Brings jobs as far as they can be now; `now` gives seconds since the epoch."""
+    """Brings jobs as far as is possible now; `now` returns seconds since the epoch."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Reconciler:
         self._now = now
 
     async def reconcile(self, key: JobKey) -> None:
-        """Bring one job as far as it can be now. Raises what Writer.perform raises."""
+        """Bring a job as far as is possible now. Raises what Writer.perform raises."""
         for _ in range(MOST_ROUNDS):
             state = self._see(key)
             due = plan(state) if state else Plan()

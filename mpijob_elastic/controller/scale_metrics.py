@@ -1,6 +1,6 @@
-"""Scale metrics: how long changes of size take, phase by phase.
+"""Scale metrics: the time that changes of size take, phase by phase.
 
-Kept in memory only: a scale that a restart falls into is not measured.
+They are kept in memory only: a scale during a restart is not measured.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Scale:
 
 
 class ScaleTimes:
-    """Watches each job's looks; `clock` gives monotonic seconds."""
+    """Follows the looks at each job; `clock` returns monotonic seconds."""
 
     def __init__(self, metrics: Metrics, *, clock: Callable[[], float]) -> None:
         self._metrics = metrics
@@ -31,7 +31,7 @@ class ScaleTimes:
         self._scales: dict[JobKey, _Scale] = {}
 
     def watch(self, key: JobKey, state: JobState, plan: Plan) -> None:
-        """Take note of one look and what it led to."""
+        """Note the state of a job and the plan for it."""
         view = state.view
         if not view.elastic or view.finished:
             self.forget(key)

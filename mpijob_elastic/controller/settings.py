@@ -1,4 +1,4 @@
-"""What can be set for the controller process."""
+"""Settings of the controller process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mpijob_elastic.model.disruption_signs import Signs
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """namespace: whose jobs, None for all. workers: jobs looked at at once. Ports 0 are chosen by the kernel.
+    """Settings; the kernel chooses a port for 0.
 
-    signs: what says that a node is about to go; None where nodes may not be read.
-    identity: must be new for each process; lease_namespace: where the Lease lives.
+    identity: new for each process. namespace: of the jobs, None for all. lease_namespace: of the Lease. workers: jobs
+    handled at once. signs: signs that a node is about to go, None if nodes may not be read.
     """
 
     identity: str

@@ -1,8 +1,7 @@
 """Every write and every look on behalf of a job, as a value that carries its reason in words.
 
-`act` does one API write for each action, except that a batch of deletions is one DELETE a pod, and a batch of frozen
-execs one exec each. It writes nothing else for a job but Events. Install, upgrade, the webhook's certificates and the
-lease write on their own.
+`act` does one API write for each action; deletions take a DELETE for each pod, and frozen execs an exec each. Beside
+these it writes only Events for a job. Install, upgrade, the webhook's certificates and the lease write on their own.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from mpijob_elastic.model.memory import Memory
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """What the user reads of an action: an Event's reason (CamelCase) and message; `warning` sets the Event's type."""
+    """An Event for the user: reason (CamelCase), message, and True for a warning."""
 
     reason: str
     message: str
@@ -24,7 +23,7 @@ class Note:
 
 
 def warning(reason: str, message: str) -> Note:
-    """Return a warning of one line: an annotation holds a note a line, and a user's value may hold several."""
+    """Return a warning on a single line: the annotation holds a note a line, and a user's value may have several."""
     return Note(reason=reason, message=" ".join(message.split()), warning=True)
 
 
@@ -41,7 +40,7 @@ class WriteRole:
 
 @dataclass(frozen=True, kw_only=True)
 class WriteConfig:
-    """Publish a host list: script, hostfile and memory in one write, and kubexec.sh where it must change.
+    """Publish a host list: script, hostfile and memory in a single write, and kubexec.sh if it must change.
 
     added, removed: the pods that come and go.
     """
@@ -117,7 +116,7 @@ class DeleteLauncher:
 
 @dataclass(frozen=True, kw_only=True)
 class TellUser:
-    """Say on the job what it waits for: the annotation's new text, and an Event for each thing newly said."""
+    """Tell the user what the job waits for: the new text of the annotation, and an Event for each new line."""
 
     ref: Ref
     text: str
@@ -134,7 +133,7 @@ class WriteSelector:
 
 @dataclass(frozen=True, kw_only=True)
 class LowerPodGroup:
-    """Have a gang scheduler wait for fewer of the job's pods: `min_member` instead of `before`."""
+    """Let a gang scheduler wait for fewer pods of the job: `min_member` instead of `before`."""
 
     ref: Ref
     before: int
@@ -144,7 +143,7 @@ class LowerPodGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class RollBack:
-    """Set the job's size back, from `before` to `replicas`: the one write to its spec."""
+    """Set the size of the job back, from `before` to `replicas`: the only write to its spec."""
 
     ref: Ref
     before: int
@@ -169,7 +168,7 @@ Look = ProbeWorkers | LookIntoLauncher
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to do now: writes in this order, and looks, which change nothing.
+    """The writes to do now, in this order, and the looks, which change nothing.
 
     wake_at: when a write may be due without a change (seconds since the epoch, or None); look_at: when a look is.
     """

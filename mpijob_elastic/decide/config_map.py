@@ -1,6 +1,6 @@
 """The ConfigMap as it should be: the next host list, the hostfile beside it, and what must be remembered of the change.
 
-Everything is in one write, so a crash leaves either the old truth or the new one.
+Everything is in a single write, so a crash leaves either the old state or the new state.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ PROBE_SOON_FOR = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Leaving:
-    """What to do about leaving workers now, highest index first, and when to look again."""
+    """The deletions and probes of leaving workers that are due, highest index first, and when to look again."""
 
     removals: tuple[Removal, ...] = ()
     probes: tuple[Worker, ...] = ()
@@ -43,7 +43,7 @@ def deadline(view: JobView, began: float) -> float:
 
 
 def left(moment: Moment, worker: Worker) -> Left | None:
-    """Return when this pod left the list; None where no driver can ever have seen it there.
+    """Return when this pod left the list; None if no driver can ever have seen it there.
 
     A driver with the old list may take a pod for an earlier pod of its name.
     """
@@ -55,7 +55,7 @@ def left(moment: Moment, worker: Worker) -> Left | None:
 
 
 def of(moment: Moment, found: Left, probe: Probe) -> Drain:
-    """Return how far the drain of a pod is that left the list; `probe`: what exec has shown of it since."""
+    """Return the drain of a pod that left the list; `probe`: the result of probing it since then."""
     began = moment.known_since(found) if moment.drains_count else None
     if began is None:
         return Drain(since=found.at)
@@ -65,7 +65,7 @@ def of(moment: Moment, found: Left, probe: Probe) -> Drain:
 
 
 def leave(state: JobState) -> Leaving:
-    """Return what may be deleted or must be probed now; decided once more on live objects before a deletion."""
+    """Return the workers to delete or probe now; before a deletion this is decided again on live objects."""
     if state.view.finished:
         return _leftovers(state)
     found: list[Removal] = []
@@ -96,7 +96,7 @@ def _is_replaced(worker: WorkerState) -> bool:
 
 
 def _outcome(state: JobState, worker: WorkerState) -> str:
-    """Return why the worker may be deleted now, as a word; "" where it may not."""
+    """Return why the worker may be deleted now, in a word; "" if it may not."""
     is_due = worker.due_at is not None and state.now >= worker.due_at
     if _is_replaced(worker):
         # The last host stays in the list although its pod has ended, because a list must not become empty.

@@ -23,13 +23,13 @@ from mpijob_elastic.model.job import JobView, Launcher, Worker
 from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.phrases import listed
 
-# Seconds after a pod left, or its successor came, until the first look; until the second one; and between later ones.
+# Seconds after a pod left, or its successor came, until the first look; until the second; and between later looks.
 FIRST_LOOK = 10.0
 SECOND_LOOK = 10.0
 LATER_LOOKS = 60.0
 # How often an exec is tried to be ended, each time after another look, SECOND_LOOK apart.
 MOST_TRIES = 6
-# So many execs of one launcher are ended after one look; one command each, one after the other.
+# Execs of a launcher that are ended after a look, each by a command of its own, in turn.
 MOST_AT_A_TIME = 32
 # Seconds by which an exec must be older than the pod of its name to be ended. When it was started is told by the clock
 # of the launcher's node, which may go wrong; more than that much wrong would have been noticed.
@@ -77,7 +77,7 @@ def endable(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
 
 
 def ended(view: JobView, execs: Iterable[Exec]) -> Note:
-    """Return what is said of execs that were ended."""
+    """Return the note on execs that were ended."""
     message = (
         f"ended `kubectl exec` into {_pods(view, execs)} in {names.launcher(view.name)}: the pod or its node is gone, "
         "or the pod finished or was replaced, which the exec had not noticed; the driver need not wait for it any more"
@@ -86,7 +86,7 @@ def ended(view: JobView, execs: Iterable[Exec]) -> Note:
 
 
 def notes(state: JobState) -> Iterator[Note]:
-    """Yield what is said for as long as execs are frozen, and not ended by us."""
+    """Yield the warning for as long as execs are frozen and not ended by us."""
     view, launcher = state.view, state.view.launcher
     if launcher is None or not launcher.held.frozen or not view.driver_running:
         return
@@ -97,7 +97,7 @@ def notes(state: JobState) -> Iterator[Note]:
 
 
 def words(view: JobView, frozen: Iterable[Exec]) -> str:
-    """Return what these mean."""
+    """Return what these execs mean for the job."""
     return (
         f"{names.launcher(view.name)} still holds `kubectl exec` into {_pods(view, frozen)}, where nothing is at the "
         "other end any more; the driver waits for a rank that is gone, and training may stand still"
@@ -130,14 +130,14 @@ def _pods(view: JobView, execs: Iterable[Exec]) -> str:
 
 
 def _launcher(view: JobView) -> Launcher | None:
-    """Return the launcher, where its execs are any business of ours."""
+    """Return the launcher if its execs are ours to look after."""
     ours = view.elastic and not (view.foreign or view.handed_over or view.finished or view.deleting)
     launcher = view.launcher
     return launcher if launcher and ours and view.driver_running and not launcher.deleting else None
 
 
 def _reasons(state: JobState) -> Mapping[str, float]:
-    """Return why the launcher may hold a frozen exec, and from when on it is to be asked."""
+    """Return each reason why the launcher may hold a frozen exec, with the time of the look for it."""
     view, now = state.view, state.now
     left = {
         f"{pod} left at {left.at}": left.at
@@ -172,6 +172,6 @@ def _has_no_pod(worker: Worker | None, found: Exec) -> bool:
 
 
 def _is_dead(worker: Worker, *, now: float) -> bool:
-    """Return True where nothing can answer: it ended, or its node is gone or has not said for long that it ended."""
+    """Return True if nothing can answer: the pod ended, its node is gone, or its end is long overdue."""
     is_lost = worker.deleting and worker.ends_at is not None and now >= worker.ends_at + LATE_AFTER
     return worker.terminated or worker.node_gone or is_lost

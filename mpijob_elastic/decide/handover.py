@@ -1,7 +1,7 @@
 """Handover: jobs that another, elastic operator manages get no more writes, and a last notice.
 
 Two signs. Objects of the job are such an operator's (observe.views). Or somebody else wrote discover_hosts.sh twice: a
-hand edit is mended once, but of two writers that alternate one has to give way, and an operator will not. When it was
+hand edit is mended once, but if two writers alternate, we have to give way, because an operator will not. When it was
 mended is remembered beside the list; that we gave way, in what is said on the job, so a restart begins no second fight.
 """
 
@@ -13,12 +13,12 @@ from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.phrases import listed
 
-# A script that somebody else writes so many seconds after one was mended is meant.
+# Seconds after a mended script within which another foreign script is taken as intended.
 MENDED_FOR = 600.0
 
 
 def reason(view: JobView, *, now: float) -> str:
-    """Return why the job is left alone, in words; "" where it is ours."""
+    """Return why the job is left alone, in words; "" if it is ours."""
     if view.foreign:
         return view.foreign
     if view.config is None or not is_edited(view.config):
@@ -29,14 +29,14 @@ def reason(view: JobView, *, now: float) -> str:
 
 
 def is_edited(config: Config) -> bool:
-    """Tell whether there is a script that is not the script which our memory was written with."""
+    """Return True if the script is not the script that our memory was written with."""
     if config.memory is None or config.script is None:
         return False
     return config.memory.script != config.fingerprint
 
 
 def farewell(state: JobState) -> Plan:
-    """Return the last write: a notice on a job that was ours, once, whatever is seen of the other operator later."""
+    """Return the last write: a notice on a job that was ours, once, whatever the other operator does later."""
     view = state.view
     if view.handed_over or view.finished or not (view.reported and _was_ours(view)):
         return Plan()

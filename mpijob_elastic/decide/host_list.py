@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from mpijob_elastic import names
 from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState, honest
 
-# How long the first Ready worker of a scale-out waits for the others, so that they join in one ring forming.
+# Seconds that the first Ready worker of a scale-out waits for the others, so that they join in the same ring forming.
 GATHER = 2.0
 
 

@@ -28,8 +28,7 @@ _NOT_STARTED = (LauncherPhase.WAITING, LauncherPhase.DELIVERING)
 def awaited(state: JobState, config: Config) -> tuple[str, ...]:
     """Return the names of the workers for the hostfile, in numeric order.
 
-    A worker that is named already and runs stays named, so that workers which come up one after the other change
-    nothing.
+    A running worker that is named already stays named, so workers that come up in turn change nothing.
     """
     view, wanted = state.view, state.view.wanted_names
     least = policy.startup_workers(view.policy, np_workers=view.np_workers)
@@ -85,7 +84,7 @@ def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[Delete
 
 
 def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | None:
-    """Return when a launcher in its init container counts as stuck on an old hostfile; None while it need not be."""
+    """Return when a launcher in its init container counts as stuck on an old hostfile; None while it may start."""
     dropped_at = state.view.memory.dropped_at
     # The two times are of two clocks.
     if launcher.phase is not LauncherPhase.DELIVERING or launcher.created_at > dropped_at + SKEW:

@@ -27,7 +27,7 @@ NEVER_TRAINED_AFTER = 600.0
 # The same where fewer than half of the workers train: when training ends, ranks end one after the other.
 FEW_TRAIN_AFTER = 120.0
 
-# Seconds between two looks into one worker: while all is well, and while it is new or idle.
+# Seconds between two looks into a worker: while all is well, and while it is new or idle.
 LOOK_SELDOM = 30.0
 LOOK_SOON = 10.0
 # For how long (seconds) a new host is looked at often, if nothing runs in it.
@@ -61,7 +61,7 @@ def idle(moment: Moment) -> frozenset[str]:
 
 
 def tries(state: JobState, removed: Collection[str]) -> Mapping[str, Tries]:
-    """Return how often the rank of each pod was lost, by its name, once `removed` are out of the list."""
+    """Return the count of lost ranks by pod name, once `removed` are out of the list."""
     counted = dict(state.losses)
     for pod in state.idle:
         count = _count(state, pod)
@@ -97,7 +97,9 @@ def _watched(moment: Moment) -> tuple[Worker, ...]:
         return ()  # a new name would not help, or there is nobody to compare a worker with
     if moment.foreign or view.handed_over or view.finished or view.deleting:
         return ()
-    return tuple(one for one in view.workers if one.ref.name in view.host_of and one.ready and not one.opaque)
+    return tuple(
+        worker for worker in view.workers if worker.ref.name in view.host_of and worker.ready and not worker.opaque
+    )
 
 
 def _trains(worker: Worker) -> bool:
@@ -115,7 +117,7 @@ def _is_lost(moment: Moment, worker: Worker, others_busy_at: float, *, patience:
 
 
 def _suspicious(state: JobState, watched: tuple[Worker, ...]) -> frozenset[str]:
-    """Return the pods to probe often: new and idle ones, and one that trains, to know that training goes on."""
+    """Return the pods to probe often: new and idle pods, and a pod that trains, to know that training goes on."""
     memory = state.view.memory
     is_new = state.now - max(memory.added_at, memory.removed_at) < NEW_FOR
     new = [worker.ref.name for worker in watched if is_new and not worker.probe.busy_seen]

@@ -1,8 +1,8 @@
 """The memory that is written with the host list (model.memory): who left when, what was tried how often.
 
-It is written with a change of the list; on its own only where forgetting it could do harm. It names the script that it
-was written with: where the two do not belong together, somebody else wrote one of them, and any worker that the list
-does not name may have been in it a moment ago.
+It is written with a change of the list, and alone only if forgetting it could do harm. It names the script that it was
+written with: if the two do not belong together, somebody else wrote script or memory, and any worker that is not in the
+list may have been in it a moment ago.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_ELDERS = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """The files as they are to be, kubexec None where it stays; and which pods come and go as hosts."""
+    """The files to write, kubexec None if it stays; and the pods that come and go as hosts."""
 
     script: str
     hostfile: str
@@ -36,7 +36,7 @@ class Change:
 
 
 def memory(state: JobState, config: Config, change: Change) -> Memory:
-    """Return what to remember once that change is written."""
+    """Return the memory to write with this change."""
     view, old, now = state.view, state.view.memory, state.now
     dropped = set(config.hostfile.splitlines()) - set(change.hostfile.splitlines())
     published = {*view.host_of, *change.added} - {*change.removed}
@@ -82,12 +82,12 @@ def elders(state: JobState, *, added: Collection[str], removed: Collection[str])
 
 
 def signed(memory: Memory, *, script: str) -> Memory:
-    """Return the memory as it is written together with that script."""
+    """Return the memory as it is written together with this script."""
     return msgspec.structs.replace(memory, script=script_fingerprint(script))
 
 
 def is_due(state: JobState, config: Config, new: Memory) -> bool:
-    """Tell whether the memory must be written although the list stays."""
+    """Return True if the memory must be written although the list stays."""
     view = state.view
     if not view.elastic or new == config.memory:
         return False

@@ -1,7 +1,7 @@
-"""Notices: what a user would ask about when nothing happens, said once, as an Event and in an annotation of the job.
+"""Notices: answers to what a user asks when nothing happens, as an Event each and in an annotation of the job.
 
-The annotation holds one `Reason: message` a line, so a restart does not repeat an Event and a glance at the job tells
-what it waits for.
+The annotation holds a `Reason: message` a line, so a restart repeats no Event, and a glance at the job tells what it
+waits for.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from mpijob_elastic.model.phrases import listed
 
 # A success so many seconds after a change is suspicious: a ring forms within some seconds, or after a long step.
 SUSPICIOUS_WITHIN = 60.0
-# For so long (seconds) an end is news; later, a controller that was away says nothing of it any more.
+# Seconds for which an end is news; a controller that was away for longer says nothing of it.
 NEWS_FOR = 900.0
 # A wanted worker that is not Ready for so many seconds is worth a word.
 PENDING_AFTER = 120.0
-# So many workers that are given up are named, of each kind; an annotation has limits.
+# Workers given up that are named, of each kind: an annotation has limits.
 MOST_GIVEN_UP = 8
 
 
 def tell(state: JobState) -> tuple[TellUser | None, float | None]:
-    """Return the change of what is said, or None; and when something may have to be said.
+    """Return the change of the notices, or None; and when a notice may become due.
 
     [operator] keeps the condition Created in memory until its first status write, and loses it where the job is
     written to before that, so a job without a status is left alone.
@@ -55,7 +55,7 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
 
 
 def after_change(view: JobView) -> float | None:
-    """Return how many seconds after a change of its host list the job succeeded; None where it did not, or not soon.
+    """Return the seconds from a change of the host list to the success of the job; None if it did not succeed soon.
 
     Elastic Horovod stops the whole job as a success as soon as any rank exits with 0 (runner/elastic/registration.py).
     A rank whose neighbour goes may do so: TensorFlow 1.15 was seen to (horovod#1994, #3852), and so was `kubectl exec`
@@ -72,7 +72,7 @@ def after_change(view: JobView) -> float | None:
 
 
 def ended_after_change(waited: float) -> str:
-    """Return what is said of a job that succeeded so many seconds after a change of its host list."""
+    """Return the words on a job that succeeded `waited` seconds after a change of its host list."""
     return (
         f"the job succeeded {durations.render(round(waited))} after its host list had changed; if the training had not "
         "reached its end, a rank may have exited with 0 at the change, which Horovod takes for the end of the whole "
@@ -81,7 +81,7 @@ def ended_after_change(waited: float) -> str:
 
 
 def tell_suspicious_success(state: JobState) -> TellUser | None:
-    """Return what is due to be said, once; whatever else was said of the job does not hold any more."""
+    """Return the notice that is due, once; earlier notices of the job no longer hold."""
     view = state.view
     waited = after_change(view)
     if waited is None or view.succeeded_at is None or not state.now - NEWS_FOR <= view.succeeded_at:
@@ -176,7 +176,7 @@ def _forgiven_at(state: JobState) -> Iterator[float]:
 
 
 def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
-    """Yield a note on pods that were to be gone long ago: their node does not answer, or a finalizer holds them.
+    """Yield a note on pods whose end is long overdue: their node does not answer, or a finalizer holds them.
 
     The operator creates no pod under a name that is still taken, so each costs the job a worker, or the launcher, until
     somebody says that its node is gone. That is for people to know: on a node that only lost its network processes run

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.state import Moment, WorkerState, honest
 
-# Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS (default 30), and as much as a rank takes to die and the others to form anew.
+# Seconds. HOROVOD_GLOO_TIMEOUT_SECONDS (default 30), and the time for a rank to die and the others to form again.
 REFORM = 40.0
 
 

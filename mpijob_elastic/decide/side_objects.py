@@ -5,7 +5,7 @@ published and shrinks after the last surplus worker is gone. [operator] writes i
 
 PodGroup: [operator] creates it with replicas + 1 and never updates it. With fewer pods than that the gang is not
 scheduled, nor is a recreated worker. It is only ever lowered, to the least size and the launcher: pods above it are
-scheduled, and may be reclaimed, one by one
+scheduled, and may be reclaimed, individually
 (https://github.com/volcano-sh/volcano/blob/master/docs/design/elastic-scheduler.md).
 
 Selector of the workers, for the subresource scale: [operator] writes the status by its own type, which drops the field;

@@ -1,4 +1,4 @@
-"""The state of a job: everything that one look derives from view, memory and time, and that the steps read.
+"""The state of a job: everything that a look derives from view, memory and time, and that the steps read.
 
 `derive.derive` makes it once per look. Steps, explanations and the command line read it and derive nothing again.
 All times are seconds since the epoch.
@@ -16,7 +16,7 @@ from mpijob_elastic.model.memory import Left, Tries
 # Seconds until a driver has surely followed a change that its launcher was shown: two discovery periods of 1 s, and
 # what the kubelet takes to show a touched launcher its file (measured: 0.3-0.7 s).
 SETTLE = 3.0
-# Clocks of one cluster's machines may differ by this many seconds.
+# The clocks of a cluster's machines may differ by this many seconds.
 SKEW = 5.0
 
 
@@ -26,7 +26,7 @@ def honest(at: float, *, now: float) -> float:
 
 
 class Standing(StrEnum):
-    """What a worker is to the job now; the first that holds."""
+    """The role of a worker in the job now; the first that holds."""
 
     SURPLUS = "surplus"  # beyond the size asked for
     GIVEN_UP = "given up"  # failed, or lost its rank, too often
@@ -87,7 +87,7 @@ class WorkerState:
 
 @dataclass(frozen=True, kw_only=True)
 class LauncherState:
-    """What the launcher knows of the host list.
+    """The launcher, and its knowledge of the host list.
 
     The kubelet brings a new ConfigMap to the launcher a minute late perhaps, unless the launcher pod is touched. So a
     change counts from the touch on: nothing further is published and no worker is taken for drained before. The
@@ -108,7 +108,7 @@ class LauncherState:
 
 @dataclass(frozen=True, kw_only=True)
 class Moment:
-    """One job at one time, before its workers are looked at.
+    """A job at a moment, before its workers are looked at.
 
     foreign: why the job is left alone, in words, "" where it is ours. memory_known: the memory tells of every worker
     that is not in the list why it is not. drains_count: it is known which workers were told to leave. edited: the
@@ -138,7 +138,7 @@ class Moment:
 
 @dataclass(frozen=True, kw_only=True)
 class JobState(Moment):
-    """One job at one time, and how each of its workers stands.
+    """A job at a moment, with the standing of each worker.
 
     leaving: workers that are to be deleted, in this order. idle: published workers whose rank is lost, given up or not.
     settled_at: the earliest time of the next change of the list that is ours to time, 0 while no driver can read it.

@@ -114,7 +114,7 @@ def _pod(index: int, pod: Pod, config: Config, longest: int) -> Pod:
 
 
 def _succeeds(index: int, pod: Pod, config: Config) -> bool:
-    """Whether it matters since when it is there: somebody may wait for the driver to know the pod before it gone."""
+    """Return True if the age of the pod matters: a step may wait until the driver knows its predecessor is gone."""
     left, name = config.left[index], config.names[index]
     is_lost = name is not None and name.uid not in (FREE, pod.uid) and not pods_of(config.hosts) >> index & 1
     return is_lost or (left is not None and left.uid != pod.uid)
@@ -219,7 +219,7 @@ def _renumbered(world: World) -> World:
 
 
 def _with_small_numbers(world: World) -> World:
-    """Of each worker's host names only how they follow one another; names that cannot come back are forgotten."""
+    """Keep only the order of the host names of each worker; forget names that cannot come back."""
     if not (world.config.maps and world.node.maps):
         return world
     for index, name in enumerate(world.config.names):
@@ -251,7 +251,7 @@ def _lowered(world: World, index: int, by: int) -> World:
 
 
 def _may_be_taken(pod: Pod, left: Left, launcher: Launcher | None) -> bool:
-    """Whether a driver with an old list may have taken this pod for the one that left."""
+    """Return True if a driver with an old list may have taken this pod for the pod that left."""
     if pod.uid == left.uid:
         return True
     known_age = left.known_age

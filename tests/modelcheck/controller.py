@@ -78,7 +78,7 @@ class Controller:
     _due: dict[object, tuple[Action | Look, ...]] = field(default_factory=dict)
 
     def due(self, world: World) -> tuple[Action | Look, ...]:
-        """What is due by what is seen. What is only told to the user is left out, and looks into who does not leave."""
+        """Return what is due by what is seen, without notices to the user and without probes of published workers."""
         seen = world.seen
         key = (seen, world.config, world.role, world.probes, world.drained, world.watch)
         due = self._due.get(key)
@@ -90,7 +90,7 @@ class Controller:
         return due
 
     def step(self, world: World, action: Action | Look) -> World:
-        """The world after the action, the same where the API server or the second decision refuses it."""
+        """Return the world after the action; the same if the API server or the second decision refuses it."""
         match action:
             case WriteRole():
                 written = simulated_writes.grant(role(*members(world.role)), action)

@@ -1,4 +1,4 @@
-"""Visits every world that can be reached, and asks of each: is it safe, does it lead to the goal, does it come to rest.
+"""Visit every world that can be reached, and check that it is safe, leads to the goal and comes to rest.
 
 Breadth first, so the story told of a mistake is as short as can be.
 """
@@ -47,7 +47,7 @@ class Graph:
 
 
 def explore(setup: Setup, controller: Controller | None = None, *, most: int = 2_000_000) -> Graph:
-    """The graph of all worlds. Raises Mistake at the first that is not safe."""
+    """Return the graph of all worlds. Raises Mistake at the first unsafe world."""
     controller = controller or Controller(setup=setup)
     start = canonical(first(setup))
     graph = Graph(worlds=[start])
@@ -81,7 +81,7 @@ def _ways(world: World, setup: Setup, controller: Controller) -> Iterator[tuple[
 
 
 def check_goal(graph: Graph, controller: Controller) -> int:
-    """How many worlds are the goal. Raises Mistake where some world cannot lead to it by fair moves alone."""
+    """Return the number of worlds at the goal. Raises Mistake if some world cannot lead to it by fair moves alone."""
     goals = [number for number, world in enumerate(graph.worlds) if _at_rest(world, controller)]
     back: list[list[int]] = [[] for _ in graph.worlds]
     for number, steps in enumerate(graph.steps):

@@ -1,4 +1,4 @@
-"""What must hold in every world and at every move: the safety rules, as they look from outside.
+"""The safety rules as they look from outside: they must hold in every world and at every move.
 
 Nothing here asks decide: an invariant that borrowed its reasons would share its mistakes.
 """
@@ -32,7 +32,7 @@ from tests.modelcheck.world import (
 
 
 def after_our_move(before: World, action: Action | Look, after: World, *, setup: Setup) -> str:
-    """What is wrong with this step of ours, "" where nothing is."""
+    """Return what is wrong with our step, "" if nothing is."""
     wrong = ""
     match action:
         case WriteConfig():
@@ -51,7 +51,7 @@ def after_our_move(before: World, action: Action | Look, after: World, *, setup:
 
 
 def in_every_world(world: World) -> str:
-    """What is wrong with this world."""
+    """Return what is wrong with this world, "" if nothing is."""
     hosts = world.config.hosts
     if pods_of(hosts) & _existing(world) & ~world.role:
         return "a worker is published that the launcher may not exec into"
@@ -63,7 +63,7 @@ def in_every_world(world: World) -> str:
 
 
 def at_others_move(before: World, after: World, *, setup: Setup) -> str:
-    """What is wrong with what we led somebody else to."""
+    """Return what is wrong with a move of others that we led them to, "" if nothing is."""
     if "config-deleted" in setup.faults:
         return ""  # then the driver may read whatever the operator and the webhook have put there
     known, reads = before.node.known, after.node.known
@@ -98,7 +98,7 @@ def _published(before: World, after: World) -> str:
 
 
 def _hastened(before: World, after: World) -> str:
-    """Whether a host is added although those that are left may not have got over the death of a rank yet."""
+    """Return True if a host is added while the others may still be getting over the death of a rank."""
     names, old, launcher = before.config.names, before.config.hosts, before.launcher
     if launcher is None or launcher.phase != STARTED or old.bit_count() < 2 or not after.config.hosts & ~old:
         return ""
@@ -174,7 +174,7 @@ def _doomed(world: World) -> bool:
 
 
 def is_goal(world: World, *, setup: Setup) -> bool:
-    """Whether the job is as its size asks: all that can be had trains, nothing else is left, the Role is exact."""
+    """Return True if the job is as its size asks: every possible worker trains, no other is left, the Role is exact."""
     size = (1 << world.job.replicas) - 1
     placed = size & ~setup.unplaced
     there = {index for index, pod in enumerate(world.pods) if pod}

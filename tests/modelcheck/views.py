@@ -1,4 +1,4 @@
-"""What the controller sees of a world: the view that decide is given, at a moment called NOW."""
+"""The view of a world that decide gets, at a moment called NOW."""
 
 from __future__ import annotations
 
@@ -42,34 +42,34 @@ DRAINED = model.Probe(busy_seen=True, idle_at=NOW)
 
 
 def at(age: int) -> float:
-    """The time so many ticks ago, 0 for what never was."""
+    """Return the time `age` ticks ago, 0 for NEVER."""
     return 0.0 if age == NEVER else NOW - age * TICK
 
 
 def uid(index: int, number: int) -> str:
-    """Of the so-manieth pod under a worker's name; no two pods ever have the same."""
+    """Return the uid of a pod by its number under its worker name; no two pods share a uid."""
     return f"{index}.{number}"
 
 
 @cache
 def fingerprint(index: int, number: int) -> str:
-    """The uid of that pod as the memory keeps it."""
+    """Return the uid of this pod as the memory keeps it."""
     return memory.pod_fingerprint(uid(index, number))
 
 
 @cache
 def numbers_of(index: int) -> Mapping[str, int]:
-    """Which pod under a worker's name each fingerprint is of."""
+    """Return the number of each pod under a worker name, by its fingerprint."""
     return {fingerprint(index, number): number for number in range(NOBODY)}
 
 
 def number(uid_: str) -> int:
-    """Which pod under its name that is; one more than all where it was gone already."""
+    """Return the number of a pod under its name; NOBODY if it was gone already."""
     return int(uid_.partition(".")[2] or NOBODY)
 
 
 def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
-    """The whole view of what is seen of it."""
+    """Return the view of what is seen of a world."""
     config = world.config
     shown = config_map_of(config)
     looks = [_probe(probe, watch) for probe, watch in zip(world.probes, world.watch, strict=True)]
@@ -92,7 +92,7 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
 
 
 def has_drained(world: World, index: int, *, setup: Setup) -> bool:
-    """Whether exec has shown that the worker which left the list had drained."""
+    """Return True if exec has shown that the worker which left the list had drained."""
     seen = view(Seen(world.job, world.pods, world.launcher), world, setup=setup)
     worker = seen.worker(names.worker(JOB, index))
     left = seen.memory.left.get(names.worker(JOB, index))

@@ -67,7 +67,7 @@ class Launcher(NamedTuple):
 
 
 class Node(NamedTuple):
-    """What only the launcher's node knows. known: hosts that the driver has read; mounted: those that it would read.
+    """The state that only the launcher's node knows. known: hosts that the driver has read; mounted: hosts in its file.
 
     young: the launcher was created within this tick. unseen: what kubectl-delivery still waits for. owes: what a touch
     has yet to bring about, the sync of the file or its reading. black: hosts that the driver never uses again, for a
@@ -126,7 +126,7 @@ class Config(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """What exec has shown of a leaving worker."""
+    """The result of probing a leaving worker."""
 
     busy_seen: bool = False
     idle_age: int = NEVER
@@ -134,14 +134,14 @@ class Probe(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """What exec has shown of a published worker. idle_age: how long nothing has run there, NEVER while a rank does."""
+    """The result of probing a published worker. idle_age: since when nothing runs there, NEVER while a rank runs."""
 
     busy_seen: bool = False
     idle_age: int = NEVER
 
 
 class Seen(NamedTuple):
-    """What the watches have brought of that which others change."""
+    """The state of what others change, as the watches have shown it."""
 
     job: Job
     pods: tuple[Pod | None, ...]
@@ -172,7 +172,7 @@ class World(NamedTuple):
 
     @property
     def seen(self) -> Seen:
-        """What the controller decides upon."""
+        """Return the state that the controller decides on."""
         return self.late or Seen(self.job, self.pods, self.launcher)
 
 
@@ -207,7 +207,7 @@ def members(workers: int) -> list[int]:
 
 
 def numbers(host: int) -> tuple[int, int]:
-    """The worker's index and the number in its name, of a host's bit position."""
+    """Return the worker index and the number in the name of a host, from its bit position."""
     return host % MOST, host // MOST
 
 
@@ -217,7 +217,7 @@ def pods_of(hosts: int) -> int:
 
 
 def hosts_of(workers: int, hosts: int) -> int:
-    """Those of the hosts that stand for one of the workers."""
+    """Return the hosts that stand for these workers."""
     return mask([host for host in members(hosts) if workers >> host % MOST & 1])
 
 

@@ -1,4 +1,4 @@
-"""What the API server may answer to a pod's deletion, and what is taken in of it."""
+"""The answers of the API server to the deletion of a pod, and what the caches take in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTE = Note(reason="LauncherRecreated", message="it waits for workers that went 
 
 @dataclass(frozen=True, kw_only=True)
 class Answered(Fault):
-    """What is answered in the server's place."""
+    """Answers in place of the server."""
 
     body: dict[str, object]
 
@@ -39,7 +39,7 @@ class Answered(Fault):
 
 @dataclass
 class Taken:
-    """What was taken in; reads a pod as the caches do."""
+    """Takes in answers, and reads a pod as the caches do."""
 
     versions: list[int] = field(default_factory=list)
     gone: list[str] = field(default_factory=list)

@@ -110,7 +110,7 @@ class Sent(Events):
     """Keeps what is to be sent."""
 
     def reasons(self) -> list[str]:
-        """Of all Events so far."""
+        """Return all Events so far."""
         return [str(self._waiting.get_nowait()[1]["reason"]) for _ in range(self._waiting.qsize())]
 
 

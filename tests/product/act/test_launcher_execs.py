@@ -101,7 +101,7 @@ async def looker(folder: Path, *answers: str) -> AsyncIterator[tuple[Execs, list
 
 
 async def look(found: Execs, woken: list[tuple[str, str]]) -> Held:
-    """What is held after one look more."""
+    """Return the execs held after another look."""
     before = len(woken)
     found.begin(VIEW, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
     while len(woken) == before or found._asking:  # it wakes just before it ends, and begins nothing until it has
@@ -163,7 +163,7 @@ async def test_what_cannot_be_ended_is_told_and_tried_again_so_often(tmp_path: P
 
 
 def due(held: Held) -> tuple[Exec, ...]:
-    """What the plan ends now."""
+    """Return the execs that the plan ends now."""
     view = replace(VIEW, launcher=replace(LAUNCHER, held=held))
     end = frozen_execs.end(derive(view, now=held.asked_at))
     return end.execs if end else ()

@@ -1,4 +1,4 @@
-"""What one look derives of each worker and of the launcher."""
+"""The state of each worker and of the launcher, derived in a look."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOST = Probe(busy_seen=True, asked_at=NOW - 1, busy_at=NOW - 60, idle_since=NOW 
 
 
 def standing(view: JobView) -> Standing:
-    """How the third worker stands."""
+    """Return the standing of the third worker."""
     return derive(view, now=NOW).by_name[POD].standing
 
 

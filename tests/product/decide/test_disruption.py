@@ -85,7 +85,7 @@ def test_a_newcomer_is_waited_for_and_then_the_last_leaves() -> None:
 
 
 def moved(count: int, *, uid: str = "uid-of-j-worker-3", at: float = NOW) -> Memory:
-    """What is remembered of worker-3."""
+    """Return the memory of worker-3."""
     left = {"j-worker-3": Left(pod=pod_fingerprint("uid-of-j-worker-3"), at=NOW - 20)}
     return Memory(moved={"j-worker-3": Tries(count=count, at=at, uid=uid)}, left=left, removed_at=NOW - 20)
 

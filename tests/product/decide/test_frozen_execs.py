@@ -182,7 +182,7 @@ def test_one_is_tried_to_be_ended_so_often_and_no_more() -> None:
 
 
 def to_end(view: JobView, held: Held) -> tuple[Exec, ...]:
-    """What the plan ends, a moment after a look."""
+    """Return the execs that the plan ends, a moment after a look."""
     plan = decide(with_held(view, replace(held, asked_at=NOW - 1.0)), now=NOW)
     return next((action.execs for action in plan.actions if isinstance(action, EndExecs)), ())
 

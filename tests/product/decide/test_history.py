@@ -1,4 +1,4 @@
-"""What is known of a worker that the list does not name."""
+"""The history of a worker that is not in the list."""
 
 from __future__ import annotations
 

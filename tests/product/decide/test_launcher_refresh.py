@@ -1,4 +1,4 @@
-"""Whether the launcher knows what is published."""
+"""The launcher's knowledge of the published list."""
 
 from __future__ import annotations
 

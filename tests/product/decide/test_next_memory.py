@@ -1,4 +1,4 @@
-"""What is written down with a change of the host list, and when it is written on its own."""
+"""The memory that is written with a change of the host list, and when it is written alone."""
 
 from __future__ import annotations
 

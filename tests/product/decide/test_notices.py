@@ -1,4 +1,4 @@
-"""What the user is told when nothing happens."""
+"""Notices to the user when nothing happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many pods a gang scheduler waits for."""
+"""The number of pods that a gang scheduler waits for."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def change(view: JobView) -> WriteConfig:
 
 
 def remembered(view: JobView, *, now: float = NOW) -> Memory:
-    """What would be remembered although the list stays."""
+    """Return the memory to write although the list stays."""
     assert view.config is not None
     state = derive(view, now=now)
     script, hostfile = view.config.script or "", view.config.hostfile
