@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOLD, Job, Object, State
@@ -102,7 +103,13 @@ async def test_a_bad_annotation_that_admission_missed_is_told_and_its_default_ho
 @pytest.mark.usefixtures("elastic")
 async def test_a_launcher_that_waits_for_a_worker_that_was_scaled_away_is_made_anew(job: Job) -> None:
     """Its init container read a hostfile with worker-1, which no node takes, and waits for it without a limit."""
-    await job.create(replicas=2, launcher_annotations={HOLD: "yes"}, worker_annotations={HOLD: "yes"})
+    # Nothing remembers yet whether worker-1 was listed, so unless it goes between two launchers it drains.
+    await job.create(
+        replicas=2,
+        annotations={names.DRAIN_TIMEOUT: "1s"},
+        launcher_annotations={HOLD: "yes"},
+        worker_annotations={HOLD: "yes"},
+    )
     state = await job.until(lambda state: len(state.workers) == 2 and state.launcher is not None, "the pods")
     before = uid(state)
     await job.set_status(f"{job.name}-launcher", {"initContainerStatuses": [delivering()]})
