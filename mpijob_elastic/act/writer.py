@@ -95,16 +95,15 @@ class Writer:
             case WriteConfig():
                 await self._write_config(view, action)
             case RefreshLauncher():
-                refreshed: dict[str, str | None] = {names.REFRESHED: action.digest}
-                await self._annotate(view, resources.PODS, ref=action.launcher.ref, annotation=refreshed)
+                await self._annotate(view, resources.PODS, action.launcher.ref, names.REFRESHED, action.digest)
             case DeleteWorkers():
                 await self._delete_workers(view, action)
             case DeleteLauncher():
                 await self._delete_pod(view.namespace, action.launcher.ref)
                 self._events.emit(view, action.note)
             case TellUser():
-                status = {names.STATUS: action.text or None}
-                await self._annotate(view, resources.MPI_JOBS, ref=action.ref, annotation=status, notes=action.notes)
+                await self._annotate(view, resources.MPI_JOBS, action.ref, names.STATUS, action.text)
+                self._tell(view, *action.notes)
             case WriteSelector():
                 await self._write_selector(view, action)
             case LowerPodGroup() | RollBack():
@@ -133,11 +132,9 @@ class Writer:
             "resourceVersion": action.ref.resource_version,
             "annotations": {names.MEMORY: memory_text.render(action.memory)},
         }
+        patch = {"metadata": metadata, "data": data}
         answer = await self._gate.patch_object(
-            resources.CONFIG_MAPS,
-            namespace=view.namespace,
-            name=action.ref.name,
-            body={"metadata": metadata, "data": data},
+            resources.CONFIG_MAPS, namespace=view.namespace, name=action.ref.name, body=patch
         )
         self._done(view, resources.CONFIG_MAPS, answer, *action.notes)
 
@@ -172,26 +169,17 @@ class Writer:
         if ended := [found for found, outcome in outcomes.items() if outcome == end_execs.ENDED]:
             self._events.emit(view, frozen_execs.ended(view, ended))
 
-    async def _annotate(
-        self,
-        view: JobView,
-        resource: resources.Resource,
-        *,
-        ref: Ref,
-        annotation: dict[str, str | None],
-        notes: tuple[Note, ...] = (),
-    ) -> None:
+    async def _annotate(self, view: JobView, resource: resources.Resource, ref: Ref, key: str, value: str) -> None:
         # No resourceVersion: the annotation is ours alone, and a status update beside it is no conflict.
-        answer = await self._gate.patch_object(
-            resource,
-            namespace=view.namespace,
-            name=ref.name,
-            body={"metadata": {"uid": ref.uid, "annotations": annotation}},
-        )
-        self._done(view, resource, answer, *notes)
+        patch = {"metadata": {"uid": ref.uid, "annotations": {key: value or None}}}
+        answer = await self._gate.patch_object(resource, namespace=view.namespace, name=ref.name, body=patch)
+        self._done(view, resource, answer)
 
     def _done(self, view: JobView, resource: resources.Resource, answer: bytes, *notes: Note) -> None:
         self._seen.see(resource, answer)
+        self._tell(view, *notes)
+
+    def _tell(self, view: JobView, *notes: Note) -> None:
         for note in notes:
             self._events.emit(view, note)
 

@@ -33,7 +33,6 @@ class WriteRole:
 
     ref: Ref
     exec_rule: int
-    before: tuple[str, ...]
     exec_names: tuple[str, ...]
     note: Note
 

@@ -75,4 +75,4 @@ def _needed(view: JobView, role: Role) -> tuple[str, ...]:
 
 
 def _write(role: Role, needed: tuple[str, ...], note: Note) -> WriteRole:
-    return WriteRole(ref=role.ref, exec_rule=role.exec_rule, before=role.exec_names, exec_names=needed, note=note)
+    return WriteRole(ref=role.ref, exec_rule=role.exec_rule, exec_names=needed, note=note)

@@ -53,11 +53,6 @@ class WorkQueue(Generic[K]):
         """The number of keys that wait for a worker."""
         return len(self._ready)
 
-    @property
-    def busy(self) -> int:
-        """The number of keys with a worker."""
-        return len(self._taken)
-
     def oldest_age(self) -> float:
         """Return the seconds that the first waiting key has waited; 0 if none waits."""
         return self._loop.time() - next(iter(self._ready.values())) if self._ready else 0.0

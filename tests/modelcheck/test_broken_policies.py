@@ -92,7 +92,7 @@ def restless(view: JobView) -> Plan:
     if plan.actions or view.role is None or view.replicas > 1:
         return plan
     note = Note(reason="Broken", message="")
-    return Plan(actions=(WriteRole(ref=view.role.ref, exec_rule=1, before=(), exec_names=spare, note=note),))
+    return Plan(actions=(WriteRole(ref=view.role.ref, exec_rule=1, exec_names=spare, note=note),))
 
 
 def test_writes_that_never_end_are_caught() -> None:

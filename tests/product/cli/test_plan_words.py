@@ -32,7 +32,7 @@ from tests import builders
 NOTE = Note(reason="Reason", message="because")
 WORDS: dict[type[Action], tuple[Action, list[str]]] = {
     WriteRole: (
-        WriteRole(ref=builders.ref("r"), exec_rule=1, before=(), exec_names=(), note=NOTE),
+        WriteRole(ref=builders.ref("r"), exec_rule=1, exec_names=(), note=NOTE),
         ["update Role r: because"],
     ),
     WriteConfig: (

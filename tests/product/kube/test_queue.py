@@ -175,7 +175,7 @@ async def test_a_key_whose_work_is_cancelled_is_not_lost() -> None:
     await started.wait()
     worker.cancel()
     await asyncio.wait({worker})
-    assert queue.busy == 0
+    assert not queue._taken
     assert await queue.get() == "a"
 
 

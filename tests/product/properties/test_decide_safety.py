@@ -257,9 +257,10 @@ def a_launcher_that_started_is_never_deleted(view: JobView, plan: Plan) -> None:
 
 def the_role_covers_every_worker_wanted_or_there(view: JobView, plan: Plan) -> None:
     for action in of(WriteRole, plan):
+        assert view.role is not None
         assert {*view.wanted_names, *(worker.name for worker in view.workers)} <= set(action.exec_names)
-        if len(action.exec_names) < len(action.before):
-            assert not view.surplus or not set(action.exec_names) < set(action.before)
+        if len(action.exec_names) < len(view.role.exec_names):
+            assert not view.surplus or not set(action.exec_names) < set(view.role.exec_names)
 
 
 def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: Plan) -> None:
