@@ -1,7 +1,5 @@
 """The request that the webhook gets: the launcher pod of a job, in the form that the API server sends."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

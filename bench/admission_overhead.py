@@ -4,8 +4,6 @@ Blocks of dry-run creations with and without the registered webhook alternate (w
 change of the machine's speed affects both. Each answer is checked for the webhook's change.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Sequence

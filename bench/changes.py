@@ -11,8 +11,6 @@ watcher may see the edit and write before the user has the answer.
 A separate check makes sure that the objects are right in the end, so the last write made them right.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The start of a controller beside a fleet: time until it is ready, and memory."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A rank is a process in the worker's sandbox. `kubectl exec` starts it, like Horo
 elastic rank whose host has left discover_hosts.sh (1.8 to 3.1 s with Horovod on a real kubelet).
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator

@@ -4,8 +4,6 @@ This runs the code of the controller on lines as an API server sends them, in a 
 the time that the standard library needs to parse the same lines.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Figures of a benchmark: each has samples, and may have a target."""
 
-from __future__ import annotations
-
 import msgspec
 
 from bench.statistics import Spread, spread

@@ -1,7 +1,5 @@
 """The measured jobs: elastic MPIJobs as a user writes them, and their objects in the cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from dataclasses import dataclass

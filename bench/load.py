@@ -4,8 +4,6 @@ It uses bare streams: a full HTTP client needs more CPU than the webhook, and wo
 `Load` as JSON. bench.reviews runs it. It connects only to 127.0.0.1.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import ssl

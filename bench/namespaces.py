@@ -1,7 +1,5 @@
 """Create a namespace for each measurement."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """CPU and memory of a process, as the kernel counts them (proc(5)), without its children."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

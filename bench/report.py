@@ -1,7 +1,5 @@
 """Figures with their circumstances (when, which machine, which peer), on screen and as JSON."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shlex

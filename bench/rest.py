@@ -3,8 +3,6 @@
 The wait sends no request to the API server, because that would slow down the measured processes on a small machine.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -4,8 +4,6 @@ If there are two cores, server and load run on a core each. The target is about 
 CPU time, which does not depend on the speed of the load.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

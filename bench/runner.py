@@ -1,7 +1,5 @@
 """Run parts in a row, show their results, and end the program with the right exit code."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

@@ -4,8 +4,6 @@ Each edit starts at rest: the job is right and there was no write for a while. d
 no wait before their deletion, and an operator that deletes at once can be compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise

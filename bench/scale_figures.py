@@ -1,7 +1,5 @@
 """Figures of the rounds of edits. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from bench import targets

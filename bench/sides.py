@@ -1,7 +1,5 @@
 """The compared sides, alternately in the same lab: mpi-operator v0.3.0 alone, and us beside v0.2.3."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

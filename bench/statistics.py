@@ -1,7 +1,5 @@
 """Summaries of samples."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Figures as a Markdown table, for the terminal and for docs/performance.md."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich import box

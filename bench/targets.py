@@ -1,7 +1,5 @@
 """The targets of all figures; docs/performance.md explains them."""
 
-from __future__ import annotations
-
 from bench.figures import Target
 
 # A change of size, from the edit. Milliseconds.

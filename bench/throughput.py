@@ -3,8 +3,6 @@
 A job is right at the last write of its Role or its ConfigMap.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Sources: [operator] mpi-operator v0.2.3, pkg/controllers/v1/mpi_job_controller.g
 [horovod] horovod/runner/elastic/discovery.py; [ours] decided here, part of the public contract.
 """
 
-from __future__ import annotations
-
 import re
 
 # --- on the operator's objects [operator] ---

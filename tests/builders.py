@@ -3,8 +3,6 @@
 The job is called `j`; times are seconds since the epoch, and `NOW` is long after everything settled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any

@@ -5,8 +5,6 @@ sleeps, so a plan waits for time alone. The model checker has a world of its own
 the API server may refuse; it takes the Role and the ConfigMap from here.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from mpijob_elastic.decide import decide

@@ -1,7 +1,5 @@
 """Make a running job elastic at the price of a launcher restart, on request only."""
 
-from __future__ import annotations
-
 import contextlib
 
 from mpijob_elastic import names

@@ -9,8 +9,6 @@
 Run an interrupted upgrade again to finish it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 

@@ -5,8 +5,6 @@ launcher must mount the host list (webhook). The ConfigMap must have the key (we
 scale subresource, which is all that `kubectl scale` does, must make the operator create a worker (definition).
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass

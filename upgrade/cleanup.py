@@ -1,7 +1,5 @@
 """Remove our traces from jobs, once nothing of ours runs any more."""
 
-from __future__ import annotations
-
 from mpijob_elastic import names
 from mpijob_elastic.install import inventory, objects, removal, rollout, server
 from mpijob_elastic.install.changes import Ask, Say

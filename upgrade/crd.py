@@ -8,8 +8,6 @@ that form: subresources and columns may change, and nothing is pruned. A structu
 preserveUnknownFields "cannot [be] set to true" again; so that change is made on request only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """The findings of `upgrade preflight`, and the verdict; pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from enum import IntEnum

@@ -4,8 +4,6 @@ A pod's volumes cannot be changed, so a launcher that started without the host l
 The controller itself recreates a launcher that has not started yet, because nothing is lost.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

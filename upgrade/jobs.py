@@ -1,7 +1,5 @@
 """Read every MPIJob of the cluster with its pods and its ConfigMap."""
 
-from __future__ import annotations
-
 from mpijob_elastic import names
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader

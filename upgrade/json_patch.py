@@ -4,8 +4,6 @@ A `test` of the value that is replaced, or of the object that gets a key, preced
 somebody else makes between our read and our write is never undone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

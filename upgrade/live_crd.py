@@ -1,7 +1,5 @@
 """Read the live MPIJob definition, and change it only if it is still the version that was read."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Namespaces that an upgrade creates, marks with the purpose, and deletes again."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ Only v0.2.3 is tested. v0.3.0 and later and the training-operator are elastic th
 the same workers would hurt every job.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

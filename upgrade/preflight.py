@@ -1,7 +1,5 @@
 """Look at the cluster before an upgrade. Nothing is written; a question that cannot be answered is reported as open."""
 
-from __future__ import annotations
-
 import msgspec
 
 from mpijob_elastic import names

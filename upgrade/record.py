@@ -5,8 +5,6 @@ changed. It is compressed, because the definition and the objects are large and 
 because an edited record is no way back. Its annotation shows people the phase; nothing is decided by it.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import datetime as dt

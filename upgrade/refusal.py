@@ -1,7 +1,5 @@
 """Why the upgrade tool refuses a request."""
 
-from __future__ import annotations
-
 from mpijob_elastic.kube.errors import KubeError
 
 # Attempts at a change that somebody else may interfere with.

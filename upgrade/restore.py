@@ -1,7 +1,5 @@
 """Restore objects to their former state; objects that somebody recreated since are left alone."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from typing import Any

@@ -4,8 +4,6 @@ A structural schema prunes each field that it does not name, unless x-kubernetes
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

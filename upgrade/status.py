@@ -1,7 +1,5 @@
 """Report the progress of an upgrade, for people and programs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mpijob_elastic import names

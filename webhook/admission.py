@@ -3,8 +3,6 @@
 After a fault of our own the object passes, as with failurePolicy Ignore, but at once and counted as `error`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

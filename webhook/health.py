@@ -1,7 +1,5 @@
 """/healthz, /readyz and /metrics, on their own port without TLS: kubelet and Prometheus do not have our CA."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from datetime import datetime

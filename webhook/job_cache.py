@@ -3,8 +3,6 @@
 A replica that cannot watch still answers reviews.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from random import Random

@@ -1,7 +1,5 @@
 """A port that answers HTTP, with bounds on the cost of a connection."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The webhook's metrics; the values of every label are bounded, whatever a caller sends."""
 
-from __future__ import annotations
-
 from cryptography import x509
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 

@@ -4,8 +4,6 @@ The API server keeps using open connections to a terminating pod, and nodes lear
 after SIGTERM a replica turns unready, serves on, and asks with every answer to close the connection. Then it stops.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import signal

@@ -1,7 +1,5 @@
 """The webhook's settings, made by the command line from flags and environment."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

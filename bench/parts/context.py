@@ -1,7 +1,5 @@
 """The input and the result of every part."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A pod event through the watch cache. Needs no lab."""
 
-from __future__ import annotations
-
 from bench import events, targets
 from bench.figures import Figure
 from bench.parts.context import Findings, Setting

@@ -1,7 +1,5 @@
 """Long measurements in a row: a failure keeps the results before it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """A job that really trains, resized on a real node, with the peer and with us; and the effect of a pod's touch."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from functools import partial

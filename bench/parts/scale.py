@@ -1,7 +1,5 @@
 """Changes of size of a job; the peer and we alternate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 

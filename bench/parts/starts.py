@@ -1,7 +1,5 @@
 """The start of a controller beside fleets of several sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bench import controller_start, fleet, namespaces, targets

@@ -1,7 +1,5 @@
 """Resize all jobs of a fleet at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from bench import fleet, namespaces, targets

@@ -1,7 +1,5 @@
 """The webhook: reviews sent straight to it, and the time that it adds to requests through the API server."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Figures of jobs that really train. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from bench import targets

@@ -1,7 +1,5 @@
 """The course of a change of size of a training job: writes, what the launcher saw, what ranks printed. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A kubelet syncs each pod every 60 to 90 seconds (syncFrequency, and the work que
 pod_workers.go). An update of a pod makes it sync at once.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 import time

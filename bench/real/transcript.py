@@ -1,7 +1,5 @@
 """Resize a training job 2→3→1→3→4→2, and record the course of each change."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """What a container sees of its ConfigMap, and when, printed by a loop that runs in it."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

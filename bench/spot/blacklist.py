@@ -4,8 +4,6 @@ From horovod/runner/elastic/discovery.py, class Host: with --blacklist-cooldown-
 after MIN seconds times two to the number of its losses, plus a random time up to MIN, but after MAX at the latest.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable

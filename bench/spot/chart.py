@@ -1,7 +1,5 @@
 """The picture of a replay: world size over time above, useful steps below, a colour per side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from bench.spot import svg

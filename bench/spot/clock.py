@@ -4,8 +4,6 @@ So the real programs (controller, operator, scheduler) work at their true speed 
 and nothing is scaled. Only rest is skipped, in which by definition nothing happens.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 

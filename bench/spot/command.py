@@ -1,7 +1,5 @@
 """`python -m bench spot`."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

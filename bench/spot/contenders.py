@@ -1,7 +1,5 @@
 """The compared ways to train on spot machines: the programs beside the job, and the job itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """All sides play the same trace in a row, in the same lab."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from bench import namespaces

@@ -4,8 +4,6 @@
 longer to start, so each interruption costs every side more. Low values favour the side that restarts most.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -9,8 +9,6 @@ From horovod/runner/elastic/driver.py and measurements with Horovod 0.28.1:
 A static job is the same without the list: any dead rank ends it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from random import Random

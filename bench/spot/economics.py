@@ -1,7 +1,5 @@
 """The cost of steps: each side's bill, compared with on-demand machines and the promised saving."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bench.spot.costs import Costs

@@ -5,8 +5,6 @@ pkg/kubelet) and updates its ConfigMap volumes then; on average 38 s after a cha
 It syncs a pod at once when the pod itself changes, for example an annotation: measured 0.3 to 0.7 s.
 """
 
-from __future__ import annotations
-
 import math
 from random import Random
 

@@ -1,7 +1,5 @@
 """The machines of a trace as nodes of a lab: each has a GPU, and no name is used twice."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

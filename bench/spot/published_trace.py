@@ -9,8 +9,6 @@ format does not say which machine went, or whether there was a notice: the oldes
 tick that first misses it. Its notice comes before that, by the time that the caller gives.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

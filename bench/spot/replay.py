@@ -4,8 +4,6 @@ Five times a second: make the due moves of the trace, read the job, advance the 
 and end ranks, let the launcher start, create a failed job again). If all is at rest, skip to the next change.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque

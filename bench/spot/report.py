@@ -1,7 +1,5 @@
 """The results of a replay, as a table and as JSON: bills and events of each side, beside on-demand machines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import msgspec

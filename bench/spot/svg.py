@@ -1,7 +1,5 @@
 """The parts of SVG that a chart needs: lines, areas and text in a plot with two axes (https://www.w3.org/TR/SVG2/)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ new machine joins, and sometimes for a time without capacity (exponential) befor
 Notices come a fixed time before the end; a share of them never comes.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from random import Random

@@ -4,8 +4,6 @@ A step counts in proportion to the wanted GPUs that train: half of them make hal
 batch. A commit keeps the steps so far for a ring that breaks; a checkpoint keeps them for a job that ends.
 """
 
-from __future__ import annotations
-
 import math
 
 from bench.spot.costs import Costs

@@ -4,8 +4,6 @@ The controller decides by how long ago something was: when a host left the list,
 pod has been Ready. Its own clock cannot jump, so the times on objects move instead.
 """
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any

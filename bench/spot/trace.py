@@ -1,7 +1,5 @@
 """A spot trace: which machines exist when. Times are seconds from the start of the trace."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum

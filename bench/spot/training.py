@@ -5,8 +5,6 @@ until its init container would have ended: kubectl-delivery waits until every ho
 When the driver ends, the job has failed. Its owner creates it again at once, and it starts at its last checkpoint.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

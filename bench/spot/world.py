@@ -1,7 +1,5 @@
 """A side's job on the API server, with what model and replay need."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

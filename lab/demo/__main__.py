@@ -1,7 +1,5 @@
 """Runs the demo."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

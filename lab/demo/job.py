@@ -1,7 +1,5 @@
 """The job of the demo, and the commands a user would type for it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The play: four sizes one after the other, and what must come true of each."""
 
-from __future__ import annotations
-
 import asyncio
 import textwrap
 from collections.abc import Callable, Mapping

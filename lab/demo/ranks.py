@@ -6,8 +6,6 @@ list ends by itself at its next commit, and a host whose rank was killed is neve
 of its pod, which runs until its input ends.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The job, moment by moment: the report of `mpijob-elastic get JOB`, and the ranks."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping

@@ -1,7 +1,5 @@
 """Screen of the demo: a table that follows the job on a terminal, a line for each change elsewhere."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Everything the demo plays on: a lab, our objects, an operator, the webhook and the controller."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

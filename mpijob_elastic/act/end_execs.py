@@ -5,8 +5,6 @@ command in the launcher checks that the process is still the process that was se
 try.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 

@@ -5,8 +5,6 @@ They are core/v1 Events like those of the operator, so `kubectl describe mpijob`
 sending it again after a lost answer creates no second Event.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Looks by exec: what probes of workers and looks into launchers share."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,5 @@
 """The door for every write on behalf of a job: it lets a write pass only while this process surely leads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 

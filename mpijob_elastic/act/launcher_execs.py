@@ -4,8 +4,6 @@ The script prints only the name of the pod from a command line, because the rest
 beside the reconcile loop, seldom (decide/frozen_execs) and a few at once; results are kept in memory alone.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The looks of a plan: probes of workers and looks into the launcher. They change nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from mpijob_elastic.act.launcher_execs import Execs

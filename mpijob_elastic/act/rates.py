@@ -1,7 +1,5 @@
 """Turns at a fixed rate, in the order of the requests."""
 
-from __future__ import annotations
-
 import asyncio
 
 

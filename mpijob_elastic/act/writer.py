@@ -6,8 +6,6 @@ and the selector are patched under the uid of their object. The answer of the AP
 next decision sees it. A refusal is raised, and the queue has the job looked at again.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol

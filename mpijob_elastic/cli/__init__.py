@@ -1,7 +1,5 @@
 """The command line. Each command is a module and imports heavy modules only when it runs, so that --help is quick."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`mpijob-elastic controller`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

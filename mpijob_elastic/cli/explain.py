@@ -1,7 +1,5 @@
 """`mpijob-elastic explain`."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated, Literal
 

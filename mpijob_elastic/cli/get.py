@@ -1,7 +1,5 @@
 """`mpijob-elastic get`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import typer

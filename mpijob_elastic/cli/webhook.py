@@ -1,7 +1,5 @@
 """`mpijob-elastic webhook`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Read now and then from the MPIJob definition if it keeps the selector of the subresource scale."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Never

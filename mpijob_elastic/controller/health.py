@@ -4,8 +4,6 @@ Healthy: the watches give signs of life. Ready: the caches have been filled once
 caches are warm and it can take over at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 

@@ -1,7 +1,5 @@
 """The controller process: its caches are always warm, it works only while it leads, and it hands over at its end."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

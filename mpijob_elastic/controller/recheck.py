@@ -1,7 +1,5 @@
 """The second decision before a pod is deleted or an exec is ended: the same rules on live objects (safety rule 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from mpijob_elastic.act.writer import Outdated

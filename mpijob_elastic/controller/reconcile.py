@@ -6,8 +6,6 @@
 - repeat until no write is due; then sleep until something changes, or until the time in the plan.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 

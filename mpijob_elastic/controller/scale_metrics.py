@@ -3,8 +3,6 @@
 They are kept in memory only: a scale during a restart is not measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Settings of the controller process."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -10,8 +10,6 @@ The complexity comes from three sides that do not wait for one another:
 - the user, who edits the size at any time, also back.
 """
 
-from __future__ import annotations
-
 from mpijob_elastic.decide import (
     config_map,
     disruption,

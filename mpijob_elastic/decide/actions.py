@@ -4,8 +4,6 @@
 these it writes only Events for a job. Install, upgrade, the webhook's certificates and the lease write on their own.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from mpijob_elastic.model.execs import Exec

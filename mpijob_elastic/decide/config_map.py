@@ -3,8 +3,6 @@
 Everything is in a single write, so a crash leaves either the old state or the new state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 from mpijob_elastic import names

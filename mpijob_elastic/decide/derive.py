@@ -4,8 +4,6 @@ First the job as a whole (Moment), because what holds for a worker depends on wh
 each worker; then what follows from all of them.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 from mpijob_elastic import names

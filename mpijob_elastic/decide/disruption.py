@@ -8,8 +8,6 @@ the node's end decides. Nor does the last worker leave that knows the training's
 A pod that comes back to such a node again and again (it may tolerate everything) is moved a few times, then stays.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

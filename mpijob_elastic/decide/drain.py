@@ -6,8 +6,6 @@ process since the launcher knows, or its drain deadline has passed. A worker tha
 leave, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see disruption).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mpijob_elastic.decide import disruption

@@ -11,8 +11,6 @@ Where the API says that its pod is no more, the exec is ended. Where a pod only 
 answer, its rank may run on: then people are told how to end it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from mpijob_elastic import names

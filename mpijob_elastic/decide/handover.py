@@ -5,8 +5,6 @@ hand edit is mended once, but if two writers alternate, we have to give way, bec
 mended is remembered beside the list; that we gave way, in what is said on the job, so a restart begins no second fight.
 """
 
-from __future__ import annotations
-
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Note, Plan, TellUser
 from mpijob_elastic.decide.state import JobState

@@ -8,8 +8,6 @@ the driver can, unless a host is gone anyway; several workers that come up toget
 while others get over a loss (see rank0_loss). All times are seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

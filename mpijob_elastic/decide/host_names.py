@@ -7,8 +7,6 @@ doubt the next number is taken, which costs nothing. kubexec.sh takes the number
 A driver that has yet to start has seen nobody die: until then, and in jobs that are not elastic, names stay.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from mpijob_elastic import names

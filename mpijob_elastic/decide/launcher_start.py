@@ -10,8 +10,6 @@ and the operator creates the launcher again. Safety rule 7: a launcher whose mai
 deleted. Before that nothing is lost.
 """
 
-from __future__ import annotations
-
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import DeleteLauncher, Note
 from mpijob_elastic.decide.retries import RELAUNCHED

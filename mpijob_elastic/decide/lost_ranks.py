@@ -10,8 +10,6 @@ lost its rank before we looked. It gets one new name, after a long wait. Where f
 training may be ending or beginning, so more time must pass; but Horovod may also have lost several ranks at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from mpijob_elastic.decide import retries

@@ -5,8 +5,6 @@ written with: if the two do not belong together, somebody else wrote script or m
 list may have been in it a moment ago.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 

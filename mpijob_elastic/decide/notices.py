@@ -4,8 +4,6 @@ The annotation holds a `Reason: message` a line, so a restart repeats no Event, 
 waits for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names

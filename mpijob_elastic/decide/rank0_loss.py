@@ -11,8 +11,6 @@ lock that is needed to let the others go on: with Linux' defaults that can take 
 another rank died, nothing has to wait. Rank 0 is on the host that the driver has known for longest (`Memory.elders`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Back-offs: how often, and how late, the same is tried for workers and launchers."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Only a scale-out is taken back, and only while the job trains: what it starts wi
 worker counts as soon as it is Ready, whether it is published already or not, and workers that became Ready stay.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from mpijob_elastic.decide.actions import RollBack, warning

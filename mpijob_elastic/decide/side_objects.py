@@ -12,8 +12,6 @@ Selector of the workers, for the subresource scale: [operator] writes the status
 the webhook puts it back in the same write. This is for when the webhook is away.
 """
 
-from __future__ import annotations
-
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import LowerPodGroup, Note, WriteRole, WriteSelector
 from mpijob_elastic.model.job import JobView, Role

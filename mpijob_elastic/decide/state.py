@@ -4,8 +4,6 @@
 All times are seconds since the epoch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -4,8 +4,6 @@ The job gets every finding that holds. Each worker gets the first cause that hol
 worker comes to train: its pod, the Role, the host list, the launcher, its rank.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 
 from mpijob_elastic import names

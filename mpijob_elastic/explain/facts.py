@@ -3,8 +3,6 @@
 Every fact has a default that means "not known", because few users may read all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Findings on the job as a whole, and so on each of its workers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from mpijob_elastic import names

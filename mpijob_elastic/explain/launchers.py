@@ -1,7 +1,5 @@
 """Causes in the launcher: no worker trains without a launcher that runs and sees the host list."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec.structs import replace

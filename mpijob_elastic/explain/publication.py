@@ -1,7 +1,5 @@
 """Causes between a Ready pod and the launcher: the Role, the host list, and the launcher's copy of the list."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from mpijob_elastic.explain.case import Case

@@ -5,8 +5,6 @@ rank has died, for good unless horovodrun got --blacklist-cooldown-range (horovo
 HostManager).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from mpijob_elastic.decide.lost_ranks import LOST_AFTER

@@ -1,7 +1,5 @@
 """Causes of workers beyond the desired size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from mpijob_elastic.decide.state import Drain

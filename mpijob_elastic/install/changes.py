@@ -1,7 +1,5 @@
 """The outcome for each object with its difference, and the error if the whole command fails."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Adapt the manifests to an image, a namespace, an older API server. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -7,8 +7,6 @@
 - remove objects of other overlays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Our objects in the cluster: those with our label and a name from the manifests of any overlay."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Beyond the RFC, a list whose objects have the same names before and after (conta
 two overlays may change different fields of one container.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Kubernetes objects as plain data, and their identity."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@
 the default; a test compares every combination with kustomize.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import StrEnum
 from importlib import resources

@@ -1,7 +1,5 @@
 """Check what must be there before anything is written: the kinds, MPIJobs, the namespace of the jobs, the rights."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 

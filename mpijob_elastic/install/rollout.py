@@ -1,7 +1,5 @@
 """Wait until applied objects are ready, and say why they are not."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any

@@ -3,8 +3,6 @@
 https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Iterable, Mapping

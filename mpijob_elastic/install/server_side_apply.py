@@ -4,8 +4,6 @@ So the webhook's caBundle, the Lease's holder and whatever others put on our obj
 https://kubernetes.io/docs/reference/using-api/server-side-apply/
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Delays after failures in a row."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from random import Random
 

@@ -1,7 +1,5 @@
 """Connect to a cluster."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -5,8 +5,6 @@ The reasons are those of Kubernetes' Status object
 (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/status/).
 """
 
-from __future__ import annotations
-
 import msgspec
 
 

@@ -17,8 +17,6 @@ must not differ by more than duration / renew_deadline. Hence:
 `lease_record.Rivals` has the rules for taking over, a deleted Lease among them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

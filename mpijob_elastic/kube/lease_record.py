@@ -4,8 +4,6 @@ https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/lease-v1/ 
 leader election uses them, so that `kubectl get lease` and other tools show them correctly.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime

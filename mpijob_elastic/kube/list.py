@@ -1,7 +1,5 @@
 """Lists, page by page: the only place that follows `continue`."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar

@@ -5,8 +5,6 @@ here can be part of a reference cycle (strings, numbers, flat containers), so th
 thousand pods that saves 16 bytes an object and the time of every full collection.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import msgspec

@@ -15,8 +15,6 @@ Guarantees (each has a test of the same words):
 Only for one event loop; nothing here may be called from another thread.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable

@@ -6,8 +6,6 @@ A 429 is retried for every verb, because the server has done nothing yet
 (https://kubernetes.io/docs/concepts/cluster-administration/flow-control/). The caller handles every other failure.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping

@@ -3,8 +3,6 @@
 https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

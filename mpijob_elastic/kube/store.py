@@ -14,8 +14,6 @@ overlap and may repeat old news, so everything is ordered by resourceVersion (se
 No input or output here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field

@@ -19,8 +19,6 @@ Lists are paged and taken in page by page. Streaming lists (`sendInitialEvents`)
 Kubernetes before 1.32 and older etcds do not serve them. Paged lists are needed anyway, and one way is enough.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

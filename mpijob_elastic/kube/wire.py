@@ -4,8 +4,6 @@ Only the envelope is decoded here. The objects in it stay bytes (`msgspec.Raw`, 
 the few fields that it uses. https://kubernetes.io/docs/reference/using-api/api-concepts/
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

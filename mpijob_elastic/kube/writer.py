@@ -4,8 +4,6 @@ Their names occur nowhere else, so a search for `_object(` finds every write. do
 rights and the preconditions of each; a test compares that table with the code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from mpijob_elastic.kube.reader import USUAL, ApiReader, Limits

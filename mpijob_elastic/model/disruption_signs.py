@@ -5,8 +5,6 @@ tolerate the taint for ever, except Kubernetes' own taints: those report a lost 
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Durations as Kubernetes users write them: `90s`, `1m30s`, `500ms` (Go's time.ParseDuration, without signs)."""
 
-from __future__ import annotations
-
 import re
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

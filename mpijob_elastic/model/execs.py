@@ -1,7 +1,5 @@
 """The `kubectl exec`s by which a launcher holds its ranks: one process in the launcher for each rank."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@ a backtick is unknown, and a word that expands as a whole may be any option.
 Options: horovod/runner/launch.py, parse_args, at v0.28.1.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

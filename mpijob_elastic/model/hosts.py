@@ -3,8 +3,6 @@
 Reading is strict: a script that differs from what we write is `None`, so that an edit by hand is noticed and mended.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

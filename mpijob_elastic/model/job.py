@@ -3,8 +3,6 @@
 Times are seconds since the epoch.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The facts of an MPIJob: derived once from its JSON, for controller, webhook, upgrade and command line."""
 
-from __future__ import annotations
-
 import msgspec
 
 from mpijob_elastic import names

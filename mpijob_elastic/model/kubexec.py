@@ -4,8 +4,6 @@
 a host name: a script that a user changed may rely on the name it gets.
 """
 
-from __future__ import annotations
-
 import re
 
 # [operator] newConfigMap. A container's name is a DNS label. The guard's policy has the same pattern.

@@ -4,8 +4,6 @@ It is written together with discover_hosts.sh, so the two always agree: a reader
 also finds since when. Times are seconds since the epoch, by the writer's clock. For its text see memory_text.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Annotated

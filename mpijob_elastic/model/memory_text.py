@@ -4,8 +4,6 @@ All annotations of an object together hold 256 KiB (TotalAnnotationSizeLimitB in
 apimachinery/pkg/api/validation/objectmeta.go). 10,000 leaving workers and 2,000 host names take at most 220 KiB.
 """
 
-from __future__ import annotations
-
 import base64
 import zlib
 

@@ -5,8 +5,6 @@
 `status.conditions: null` itself. Fields and defaults: pkg/apis/kubeflow/v1/types.go and default.go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import msgspec

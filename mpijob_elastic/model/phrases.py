@@ -1,7 +1,5 @@
 """Lists of names in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 # So many names are said, the others counted.

@@ -3,8 +3,6 @@
 Admission rejects bad values. A value that missed admission is a `Problem`, and its default holds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Parts of every object that is read from the API: its struct's base, its owner, times, and a pod's volumes."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import msgspec

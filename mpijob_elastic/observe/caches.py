@@ -4,8 +4,6 @@ A change of an object puts its job's key into the queue (kube.queue), so many ch
 the watched objects; the operator's ConfigMaps and Roles carry only `app: JOB`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable

@@ -4,8 +4,6 @@ The selector is useful only if the scale subresource reads it, and stays only if
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The facts of a job's ConfigMap and Role, as the operator made them."""
 
-from __future__ import annotations
-
 import msgspec
 
 from mpijob_elastic import names

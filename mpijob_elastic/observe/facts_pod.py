@@ -3,8 +3,6 @@
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """The view of a job read live, just before a deletion: no cache is fresh enough for that."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 

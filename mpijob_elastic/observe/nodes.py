@@ -3,8 +3,6 @@
 Without permission to read nodes only the pods' own conditions count. Nothing waits long for this watch.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator

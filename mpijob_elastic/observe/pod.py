@@ -3,8 +3,6 @@
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import msgspec

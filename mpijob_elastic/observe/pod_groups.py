@@ -4,8 +4,6 @@ Their definition may come and go, so the API is asked every minute if it serves 
 https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/types.go
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Never

@@ -4,8 +4,6 @@ Only objects that this MPIJob controls (by uid) take part. A foreign pod with th
 deleted job of the same name, is never seen (safety rule 5).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Structured logs: JSON lines for machines, colours for people; the same set-up for our loggers and the libraries'."""
 
-from __future__ import annotations
-
 import logging
 import sys
 from typing import Literal

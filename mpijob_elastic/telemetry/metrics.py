@@ -3,8 +3,6 @@
 Names follow https://prometheus.io/docs/practices/naming/; docs/metrics.md lists them for users.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram

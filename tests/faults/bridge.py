@@ -1,7 +1,5 @@
 """Hands a WebSocket through, message by message."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -4,8 +4,6 @@ A fault overrides the moments at which it strikes; to strike it may wait, raise 
 answer in the server's place. It says nothing of which requests it strikes: that is the predicate given beside it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping

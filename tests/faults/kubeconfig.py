@@ -1,7 +1,5 @@
 """A kubeconfig for a server that speaks plain HTTP and asks for no credentials."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -14,8 +14,6 @@ so late writes can be made (`Delay`, `Freeze`). Watches are cut into lines; exec
 Faults in force are looked up at every moment of a request, so one may strike a stream that is already open.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator

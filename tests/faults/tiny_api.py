@@ -6,8 +6,6 @@ once history was compacted, preconditions on resourceVersion. No validation, no 
 The tests on the lab hold the same clients against the real one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import tempfile

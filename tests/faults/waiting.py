@@ -1,7 +1,5 @@
 """Waiting for something to become true, without a guess at how long that takes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -3,8 +3,6 @@
 etcd serves its gRPC API as JSON too: https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway/
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl

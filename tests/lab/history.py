@@ -4,8 +4,6 @@ Two watches give the versions; resourceVersions of one etcd are one sequence ove
 promise, but the lab's etcd keeps.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """A HorizontalPodAutoscaler on the lab, as a user applies it and looks at it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

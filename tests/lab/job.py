@@ -1,7 +1,5 @@
 """One MPIJob on the lab, as a test creates, edits and looks at it."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 python -m tests.lab.kube_candidate KUBECONFIG NAMESPACE IDENTITY
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys

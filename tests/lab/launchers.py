@@ -1,7 +1,5 @@
 """Launcher pods that are tried, not created: whether the webhook was asked shows in the answer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

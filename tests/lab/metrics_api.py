@@ -5,8 +5,6 @@ ExternalName, since no other leads to loopback. Like a real one it takes request
 its client certificate), but it asks nobody what the user behind a request may do.
 """
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import json

@@ -1,7 +1,5 @@
 """Programs that run for several tests: started when the first test asks for one, stopped when a test does not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Ranks as real processes in a pod's own process namespace, started as kubexec.sh starts them."""
 
-from __future__ import annotations
-
 from lab.cluster import Cluster
 from tests.lab.job import Job
 

@@ -1,7 +1,5 @@
 """A cluster whose MPIJobs have the subresource scale, as an upgrade gives it to them, and what kubectl says there."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 mpi-operator v0.3.0 replaces the ConfigMap whole, so it cannot show what becomes of two writers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """What a Service is to the webhook: one address, new connections to ready replicas only, open ones left alone."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

@@ -1,7 +1,5 @@
 """The HPA of kube-controller-manager and a MPIJob: the whole path, up and down, and where both meet their bounds."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The examples of docs/hpa.md: the API server takes each of them as it stands, and the webhook has nothing to say."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

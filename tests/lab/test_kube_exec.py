@@ -1,7 +1,5 @@
 """exec through the real API server: results, refusals, and which rights it asks for."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 

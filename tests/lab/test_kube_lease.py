@@ -4,8 +4,6 @@ Both are read from one etcd, so resourceVersions of Lease and ConfigMap put all 
 promised by the API (versions of different resources need not compare), but true of a server with one etcd.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """The watch cache against the real API server: what the tiny one in memory promises is true of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Where MPIJobs have no subresource scale, as v0.2.3 defines them, the controller never writes their status."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import signal

@@ -1,7 +1,5 @@
 """Who scales is told: bounds and their source, doubts, what a dry run would do; seen as kubectl shows it."""
 
-from __future__ import annotations
-
 import asyncio
 from functools import partial
 

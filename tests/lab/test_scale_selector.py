@@ -1,7 +1,5 @@
 """`kubectl scale` through the whole path, and the selector that an HPA reads: it stays, whoever writes the status."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import signal

@@ -4,8 +4,6 @@ Every write of a scale-out and a scale-in is struck in both ways. What another c
 as without the death, and on the way no worker may go while it is published.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections.abc import AsyncIterator

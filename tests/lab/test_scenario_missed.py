@@ -1,7 +1,5 @@
 """What happens when something was not there in time: the webhook, the controller, the ConfigMap."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime

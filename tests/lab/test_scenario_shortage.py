@@ -1,7 +1,5 @@
 """Too few workers: at the start, while nodes go, and when a size cannot be reached."""
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """What the API server asks the webhook, what comes of it, and whom it never asks."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -4,8 +4,6 @@ The replicas run in this process, so that their certificates can live for second
 webhook's ServiceAccount. A failed call shows as a launcher without the item, since it is let through then.
 """
 
-from __future__ import annotations
-
 import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable

@@ -1,7 +1,5 @@
 """A rollout of the webhook, as its Deployment does it, loses no call: a new replica first, then SIGTERM to the old."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import ExitStack
 

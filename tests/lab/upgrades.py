@@ -1,7 +1,5 @@
 """A cluster as an upgrade finds it: its MPIJob definition, its operator, and everything that stands in it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import secrets

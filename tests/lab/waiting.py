@@ -1,7 +1,5 @@
 """Waits for what `kubectl wait` cannot: an object that is yet to be created, a right, a condition of our own."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time

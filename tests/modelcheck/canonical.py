@@ -4,8 +4,6 @@ Incarnations get the smallest numbers that tell them apart, ages stop where they
 will look at again is forgotten.
 """
 
-from __future__ import annotations
-
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,

@@ -7,8 +7,6 @@ Only the first action of a plan is carried out before the next decision, so a cr
 in between. A late view stands for a late plan: the rest of an old plan is what was decided on an old view.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar

@@ -3,8 +3,6 @@
 Breadth first, so the story told of a mistake is as short as can be.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 Nothing here asks decide: an invariant that borrowed its reasons would share its mistakes.
 """
 
-from __future__ import annotations
-
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,

@@ -3,8 +3,6 @@
 [operator] is what lab/operator does too; what kubelet and driver do was measured on real ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The check can fail: policies with one mistake each, and what the check says of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Every order in which we, the operator, the kubelets, Horovod's driver, the user and what breaks can move."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpijob_elastic.model.policy import Policy

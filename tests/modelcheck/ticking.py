@@ -1,7 +1,5 @@
 """Time, which passes in ticks: everything that has an age becomes older."""
 
-from __future__ import annotations
-
 from tests.modelcheck.world import (
     NEVER,
     NOTHING,

@@ -1,7 +1,5 @@
 """The view of a world that decide gets, at a moment called NOW."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 

@@ -6,8 +6,6 @@ as long as a change takes to settle, and longer than a touched launcher and its 
 whatever happens within one, happens in every order.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """A tiny API server, a proxy that breaks things in front of it, and a client that goes through both."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The faults that other tests rely upon do what they say."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

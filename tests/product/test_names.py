@@ -1,7 +1,5 @@
 """Names that must be read back exactly, however unlucky the job's own name is."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

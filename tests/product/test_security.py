@@ -1,7 +1,5 @@
 """Hold docs/security.md, the table of every write, against the code, the rights and the admission policies."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

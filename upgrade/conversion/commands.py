@@ -1,7 +1,5 @@
 """The command of a launcher: the sizes for horovodrun, and paths that have changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Convert every object of a text; other objects stay as they are. Notes become comments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 

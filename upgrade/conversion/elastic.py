@@ -1,7 +1,5 @@
 """Shared by all conversions to an elastic MPIJob v1."""
 
-from __future__ import annotations
-
 from mpijob_elastic import names
 from mpijob_elastic.install.objects import own_metadata
 from mpijob_elastic.kube.resources import MPI_JOBS

@@ -1,7 +1,5 @@
 """Convert a file, a folder with its subfolders, standard input, or a job in the cluster."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

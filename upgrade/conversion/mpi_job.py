@@ -1,7 +1,5 @@
 """Convert a MPIJob v1alpha2 to v1 (mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go)."""
 
-from __future__ import annotations
-
 from upgrade.conversion import commands, elastic
 from upgrade.conversion.results import Converted, Notes, Source
 

@@ -3,8 +3,6 @@
 https://kubernetes.io/docs/reference/using-api/deprecation-guide/#customresourcedefinition-v122
 """
 
-from __future__ import annotations
-
 from upgrade import crd
 from upgrade.conversion.elastic import subject
 from upgrade.conversion.results import Converted, Notes, Object, Source

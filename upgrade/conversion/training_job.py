@@ -1,7 +1,5 @@
 """Convert et-operator's TrainingJob to an elastic MPIJob v1 (et-operator, api/v1alpha1/trainingjob_types.go)."""
 
-from __future__ import annotations
-
 from mpijob_elastic import names
 from upgrade.conversion import commands, elastic
 from upgrade.conversion.results import Converted, Notes, Object, Source

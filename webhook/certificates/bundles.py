@@ -4,8 +4,6 @@ A bundle is written only if the configuration is still at the version that was r
 then the Secret) this keeps a slow replica from removing the CA of a faster replica.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The kubelet replaces a mounted Secret as a whole, but its files are read one by 
 refused, and the next look finds the right pair. cert-manager's injector maintains the caBundle.
 """
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

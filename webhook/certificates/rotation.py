@@ -1,7 +1,5 @@
 """The look: every few seconds, make Secret, caBundles and served certificate agree, in safe steps."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

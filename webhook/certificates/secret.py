@@ -1,7 +1,5 @@
 """The Secret `names.CERTIFICATE_SECRET` that all replicas share; its resourceVersion is the precondition of a write."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import msgspec

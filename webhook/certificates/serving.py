@@ -4,8 +4,6 @@ The server listens with a context without a certificate. At each handshake that 
 context, which never changes. So a pair that does not load leaves the old pair in place, and open connections go on.
 """
 
-from __future__ import annotations
-
 import os
 import ssl
 from datetime import datetime

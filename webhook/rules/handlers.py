@@ -4,8 +4,6 @@
 ours. An object that cannot be decoded passes with a warning: what the API server accepts must not fail because of us.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

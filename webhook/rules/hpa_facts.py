@@ -3,8 +3,6 @@
 Read as autoscaling/v1, which every API server serves; the fields we use are the same in v2.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from mpijob_elastic.kube.meta import Identity

@@ -5,8 +5,6 @@ bound, so an HPA that asks for it does nothing (kube-controller-manager's podaut
 FailedUpdateScale).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from mpijob_elastic import names

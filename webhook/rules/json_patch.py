@@ -4,8 +4,6 @@ Patches are not found by comparison: a diff of two pods costs more than the rest
 makes it worse.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

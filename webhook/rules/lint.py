@@ -5,8 +5,6 @@ value has at most 63 characters, and so has a hostname, to which the kubelet cut
 (https://kubernetes.io/docs/concepts/overview/working-with-objects/names/).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from mpijob_elastic import names

@@ -4,8 +4,6 @@ mpi-operator v0.3.0 adds discover_hosts.sh to both itself, so its objects, and o
 unchanged. An object that is not clearly v0.2.3's is left alone; the controller reports what was missed.
 """
 
-from __future__ import annotations
-
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS

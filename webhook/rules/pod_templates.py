@@ -1,7 +1,5 @@
 """Warn about edits of a pod template: mpi-operator v0.2.3 never changes an existing pod; pure."""
 
-from __future__ import annotations
-
 import msgspec
 
 from mpijob_elastic.model.wire import Wire

@@ -1,7 +1,5 @@
 """The webhook configurations (config/base/webhook-configurations.yaml), changed for older API servers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -6,8 +6,6 @@ structs, the objects inside stay bytes until a handler decodes a few fields, and
 `Malformed`, with a message that says where.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The review holds only the size, so the job comes from the watch cache. An unknow
 controller checks every rule that safety needs.
 """
 
-from __future__ import annotations
-
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job_facts import JobFacts

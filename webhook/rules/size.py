@@ -4,8 +4,6 @@ Texts are short, because kubectl shows each warning on one line: https://kuberne
 recommends 120 characters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from mpijob_elastic import names

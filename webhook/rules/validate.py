@@ -5,8 +5,6 @@ the request may come from a controller or a status write that can do nothing abo
 refused for a finished or deleted job. The controller checks every rule again, with Events.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """List the changes between two reports on one job, a short line each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names

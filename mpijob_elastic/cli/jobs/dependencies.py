@@ -3,8 +3,6 @@
 Where this user may not read an object, nothing is wrong with it as far as can be told.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar

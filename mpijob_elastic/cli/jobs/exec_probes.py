@@ -3,8 +3,6 @@
 The looks are bounded in number and time; an error is part of the answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """`explain`: read the job and what it depends on, look into its pods, explain, print."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable, Mapping

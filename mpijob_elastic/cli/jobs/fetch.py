@@ -4,8 +4,6 @@ An object that cannot be read ends the command with a message, except Roles: few
 needs them.
 """
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from mpijob_elastic.cli.jobs.selection import Selection, Source

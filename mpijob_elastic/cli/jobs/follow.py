@@ -1,7 +1,5 @@
 """Follow one job live: a snapshot after each change, through the same watch caches as the controller's."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from random import Random

@@ -1,7 +1,5 @@
 """`get`: read, report, print."""
 
-from __future__ import annotations
-
 import difflib
 import sys
 import time

@@ -1,7 +1,5 @@
 """Put a plan of `decide` into words: what the controller does next, or why it does nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from mpijob_elastic import names

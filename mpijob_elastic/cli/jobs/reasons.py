@@ -1,7 +1,5 @@
 """Print an explanation as text."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 Field names are camelCase there; times are RFC 3339 in UTC, durations are seconds.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import msgspec

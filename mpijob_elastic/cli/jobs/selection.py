@@ -1,7 +1,5 @@
 """Select the objects to read for what a user asks for: one job, the jobs of a namespace, or all jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """Read an MPIJob and a pod to show them: the controller's facts, and some for people."""
 
-from __future__ import annotations
-
 import msgspec
 
 from mpijob_elastic import names

@@ -1,7 +1,5 @@
 """One job at one moment, as a user may read it: the controller's view and some facts for people."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Print reports as text: columns without borders, like kubectl, so that they can be piped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """`watch`: show a job after each change until it has ended."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator

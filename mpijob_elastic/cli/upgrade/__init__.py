@@ -1,7 +1,5 @@
 """`mpijob-elastic upgrade`: upgrade a cluster that runs mpi-operator v0.2.3 with live jobs, and roll back."""
 
-from __future__ import annotations
-
 import typer
 
 from mpijob_elastic.cli.upgrade import cluster, jobs

@@ -1,7 +1,5 @@
 """The answers of the API server to the deletion of a pod, and what the caches take in."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from random import Random

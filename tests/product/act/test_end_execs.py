@@ -1,7 +1,5 @@
 """The end of frozen execs: the script in real shells, on real processes, and when a launcher is asked to run it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Iterator

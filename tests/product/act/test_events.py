@@ -1,7 +1,5 @@
 """Events come through short trouble, once each, and long or lasting trouble holds nothing up."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from random import Random

@@ -1,7 +1,5 @@
 """The look into a launcher: the script in real shells, on real processes, and what is read from it."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Turns that are evenly spaced, in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 
 from mpijob_elastic.act.rates import Rate

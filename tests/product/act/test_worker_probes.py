@@ -1,7 +1,5 @@
 """Looks into workers, against a server that speaks exec: what is asked, how much, and what is kept of the answers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

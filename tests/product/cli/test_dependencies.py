@@ -1,7 +1,5 @@
 """Troubles of controller and webhook, as far as this user may see."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

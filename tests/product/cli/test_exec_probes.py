@@ -1,7 +1,5 @@
 """Looks by exec: the script on real processes, and the second look."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Awaitable, Callable

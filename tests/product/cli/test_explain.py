@@ -1,7 +1,5 @@
 """`explain` against a server that answers what the test says."""
 
-from __future__ import annotations
-
 import json
 import time
 from datetime import UTC, datetime

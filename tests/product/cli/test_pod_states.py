@@ -1,7 +1,5 @@
 """The state of a pod in the words of kubelet and scheduler."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

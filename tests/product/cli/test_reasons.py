@@ -1,7 +1,5 @@
 """An explanation as people and programs read it."""
 
-from __future__ import annotations
-
 import msgspec
 
 from mpijob_elastic.cli.jobs import reasons

@@ -3,8 +3,6 @@
 Created at `CREATED`, looked at 100 s later, at `NOW`; everything has long settled unless a test says otherwise.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any

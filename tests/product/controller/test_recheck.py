@@ -1,7 +1,5 @@
 """The decision on frozen execs made once more: what the API server says now counts, whatever the caches said."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

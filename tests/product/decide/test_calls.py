@@ -1,7 +1,5 @@
 """Hold how much code a decision enters: a newcomer who follows it reads that many functions in that many files."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

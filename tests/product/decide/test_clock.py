@@ -1,7 +1,5 @@
 """Times of other clocks."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpijob_elastic.decide.state import honest

@@ -1,7 +1,5 @@
 """The one write of script, hostfile and memory."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

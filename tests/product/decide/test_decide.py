@@ -1,7 +1,5 @@
 """The whole policy put together: which steps come together, and which wait for one another."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The state of each worker and of the launcher, derived in a look."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

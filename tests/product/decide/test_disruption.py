@@ -1,7 +1,5 @@
 """Workers whose node is about to go: how many leave, in which order, and how often one is moved."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

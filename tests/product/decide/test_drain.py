@@ -1,7 +1,5 @@
 """Which workers may be deleted now, and why."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

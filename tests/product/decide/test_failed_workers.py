@@ -1,7 +1,5 @@
 """Failed workers: which are replaced, how soon."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

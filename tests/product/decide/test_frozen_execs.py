@@ -1,7 +1,5 @@
 """Execs that outlive their pods: which they are, when the launcher is asked, what is said."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

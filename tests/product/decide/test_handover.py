@@ -1,7 +1,5 @@
 """When a job is another operator's by now, and what is said of it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The history of a worker that is not in the list."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The next host list, one step at a time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which host name a worker gets: never one under which a rank of this driver may have died."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

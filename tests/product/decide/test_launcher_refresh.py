@@ -1,7 +1,5 @@
 """The launcher's knowledge of the published list."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

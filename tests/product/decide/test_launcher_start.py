@@ -1,7 +1,5 @@
 """Launchers that can never start, or never become elastic."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

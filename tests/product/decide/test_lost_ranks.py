@@ -1,7 +1,5 @@
 """Workers whose rank is lost while their pod runs on: seen for long enough, while others train, and not too often."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The memory that is written with a change of the host list, and when it is written alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Notices to the user when nothing happens."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

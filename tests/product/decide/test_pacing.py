@@ -1,7 +1,5 @@
 """When the next change may follow."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpijob_elastic.decide import derive, host_list

@@ -1,7 +1,5 @@
 """The number of pods that a gang scheduler waits for."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpijob_elastic.decide import side_objects

@@ -1,7 +1,5 @@
 """Nobody is added while those that are left get over a loss."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

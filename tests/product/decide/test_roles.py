@@ -1,7 +1,5 @@
 """The launcher's Role."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

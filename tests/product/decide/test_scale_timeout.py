@@ -1,7 +1,5 @@
 """Sizes that cannot be reached, and what is remembered of sizes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Which workers a launcher that has not started waits for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Jobs that ended well just after a change of their host list."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

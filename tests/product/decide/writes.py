@@ -1,7 +1,5 @@
 """The write of a job's host list that is due, if any."""
 
-from __future__ import annotations
-
 from mpijob_elastic.decide import config_map, derive, next_memory
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.state import Standing

@@ -1,7 +1,5 @@
 """Shorthands for explanations in tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mpijob_elastic.explain import explain

@@ -1,7 +1,5 @@
 """Findings on a job as a whole."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

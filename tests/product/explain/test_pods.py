@@ -1,7 +1,5 @@
 """Causes in a worker's pod."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Causes between a Ready pod and the launcher."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpijob_elastic.explain.findings import Level

@@ -1,7 +1,5 @@
 """Causes in a rank, as far as exec shows them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Workers that are too many."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

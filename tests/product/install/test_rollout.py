@@ -1,7 +1,5 @@
 """Waiting for what was applied, also while the API server restarts."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpijob_elastic.install import rollout

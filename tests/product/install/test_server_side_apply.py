@@ -1,7 +1,5 @@
 """Objects applied and removed while somebody else does the same."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpijob_elastic.install import removal

@@ -1,7 +1,5 @@
 """A kind for tests: metadata and one field."""
 
-from __future__ import annotations
-
 import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta

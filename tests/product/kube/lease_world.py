@@ -1,7 +1,5 @@
 """A Lease on a server, and candidates each with a bad connection of its own; all in virtual time."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The transport, through the proxy: what it retries, what it reports and as what."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The exec protocol against a server that speaks it, where a real one is hard to bring to the point."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Leader election in virtual time, one promise after another; `test_lease_trouble` has all of them at once."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import pairwise
 

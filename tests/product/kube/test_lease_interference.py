@@ -1,7 +1,5 @@
 """Others write the Lease too: they delete it, make it anew, edit it, take it by force."""
 
-from __future__ import annotations
-
 import asyncio
 
 from tests.product.kube.lease_world import Candidate, Server, led, until

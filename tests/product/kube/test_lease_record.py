@@ -1,7 +1,5 @@
 """The rules of who may write what into a Lease, as a table."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest

@@ -1,7 +1,5 @@
 """Candidates under random trouble: never two leaders, and in the end one."""
 
-from __future__ import annotations
-
 import asyncio
 
 from hypothesis import given

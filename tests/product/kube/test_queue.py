@@ -1,7 +1,5 @@
 """Each guarantee of the work queue, in its own words."""
 
-from __future__ import annotations
-
 import asyncio
 from random import Random
 

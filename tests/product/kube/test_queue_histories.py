@@ -1,7 +1,5 @@
 """The work queue under random news, delays and failures."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from random import Random

@@ -1,7 +1,5 @@
 """The cache's rules one by one, then all of them in every order."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpijob_elastic.kube.store import StaleList, Store

@@ -1,7 +1,5 @@
 """All rules of the cache at once, in every order that hypothesis can think of."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st

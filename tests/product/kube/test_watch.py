@@ -1,7 +1,5 @@
 """The watch cache against an API server, through everything that can go wrong between them."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """The watch cache through random histories of a server and of the way to it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack, suppress

@@ -1,7 +1,5 @@
 """Lines of a watch, as the API server writes them and in any other form of the same JSON."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -3,8 +3,6 @@
 Only for code that waits on timers and on other coroutines; there is nothing in it that reads sockets.
 """
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,5 @@
 """A running watch cache and every change that it told."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress

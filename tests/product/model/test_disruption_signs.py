@@ -1,7 +1,5 @@
 """Which taints and conditions say that a node is about to go."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpijob_elastic.model import disruption_signs

@@ -1,7 +1,5 @@
 """Durations as users write them and as people read them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

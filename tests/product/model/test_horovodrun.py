@@ -1,7 +1,5 @@
 """What can be read of a launcher's command, and that nothing is read into it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """discover_hosts.sh read back: exactly what we write, or nothing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What a view derives from its parts."""
 
-from __future__ import annotations
-
 import pytest
 
 from mpijob_elastic.model.job import MOST_WORKERS, LauncherPhase

@@ -1,7 +1,5 @@
 """kubexec.sh is run by /bin/sh here, as a launcher runs it, with a kubectl that prints what it was asked for."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

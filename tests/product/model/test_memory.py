@@ -1,7 +1,5 @@
 """The memory in an annotation: the same comes back, and nothing hostile gets in."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

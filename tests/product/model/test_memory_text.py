@@ -1,7 +1,5 @@
 """The memory of large jobs fits into an annotation, and comes back."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

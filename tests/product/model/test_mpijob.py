@@ -1,7 +1,5 @@
 """The fields of a MPIJob that we read, and the operator's defaults for those that are missing."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

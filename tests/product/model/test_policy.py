@@ -1,7 +1,5 @@
 """The annotations of a MPIJob: what they mean, and what is said of one that means nothing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Whether a selector that is written into a status stays there and is of use."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """What is kept of a node, and which pods go with it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

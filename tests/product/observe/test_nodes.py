@@ -1,7 +1,5 @@
 """Pods are told of nodes that are about to go or are gone."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

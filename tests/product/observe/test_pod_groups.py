@@ -1,7 +1,5 @@
 """PodGroups are followed where they are served, and only there."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Every job comes to rest: with nothing happening but time, the writes end, and there are few of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

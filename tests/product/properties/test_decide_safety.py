@@ -1,7 +1,5 @@
 """The safety rules hold for the plan of every view, however unlikely."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar, get_args

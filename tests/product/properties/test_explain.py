@@ -1,7 +1,5 @@
 """Properties of explanations: each worker of any job has a cause that fits; looks for frozen execs come to an end."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hypothesis import given

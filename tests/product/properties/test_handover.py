@@ -1,7 +1,5 @@
 """Two writers of one discover_hosts.sh never alternate for long, however often the other one writes, and when."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 

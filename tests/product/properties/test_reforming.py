@@ -1,7 +1,5 @@
 """Whoever is lost, there again, listed or not: nobody is added beside hosts that may get over the loss of rank 0."""
 
-from __future__ import annotations
-
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Whatever is sent gets an answer; whatever is patched is the operator's, in one place, once."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import json

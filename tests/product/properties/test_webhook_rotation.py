@@ -5,8 +5,6 @@ replicas end a look in every round of ten seconds; the third is so slow that wha
 writes, and whatever it then does must not hurt the other two.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Whatever stands in the Secret, some steps later it holds a certificate that can be served."""
 
-from __future__ import annotations
-
 from hypothesis import example, given
 from hypothesis import strategies as st
 

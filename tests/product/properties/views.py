@@ -4,8 +4,6 @@ An example costs hypothesis one draw, the seed of a view, for a view of many dra
 the rest of a test. Times lie around NOW on both sides, for every one of them is of another clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random

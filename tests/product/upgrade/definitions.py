@@ -1,7 +1,5 @@
 """MPIJob definitions as clusters have them."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

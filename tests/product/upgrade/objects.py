@@ -1,7 +1,5 @@
 """Objects of a running job, as the API server has them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mpijob_elastic import names

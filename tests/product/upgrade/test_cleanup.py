@@ -1,7 +1,5 @@
 """Traces taken off jobs that others write to at the same time."""
 
-from __future__ import annotations
-
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter

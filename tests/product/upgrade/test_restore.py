@@ -1,7 +1,5 @@
 """Objects put back while their own controllers write to them, too."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Objects as the operator and the API server make them, and the reviews that carry them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reviews over HTTP: every body gets a clear answer in bounded time and memory."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

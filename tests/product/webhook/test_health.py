@@ -1,7 +1,5 @@
 """Alive, ready, measured."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Which HPAs scale a job: whatever order they come, change and go in."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 

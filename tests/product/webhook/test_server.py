@@ -1,7 +1,5 @@
 """The process from start to end, with certificates from a directory, so that it needs no cluster."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

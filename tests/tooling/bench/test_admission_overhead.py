@@ -1,7 +1,5 @@
 """What admission adds."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.admission_overhead import PATTERNS, Added, Pattern, added

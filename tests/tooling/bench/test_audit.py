@@ -1,7 +1,5 @@
 """Reading the API server's audit log."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The course of a change of size, from the writes after the edit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The recorded pod event goes all the way through the controller's caches."""
 
-from __future__ import annotations
-
 from bench import events
 from mpijob_elastic.observe import facts_pod
 

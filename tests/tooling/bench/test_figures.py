@@ -1,7 +1,5 @@
 """Figures: verdict and ratio, and how a table shows them."""
 
-from __future__ import annotations
-
 import pytest
 from rich.console import Console
 

@@ -1,7 +1,5 @@
 """The objects of a fleet's jobs are such as the controller takes for the operator's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """The measured jobs, and what became of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """The load asks a webhook over TLS, and tells right answers from wrong ones."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

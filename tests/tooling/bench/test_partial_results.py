@@ -1,7 +1,5 @@
 """Measurements one after the other, of which one fails."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.parts.partial_results import until_trouble

@@ -1,7 +1,5 @@
 """What a process has used."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """How a run ends: what is shown and saved, and the exit code."""
 
-from __future__ import annotations
-
 import signal
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Figures from the rounds of edits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from bench import targets

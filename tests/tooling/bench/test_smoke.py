@@ -3,8 +3,6 @@
 In a lab of their own, because they install and uninstall. No figure's size is judged here.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

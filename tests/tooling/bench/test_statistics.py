@@ -1,7 +1,5 @@
 """Middle, ends, percentiles."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.statistics import Spread, percentile, spread

@@ -1,7 +1,5 @@
 """How many jobs a second, from the writes of a burst."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.throughput import burst

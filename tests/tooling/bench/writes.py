@@ -1,7 +1,5 @@
 """Writes as the audit log tells them, for the tests."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from bench.audit import Write

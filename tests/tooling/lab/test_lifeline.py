@@ -1,7 +1,5 @@
 """The end of a supervisor that was let down, in time or not."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

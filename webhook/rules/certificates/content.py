@@ -4,8 +4,6 @@ Keys: ca.crt, ca.key (the signing CA), tls.crt, tls.key (the served pair), next-
 trusted but does not sign yet), retired-ca.crt (CAs that no longer sign but may have certificates in use).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A certificate with its private key: made, read from PEM and written as PEM."""
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass
 from datetime import datetime, timedelta

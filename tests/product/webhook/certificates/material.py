@@ -1,7 +1,5 @@
 """Certificates for tests: made by the program itself, with lifetimes that read well."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from webhook.rules.certificates import pairs

@@ -4,8 +4,6 @@ Every request is in flight twice: before it takes effect and before its answer a
 that sent it is suspended, so a test can interleave several replicas in any order, or end one there.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Coroutine, Generator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Replicas of the webhook that share a Secret in a MemoryApi, and what an API server makes of what they serve."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Coroutine
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Certificates from a directory, as a mounted Secret changes there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Looks, one after the other and against one another, on an API server in memory."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """What a client sees in the handshake, before and after certificates are exchanged."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import AsyncIterator

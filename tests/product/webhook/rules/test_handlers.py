@@ -1,7 +1,5 @@
 """Which request is answered by whom, and that nothing unreadable is ever blocked."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.product.webhook.objects import Object, body, config_map, launcher_pod, mpi_job

@@ -1,7 +1,5 @@
 """HPAs and their jobs: who creates or changes either is told what does not fit, once, and nothing is refused."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """No patch but of our fields leaves this program."""
 
-from __future__ import annotations
-
 import pytest
 
 from webhook.rules import json_patch

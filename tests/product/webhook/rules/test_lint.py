@@ -1,7 +1,5 @@
 """What the author of a job is told early: each finding once, none where all is well, nothing on plain jobs."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is added, to what, and what is left alone."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """What the webhook is asked about, as installed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """AdmissionReviews in and out."""
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What is said of a scale: bounds and their source, the job's end, horovodrun's limits, what a dry run shows."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Whose hostfile is shortened when its job's ConfigMap is created, and to what."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What is said of a MPIJob: field, value, what is allowed."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which host names may be used when."""
 
-from __future__ import annotations
-
 import math
 from random import Random
 

@@ -1,7 +1,5 @@
 """The picture shows every side, and the machines behind."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 from bench.spot import chart

@@ -1,7 +1,5 @@
 """Time goes by itself, and further where it is told to; never back."""
 
-from __future__ import annotations
-
 from bench.spot.clock import Clock
 
 

@@ -1,7 +1,5 @@
 """What is asked for on the command line becomes a trace, or is refused before anything starts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

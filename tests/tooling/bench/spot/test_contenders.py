@@ -1,7 +1,5 @@
 """The job of each side is such as its user would write it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Horovod's driver: what it does about each change of the list, and about each rank that dies."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from random import Random

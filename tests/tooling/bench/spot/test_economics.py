@@ -1,7 +1,5 @@
 """Bills, saving, and how much of the promise survives."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.spot import economics

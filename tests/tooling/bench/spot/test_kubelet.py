@@ -1,7 +1,5 @@
 """When a launcher sees a change: at the next sync, or right after a touch."""
 
-from __future__ import annotations
-
 import math
 from random import Random
 from statistics import mean

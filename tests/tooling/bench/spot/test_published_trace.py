@@ -1,7 +1,5 @@
 """The published format: how many machines there are at each tick."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Ranks start in new hosts and end in those that left, by the job's own kubexec.sh."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table and the JSON of a replay."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """The little of SVG that charts need."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 import pytest

@@ -1,7 +1,5 @@
 """The synthetic trace follows its rules, and its seed alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.spot.synthetic_trace import DAY, HOUR, MIN_LIFE, Rules, generate

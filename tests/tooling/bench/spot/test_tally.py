@@ -1,7 +1,5 @@
 """What is kept and what is lost when a ring ends, and when a job does."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.spot.costs import Costs

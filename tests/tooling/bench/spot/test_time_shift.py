@@ -1,7 +1,5 @@
 """A jump of the clock moves the times of the memory, and nothing else."""
 
-from __future__ import annotations
-
 from bench.spot.time_shift import shifted, shifted_memory
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, pod_fingerprint
 

@@ -1,7 +1,5 @@
 """What a trace says about its machines, and what is no trace."""
 
-from __future__ import annotations
-
 import pytest
 
 from bench.spot.trace import Instance, Kind, Trace, TraceError

@@ -1,7 +1,5 @@
 """From what the control plane shows to steps: delivery, mounts, driver and restarts together."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from dataclasses import replace

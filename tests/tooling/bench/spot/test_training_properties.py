@@ -1,7 +1,5 @@
 """Whatever a control plane does to a job, the model's books balance."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from random import Random
 

@@ -1,7 +1,5 @@
 """What is read of a job's objects."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The Secret's content, there and back, whole or damaged."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.product.webhook.certificates.material import authority, healthy

@@ -1,7 +1,5 @@
 """The next step, as a table, and what each step leaves behind."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Certificates as others judge them: OpenSSL in a handshake, and a verifier that follows RFC 5280."""
 
-from __future__ import annotations
-
 from cryptography import x509
 from cryptography.x509 import verification
 

@@ -1,7 +1,5 @@
 """Certificates and keys from PEM, and what is said of them."""
 
-from __future__ import annotations
-
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes

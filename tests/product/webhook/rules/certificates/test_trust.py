@@ -1,7 +1,5 @@
 """Since when a CA is trusted everywhere."""
 
-from __future__ import annotations
-
 from tests.product.webhook.certificates.material import authority
 from webhook.rules.certificates.decision import Trust
 
