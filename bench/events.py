@@ -44,7 +44,7 @@ async def run(sample: bytes) -> Cost:
     async with ApiWriter(Configuration(), user_agent="bench") as client:
         caches = Caches(client, namespace=None, enqueue=queue.put, random=Random(0))
         event = _time(caches.pods._take, lines)  # noqa: SLF001 - this step is measured, and has no public name
-    assert len(caches.pods.values()) == JOBS * WORKERS
+    assert len(caches.pods.store.values()) == JOBS * WORKERS
     assert queue.depth == JOBS
     objects = [bytes(msgspec.json.decode(line, type=dict[str, msgspec.Raw])["object"]) for line in lines]
     return Cost(event=event, decoding=_time(facts_pod.read, objects), json=_time(json.loads, lines))

@@ -35,7 +35,7 @@ class Watched:
 
     def job(self, namespace: str, name: str) -> JobFacts | None:
         """Return the job as last seen; None if it is not known (yet)."""
-        return self._jobs.get(namespace, name)
+        return self._jobs.store.get(namespace, name)
 
     def autoscalers(self, namespace: str, job: str) -> tuple[HpaFacts, ...]:
         """Return the HPAs that scale the job of that name, as last seen; the job need not exist."""

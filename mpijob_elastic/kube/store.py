@@ -72,7 +72,10 @@ class Store(Generic[T]):
             self.put(new)
 
     def forget(self, namespace: str, name: str, uid: str) -> None:
-        """Remove an object that is gone according to the API server."""
+        """Remove an object that is gone according to the API server.
+
+        A terminating pod is not gone: pass the answer to its deletion to `written` instead.
+        """
         old = self.get(namespace, name)
         if old is not None and old.metadata.uid == uid:
             # The deletion of an absent object was already seen, and will not be seen again.

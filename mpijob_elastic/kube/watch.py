@@ -22,7 +22,7 @@ Kubernetes before 1.32 and older etcds do not serve them. Paged lists are needed
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Generic, Never, TypeVar
@@ -66,7 +66,7 @@ class WatchTimes:
 class WatchCache(Generic[T]):
     """The objects of one resource that match the selectors, as last seen.
 
-    - `get` and `values` never return an object older than before, our own writes included.
+    - `store` holds the objects, and never goes backward. Give it the answers to our own writes (`written`).
     - `on_change(old, new)` is called synchronously after each change, None meaning absent; it should only put keys
       into a queue. During the first list it is called for each object, before `synced` is set.
     - `decode` turns the JSON of an object (bytes-like) into a struct. An object that it refuses is logged and treated
@@ -94,21 +94,13 @@ class WatchCache(Generic[T]):
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {name: value for name, value in selectors.items() if value}
         self._decode = decode
-        self._store: Store[T] = Store(on_change)
+        self.store: Store[T] = Store(on_change)
         self._random = random
         self._clock = clock
         self._times = times
         self._alive = clock()
         self._must_list = True
         self._barren = 0
-
-    def get(self, namespace: str, name: str) -> T | None:
-        """Return the object as last seen, None if there is none."""
-        return self._store.get(namespace, name)
-
-    def values(self) -> Collection[T]:
-        """Return every object as last seen: a live view, so do not await while iterating."""
-        return self._store.values()
 
     def age(self) -> float:
         """Return the seconds since the last proof that news arrives: an event, a bookmark, a list.
@@ -117,17 +109,6 @@ class WatchCache(Generic[T]):
         from a backup). Only a new process helps then, so this is for a health check.
         """
         return self._clock() - self._alive
-
-    def observe_write(self, written: T) -> None:
-        """Store the API server's answer to our own write, so that the next look sees it."""
-        self._store.written(written)
-
-    def forget(self, namespace: str, name: str, uid: str) -> None:
-        """Remove an object that is gone according to the API server.
-
-        A terminating pod is not gone: pass the answer to its deletion to `observe_write` instead.
-        """
-        self._store.forget(namespace, name, uid)
 
     async def run(self) -> Never:
         """List and watch for ever; cancel to stop."""
@@ -165,14 +146,14 @@ class WatchCache(Generic[T]):
         return None
 
     async def _list(self) -> None:
-        listing = self._store.begin_list()
+        listing = self.store.begin_list()
         limits = Limits(attempt=self._times.list_timeout, throttled=0)
         found = pages(self._client, self._path, query=self._selectors, size=self._times.page, limits=limits)
         async for page in found:
             items = [item for raw in page.items or () if (item := self._read(raw)[1]) is not None]
-            self._store.list_page(listing, page.metadata.resource_version, items)
+            self.store.list_page(listing, page.metadata.resource_version, items)
             self._alive = self._clock()
-        self._store.end_list(listing)
+        self.store.end_list(listing)
         self._must_list = False
         self._barren = 0
         self.synced.set()
@@ -183,7 +164,7 @@ class WatchCache(Generic[T]):
             **self._selectors,
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": str(self._store.position),
+            "resourceVersion": str(self.store.position),
             "timeoutSeconds": str(int(lifetime)),
         }
         opened = self._client.stream(self._path, query=query, silence=self._times.silence, opening=self._times.opening)
@@ -198,10 +179,10 @@ class WatchCache(Generic[T]):
         if line.type == "ERROR":
             raise errors.from_event(line.object)
         if line.type == "BOOKMARK":
-            current = self._store.bookmark(wire.read_stub(line.object).metadata.resource_version)
+            current = self.store.bookmark(wire.read_stub(line.object).metadata.resource_version)
         else:
             meta, item = self._read(line.object)
-            current = self._store.event(meta, None if line.type == "DELETED" else item)
+            current = self.store.event(meta, None if line.type == "DELETED" else item)
         if current:
             self._alive = self._clock()
 

@@ -79,7 +79,7 @@ class Caches:
                 namespace=namespace,
                 label_selector=selector,
             )
-            self._written[resource] = lambda raw: cache.observe_write(read(raw))
+            self._written[resource] = lambda raw: cache.store.written(read(raw))
             return cache
 
         owned = names.LABEL_APP
@@ -119,21 +119,21 @@ class Caches:
 
     def job_keys(self) -> Iterable[JobKey]:
         """Return the keys of all jobs."""
-        return [JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.values()]
+        return [JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.store.values()]
 
     def view(self, key: JobKey, *, probes: views.Probes, holds: views.Holds = views.never_looked) -> JobView | None:
         """Return the job as last seen; None if it is gone."""
-        job = self.jobs.get(key.namespace, key.name)
+        job = self.jobs.store.get(key.namespace, key.name)
         if job is None:
             return None
         return views.view(
             job,
             pods=self.judge(self._pods_of.get(key, {}).values()),
-            config=self.configs.get(key.namespace, names.config_map(key.name)),
-            role=self.roles.get(key.namespace, names.launcher(key.name)),
+            config=self.configs.store.get(key.namespace, names.config_map(key.name)),
+            role=self.roles.store.get(key.namespace, names.launcher(key.name)),
             probes=probes,
             holds=holds,
-            gang=self._gangs.cache.get(key.namespace, key.name),
+            gang=self._gangs.cache.store.get(key.namespace, key.name),
             keeps_selector=self._keeps_selector,
         )
 
@@ -155,7 +155,7 @@ class Caches:
 
     def see_pod_gone(self, namespace: str, ref: Ref) -> None:
         """Remove a pod that no longer exists."""
-        self.pods.forget(namespace, ref.name, ref.uid)
+        self.pods.store.forget(namespace, ref.name, ref.uid)
 
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
         fact = new or old
@@ -174,7 +174,7 @@ class Caches:
 
     def _on_node(self, name: str) -> None:
         # Rare, so an index of all pods by node would cost more than it saves.
-        for key in {_key(pod) for pod in self.pods.values() if pod.node == name}:
+        for key in {_key(pod) for pod in self.pods.store.values() if pod.node == name}:
             if key is not None:
                 self._enqueue(key)
 

@@ -124,7 +124,7 @@ class Nodes:
         return [self._judged(pod) for pod in pods]
 
     def _judged(self, pod: PodFacts) -> PodFacts:
-        node = self._cache.get("", pod.node)
+        node = self._cache.store.get("", pod.node)
         if node is None:
             is_gone = bool(pod.node) and self._cache.synced.is_set()
             return msgspec.structs.replace(pod, node_gone=True) if is_gone else pod

@@ -45,7 +45,7 @@ class World:
         return msgspec.json.decode(answer, type=Config)
 
     async def settles_with(self, *names: str) -> None:
-        await eventually(lambda: sorted(one.metadata.name for one in self.cache.values()) == sorted(names))
+        await eventually(lambda: sorted(one.metadata.name for one in self.cache.store.values()) == sorted(names))
 
 
 @pytest.fixture
@@ -77,15 +77,15 @@ async def world(cluster: Cluster, namespace: str) -> AsyncIterator[World]:
 
 
 async def test_pages_events_labels_and_deletions_are_followed(world: World) -> None:
-    assert sorted(one.metadata.name for one in world.cache.values()) == list("abcde")
+    assert sorted(one.metadata.name for one in world.cache.store.values()) == list("abcde")
     assert world.proxy.count(lists) == 3
     await world.create("f")
     await world.admin.delete_object(f"{world.path}/a")
     await world.patch("b", {"metadata": {"labels": {"kept": None}}})
     await world.settles_with("c", "d", "e", "f")
     written = await world.patch("c", {"data": {"x": "1"}})
-    world.cache.observe_write(written)
-    assert world.cache.get(written.metadata.namespace, "c") == written
+    world.cache.store.written(written)
+    assert world.cache.store.get(written.metadata.namespace, "c") == written
     assert world.proxy.count(watches) == 1
 
 

@@ -57,8 +57,11 @@ class JobWatch:
         )
 
     def _snapshot(self) -> Snapshot | None:
-        roles = self._roles.values() if self._roles else None
+        roles = self._roles.store.values() if self._roles else None
         objects = Objects(
-            jobs=self._jobs.values(), pods=self._pods.values(), configs=self._configs.values(), roles=roles
+            jobs=self._jobs.store.values(),
+            pods=self._pods.store.values(),
+            configs=self._configs.store.values(),
+            roles=roles,
         )
         return next(iter(objects.snapshots()), None)

@@ -40,7 +40,7 @@ async def test_the_first_list_is_read_page_by_page_and_then_the_watch_is_followe
         await api.delete(PATH, "b")
         await fill(api, "f")
         await eventually(lambda: watched.agrees_with(api))
-        assert watched.cache.get("n", "a") == msgspec.convert(api.objects[f"{PATH}/a"], Item)
+        assert watched.cache.store.get("n", "a") == msgspec.convert(api.objects[f"{PATH}/a"], Item)
         old, new = watched.changes[5]
         assert old is not None
         assert new is not None
@@ -79,7 +79,7 @@ async def test_a_version_that_is_too_old_makes_it_list_and_tell_of_what_is_gone(
             with proxy.inject(fault, on=watches, times=1):
                 await api.end_streams()
                 await eventually(lambda: proxy.count(lists) == 2)
-            assert watched.cache.get("n", "a") is not None, "the old cache stays until the list is there"
+            assert watched.cache.store.get("n", "a") is not None, "the old cache stays until the list is there"
             freeze.thaw()
             await eventually(lambda: watched.agrees_with(api))
         old, new = watched.changes[-1]
@@ -199,7 +199,7 @@ async def test_a_list_from_a_server_that_lags_behind_is_refused(
             api.compact()
             with proxy.inject(EventError(status=410), on=watches, times=1):
                 await eventually(lambda: "the list is of version" in caplog.text)
-            assert watched.cache.get("n", "a") is not None
+            assert watched.cache.store.get("n", "a") is not None
             proxy.withdraw(stale)
             await fill(api, "b")
             await eventually(lambda: watched.agrees_with(api))
@@ -217,7 +217,7 @@ async def test_news_of_a_server_that_was_put_back_in_time_does_not_count_as_life
         await api.end_streams()
         await fill(api, "b")
         await eventually(lambda: watched.cache.age() > 2 * TIMES.silence)
-        assert watched.cache.get("n", "a") is not None
+        assert watched.cache.store.get("n", "a") is not None
 
 
 async def test_an_object_that_cannot_be_read_is_absent_and_logged(
@@ -226,11 +226,11 @@ async def test_an_object_that_cannot_be_read_is_absent_and_logged(
     await api.create(PATH, "bad", value="seven")
     await fill(api, "a", "b")
     async with watching(client) as watched:
-        assert sorted(state(watched.cache.values())) == ["a", "b"]
+        assert sorted(state(watched.cache.store.values())) == ["a", "b"]
         await api.update(PATH, "a", value="seven")
-        await eventually(lambda: sorted(state(watched.cache.values())) == ["b"])
+        await eventually(lambda: sorted(state(watched.cache.store.values())) == ["b"])
         await api.update(PATH, "a", value=8)
-        await eventually(lambda: sorted(state(watched.cache.values())) == ["a", "b"])
+        await eventually(lambda: sorted(state(watched.cache.store.values())) == ["a", "b"])
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert [text.split(":")[0] for text in warnings] == ["ignoring pods n/bad", "ignoring pods n/a"]
 
@@ -242,11 +242,11 @@ async def test_our_own_writes_are_seen_at_once_and_told_once(
         freeze = Freeze()
         with proxy.inject(freeze, on=watches):
             written = msgspec.convert(await api.create(PATH, "a"), Item)
-            watched.cache.observe_write(written)
-            assert watched.cache.get("n", "a") == written
+            watched.cache.store.written(written)
+            assert watched.cache.store.get("n", "a") == written
             await api.delete(PATH, "a")
-            watched.cache.forget("n", "a", written.metadata.uid)
-            assert watched.cache.get("n", "a") is None
+            watched.cache.store.forget("n", "a", written.metadata.uid)
+            assert watched.cache.store.get("n", "a") is None
             freeze.thaw()
         await fill(api, "b")
         await eventually(lambda: watched.agrees_with(api))

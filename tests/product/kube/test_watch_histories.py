@@ -98,11 +98,11 @@ class World:
         if verb in {"write", "our write"}:
             item = await (self.api.update(PATH, name, value=1) if there else self.api.create(PATH, name))
             if verb == "our write":
-                self.cache.observe_write(msgspec.convert(item, Item))
+                self.cache.store.written(msgspec.convert(item, Item))
         elif there:
             item = await self.api.delete(PATH, name)
             if verb == "our delete":
-                self.cache.forget("n", name, item["metadata"]["uid"])
+                self.cache.store.forget("n", name, item["metadata"]["uid"])
 
     def break_something(self, what: str, times: int) -> None:
         make, on = FAULTS[what]
@@ -156,7 +156,7 @@ async def live(history: Iterable[tuple[str, str, int]], seed: int) -> None:
         await world.heal()
         await eventually(lambda: running.done() or (cache.synced.is_set() and same(cache, api)))
         assert not running.done(), running.exception()
-        assert state(mirror.items.values()) == state(cache.values())
+        assert state(mirror.items.values()) == state(cache.store.values())
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
@@ -164,4 +164,4 @@ async def live(history: Iterable[tuple[str, str, int]], seed: int) -> None:
 
 def same(cache: WatchCache[Item], api: TinyApi) -> bool:
     there = (msgspec.convert(one, Item) for one in api.objects.values())
-    return state(cache.values()) == state(there)
+    return state(cache.store.values()) == state(there)

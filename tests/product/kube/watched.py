@@ -36,7 +36,7 @@ class Watched:
 
     def agrees_with(self, api: TinyApi) -> bool:
         there = (msgspec.convert(one, Item) for one in api.objects.values())
-        return state(self.cache.values()) == state(there)
+        return state(self.cache.store.values()) == state(there)
 
 
 @asynccontextmanager

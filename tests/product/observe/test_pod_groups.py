@@ -48,16 +48,16 @@ async def test_they_are_followed_once_they_are_served_until_they_are_not(
     await eventually(lambda: proxy.count(asks) > asked + 2)
     assert proxy.count(lists) == 0
     api.objects[GROUP] = {"resources": [{"name": "jobs"}, {"name": "podgroups"}]}
-    await eventually(lambda: gangs.cache.get("n", "j"))
+    await eventually(lambda: gangs.cache.store.get("n", "j"))
     await api.update(PATH, "j", spec={"minMember": 2})
-    await eventually(lambda: (group := gangs.cache.get("n", "j")) and group.min_member == 2)
+    await eventually(lambda: (group := gangs.cache.store.get("n", "j")) and group.min_member == 2)
     del api.objects[GROUP]
     asked = proxy.count(asks)
     await eventually(lambda: proxy.count(asks) > asked + 2)
     await api.update(PATH, "j", spec={"minMember": 1})
     asked = proxy.count(asks)
     await eventually(lambda: proxy.count(asks) > asked + 2)
-    group = gangs.cache.get("n", "j")
+    group = gangs.cache.store.get("n", "j")
     assert group is not None
     assert group.min_member == 2
 
@@ -66,9 +66,9 @@ async def test_an_answer_that_tells_nothing_changes_nothing(api: TinyApi, proxy:
     api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
     await eventually(gangs.cache.synced.is_set)
     await api.create(PATH, "j", spec={"minMember": 3})
-    await eventually(lambda: gangs.cache.get("n", "j"))
+    await eventually(lambda: gangs.cache.store.get("n", "j"))
     with proxy.inject(Answer(status=500), on=asks):
         asked = proxy.count(asks)
         await eventually(lambda: proxy.count(asks) > asked + 2)
         await api.update(PATH, "j", spec={"minMember": 2})
-        await eventually(lambda: (group := gangs.cache.get("n", "j")) and group.min_member == 2)
+        await eventually(lambda: (group := gangs.cache.store.get("n", "j")) and group.min_member == 2)
