@@ -5,15 +5,15 @@ the same workers would hurt every job.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-import msgspec
-
-from mpijob_elastic.kube import errors
+from mpijob_elastic.install import objects
+from mpijob_elastic.install.objects import Manifest
+from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.list import list_objects
-from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS, Resource
 from upgrade.refusal import Refused
@@ -45,35 +45,6 @@ class Operator:
     def __str__(self) -> str:
         version = f"version {self.version}" if self.version else "version unknown"
         return f"{self.where} ({self.image}, {version}: {self.kind})"
-
-
-class _Container(msgspec.Struct):
-    image: str = ""
-    command: list[str] = []
-    args: list[str] = []
-
-
-class _PodSpec(msgspec.Struct):
-    containers: list[_Container] = []
-
-
-class _Template(msgspec.Struct):
-    spec: _PodSpec
-
-
-class _DeploymentSpec(msgspec.Struct):
-    template: _Template
-    replicas: int = 1
-
-
-class _Deployment(msgspec.Struct):
-    metadata: ObjectMeta
-    spec: _DeploymentSpec
-
-
-class _Pod(msgspec.Struct):
-    metadata: ObjectMeta
-    spec: _PodSpec
 
 
 async def operators_in(client: ApiReader) -> list[Operator] | None:
@@ -138,21 +109,25 @@ async def _readable(
 
 
 def _of_deployment(raw: bytes) -> list[Operator]:
-    deployment = msgspec.json.decode(raw, type=_Deployment)
-    if deployment.spec.replicas == 0:
+    deployment = objects.read(raw)
+    if deployment["spec"].get("replicas") == 0:
         return []  # switched off
-    where = f"Deployment {deployment.metadata.namespace}/{deployment.metadata.name}"
-    return _operators(where, deployment.spec.template.spec)
+    return _operators("Deployment", deployment, deployment["spec"]["template"]["spec"])
 
 
 def _of_pod(raw: bytes) -> list[Operator]:
-    pod = msgspec.json.decode(raw, type=_Pod)
-    owner = pod.metadata.controller
+    pod = objects.read(raw)
+    owner = wire.read_stub(raw).metadata.controller
     if owner is not None and owner.kind == "ReplicaSet":
         return []  # found by its Deployment
-    return _operators(f"Pod {pod.metadata.namespace}/{pod.metadata.name}", pod.spec)
+    return _operators("Pod", pod, pod["spec"])
 
 
-def _operators(where: str, spec: _PodSpec) -> list[Operator]:
-    found = [recognise(where, one.image, (*one.command, *one.args)) for one in spec.containers]
-    return [operator for operator in found if operator is not None]
+def _operators(kind: str, found: Manifest, spec: Mapping[str, Any]) -> list[Operator]:
+    where = f"{kind} {found['metadata']['namespace']}/{found['metadata']['name']}"
+    containers = spec.get("containers") or ()
+    return [
+        operator
+        for one in containers
+        if (operator := recognise(where, one.get("image", ""), (*one.get("command", ()), *one.get("args", ()))))
+    ]

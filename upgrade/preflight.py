@@ -1,9 +1,7 @@
 """Look at the cluster before an upgrade. Nothing is written; a question that cannot be answered is reported as open."""
 
-import msgspec
-
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, server
+from mpijob_elastic.install import inventory, objects, server
 from mpijob_elastic.install import preflight as installable
 from mpijob_elastic.install.changes import InstallError
 from mpijob_elastic.install.installer import Plan
@@ -20,18 +18,6 @@ from upgrade.job_impact import Adoption
 from upgrade.refusal import Refused
 
 _SCHEDULERS = {"volcano": "scheduling.volcano.sh", "kueue": "kueue.x-k8s.io"}
-
-
-class _Conditions(msgspec.Struct):
-    ready: bool | None = None  # absent means ready
-
-
-class _Endpoint(msgspec.Struct):
-    conditions: _Conditions = msgspec.field(default_factory=_Conditions)
-
-
-class _Slice(msgspec.Struct):
-    endpoints: list[_Endpoint] | None = None
 
 
 async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
@@ -103,12 +89,14 @@ async def _webhook(client: ApiWriter, found: server.Server, plan: Plan) -> Findi
 
 
 async def _ready_endpoints(client: ApiReader) -> int:
-    selector, read = f"kubernetes.io/service-name={names.WEBHOOK}", msgspec.json.Decoder(_Slice).decode
+    selector = f"kubernetes.io/service-name={names.WEBHOOK}"
     try:
-        slices = await list_objects(client, ENDPOINT_SLICES.path(), read, selector=selector)
+        slices = await list_objects(client, ENDPOINT_SLICES.path(), objects.read, selector=selector)
     except (errors.Forbidden, errors.NotFound):
         return 0
-    return sum(end.conditions.ready is not False for found in slices for end in found.endpoints or ())
+    # An absent condition means ready.
+    endpoints = [end for found in slices for end in found.get("endpoints") or ()]
+    return sum(end.get("conditions", {}).get("ready") is not False for end in endpoints)
 
 
 async def _is_called(client: ApiWriter, namespace: str) -> bool:

@@ -18,11 +18,10 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import __version__, names
-from mpijob_elastic.install import inventory
+from mpijob_elastic.install import inventory, objects
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import NAMESPACES, SECRETS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
@@ -79,11 +78,6 @@ class Kept:
     phase: str
 
 
-class _Secret(msgspec.Struct):
-    metadata: ObjectMeta
-    data: dict[str, str] = {}
-
-
 def pack(record: Record) -> dict[str, str]:
     """Return the data of the Secret, in base64. Raises `Refused` if it is too large."""
     plain = msgspec.json.encode(record)
@@ -115,8 +109,9 @@ async def read(client: ApiReader) -> Kept | None:
     raw = await client.find(PATH)
     if raw is None:
         return None
-    secret = msgspec.json.decode(raw, type=_Secret)
-    return Kept(record=unpack(secret.data), phase=secret.metadata.annotations.get(PHASE, ""))
+    secret = objects.read(raw)
+    phase = secret["metadata"].get("annotations", {}).get(PHASE, "")
+    return Kept(record=unpack(secret.get("data") or {}), phase=phase)
 
 
 async def keep(client: ApiWriter, applier: Applier, wanted: Iterable[Manifest], crd: Mapping[str, Any]) -> str:

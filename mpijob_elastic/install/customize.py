@@ -1,6 +1,7 @@
 """Adapt the manifests to an image, a namespace, an older API server. Pure."""
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 from mpijob_elastic.install.objects import Manifest
@@ -29,9 +30,10 @@ def for_version(manifests: Iterable[Manifest], minor: int) -> list[Manifest]:
 
 
 def _with_image(deployment: Manifest, image: str) -> Manifest:
-    containers = deployment["spec"]["template"]["spec"]["containers"]
-    changed = [{**container, "image": image} for container in containers]
-    return _with(deployment, ("spec", "template", "spec", "containers"), changed)
+    changed = deepcopy(dict(deployment))
+    for container in changed["spec"]["template"]["spec"]["containers"]:
+        container["image"] = image
+    return changed
 
 
 def _for_version(manifest: Manifest, minor: int) -> Manifest:
@@ -41,11 +43,6 @@ def _for_version(manifest: Manifest, minor: int) -> Manifest:
         known = {key: value for key, value in manifest["spec"].items() if key != "unhealthyPodEvictionPolicy"}
         return {**manifest, "spec": known}
     return manifest
-
-
-def _with(manifest: Manifest, path: tuple[str, ...], value: object) -> dict[str, Any]:
-    key, *rest = path
-    return {**manifest, key: _with(manifest[key], tuple(rest), value) if rest else value}
 
 
 def _replaced(value: Any, namespace: str) -> Any:  # noqa: ANN401 - any part of a manifest

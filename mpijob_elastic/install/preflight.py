@@ -3,10 +3,8 @@
 import asyncio
 from collections.abc import Iterable
 
-import msgspec
-
 from mpijob_elastic.install.changes import InstallError
-from mpijob_elastic.install.objects import Identity, Manifest, identity
+from mpijob_elastic.install.objects import Identity, Manifest, identity, read
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, resources
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, Resource
@@ -17,14 +15,6 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 # A resource, the namespace ("" for none or all), a verb.
 Right = tuple[Resource, str, str]
-
-
-class _Status(msgspec.Struct):
-    allowed: bool = False
-
-
-class _Review(msgspec.Struct):
-    status: _Status
 
 
 async def check(
@@ -79,7 +69,7 @@ async def _allowed(client: ApiReader, right: Right) -> bool:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": asked},
     }
-    return msgspec.json.decode(await client.review(REVIEWS, body=review), type=_Review).status.allowed
+    return bool(read(await client.review(REVIEWS, body=review))["status"].get("allowed"))
 
 
 def _phrase(right: Right) -> str:

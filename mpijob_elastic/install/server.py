@@ -8,28 +8,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import msgspec
-
-from mpijob_elastic.install.objects import Identity, Manifest, identity
+from mpijob_elastic.install.objects import Identity, Manifest, identity, read
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 
 # These kinds are optional; every other kind is needed.
 OPTIONAL_KINDS = frozenset({"FlowSchema", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
-
-
-class _Version(msgspec.Struct, rename={"git_version": "gitVersion"}):
-    minor: str
-    git_version: str
-
-
-class _Resource(msgspec.Struct):
-    name: str
-    kind: str
-
-
-class _Resources(msgspec.Struct):
-    resources: list[_Resource] = []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +35,14 @@ class Server:
 
 async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
     """Ask the API server about itself and the kinds of these manifests. Raises `errors.KubeError`."""
-    version = msgspec.json.decode(await client.get("/version"), type=_Version)
+    version = read(await client.get("/version"))
     wanted = sorted({identity(manifest).api_version for manifest in manifests})
     served: dict[tuple[str, str], Resource] = {}
     for found in await asyncio.gather(*(resources(client, api_version) for api_version in wanted)):
         served |= found
     # Some providers append a plus sign to the number.
-    minor = int(re.sub(r"\D", "", version.minor) or 0)
-    return Server(version=version.git_version, minor=minor, served=served)
+    minor = int(re.sub(r"\D", "", version["minor"]) or 0)
+    return Server(version=version["gitVersion"], minor=minor, served=served)
 
 
 async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str], Resource]:
@@ -67,9 +51,8 @@ async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str]
     body = await client.find(f"/apis/{api_version}" if group else f"/api/{api_version}")
     if body is None:
         return {}
-    found = msgspec.json.decode(body, type=_Resources).resources
     return {
-        (api_version, one.kind): Resource(group=group, version=version, plural=one.name, kind=one.kind)
-        for one in found
-        if "/" not in one.name
+        (api_version, one["kind"]): Resource(group=group, version=version, plural=one["name"], kind=one["kind"])
+        for one in read(body).get("resources") or ()
+        if "/" not in one["name"]
     }

@@ -31,10 +31,6 @@ class ApiError(KubeError):
         self.retry_after = retry_after
 
 
-class Unauthorized(ApiError):
-    """401: the credentials are not accepted."""
-
-
 class Forbidden(ApiError):
     """403: RBAC or an admission plugin refuses."""
 
@@ -65,7 +61,6 @@ class Throttled(ApiError):
 
 _BY_STATUS: dict[int, type[ApiError]] = {
     400: Invalid,
-    401: Unauthorized,
     403: Forbidden,
     404: NotFound,
     409: Conflict,

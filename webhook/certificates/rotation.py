@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import structlog
@@ -23,6 +23,8 @@ from webhook.rules.certificates.decision import Action, Policy, Step, Trust
 # More than a look can need (BEGIN, then nothing), but no endless race with another writer of the Secret.
 MOST_STEPS = 8
 
+_log = structlog.get_logger("webhook.certificates")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Timing:
@@ -40,29 +42,18 @@ class Clocks:
     monotonic: Callable[[], float]
 
 
+@dataclass(kw_only=True)
 class Rotation:
     """Keeps `serving` at a certificate that the API server trusts. Each replica has its own; they share the Secret."""
 
-    def __init__(
-        self,
-        *,
-        client: ApiWriter,
-        namespace: str,
-        serving: Serving,
-        policy: Policy,
-        timing: Timing,
-        clocks: Clocks,
-        metrics: Metrics,
-    ) -> None:
-        self._client = client
-        self._namespace = namespace
-        self._serving = serving
-        self._policy = policy
-        self._timing = timing
-        self._clocks = clocks
-        self._metrics = metrics
-        self._trust = Trust()
-        self._log = structlog.get_logger("webhook.certificates")
+    client: ApiWriter
+    namespace: str
+    serving: Serving
+    policy: Policy
+    timing: Timing
+    clocks: Clocks
+    metrics: Metrics
+    _trust: Trust = field(default_factory=Trust, init=False)
 
     async def run(self) -> None:
         """Look until cancelled; if the API server does not answer, the next look asks again."""
@@ -70,13 +61,13 @@ class Rotation:
             try:
                 await self.look()
             except errors.KubeError as error:
-                self._log.warning("certificates not checked", error=str(error))
-            await asyncio.sleep(self._timing.look_every)
+                _log.warning("certificates not checked", error=str(error))
+            await asyncio.sleep(self.timing.look_every)
 
     async def look(self) -> None:
         """Take one look, in the order of the package's rules. Raises `errors.KubeError`."""
-        registered = await bundles.read(self._client)
-        self._trust = self._trust.seen(bundles.carried(registered), at=self._clocks.monotonic())
+        registered = await bundles.read(self.client)
+        self._trust = self._trust.seen(bundles.carried(registered), at=self.clocks.monotonic())
         shared = await self._settle()
         try:
             await self._distribute(registered, shared)
@@ -85,15 +76,13 @@ class Rotation:
 
     async def _settle(self) -> Content:
         for _ in range(MOST_STEPS):
-            stored = await secret.read(self._client, namespace=self._namespace)
-            now = self._clocks.wall()
-            step = decision.next_step(
-                stored.content, self._policy, promotable=self._promotable(stored.content), now=now
-            )
+            stored = await secret.read(self.client, namespace=self.namespace)
+            now = self.clocks.wall()
+            step = decision.next_step(stored.content, self.policy, promotable=self._promotable(stored.content), now=now)
             if step.action is Action.KEEP:
                 return stored.content
             seen = await self._seen() if step.action is Action.BEGIN else ()
-            wanted = decision.carry_out(step, stored.content, self._policy, seen=seen, now=now)
+            wanted = decision.carry_out(step, stored.content, self.policy, seen=seen, now=now)
             await self._write(stored, wanted, step)
         raise errors.KubeError(
             f"the Secret {names.CERTIFICATE_SECRET} changed {MOST_STEPS} times while it was put right"
@@ -101,34 +90,34 @@ class Rotation:
 
     async def _seen(self) -> tuple[x509.Certificate, ...]:
         # Read after the loss was noticed: an earlier look may be from before the lost CA was distributed.
-        carried = bundles.carried(await bundles.read(self._client))
+        carried = bundles.carried(await bundles.read(self.client))
         return tuple(certificate for bundle in carried for certificate in bundle)
 
     async def _write(self, stored: Stored, wanted: Content, step: Step) -> None:
         try:
-            await secret.write(self._client, stored, wanted, namespace=self._namespace)
+            await secret.write(self.client, stored, wanted, namespace=self.namespace)
         except (errors.Conflict, errors.NotFound) as error:
-            self._log.info("the Secret changed meanwhile", wanted=step.action.value, error=str(error))
+            _log.info("the Secret changed meanwhile", wanted=step.action.value, error=str(error))
         else:
-            self._log.info("the Secret is written", step=step.action.value, reason=step.reason)
-            self._metrics.certificate_steps.labels(step=step.action.value).inc()
+            _log.info("the Secret is written", step=step.action.value, reason=step.reason)
+            self.metrics.certificate_steps.labels(step=step.action.value).inc()
 
     async def _distribute(self, registered: list[Registered], shared: Content) -> None:
-        if written := await bundles.distribute(self._client, registered, content.bundle(shared.trusted)):
-            self._log.info("the caBundle is put right", configurations=written, authorities=len(shared.trusted))
+        if written := await bundles.distribute(self.client, registered, content.bundle(shared.trusted)):
+            _log.info("the caBundle is put right", configurations=written, authorities=len(shared.trusted))
 
     def _serve(self, shared: Content) -> None:
         leaf, authority = shared.leaf, shared.authority
-        if leaf is None or authority is None or leaf.certificate == self._serving.certificate:
+        if leaf is None or authority is None or leaf.certificate == self.serving.certificate:
             return
         # A trusted old certificate is better than a new one that may not be trusted yet; any is better than none.
-        if self._believed(authority.certificate) or not self._serving.valid(now=self._clocks.wall()):
-            self._serving.load(leaf.certificate_pem, leaf.key_pem)
-            self._metrics.served(leaf.certificate)
-            self._log.info("serving a new certificate", until=str(leaf.certificate.not_valid_after_utc))
+        if self._believed(authority.certificate) or not self.serving.valid(now=self.clocks.wall()):
+            self.serving.load(leaf.certificate_pem, leaf.key_pem)
+            self.metrics.served(leaf.certificate)
+            _log.info("serving a new certificate", until=str(leaf.certificate.not_valid_after_utc))
 
     def _promotable(self, shared: Content) -> bool:
         return shared.following is not None and self._believed(shared.following.certificate)
 
     def _believed(self, authority: x509.Certificate) -> bool:
-        return self._trust.carries(authority, at=self._clocks.monotonic(), settled=self._timing.settled)
+        return self._trust.carries(authority, at=self.clocks.monotonic(), settled=self.timing.settled)

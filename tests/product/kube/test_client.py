@@ -50,7 +50,7 @@ async def test_patience_with_429s_is_limited(proxy: FaultProxy, client: ApiWrite
     ("status", "reason", "kind"),
     [
         (400, "BadRequest", errors.Invalid),
-        (401, "Unauthorized", errors.Unauthorized),
+        (401, "Unauthorized", errors.ApiError),
         (403, "Forbidden", errors.Forbidden),
         (404, "NotFound", errors.NotFound),
         (409, "Conflict", errors.Conflict),
