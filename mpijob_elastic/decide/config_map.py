@@ -100,7 +100,7 @@ def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots
 def _notes(state: JobState, change: Change) -> Iterable[Note]:
     if change.added:
         added = listed(_host(state, pod) for pod in change.added)
-        yield Note(reason="HostsPublished", message=f"discover_hosts.sh names {added} now; {_sizes(state, change)}")
+        yield Note(reason="HostsPublished", message=f"{added} added to discover_hosts.sh: {_sizes(state, change)}")
     if change.removed:
         yield from _removed(state, change)
     if change.added:
@@ -114,18 +114,19 @@ def _removed(state: JobState, change: Change) -> Iterable[Note]:
         limit = durations.render(view.policy.drain_timeout)
         yield Note(
             reason="Draining",
-            message=f"{listed(surplus)} left discover_hosts.sh and {'drain' if len(surplus) > 1 else 'drains'} "
-            f"for at most {limit}; {_sizes(state, change)}",
+            message=f"{listed(surplus)} removed from discover_hosts.sh: {_sizes(state, change)}; "
+            f"draining for at most {limit}",
         )
     gone = [state.by_name[pod] for pod in removed if pod in state.by_name]
     disrupted = [worker for worker in gone if worker.wanted and worker.pod.disruption]
     if disrupted:
-        yield warning("Disruption", f"{disruption.each(disrupted)} left discover_hosts.sh; {_sizes(state, change)}")
+        message = f"{disruption.each(disrupted)} removed from discover_hosts.sh: {_sizes(state, change)}"
+        yield warning("Disruption", message)
     without_rank = [worker for worker in gone if worker.rank_lost]
     told = {*surplus, *(worker.name for worker in (*disrupted, *without_rank))}
     lost = [pod for pod in removed if pod not in told]
     if lost:
-        yield warning("HostsLost", f"{listed(lost)} left discover_hosts.sh, not Ready any more")
+        yield warning("HostsLost", f"{listed(lost)} removed from discover_hosts.sh: not Ready")
     yield from _rank_lost([worker.name for worker in without_rank if worker.pod.probe.busy_seen])
     yield from _unused([worker.name for worker in without_rank if not worker.pod.probe.busy_seen])
 
@@ -134,38 +135,41 @@ def _rank_lost(pods: Collection[str]) -> Iterable[Note]:
     if pods:
         yield warning(
             "RankLost",
-            f"{listed(pods)}: nothing but the main process runs there any more while others train; the rank was "
-            "killed or crashed, and Horovod never again uses the host's name, so it gets a new name",
+            f"{listed(pods)}: the rank was killed or crashed, because only the main process still runs while other "
+            "workers train. Horovod never reuses the host name, so the worker gets a new host name",
         )
 
 
 def _unused(pods: Collection[str]) -> Iterable[Note]:
     if pods:
         wait = durations.render(lost_ranks.NEVER_TRAINED_AFTER)
-        message = f"{listed(pods)}: no rank was seen there for {wait} while others train; should Horovod never use the "
-        yield Note(reason="HostUnused", message=f"{message}host's name again, it gets a new name, once")
+        message = (
+            f"{listed(pods)}: no rank seen for {wait} while other workers train. Horovod may have blacklisted the host "
+            "name, so the worker gets a new host name, once"
+        )
+        yield Note(reason="HostUnused", message=message)
 
 
 def _renamed(state: JobState, added: Iterable[str]) -> Iterable[Note]:
     newcomers = [state.by_name[pod] for pod in added]
-    renamed = [f"{worker.name} is {worker.host}" for worker in newcomers if worker.incarnation]
+    renamed = [f"{worker.name} listed as {worker.host}" for worker in newcomers if worker.incarnation]
     if renamed:
         yield Note(
             reason="HostRenamed",
-            message=f"{listed(renamed)} in {names.KEY_DISCOVER_HOSTS}: a rank may have died under the former name, "
-            "which Horovod never uses again",
+            message=f"{listed(renamed)} in {names.KEY_DISCOVER_HOSTS}: a rank may have died under the previous host "
+            "name, which Horovod never reuses",
         )
     kept = [worker.name for worker in newcomers if worker.succeeds_lost and not state.may_number]
     if kept:
         yield warning(
             "HostNameKept",
-            f"{listed(kept)}: a rank may have died under this name, but {names.KEY_KUBEXEC} of ConfigMap "
-            f"{names.config_map(state.view.name)} is not the operator's, so no other can be given; if Horovod does not "
-            "use the worker, give horovodrun --blacklist-cooldown-range MIN MAX, or take the edit back",
+            f"{listed(kept)}: a rank may have died under this host name, but the worker cannot get a new host name, "
+            f"because {names.KEY_KUBEXEC} in ConfigMap {names.config_map(state.view.name)} was edited. If Horovod does "
+            "not use the worker, revert the edit or pass --blacklist-cooldown-range MIN MAX to horovodrun",
         )
 
 
 def _sizes(state: JobState, change: Change) -> str:
     before = len(state.view.host_of)
     after = before + len(change.added) - len(change.removed)
-    return f"{before} → {after} hosts of {state.view.replicas} workers asked for"
+    return f"{before} → {after} of {state.view.replicas} desired workers"

@@ -18,8 +18,8 @@ from mpijob_elastic.model.job import JobView, Launcher, Worker
 
 # A launcher cannot be moved; what its owner can do.
 KEEP_LAUNCHER = (
-    "training ends with it, and goes on from its last checkpoint in the next one: give the job's launcher template a "
-    "nodeSelector or affinity for nodes that stay (on-demand), which the next one follows"
+    "training stops with it and resumes from the last checkpoint in the next launcher. To keep the next launcher "
+    "running, give the job's launcher template a nodeSelector or affinity for nodes that stay, such as on-demand nodes"
 )
 # Seconds after which a Ready worker has surely been published and taken into the ring, with the state of the others.
 SEASONED = 30.0
@@ -68,15 +68,16 @@ def notes(state: JobState) -> Iterable[Note]:
     view = state.view
     held = [worker for worker in state.workers if worker.going and worker.published]
     if held and not leaving(view, frozenset(worker.name for worker in held), now=math.inf):
-        yield warning("DisruptionHeld", f"{each(held)}; kept until a replacement trains, for {least(view)} must stay")
+        message = f"{each(held)} kept until a replacement trains: the job needs at least {least(view)} workers"
+        yield warning("DisruptionHeld", message)
     threatened = [worker for worker in state.workers if worker.pod.disruption and _is_threatened(view, worker.pod)]
     stuck = [worker for worker in threatened if _gave_up(view, worker.pod)]
     if stuck:
-        message = f"{each(stuck)}; came back to such a node {len(MOVED.delays)} times, and stays until that goes"
+        message = f"{each(stuck)} kept: recreated {len(MOVED.delays)} times, and always on a node that is going away"
         yield warning("DisruptionRepeated", message)
     launcher = view.launcher
     if launcher and launcher.disruption and view.elastic and not launcher.deleting:
-        message = f"{launcher.ref.name} ({cause(launcher)}); a launcher cannot be moved: {KEEP_LAUNCHER}"
+        message = f"{launcher.ref.name} ({cause(launcher)}) cannot be moved: {KEEP_LAUNCHER}"
         yield warning("LauncherDisrupted", message)
 
 

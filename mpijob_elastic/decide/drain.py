@@ -136,9 +136,9 @@ def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     reason, why, warning = _reason(state, worker, outcome)
     if worker.wanted and not pod.terminated:
         reason = reason if warning else "WorkerReplaced"
-        why = f"{why}; {disruption.cause(pod)}, so the operator recreates it elsewhere"
+        why = f"{why}; the operator recreates it elsewhere ({disruption.cause(pod)})"
     last = f" (last state: {pod.last_state})" if pod.last_state else ""
-    message = f"deleting {worker.name}: {why}{last}"
+    message = f"{worker.name} is being deleted: {why}{last}"
     return Removal(worker=pod, outcome=outcome, note=Note(reason=reason, message=message, warning=warning))
 
 
@@ -146,19 +146,19 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
     """Return the reason of the Event, the reason in words, and True for a warning."""
     match outcome:
         case "finished":
-            why = f"the job has ended and cleanPodPolicy is {state.view.clean_pod_policy}"
+            why = f"the job has finished, and cleanPodPolicy is {state.view.clean_pod_policy}"
         case "idle":
             why = "no rank runs in it"
         case "unused":
-            why = "it was never in discover_hosts.sh"
+            why = "it was never listed in discover_hosts.sh"
         case "unscheduled":
-            why = "no node had taken it, so nothing ran in it"
+            why = "it was never scheduled to a node"
         case "drained":
             left = state.view.memory.left.get(worker.name)
             why = f"drained after {durations.render(max(0.0, state.now - left.at) if left else 0.0)}"
         case "timeout":
             limit = durations.render(state.view.policy.drain_timeout)
-            return "DrainTimeout", f"its drain-timeout of {limit} has passed; {_cut(worker.pod.probe)}", True
+            return "DrainTimeout", f"its drain-timeout of {limit} is over; {_cut(worker.pod.probe)}", True
         case _:
             return "WorkerReplaced", _failure(worker.pod), True
     return "SurplusDeleted", why, False
@@ -168,14 +168,14 @@ def _failure(worker: Worker) -> str:
     if not worker.out_of_memory:
         return "it failed; the operator recreates it"
     return (
-        "it ran out of memory (OOMKilled); the operator recreates it with the same limit: raise "
-        "resources.limits.memory in the job's worker template, or let a rank use less, such as by a smaller batch"
+        "it ran out of memory (OOMKilled); the operator recreates it with the same limit. Raise "
+        "resources.limits.memory in the job's worker template, or use less memory per rank, such as a smaller batch"
     )
 
 
 def _cut(probe: Probe) -> str:
     if probe.idle_at is not None:
-        return "no rank was seen in it of late"
+        return "no rank was seen in it recently"
     if probe.busy_seen:
-        return "ranks in it were cut"
-    return "no look into it by exec told whether ranks ran in it; if so, they were cut"
+        return "its ranks are killed"
+    return "exec could not show whether ranks run in it; any that do are killed"

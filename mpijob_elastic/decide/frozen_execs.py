@@ -77,8 +77,8 @@ def endable(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
 def ended(view: JobView, execs: Iterable[Exec]) -> Note:
     """Return the note on execs that were ended."""
     message = (
-        f"ended `kubectl exec` into {_pods(view, execs)} in {names.launcher(view.name)}: the pod or its node is gone, "
-        "or the pod finished or was replaced, which the exec had not noticed; the driver need not wait for it any more"
+        f"{names.launcher(view.name)}: ended frozen `kubectl exec` into {_pods(view, execs)}, because the pod "
+        "finished, was replaced, or is gone with its node. The driver no longer waits for it"
     )
     return Note(reason="FrozenExecEnded", message=message)
 
@@ -91,14 +91,14 @@ def notes(state: JobState) -> Iterator[Note]:
     due = _due(view, launcher)
     frozen = [found for found in cut_off(view, launcher.held.frozen, now=state.now) if found not in due]
     if frozen:
-        yield warning("FrozenExec", f"{words(view, frozen)}; end it: `{remedy(view, frozen)}`")
+        yield warning("FrozenExec", f"{words(view, frozen)}. To end it: `{remedy(view, frozen)}`")
 
 
 def words(view: JobView, frozen: Iterable[Exec]) -> str:
     """Return what these execs mean for the job."""
     return (
-        f"{names.launcher(view.name)} still holds `kubectl exec` into {_pods(view, frozen)}, where nothing is at the "
-        "other end any more; the driver waits for a rank that is gone, and training may stand still"
+        f"{names.launcher(view.name)} holds a frozen `kubectl exec` into {_pods(view, frozen)}, which no longer "
+        "answers. The driver waits for a rank that is gone, so training may be stuck"
     )
 
 

@@ -23,7 +23,7 @@ def reason(view: JobView, *, now: float) -> str:
         return ""
     if not view.handed_over and (view.finished or now - view.memory.mended_at > MENDED_FOR):
         return ""
-    return f"its {names.KEY_DISCOVER_HOSTS} was written by somebody else again"
+    return f"another writer changed its {names.KEY_DISCOVER_HOSTS} again"
 
 
 def is_edited(config: Config) -> bool:
@@ -38,7 +38,7 @@ def farewell(state: JobState) -> Plan:
     view = state.view
     if view.handed_over or view.finished or not (view.reported and _was_ours(view)):
         return Plan()
-    message = f"{state.foreign}; mpijob-elastic leaves the job alone from now on. {_advice(view)}"
+    message = f"{view.name} is no longer managed by mpijob-elastic: {state.foreign}. {_advice(view)}"
     note = Note(reason=names.REASON_HANDED_OVER, message=message, warning=True)
     return Plan(actions=(TellUser(ref=view.ref, text=f"{note.reason}: {note.message}", notes=(note,)),))
 
@@ -52,10 +52,10 @@ def _was_ours(view: JobView) -> bool:
 def _advice(view: JobView) -> str:
     surplus = [worker.name for worker in view.surplus if not worker.deleting]
     back = (
-        f"To have it managed again, stop the other writer and delete the key {names.KEY_DISCOVER_HOSTS} of "
+        f"To have it managed again, stop the other writer and delete key {names.KEY_DISCOVER_HOSTS} from "
         f"ConfigMap {names.config_map(view.name)}"
     )
     if not surplus:
         return back
     # [v0.3.0] knows surplus workers by a label that workers of [operator] do not carry.
-    return f"Delete {listed(surplus)} yourself, beyond the size asked for: nobody else may. {back}"
+    return f"Delete {listed(surplus)} yourself: no controller deletes these surplus workers. {back}"

@@ -75,8 +75,8 @@ def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[Delete
     if state.now < due:
         return None, due
     message = (
-        f"{launcher.ref.name} was created without {names.DISCOVER_HOSTS_PATH} while the webhook was away, and has not "
-        f"started; recreating it (try {counted.count} of {len(RELAUNCHED.delays)})"
+        f"{launcher.ref.name} was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down; recreating "
+        f"it before it starts (try {counted.count} of {len(RELAUNCHED.delays)})"
     )
     return DeleteLauncher(launcher=launcher, note=Note(reason="LauncherRecreated", message=message)), None
 

@@ -40,8 +40,8 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     notes = [*_notes(state), *_stuck(view, [pod for pod in stuck if _late_at(pod) <= now])]
     if any(at <= now for at in pending_from):
         ready = sum(worker.wanted and worker.ready for worker in state.workers)
-        message = f"{ready} of {view.replicas} workers are Ready; the job goes on with them"
-        notes.append(warning("WorkersNotReady", f"{message}; see `kubectl describe pod` of the workers"))
+        message = f"{view.name} continues with {ready} of {view.replicas} desired workers: the others are not Ready"
+        notes.append(warning("WorkersNotReady", f"{message}; see `kubectl describe pod` of those workers"))
     times = [*pending_from, *map(_late_at, stuck), *_forgiven_at(state)]
     wake_at = min((at for at in times if at > now), default=None)
     text = "\n".join(f"{note.reason}: {note.message}" for note in notes)
@@ -69,12 +69,12 @@ def after_change(view: JobView) -> float | None:
     return max(0.0, waited) if -SKEW <= waited <= SUSPICIOUS_WITHIN else None
 
 
-def ended_after_change(waited: float) -> str:
+def ended_after_change(name: str, waited: float) -> str:
     """Return the words on a job that succeeded `waited` seconds after a change of its host list."""
     return (
-        f"the job succeeded {durations.render(round(waited))} after its host list had changed; if the training had not "
-        "reached its end, a rank may have exited with 0 at the change, which Horovod takes for the end of the whole "
-        "job; see the last steps in the launcher's log"
+        f"{name} succeeded {durations.render(round(waited))} after its host list changed. If training was not "
+        "complete, a rank may have exited with 0 at the change, which Horovod takes as the end of the whole job; check "
+        "the last steps in the launcher's log"
     )
 
 
@@ -84,7 +84,7 @@ def tell_suspicious_success(state: JobState) -> TellUser | None:
     waited = after_change(view)
     if waited is None or view.succeeded_at is None or not state.now - NEWS_FOR <= view.succeeded_at:
         return None
-    note = warning("EndedAfterResize", ended_after_change(waited))
+    note = warning("EndedAfterResize", ended_after_change(view.name, waited))
     text = f"{note.reason}: {note.message}"
     return None if text == view.notices else TellUser(ref=view.ref, text=text, notes=(note,))
 
@@ -92,7 +92,7 @@ def tell_suspicious_success(state: JobState) -> TellUser | None:
 def _notes(state: JobState) -> Iterable[Note]:
     view = state.view
     for problem in view.problems:
-        yield warning("InvalidAnnotation", f"{problem}; the default holds")
+        yield warning("InvalidAnnotation", f"{problem}; using the default")
     if view.elastic and view.launcher:
         yield from _launcher(state, view.launcher)
         if view.launcher.held.frozen:
@@ -110,13 +110,13 @@ def _notes(state: JobState) -> Iterable[Note]:
 def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
     pod = launcher.ref.name
     if not state.launcher.sees_hosts:
-        kept = "" if state.view.policy.delete_without_discovery else " and workers are not deleted on a scale-in"
+        kept = "" if state.view.policy.delete_without_discovery else ", and workers are not deleted on a scale-in"
         yield warning(
             "LauncherWithoutDiscovery",
-            f"{pod} started without {names.DISCOVER_HOSTS_PATH}, before mpijob-elastic or while its webhook was away, "
-            f"so the running job cannot change its size{kept}; to make it elastic delete {pod} (training starts again "
-            f"from its last checkpoint), "
-            f'or annotate the job {names.DELETE_UNSEEN}="true" to delete surplus workers all the same',
+            f"{pod} started without {names.DISCOVER_HOSTS_PATH}, before mpijob-elastic was installed or while its "
+            f"webhook was down, so the running job cannot change its size{kept}. To make it elastic, delete {pod} "
+            "(training restarts from its last checkpoint). To delete surplus workers anyway, annotate the job "
+            f'{names.DELETE_UNSEEN}="true"',
         )
     elif (tries := state.view.memory.launchers) and RELAUNCHED.is_given_up(tries) and not launcher.mounts_discovery:
         yield warning(
@@ -132,37 +132,37 @@ def _size(view: JobView) -> Iterable[Note]:
         if surplus:
             yield warning(
                 "NotElastic",
-                f"{view.replicas} workers asked for, but {listed(surplus)} keep running, for this job is not "
-                f"elastic; run it with horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}, "
-                f'or annotate it {names.ENABLED}="true"',
+                f"{listed(surplus)} kept beyond the {view.replicas} desired workers: the job is not elastic. To make "
+                f"it elastic, run it with horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}, or annotate "
+                f'it {names.ENABLED}="true"',
             )
         return
     published = view.config.published if view.config else None
     if view.driver_running and published and published.hosts and published.slots != view.slots:
         yield warning(
             "SlotsUnchanged",
-            f"slotsPerWorker is {view.slots} now, but a running job keeps {published.slots}; "
-            f"it takes effect when the launcher starts again",
+            f"{names.launcher(view.name)} keeps slotsPerWorker {published.slots} while it runs; the new value "
+            f"{view.slots} takes effect when the launcher is recreated",
         )
 
 
 def _given_up(view: JobView, pod: str, why: str) -> Note:
-    retry = f"To have it tried again at once: `kubectl -n {view.namespace} delete pod {pod}`"
-    return warning("WorkerGivenUp", f"{why} and the job goes on without it. {retry}")
+    retry = f"To retry now: `kubectl -n {view.namespace} delete pod {pod}`"
+    return warning("WorkerGivenUp", f"{why}; the job continues without it. {retry}")
 
 
 def _failed(worker: Worker) -> str:
     times, wait = len(REPLACED.delays) + 1, durations.render(REPLACED.given_up_for)
     advice = "; raise resources.limits.memory of the workers" if worker.out_of_memory else ""
     state = worker.last_state or "Failed"
-    return f"{worker.ref.name} failed {times} times, the last time as {state}{advice}; it is left as it is for {wait},"
+    return f"{worker.ref.name} failed {times} times (last: {state}{advice}) and is not replaced for {wait}"
 
 
 def _rank_lost(pod: str) -> str:
     times, wait = len(RENAMED.delays) + 1, durations.render(RENAMED.given_up_for)
     return (
-        f"{pod} lost its rank {times} times while its pod ran on (the launcher's log says how it ended); it "
-        f"gets no further host name for {wait},"
+        f"{pod} lost its rank {times} times while the pod kept running (see the launcher's log) and gets no new host "
+        f"name for {wait}"
     )
 
 
@@ -184,12 +184,12 @@ def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
         return
     pods = " ".join(pod.ref.name for pod in late[:8])
     nodes = " ".join(sorted({pod.node for pod in late if pod.node}))
-    away = f"; where the node is gone for good, `kubectl delete node {nodes}` frees all its pods" if nodes else ""
+    away = f". If the node is gone for good, `kubectl delete node {nodes}` frees all its pods" if nodes else ""
     yield warning(
         "PodStuckTerminating",
-        f"{listed(pod.ref.name for pod in late)} should be gone already, and nothing can be created under a name that "
-        f"is taken: a node does not answer, or a finalizer holds it. `kubectl -n {view.namespace} delete pod {pods} "
-        f"--grace-period=0 --force` frees the name{away}",
+        f"{listed(pod.ref.name for pod in late)} stuck in deletion, so the operator cannot recreate the pod: its node "
+        f"does not respond, or a finalizer holds it. To free the name: `kubectl -n {view.namespace} delete pod {pods} "
+        f"--grace-period=0 --force`{away}",
     )
 
 

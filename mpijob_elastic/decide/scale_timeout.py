@@ -45,9 +45,8 @@ def roll_back(state: JobState) -> tuple[RollBack | None, float | None]:
         return None, size.at + timeout
     limit = durations.render(timeout)
     message = (
-        f"{view.replicas} workers asked for, but after {limit} {listed(missing)} "
-        f"{'is' if len(missing) == 1 else 'are'} not Ready ({_why(view, missing[0])}); Worker.replicas is set back to "
-        f"{reachable}, the last size that worked"
+        f"{listed(missing)} not Ready {limit} after the scale-out to {view.replicas} workers "
+        f"({_why(view, missing[0])}); Worker.replicas returns to {reachable}, the last size that worked"
     )
     note = warning("ScaleTimeout", message)
     return RollBack(ref=view.ref, before=view.replicas, replicas=reachable, note=note), None

@@ -25,7 +25,7 @@ def grow_role(view: JobView, role: Role) -> WriteRole | None:
         return None
     needed = _needed(view, role)
     new = listed(name for name in needed if name in missing)
-    message = f"{view.replicas} workers asked for; the launcher may exec into {new} now"
+    message = f"Role {role.ref.name}: allowing exec into {new} for {view.replicas} desired workers"
     return _write(role, needed, Note(reason="ScalingOut", message=message))
 
 
@@ -36,7 +36,8 @@ def shrink_role(view: JobView, role: Role) -> WriteRole | None:
     needed = _needed(view, role)
     if not needed or not set(needed) < set(role.exec_names):
         return None  # a rule without resourceNames would allow exec into every pod
-    note = Note(reason="ScaledIn", message=f"{view.replicas} workers left; the launcher's Role is narrowed to them")
+    message = f"Role {role.ref.name}: allowing exec into {view.replicas} workers only, the surplus workers are gone"
+    note = Note(reason="ScaledIn", message=message)
     return _write(role, needed, note)
 
 
@@ -48,7 +49,8 @@ def lower_pod_group(view: JobView) -> LowerPodGroup | None:
     workers = min(view.policy.min_replicas or view.replicas, view.replicas)
     if group.min_member <= workers + 1:
         return None
-    message = f"minMember {group.min_member} → {workers + 1}: the launcher and {workers} workers are enough to begin"
+    change = f"minMember {group.min_member} → {workers + 1}"
+    message = f"PodGroup {group.ref.name}: {change}, so that the job can start with fewer workers"
     note = Note(reason="PodGroupLowered", message=message)
     return LowerPodGroup(ref=group.ref, before=group.min_member, min_member=workers + 1, note=note)
 

@@ -20,7 +20,7 @@ def over(job: Case) -> Finding | None:
         logs = job.kubectl("logs", job.launcher)
         waited = notices.after_change(job.view)
         if waited is not None:
-            return wrong("ended-after-resize", notices.ended_after_change(waited), next_step=logs)
+            return wrong("ended-after-resize", notices.ended_after_change(job.name, waited), next_step=logs)
         return waiting("ended", f"{job.name} has ended: {job.facts.state}", next_step=logs)
     if job.view.deleting:
         return waiting("deleted", f"{job.name} is being deleted", next_step=job.on_job("get", "-o yaml"))
@@ -61,6 +61,6 @@ def findings(job: Case) -> Iterator[Finding]:
         yield wrong("below-min-np", said, next_step=job.on_job("edit"))
     if facts.frozen:
         by_itself = not facts.controller and frozen_execs.endable(job.view, facts.frozen) == facts.frozen
-        end = "the controller ends it within a minute" if by_itself else "end it so that the driver continues"
-        said = f"{frozen_execs.words(job.view, facts.frozen)}; {end}"
+        end = "The controller ends it within a minute" if by_itself else "End it so that the driver continues"
+        said = f"{frozen_execs.words(job.view, facts.frozen)}. {end}"
         yield wrong("frozen-exec", said, next_step=frozen_execs.remedy(job.view, facts.frozen))

@@ -35,7 +35,7 @@ def findings(job: Case) -> Iterator[Finding]:
         yield wrong("blind-launcher", said, next_step=job.kubectl("delete pod", name))
     why = launcher and (launcher.disruption or job.facts.threats.get(name, ""))
     if launcher and why and job.view.elastic and not launcher.deleting:
-        said = f"{name} is about to be taken away ({why}); {disruption.KEEP_LAUNCHER}"
+        said = f"{name} is about to be deleted ({why}): {disruption.KEEP_LAUNCHER}"
         yield wrong("launcher-disrupted", said, next_step=job.on_job("edit"))
 
 

@@ -35,7 +35,7 @@ def causes(case: Case) -> Iterator[Finding]:
     if case.worker and case.worker.standing is Standing.GIVEN_UP:
         said = (
             f"lost its rank {len(RENAMED.delays) + 1} times under different host names: something is wrong with the "
-            f"pod or its node {case.worker.pod.node}. The controller leaves it alone for "
+            f"pod or its node {case.worker.pod.node}. The controller does not rename it for "
             f"{durations.render(RENAMED.given_up_for)}, or "
             "until the pod is replaced"
         )

@@ -122,7 +122,7 @@ async def test_an_exec_that_outlives_its_pod_is_ended_reported_and_explained(
     await train.told("FrozenExec", "`kubectl exec` into train-worker-1")
     code, report = explain(train.name)
     assert code == 1
-    assert report["notices"][0].startswith("FrozenExec: train-launcher still holds")
+    assert report["notices"][0].startswith("FrozenExec: train-launcher holds a frozen")
     [found] = [cause for cause in report["job"] if cause["cause"] == "frozen-exec"]
     _, *typed = shlex.split(found["nextStep"])
     cluster.kubectl(*typed)

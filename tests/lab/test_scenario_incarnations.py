@@ -67,7 +67,7 @@ async def test_a_pod_that_was_deleted_comes_back_under_a_new_name_that_leads_to_
     after = await job.until(lambda state: state.hosts == hosts(job, 0, 0, 1), "worker-2 is back as .r1")
     assert after.workers[pod]["metadata"]["uid"] != before.workers[pod]["metadata"]["uid"]
     await job.settled(3)
-    await job.told("HostRenamed", f"{pod} is {pod}.r1")
+    await job.told("HostRenamed", f"{pod} listed as {pod}.r1")
     command = [sys.executable, "-m", "mpijob_elastic", "get", job.name, "-n", job.namespace, "-o", "json"]
     environment = {"KUBECONFIG": str(cluster.kubeconfig), "PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
     shown = await asyncio.to_thread(subprocess.check_output, command, env=environment)
@@ -109,7 +109,7 @@ async def test_a_lost_rank_is_found_and_its_worker_comes_back_under_a_new_name(
     assert after.workers[pods[1]]["metadata"]["uid"] == before.workers[pods[1]]["metadata"]["uid"]
     assert kubexec.is_mapped(await kubexec_of(client, job))
     await job.told("RankLost", pods[1])
-    await job.told("HostRenamed", f"{pods[1]} is {pods[1]}.r1")
+    await job.told("HostRenamed", f"{pods[1]} listed as {pods[1]}.r1")
 
 
 def busy_looks(controller: Controller) -> float:

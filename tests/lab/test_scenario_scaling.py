@@ -68,7 +68,7 @@ async def test_a_rank_that_never_ends_is_cut_at_the_drain_timeout(job: Job, clus
     await asyncio.to_thread(start_rank, cluster, job, pod)
     await job.scale(1)
     await job.settled(1)
-    await job.told("DrainTimeout", "drain-timeout of 3s has passed")
+    await job.told("DrainTimeout", "drain-timeout of 3s is over")
 
 
 async def test_eleven_twelve_two(job: Job) -> None:
@@ -79,7 +79,7 @@ async def test_eleven_twelve_two(job: Job) -> None:
     await job.settled(12, slots=4)
     await job.scale(2)
     await job.settled(2, slots=4)
-    expected = sorted(f"deleting {name}" for name in job.workers(*range(2, 12)))
+    expected = sorted(f"{name} is being deleted" for name in job.workers(*range(2, 12)))
     deadline = time.monotonic() + PATIENCE
     while (deleted := await deletions(job)) != expected and time.monotonic() < deadline:
         pass  # Events are sent beside the work

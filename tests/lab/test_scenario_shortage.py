@@ -171,5 +171,5 @@ async def test_a_size_that_cannot_be_reached_is_taken_back(job: Job) -> None:
     await job.until(lambda state: len(state.hosts) == 3, "one of them trains")
     await job.annotate(scale_timeout="5s")
     await job.settled(3)
-    await job.told("ScaleTimeout", "Worker.replicas is set back to 3")
+    await job.told("ScaleTimeout", "Worker.replicas returns to 3")
     assert (await job.state()).replicas == 3

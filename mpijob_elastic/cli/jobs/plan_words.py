@@ -35,8 +35,6 @@ def words(view: JobView, plan: Plan) -> list[str]:
 
 def _words(action: Action) -> Iterator[str]:
     match action:
-        case WriteRole():
-            yield f"update Role {action.ref.name}: {action.note.message}"
         case WriteConfig():
             yield from _config_words(action)
         case RefreshLauncher():
@@ -46,13 +44,11 @@ def _words(action: Action) -> Iterator[str]:
             yield f"end frozen `kubectl exec` into {pods} in {action.launcher.ref.name}"
         case DeleteWorkers():
             yield from (removal.note.message for removal in action.removals)
-        case DeleteLauncher():
-            yield f"delete {action.launcher.ref.name}: {action.note.message}"
         case TellUser():
             yield _notice_words(action.text)
         case WriteSelector():
             yield "restore the selector of the workers in the job's status"
-        case LowerPodGroup() | RollBack():
+        case WriteRole() | DeleteLauncher() | LowerPodGroup() | RollBack():
             yield action.note.message
 
 

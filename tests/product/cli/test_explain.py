@@ -112,8 +112,8 @@ async def test_a_launcher_whose_node_is_about_to_go(tmp_path: Path, capsys: pyte
     pods = [launcher, worlds.worker(0), worlds.worker(1)]
     assert not await explained(tmp_path, {**world(), "pods": pods, "spot-1": node})
     said = " ".join(capsys.readouterr().out.split())
-    assert "train-launcher is about to be taken away (taint karpenter.sh/disrupted)" in said
-    assert "nodes that stay (on-demand)" in said
+    assert "train-launcher is about to be deleted (taint karpenter.sh/disrupted)" in said
+    assert "nodes that stay, such as on-demand nodes" in said
 
 
 async def test_yaml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ NOTE = Note(reason="Reason", message="because")
 WORDS: dict[type[Action], tuple[Action, list[str]]] = {
     WriteRole: (
         WriteRole(ref=builders.ref("r"), exec_rule=1, exec_names=(), note=NOTE),
-        ["update Role r: because"],
+        ["because"],
     ),
     WriteConfig: (
         WriteConfig(
@@ -54,7 +54,7 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
         DeleteWorkers(removals=(Removal(worker=builders.worker(2), outcome="drained", note=NOTE),)),
         ["because"],
     ),
-    DeleteLauncher: (DeleteLauncher(launcher=builders.launcher(), note=NOTE), ["delete j-launcher: because"]),
+    DeleteLauncher: (DeleteLauncher(launcher=builders.launcher(), note=NOTE), ["because"]),
     TellUser: (TellUser(ref=builders.ref("j"), text="Reason: because"), ["update the notices on the job"]),
     EndExecs: (
         EndExecs(launcher=builders.launcher(), execs=(Exec(pid=7, pod="j-worker-1", started_at=1.0),)),

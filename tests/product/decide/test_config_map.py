@@ -71,9 +71,9 @@ def test_an_unreadable_list_is_not_replaced_by_an_empty_one_under_a_running_driv
 @pytest.mark.parametrize(
     ("facts", "reasons", "words"),
     [
-        ({"config": config(pods(0))}, ["HostsPublished"], "1 → 3 hosts of 3"),
-        ({"replicas": 1}, ["Draining"], "j-worker-1, j-worker-2 left discover_hosts.sh and drain for at most 1m"),
-        ({"workers": (worker(0), pending(1), worker(2))}, ["HostsLost"], "j-worker-1"),
+        ({"config": config(pods(0))}, ["HostsPublished"], "j-worker-2 added to discover_hosts.sh: 1 → 3 of 3"),
+        ({"replicas": 1}, ["Draining"], "3 → 1 of 1 desired workers; draining for at most 1m"),
+        ({"workers": (worker(0), pending(1), worker(2))}, ["HostsLost"], "removed from discover_hosts.sh: not Ready"),
         ({"workers": (worker(0), pending(1), worker(2)), "replicas": 2}, ["Draining", "HostsLost"], "j-worker-2"),
     ],
 )

@@ -197,4 +197,4 @@ def test_of_a_pod_that_is_evicted_the_cause_is_told_too(gone: dict[str, Any]) ->
     plan = decide(job(4, workers=(*workers(count=3), evicted)), now=NOW)
     [change] = [one for one in plan.actions if isinstance(one, WriteConfig)]
     assert [note.reason for note in change.notes] == ["Disruption"]
-    assert "DisruptionTarget (DeletionByTaintManager) on node n) left" in change.notes[0].message
+    assert "DisruptionTarget (DeletionByTaintManager) on node n) removed" in change.notes[0].message

@@ -221,9 +221,9 @@ def test_a_deadline_that_wakes_us_has_passed_by_then(left_at: float, timeout: fl
     [
         (shrunk(worker(2, probe=idle(5.0), last_state="Running on node a")), "SurplusDeleted", "drained after 20s"),
         (shrunk(policy=Policy(drain_timeout=20.0)), "DrainTimeout", "drain-timeout of 20s"),
-        (shrunk(ANOTHER), "SurplusDeleted", "never in discover_hosts.sh"),
+        (shrunk(ANOTHER), "SurplusDeleted", "never listed in discover_hosts.sh"),
         (shrunk(launcher=None), "SurplusDeleted", "no rank runs in it"),
-        (shrunk(pending(2)), "SurplusDeleted", "no node had taken it"),
+        (shrunk(pending(2)), "SurplusDeleted", "never scheduled to a node"),
         (broken(1, workers=(failed(2, last_state="Failed; OOMKilled"),)), "WorkerReplaced", "state: Failed; OOMKilled"),
     ],
 )
@@ -237,9 +237,9 @@ def test_the_user_reads_why(view: JobView, reason: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("probe", "words"),
     [
-        (Probe(busy_seen=True, asked_at=NOW, busy_at=NOW), "ranks in it were cut"),
-        (Probe(asked_at=NOW), "no look into it by exec told whether ranks ran in it"),
-        (idle(1.0), "no rank was seen in it of late"),
+        (Probe(busy_seen=True, asked_at=NOW, busy_at=NOW), "its ranks are killed"),
+        (Probe(asked_at=NOW), "exec could not show whether ranks run in it"),
+        (idle(1.0), "no rank was seen in it recently"),
     ],
 )
 def test_at_the_drain_timeout_the_user_reads_whether_ranks_were_cut(probe: Probe, words: str) -> None:

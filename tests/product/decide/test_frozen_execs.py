@@ -206,9 +206,7 @@ def test_what_is_ended_now_is_not_told() -> None:
 def test_what_was_ended_is_said_and_why() -> None:
     note = frozen_execs.ended(job(), [DEAD, replace(DEAD, pid=43), replace(DEAD, pod="j-worker-10")])
     assert (note.reason, note.warning) == ("FrozenExecEnded", False)
-    assert note.message.startswith(
-        "ended `kubectl exec` into j-worker-2, j-worker-10 in j-launcher: the pod or its node"
-    )
+    assert note.message.startswith("j-launcher: ended frozen `kubectl exec` into j-worker-2, j-worker-10, because")
 
 
 def told(held: Held) -> list[str]:
@@ -218,7 +216,7 @@ def told(held: Held) -> list[str]:
 
 def test_frozen_ones_are_told_with_the_command_that_ends_them() -> None:
     [text] = told(Held(suspects=(DEAD,), frozen=(DEAD, replace(DEAD, pid=43, pod="j-worker-10"))))
-    assert text.startswith("FrozenExec: j-launcher still holds `kubectl exec` into j-worker-2, j-worker-10, where")
+    assert text.startswith("FrozenExec: j-launcher holds a frozen `kubectl exec` into j-worker-2, j-worker-10, which")
     assert text.endswith("end it: `kubectl -n default exec j-launcher -- /bin/sh -c 'kill 41 43'`")
 
 

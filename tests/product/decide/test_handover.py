@@ -78,7 +78,7 @@ def test_it_is_said_once_and_nothing_else_is_written(view: JobView) -> None:
     [note] = action.notes
     assert (note.reason, note.warning) == ("HandedOver", True)
     assert action.text == f"HandedOver: {note.message}"
-    assert "leaves the job alone" in note.message
+    assert "j is no longer managed by mpijob-elastic" in note.message
     said = replace(view, notices=action.text)
     assert decide(said, now=NOW) == Plan()
     assert decide(replace(said, foreign="another sign"), now=NOW) == Plan()

@@ -205,7 +205,7 @@ def test_a_worker_in_which_no_rank_was_seen_is_not_said_to_have_lost_one() -> No
     assert action is not None
     [note] = action.notes
     assert (note.reason, note.warning) == ("HostUnused", False)
-    assert "no rank was seen there for 10m" in note.message
+    assert "no rank seen for 10m" in note.message
 
 
 def test_an_answer_brings_about_no_question_while_others_are_waited_for() -> None:

@@ -73,7 +73,7 @@ def test_the_event_says_which_workers_are_missing_and_why(workers: Any, words: s
     assert action is not None
     assert (action.before, action.note.reason, action.note.warning) == (4, "ScaleTimeout", True)
     assert words in action.note.message
-    assert "4 workers asked for, but after 1m j-worker-2, j-worker-3 are not Ready" in action.note.message
+    assert "j-worker-2, j-worker-3 not Ready 1m after the scale-out to 4 workers" in action.note.message
 
 
 @pytest.mark.parametrize(

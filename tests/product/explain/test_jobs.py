@@ -35,7 +35,7 @@ def test_of_a_job_that_trains_nothing_is_said_and_all_train() -> None:
         (job(finished=True), "ended", "j has ended: Succeeded"),
         (job(deleting=True), "deleted", "being deleted"),
         (job(foreign="its pods carry labels"), "foreign", "its pods carry labels"),
-        (ended_after_resize(), "ended-after-resize", "succeeded 12s after its host list had changed"),
+        (ended_after_resize(), "ended-after-resize", "succeeded 12s after its host list changed"),
     ],
 )
 def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView, cause: str, words: str) -> None:
@@ -77,7 +77,7 @@ def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView,
             job(launcher=launcher(disruption="condition DisruptionTarget (Preemption)")),
             {},
             "launcher-disrupted",
-            "taken away (condition DisruptionTarget (Preemption)); training ends with it",
+            "deleted (condition DisruptionTarget (Preemption)): training stops with it",
             Level.WRONG,
         ),
         (
@@ -121,7 +121,7 @@ def test_slots_that_suffice_are_no_cause() -> None:
 def test_frozen_execs_come_with_the_command_that_ends_them() -> None:
     frozen = tuple(Exec(pid=pid, pod=pod, started_at=LONG_AGO) for pid, pod in ((41, "j-worker-2"), (44, "j-worker-2")))
     found = of_job(job(), frozen=frozen)["frozen-exec"]
-    assert "into j-worker-2, where" in found.says
+    assert "into j-worker-2, which" in found.says
     assert found.next_step == "kubectl -n default exec j-launcher -- /bin/sh -c 'kill 41 44'"
 
 
@@ -129,7 +129,7 @@ def test_of_frozen_execs_it_is_said_who_ends_them() -> None:
     frozen = (Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO),)
     gone = job(2, workers=(worker(0), worker(1)))
     lost_node = job(workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
-    by_itself, by_hand = "; the controller ends it within a minute", "; end it so that the driver continues"
+    by_itself, by_hand = ". The controller ends it within a minute", ". End it so that the driver continues"
     assert of_job(gone, frozen=frozen)["frozen-exec"].says.endswith(by_itself)
     assert of_job(gone, frozen=frozen, controller="no controller leads")["frozen-exec"].says.endswith(by_hand)
     assert of_job(lost_node, frozen=frozen)["frozen-exec"].says.endswith(by_hand)
