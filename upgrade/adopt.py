@@ -5,6 +5,7 @@ import contextlib
 from mpijob_elastic import names
 from mpijob_elastic.install import rollout
 from mpijob_elastic.install.changes import Ask, Say
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS
@@ -13,13 +14,12 @@ from mpijob_elastic.model.job import JobView, Launcher
 from mpijob_elastic.observe import live
 from upgrade import job_impact
 from upgrade.job_impact import Readiness
-from upgrade.refusal import Refused
 
 
 async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: Say, now: float, timeout: float) -> bool:  # noqa: ASYNC109
     """Recreate the job's launcher unless it can see the host list; return False if the user declined.
 
-    `now` in seconds since the epoch, `timeout` in seconds. Raises `Refused`, `InstallError` and `errors.KubeError`.
+    `now` in seconds since the epoch, `timeout` in seconds. Raises `Refused` and `errors.KubeError`.
     """
     view = await _view(client, namespace, job)
     found = job_impact.adoption(view, now=now)

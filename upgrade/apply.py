@@ -48,7 +48,7 @@ class Options:
 
 
 async def apply(client: ApiWriter, plan: Plan, options: Options, *, ask: Ask, say: Say) -> bool:
-    """Upgrade the cluster; return False if the user declined. Raises `Refused`, `InstallError`, `errors.KubeError`."""
+    """Upgrade the cluster; return False if the user declined. Raises `Refused` and `errors.KubeError`."""
     wanted = partial(crd.upgraded, structural=options.structural)
     await _look(client, plan, options, wanted, say=say)
     if options.install.dry_run:
@@ -70,7 +70,7 @@ async def apply(client: ApiWriter, plan: Plan, options: Options, *, ask: Ask, sa
 
 
 async def check(client: ApiReader) -> None:
-    """Raise `InstallError` if this account lacks a right that an upgrade and its rollback need."""
+    """Raise `Refused` if this account lacks a right that an upgrade and its rollback need."""
     await check_rights(client, RIGHTS)
 
 

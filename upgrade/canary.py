@@ -52,7 +52,7 @@ def of(manifests: Iterable[Manifest], *, namespace: str | None, timeout: float) 
 async def run(client: ApiWriter, canary: Canary, *, say: Say) -> None:
     """Create, scale and check the job, and remove it in any case.
 
-    Raises `InstallError` with what did not happen, and `errors.KubeError`.
+    Raises `Refused` with what did not happen, and `errors.KubeError`.
     """
 
     async def until(missing: Callable[[ApiWriter, str], Awaitable[str]]) -> None:

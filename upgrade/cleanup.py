@@ -1,15 +1,15 @@
 """Remove our traces from jobs, once nothing of ours runs any more."""
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, objects, removal, rollout, server
+from mpijob_elastic.install import inventory, objects, removal, server
 from mpijob_elastic.install.changes import Ask, Say
+from mpijob_elastic.install.refusal import ATTEMPTS, Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from upgrade import namespaces, traces
-from upgrade.refusal import ATTEMPTS, Refused
 from upgrade.traces import Removal, Traces
 
 
@@ -36,7 +36,7 @@ async def sweep(client: ApiWriter, *, say: Say) -> None:
 async def without_record(client: ApiWriter, *, ask: Ask, dry_run: bool, timeout: float, say: Say) -> bool:  # noqa: ASYNC109
     """Roll back without a record: remove our traces if nothing of ours is installed.
 
-    Returns False if the user declined. Raises `Refused` if something is installed, `InstallError`, `errors.KubeError`.
+    Returns False if the user declined. Raises `Refused`, for example if something is installed, and `errors.KubeError`.
     """
     if not dry_run:
         await _finish_namespace(client, seconds=timeout, say=say)
@@ -59,7 +59,7 @@ async def _finish_namespace(client: ApiWriter, *, seconds: float, say: Say) -> N
     if namespace is None:
         return
     if namespace.deleting:
-        await rollout.wait(lambda: removal.ending_namespace(client), seconds=seconds, say=say, advice=removal.AGAIN)
+        await removal.wait_for_namespace(client, seconds=seconds, say=say)
     elif namespaces.CREATED in namespace.annotations and len(await _installed(client)) == 1:
         await namespaces.delete(client, names.NAMESPACE)
 

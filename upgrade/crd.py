@@ -14,9 +14,9 @@ from enum import StrEnum
 from typing import Any
 
 from mpijob_elastic import names
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube.resources import MPI_JOBS
 from upgrade import schema
-from upgrade.refusal import Refused
 
 NAME = f"{MPI_JOBS.plural}.{MPI_JOBS.group}"
 

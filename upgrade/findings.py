@@ -6,11 +6,11 @@ from enum import IntEnum
 from typing import Any
 
 from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE
+from mpijob_elastic.install.refusal import Refused
 from upgrade import crd
 from upgrade.crd import Crd, Form
 from upgrade.job_impact import Adoption, Readiness
 from upgrade.operators import Kind, Operator
-from upgrade.refusal import Refused
 
 # https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
 POLICIES_SINCE = 30

@@ -7,12 +7,12 @@ from typing import Any
 from mpijob_elastic.install import changes, objects, rollout
 from mpijob_elastic.install.changes import Change, Say
 from mpijob_elastic.install.objects import identity
+from mpijob_elastic.install.refusal import ATTEMPTS, Refused, contended
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
 from upgrade import crd, json_patch
-from upgrade.refusal import ATTEMPTS, Refused, contended
 
 PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd.NAME)
 
@@ -55,7 +55,7 @@ async def change(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) ->
 
 
 async def wait_for_scale(client: ApiReader, *, seconds: float, say: Say) -> None:
-    """Wait until the API server serves the scale subresource. Raises `InstallError` and `errors.KubeError`."""
+    """Wait until the API server serves the scale subresource. Raises `Refused` and `errors.KubeError`."""
 
     async def missing() -> str:
         served = objects.read(await client.get(f"/apis/{MPI_JOBS.api_version}"))["resources"]

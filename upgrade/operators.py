@@ -12,11 +12,11 @@ from typing import Any
 
 from mpijob_elastic.install import objects
 from mpijob_elastic.install.objects import Manifest
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS, Resource
-from upgrade.refusal import Refused
 
 KNOWN = (0, 2, 3)
 _FIRST_ELASTIC = (0, 3, 0)

@@ -3,9 +3,9 @@
 from mpijob_elastic import names
 from mpijob_elastic.install import inventory, objects, server
 from mpijob_elastic.install import preflight as installable
-from mpijob_elastic.install.changes import InstallError
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import identity
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server_side_apply import HOOKS, Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
@@ -15,7 +15,6 @@ from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import apply, canary, findings, job_impact, jobs, live_crd, operators
 from upgrade.findings import Finding, Report, Verdict
 from upgrade.job_impact import Adoption
-from upgrade.refusal import Refused
 
 _SCHEDULERS = {"volcano": "scheduling.volcano.sh", "kueue": "kueue.x-k8s.io"}
 
@@ -62,7 +61,7 @@ async def _rights(client: ApiReader, found: server.Server, plan: Plan) -> Findin
     try:
         await installable.check(client, found, plan.manifests(), jobs_namespace=plan.jobs_namespace)
         await apply.check(client)
-    except InstallError as error:
+    except Refused as error:
         return Finding("rights", Verdict.NO, str(error))
     return Finding("rights", Verdict.GO, "this account has all rights that are needed")
 

@@ -20,13 +20,13 @@ import msgspec
 from mpijob_elastic import __version__, names
 from mpijob_elastic.install import inventory, objects
 from mpijob_elastic.install.objects import Identity, Manifest, identity
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import NAMESPACES, SECRETS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from upgrade import namespaces
-from upgrade.refusal import Refused
 
 NAME = "mpijob-elastic-upgrade"
 PATH = SECRETS.path(names.NAMESPACE, NAME)

@@ -7,10 +7,10 @@ from typing import Any
 from mpijob_elastic.install import changes, objects
 from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.objects import Manifest, identity
+from mpijob_elastic.install.refusal import ATTEMPTS, contended
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import LEASES
-from upgrade.refusal import ATTEMPTS, contended
 
 # Counts the rollouts of a Deployment; the controller manager maintains it.
 _REVISION = "deployment.kubernetes.io/revision"

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, preflight, removal, rollout, server, server_side_apply
+from mpijob_elastic.install import inventory, preflight, removal, server
 from mpijob_elastic.install.changes import Ask, Change, Outcome, Say
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity, Manifest, identity
-from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
+from mpijob_elastic.install.server_side_apply import WORKLOADS, Applier
 from mpijob_elastic.kube.resources import NAMESPACES
 from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import apply, canary, cleanup, crd, live_crd, record, restore
@@ -30,7 +30,7 @@ _NAMESPACE = Identity(api_version="v1", kind=NAMESPACES.kind, namespace="", name
 async def rollback(client: ApiWriter, *, ask: Ask, dry_run: bool, timeout: float, say: Say) -> bool:  # noqa: ASYNC109
     """Roll the upgrade back; return False if the user declined.
 
-    `timeout` in seconds, for the pods and for the namespace each. Raises `Refused`, `InstallError`, `errors.KubeError`.
+    `timeout` in seconds, for the pods and for the namespace each. Raises `Refused` and `errors.KubeError`.
     """
     kept = await record.read(client)
     if kept is None:
@@ -104,14 +104,14 @@ class Rollback:
         self.say("what changes")
         await record.set_phase(client, record.Phase.ROLLING_BACK)
         await canary.remove_all(client)
-        await self._take_back(_runs)
+        await self._take_back(removal.runs)
         if not self.keeps_controller:
-            await self._until(lambda: removal.ending_pods(client))
+            await removal.wait_for_pods(client, seconds=self.timeout, say=self.say)
             await cleanup.sweep(client, say=self.say)
         self.say(await live_crd.change(client, self._former))
-        await self._take_back(lambda one: not _runs(one))
+        await self._take_back(lambda one: not removal.runs(one))
         if self.takes_namespace:
-            await self._until(lambda: removal.ending_namespace(client))
+            await removal.wait_for_namespace(client, seconds=self.timeout, say=self.say)
             return
         for name in record.SECRETS_OF_OURS:
             if name not in self.record.secrets:
@@ -128,22 +128,11 @@ class Rollback:
         """Return the objects that did not exist before, in the order in which they can go."""
         new = [one for one in self.found if self.record.find(one.identity) is None and chosen(one.identity)]
         apart = [one for one in new if not (self.takes_namespace and removal.goes_with_namespace(one.identity))]
-        return tuple(sorted(apart, key=lambda one: (_reverse_order(one.identity), one.identity)))
+        return tuple(sorted(apart, key=removal.order))
 
     def _tell(self, change: Change) -> None:
         if change.outcome is not Outcome.UNCHANGED:
             self.say(change)
 
-    async def _until(self, missing: rollout.Missing) -> None:
-        await rollout.wait(missing, seconds=self.timeout, say=self.say, advice=removal.AGAIN)
-
     def _former(self, live: Manifest) -> dict[str, object]:
         return crd.reverted(live, self.record.crd).crd
-
-
-def _runs(one: Identity) -> bool:
-    return one.kind in (*HOOKS, *WORKLOADS)
-
-
-def _reverse_order(one: Identity) -> tuple[int, ...]:
-    return tuple(-part for part in server_side_apply.order({"kind": one.kind}))

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from mpijob_elastic import names
 from mpijob_elastic.install import inventory, rollout, server
 from mpijob_elastic.install.objects import Identity
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.writer import ApiWriter
 from upgrade import cleanup, crd, jobs, live_crd, operators, record
 from upgrade.operators import Kind, Operator
-from upgrade.refusal import Refused
 
 _MOST_JOBS = 8  # that are named
 

@@ -16,6 +16,7 @@ def application(
     *, serving: Serving, draining: asyncio.Event, metrics: Metrics, wall: Callable[[], datetime]
 ) -> web.Application:
     """Return the three paths: this replica is alive, is ready for reviews, and its metrics."""
+    metrics.expiry.set_function(serving.expires_at)
 
     async def alive(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")

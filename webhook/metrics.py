@@ -1,6 +1,5 @@
 """The webhook's metrics; the values of every label are bounded, whatever a caller sends."""
 
-from cryptography import x509
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
@@ -35,7 +34,7 @@ class Metrics:
         self.in_flight = Gauge(
             "mpijob_elastic_webhook_in_flight", "Requests being read or answered", registry=self._registry
         )
-        self._expiry = Gauge(
+        self.expiry = Gauge(
             "mpijob_elastic_webhook_certificate_expiry_timestamp_seconds",
             "When the served certificate expires, in seconds since the epoch; 0 before there is one",
             registry=self._registry,
@@ -54,10 +53,6 @@ class Metrics:
             operation=operation if operation in _OPERATIONS else _OTHER,
             outcome=outcome,
         ).inc()
-
-    def served(self, certificate: x509.Certificate) -> None:
-        """Set the expiry of the served certificate."""
-        self._expiry.set(certificate.not_valid_after_utc.timestamp())
 
     def render(self) -> bytes:
         """Return the text for Prometheus."""

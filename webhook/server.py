@@ -116,7 +116,7 @@ def _certificates(
 ) -> Rotation | Files:
     if settings.certificate_directory is not None:
         every = settings.timing.look_every
-        return Files(settings.certificate_directory, serving=serving, look_every=every, metrics=metrics)
+        return Files(directory=settings.certificate_directory, serving=serving, look_every=every)
     assert cluster is not None
     early = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load, keeps no secret
     return Rotation(

@@ -23,7 +23,7 @@ from mpijob_elastic.cli.change_commands import (
     tell,
 )
 from mpijob_elastic.cli.options import Context, Kubeconfig
-from mpijob_elastic.install.changes import InstallError
+from mpijob_elastic.install.refusal import Refused
 
 if TYPE_CHECKING:
     from mpijob_elastic.kube.writer import ApiWriter
@@ -94,18 +94,18 @@ def uninstall(
 
     async def work(client: ApiWriter) -> None:
         await _check_no_record(client)
-        prepared = await removal.Removal.prepare(client)
-        if not prepared.found:
+        server, found = await removal.prepare(client)
+        if not found:
             typer.echo("Nothing is installed.")
             return
         if dry_run or not yes:
             typer.echo("To be deleted, with everything in the namespace:")
-            typer.echo("\n".join(f"  {found.identity}" for found in prepared.found))
+            typer.echo("\n".join(f"  {one.identity}" for one in found))
         typer.echo(removal.STAYS)
         if not dry_run:
             if not yes:
                 typer.confirm(f"Delete this from {client.host}?", abort=True)
-            await prepared.run(timeout=timeout, say=partial(tell, prefix="waiting: "))
+            await removal.run(client, server, found, seconds=timeout, say=partial(tell, prefix="waiting: "))
             typer.echo("Uninstalled.")
 
     run(work, kubeconfig, context)
@@ -113,14 +113,13 @@ def uninstall(
 
 async def _check_no_record(client: ApiWriter) -> None:
     from upgrade import record  # noqa: PLC0415 - --help need not load the client
-    from upgrade.refusal import Refused  # noqa: PLC0415
 
     try:
         kept = await record.read(client)
     except Refused:
         return  # damaged, so it is no way back
     if kept is not None:
-        raise InstallError(
+        raise Refused(
             f"this was installed by `mpijob-elastic upgrade apply`, and the state before is recorded in Secret "
             f"{names.NAMESPACE}/{record.NAME}, which would go too; use `mpijob-elastic upgrade rollback` instead"
         )

@@ -64,7 +64,7 @@ class Controller:
             client, namespace=settings.namespace, enqueue=self._queue.put, random=random, signs=settings.signs
         )
         self._lease = Lease(
-            client,
+            client=client,
             namespace=settings.lease_namespace,
             name=names.LEASE,
             identity=settings.identity,

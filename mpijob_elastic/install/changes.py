@@ -1,4 +1,4 @@
-"""The outcome for each object with its difference, and the error if the whole command fails."""
+"""The outcome for each object with its difference."""
 
 import difflib
 from collections.abc import Callable, Mapping
@@ -9,11 +9,6 @@ from typing import Any
 import yaml
 
 from mpijob_elastic.install.objects import Identity, own_metadata
-from mpijob_elastic.kube.errors import KubeError
-
-
-class InstallError(KubeError):
-    """Says what was wrong, where, what is allowed and what to do next."""
 
 
 class Outcome(StrEnum):

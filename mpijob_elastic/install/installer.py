@@ -69,7 +69,7 @@ class Options:
 
 
 async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) -> None:
-    """Install, and tell `say` of each object. Raises `InstallError` and `errors.KubeError`."""
+    """Install, and tell `say` of each object. Raises `Refused` and `errors.KubeError`."""
     wanted, known = plan.manifests(), inventory.manifests()
     found = await server.examine(client, [*wanted, *known])
     await preflight.check(client, found, wanted, jobs_namespace=plan.jobs_namespace)

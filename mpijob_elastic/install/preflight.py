@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Iterable
 
-from mpijob_elastic.install.changes import InstallError
 from mpijob_elastic.install.objects import Identity, Manifest, identity, read
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, resources
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, Resource
@@ -20,16 +20,16 @@ Right = tuple[Resource, str, str]
 async def check(
     client: ApiReader, server: Server, manifests: Iterable[Manifest], *, jobs_namespace: str | None
 ) -> None:
-    """Raise `InstallError` if these manifests cannot be applied as they are."""
+    """Raise `Refused` if these manifests cannot be applied as they are."""
     wanted = [identity(manifest) for manifest in manifests]
     _check_kinds(server, wanted)
     if (MPI_JOBS.api_version, MPI_JOBS.kind) not in await resources(client, MPI_JOBS.api_version):
-        raise InstallError(
+        raise Refused(
             f"the API server does not serve {MPI_JOBS.plural}.{MPI_JOBS.group}/{MPI_JOBS.version}: "
             "install mpi-operator v0.2.3 with its CustomResourceDefinition first"
         )
     if jobs_namespace and await client.find(NAMESPACES.path(name=jobs_namespace)) is None:
-        raise InstallError(f"--namespace: there is no namespace {jobs_namespace}; create it, or name another")
+        raise Refused(f"--namespace: there is no namespace {jobs_namespace}; create it, or name another")
     await check_rights(client, rights(server, wanted, APPLY_VERBS))
 
 
@@ -40,12 +40,12 @@ def rights(server: Server, wanted: Iterable[Identity], verbs: tuple[str, ...]) -
 
 
 async def check_rights(client: ApiReader, wanted: Iterable[Right]) -> None:
-    """Raise `InstallError` if RBAC does not give this account all these rights. The check itself needs none."""
+    """Raise `Refused` if RBAC does not give this account all these rights. The check itself needs none."""
     questions = sorted(set(wanted))
     answers = await asyncio.gather(*(_allowed(client, right) for right in questions))
     missing = [_phrase(right) for right, allowed in zip(questions, answers, strict=True) if not allowed]
     if missing:
-        raise InstallError(
+        raise Refused(
             f"your account may not {', '.join(missing)}; ask an administrator of the cluster to run this, "
             "or --print the manifests for the administrator"
         )
@@ -55,7 +55,7 @@ def _check_kinds(server: Server, wanted: Iterable[Identity]) -> None:
     kinds = {(one.api_version, one.kind) for one in wanted if one.kind not in OPTIONAL_KINDS}
     missing = sorted(f"{kind} ({version})" for version, kind in kinds - server.served.keys())
     if missing:
-        raise InstallError(
+        raise Refused(
             f"API server {server.version} does not serve {', '.join(missing)}: install what provides them "
             "(cert-manager, the Prometheus operator) first, or leave out that --overlay"
         )

@@ -3,16 +3,14 @@
 Jobs stay, with everything that the controller wrote on their objects. Objects in our namespace go with the namespace.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, preflight, rollout
-from mpijob_elastic.install.changes import Change, InstallError, Outcome, Say
+from mpijob_elastic.install import inventory, preflight, rollout, server_side_apply
+from mpijob_elastic.install.changes import Change, Outcome, Say
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import Server, examine
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 from mpijob_elastic.kube import errors
@@ -24,41 +22,32 @@ STAYS = (
     f"Jobs, their pods and their ConfigMaps stay as they are. The annotations {names.PREFIX}* and the key "
     f"{names.KEY_DISCOVER_HOSTS} on them do no harm. A change of replicas no longer affects a running launcher."
 )
-AGAIN = "`kubectl describe` says why. Run the same command again"
+_AGAIN = "`kubectl describe` says why. Run the same command again"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Removal:
-    """Removes the objects that it found, in this order."""
+async def prepare(client: ApiWriter) -> tuple[Server, list[Found]]:
+    """Return our objects in the order in which they go, after a check that they can. Raises as `run` does."""
+    manifests = inventory.manifests()
+    server = await examine(client, manifests)
+    everything = await inventory.find(client, server, manifests)
+    found = sorted((one for one in everything if not goes_with_namespace(one.identity)), key=order)
+    await preflight.check_rights(client, preflight.rights(server, [one.identity for one in found], ("delete",)))
+    if _holds_namespace(found):
+        await check_no_jobs(client)
+    return server, found
 
-    client: ApiWriter
-    server: Server
-    found: tuple[Found, ...]
 
-    @classmethod
-    async def prepare(cls, client: ApiWriter) -> Removal:
-        """Find our objects, and check that they can go. Raises `InstallError` and `errors.KubeError`."""
-        manifests = inventory.manifests()
-        server = await examine(client, manifests)
-        everything = await inventory.find(client, server, manifests)
-        found = sorted((one for one in everything if not goes_with_namespace(one.identity)), key=_order)
-        wanted = preflight.rights(server, [one.identity for one in found], ("delete",))
-        await preflight.check_rights(client, wanted)
-        if any(one.identity.kind == NAMESPACES.kind for one in found):
-            await check_no_jobs(client)
-        return cls(client=client, server=server, found=tuple(found))
+async def run(client: ApiWriter, server: Server, found: Iterable[Found], *, seconds: float, say: Say) -> None:
+    """Remove what was found, and wait at most `seconds` for the pods and for the namespace each.
 
-    async def run(self, *, timeout: float, say: Say) -> None:  # noqa: ASYNC109 - enforced by `rollout.wait`
-        """Remove everything, and wait at most `timeout` seconds for the pods and for the namespace each.
-
-        Raises `InstallError` and `errors.KubeError`.
-        """
-        running = [one for one in self.found if one.identity.kind in (*HOOKS, *WORKLOADS)]
-        await delete(self.client, self.server, running, say)
-        await rollout.wait(lambda: ending_pods(self.client), seconds=timeout, say=say, advice=AGAIN)
-        await delete(self.client, self.server, self.found[len(running) :], say)
-        if any(one.identity.kind == NAMESPACES.kind for one in self.found):
-            await rollout.wait(lambda: ending_namespace(self.client), seconds=timeout, say=say, advice=AGAIN)
+    Raises `Refused` and `errors.KubeError`.
+    """
+    found = list(found)
+    await delete(client, server, [one for one in found if runs(one.identity)], say)
+    await wait_for_pods(client, seconds=seconds, say=say)
+    await delete(client, server, [one for one in found if not runs(one.identity)], say)
+    if _holds_namespace(found):
+        await wait_for_namespace(client, seconds=seconds, say=say)
 
 
 async def delete(client: ApiWriter, server: Server, found: Iterable[Found], say: Say, *, dry_run: bool = False) -> None:
@@ -68,26 +57,34 @@ async def delete(client: ApiWriter, server: Server, found: Iterable[Found], say:
             say(Change(identity=one.identity, outcome=Outcome.DELETED))
 
 
-async def ending_pods(client: ApiReader) -> str:
-    """Say how many of our pods are still there; "" if none. Raises `errors.KubeError`."""
-    count = len(await inventory.metadata(client, PODS.path(names.NAMESPACE), inventory.SELECTOR))
-    return f"{count} pods in {names.NAMESPACE} are still ending" if count else ""
+async def wait_for_pods(client: ApiReader, *, seconds: float, say: Say) -> None:
+    """Wait until our pods are gone. Raises `Refused` and `errors.KubeError`."""
+
+    async def ending() -> str:
+        count = len(await inventory.metadata(client, PODS.path(names.NAMESPACE), inventory.SELECTOR))
+        return f"{count} pods in {names.NAMESPACE} are still ending" if count else ""
+
+    await rollout.wait(ending, seconds=seconds, say=say, advice=_AGAIN)
 
 
-async def ending_namespace(client: ApiReader) -> str:
-    """Say that our namespace is still there; "" if it is not. Raises `errors.KubeError`."""
-    there = await client.find(NAMESPACES.path(name=names.NAMESPACE))
-    return f"namespace {names.NAMESPACE} is still ending" if there else ""
+async def wait_for_namespace(client: ApiReader, *, seconds: float, say: Say) -> None:
+    """Wait until our namespace is gone. Raises `Refused` and `errors.KubeError`."""
+
+    async def ending() -> str:
+        there = await client.find(NAMESPACES.path(name=names.NAMESPACE))
+        return f"namespace {names.NAMESPACE} is still ending" if there else ""
+
+    await rollout.wait(ending, seconds=seconds, say=say, advice=_AGAIN)
 
 
 async def check_no_jobs(client: ApiReader) -> None:
-    """Raise `InstallError` if our namespace holds MPIJobs, which would go with it."""
+    """Raise `Refused` if our namespace holds MPIJobs, which would go with it."""
     try:
         jobs = await inventory.metadata(client, MPI_JOBS.path(names.NAMESPACE))
     except errors.NotFound:
         return
     if jobs:
-        raise InstallError(
+        raise Refused(
             f"namespace {names.NAMESPACE} holds MPIJobs that would go with it: {', '.join(job.name for job in jobs)}. "
             "Delete them, or create them elsewhere, first"
         )
@@ -98,6 +95,17 @@ def goes_with_namespace(one: Identity) -> bool:
     return one.namespace == names.NAMESPACE and one.kind not in WORKLOADS
 
 
+def runs(one: Identity) -> bool:
+    """Return True for objects that go first: webhook configurations and workloads."""
+    return one.kind in (*HOOKS, *WORKLOADS)
+
+
+def order(one: Found) -> tuple[int, int, Identity]:
+    """Return a sort key: the reverse of the order in which objects are applied."""
+    stage, place = server_side_apply.order({"kind": one.identity.kind})
+    return -stage, -place, one.identity
+
+
 async def _delete(client: ApiWriter, server: Server, one: Found) -> bool:
     try:
         await client.delete_object(server.path(one.identity), uid=one.uid, options={"propagationPolicy": "Background"})
@@ -106,7 +114,5 @@ async def _delete(client: ApiWriter, server: Server, one: Found) -> bool:
     return True
 
 
-def _order(one: Found) -> tuple[int, Identity]:
-    kinds = (*HOOKS, *WORKLOADS, "", NAMESPACES.kind)
-    kind = one.identity.kind
-    return kinds.index(kind if kind in kinds else ""), one.identity
+def _holds_namespace(found: Iterable[Found]) -> bool:
+    return any(one.identity.kind == NAMESPACES.kind for one in found)

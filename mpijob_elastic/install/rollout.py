@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.install.changes import InstallError, Say
+from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.objects import Identity
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
@@ -38,13 +39,13 @@ async def until(condition: Missing, *, seconds: float, say: Say) -> str:
 
 
 async def wait(condition: Missing, *, seconds: float, say: Say, advice: str) -> None:
-    """Wait as `until` does. Raises `InstallError` with what is missing after `seconds`, and `advice`."""
+    """Wait as `until` does. Raises `Refused` with what is missing after `seconds`, and `advice`."""
     if late := await until(condition, seconds=seconds, say=say):
-        raise InstallError(f"after {seconds:.0f} s {late}; {advice}")
+        raise Refused(f"after {seconds:.0f} s {late}; {advice}")
 
 
 async def for_deployments(applier: Applier, wanted: Iterable[Identity], *, seconds: float, say: Say) -> None:
-    """Wait until all replicas of all Deployments are new and available. Raises `InstallError`, `errors.KubeError`."""
+    """Wait until all replicas of all Deployments are new and available. Raises `Refused`, `errors.KubeError`."""
     deployments = list(wanted)
 
     async def missing() -> str:
@@ -53,7 +54,7 @@ async def for_deployments(applier: Applier, wanted: Iterable[Identity], *, secon
 
     if late := await until(missing, seconds=seconds, say=say):
         reasons = await _reasons(applier, deployments)
-        raise InstallError(
+        raise Refused(
             f"not ready after {seconds:.0f} s: {late}{''.join(reasons)}\nThe webhook configurations were not touched. "
             "Correct this and run the same command again"
         )
@@ -68,7 +69,7 @@ async def for_bundles(applier: Applier, wanted: Iterable[Identity], *, seconds: 
         return ", ".join(f"{one} has no caBundle yet" for one, live in zip(hooks, found, strict=True) if _blank(live))
 
     if late := await until(missing, seconds=seconds, say=say):
-        raise InstallError(
+        raise Refused(
             f"not trusted after {seconds:.0f} s: {late}. The log of deployment/{names.WEBHOOK} (or of cert-manager) "
             "says why; until then, calls of the webhook fail and the API server goes on without it"
         )

@@ -9,8 +9,9 @@ from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.install import changes, objects
-from mpijob_elastic.install.changes import Change, InstallError, Outcome
+from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.objects import Identity, Manifest, identity
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import NAMESPACES
@@ -46,7 +47,7 @@ class Applier:
     force: bool = False
 
     async def apply(self, manifest: Manifest) -> Change:
-        """Apply the object and return its change. Raises `InstallError` or `errors.KubeError`."""
+        """Apply the object and return its change. Raises `Refused` or `errors.KubeError`."""
         one = identity(manifest)
         if not self.server.serves(manifest):
             return Change(identity=one, outcome=Outcome.SKIPPED, note=f"not served by {self.server.version}")
@@ -72,11 +73,11 @@ class Applier:
         except errors.AlreadyExists:
             raise
         except errors.Conflict as error:
-            raise InstallError(
+            raise Refused(
                 f"{one}: {error.message}; undo that change, or run again with --force-conflicts to overrule it"
             ) from error
         except (errors.Invalid, errors.Forbidden) as error:
-            raise InstallError(f"{one}: {error}") from error
+            raise Refused(f"{one}: {error}") from error
         return objects.read(body)
 
     async def _lacks_namespace(self, one: Identity) -> bool:

@@ -22,7 +22,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from random import Random
 
@@ -70,46 +70,42 @@ def awake_or_not() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(kw_only=True)
 class Lease:
     """A candidate. `identity` must be new for each process, for example host name and a random id."""
 
-    def __init__(
-        self,
-        client: ApiWriter,
-        *,
-        namespace: str,
-        name: str,
-        identity: str,
-        random: Random,
-        times: LeaseTimes = LeaseTimes(),
-        clock: Callable[[], float] = awake_or_not,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:
-        self._client = client
-        self._namespace = namespace
-        self._path = LEASES.path(namespace, name)
-        self._name = name
-        self._identity = identity
-        self._random = random
-        self._times = times
-        self._clock = clock
-        self._now = now
-        self._rivals = Rivals(identity=identity, seconds=times.duration)
-        # When the write that made us holder was sent; None while another may hold.
-        self._granted: float | None = None
-        # The Lease as last read or written; None where it is missing.
-        self._found: LeaseObject | None = None
-        # True if `_found` is our last write, so that we can write again without a read.
-        self._fresh = False
+    client: ApiWriter
+    namespace: str
+    name: str
+    identity: str
+    random: Random
+    times: LeaseTimes = LeaseTimes()
+    clock: Callable[[], float] = awake_or_not
+    now: Callable[[], datetime] = _utc
+    # When the write that made us holder was sent; None while another may hold.
+    _granted: float | None = field(default=None, init=False)
+    # The Lease as last read or written; None where it is missing.
+    _found: LeaseObject | None = field(default=None, init=False)
+    # True if `_found` is our last write, so that we can write again without a read.
+    _fresh: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """Prepare what follows from the settings."""
+        self._path = LEASES.path(self.namespace, self.name)
+        self._rivals = Rivals(identity=self.identity, seconds=self.times.duration)
 
     def held(self) -> bool:
         """Return True if this process leads now."""
-        return self._granted is not None and self._clock() < self._granted + self._times.renew_deadline
+        return self._granted is not None and self.clock() < self._granted + self.times.renew_deadline
 
     def time_left(self) -> float:
         """Return the seconds until another candidate may lead, the limit for a write sent now; 0 if not held."""
         granted = self._granted
-        return max(0.0, granted + self._times.duration - self._clock()) if granted is not None and self.held() else 0.0
+        return max(0.0, granted + self.times.duration - self.clock()) if granted is not None and self.held() else 0.0
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the Lease, run `lead` while it is held, cancel `lead` when it is lost, and repeat.
@@ -129,7 +125,7 @@ class Lease:
             await asyncio.sleep(wait)
 
     async def _lead(self, lead: Callable[[], Awaitable[None]]) -> bool:
-        log.info("%s leads by Lease %s/%s", self._identity, self._namespace, self._name)
+        log.info("%s leads by Lease %s/%s", self.identity, self.namespace, self.name)
         work = asyncio.ensure_future(lead())
         keep = asyncio.create_task(self._keep())
         ended = False
@@ -142,14 +138,14 @@ class Lease:
             await _stop(keep)
             await self._release()
         if not ended:
-            log.warning("%s lost Lease %s/%s", self._identity, self._namespace, self._name)
+            log.warning("%s lost Lease %s/%s", self.identity, self.namespace, self.name)
             keep.result()
         else:
             work.result()
         return ended
 
     async def _keep(self) -> None:
-        wait = self._pause(self._times.retry)
+        wait = self._pause(self.times.retry)
         while self.held():
             # A timer may fire a hair early; the floor keeps that from becoming a loop.
             await asyncio.sleep(max(_SHORTEST_SLEEP, min(wait, self._until_deadline())))
@@ -162,30 +158,30 @@ class Lease:
             return await self._attempt()
         except (errors.KubeError, msgspec.DecodeError) as error:
             self._fresh = False
-            log.warning("Lease %s/%s: %s", self._namespace, self._name, error)
+            log.warning("Lease %s/%s: %s", self.namespace, self.name, error)
             asked = error.retry_after if isinstance(error, errors.ApiError) else None
-            return max(asked or 0.0, self._pause(self._times.retry))
+            return max(asked or 0.0, self._pause(self.times.retry))
 
     async def _attempt(self) -> float:
         if not self._fresh:
             self._found = await self._read()
-        found, now = self._found, self._clock()
+        found, now = self._found, self.clock()
         if found is None:
             # Only created here, and claimed later: a creation cannot depend on a former read.
-            await self._write(None, unclaimed(now=self._now()))
+            await self._write(None, unclaimed(now=self.now()))
             return 0.0
         free_at = self._rivals.free_at(found, now)
-        if found.spec.holder_identity not in (None, "", self._identity):
+        if found.spec.holder_identity not in (None, "", self.identity):
             self._granted = None
         if now < free_at and not self.held():
             self._fresh = False
-            return min(self._pause(self._times.look), free_at - now)
+            return min(self._pause(self.times.look), free_at - now)
         await self._claim(found)
-        return self._pause(self._times.retry)
+        return self._pause(self.times.retry)
 
     async def _claim(self, found: LeaseObject) -> None:
-        sent = self._clock()
-        spec = claim(found.spec, identity=self._identity, seconds=self._times.duration, now=self._now())
+        sent = self.clock()
+        spec = claim(found.spec, identity=self.identity, seconds=self.times.duration, now=self.now())
         await self._write(found, spec)
         self._granted = sent
 
@@ -194,39 +190,39 @@ class Lease:
         if not (found and self._fresh):
             return
         try:
-            await self._write(found, release(found.spec, now=self._now()))
+            await self._write(found, release(found.spec, now=self.now()))
         except (errors.KubeError, msgspec.DecodeError) as error:
-            log.warning("Lease %s/%s not released, so it must run out: %s", self._namespace, self._name, error)
+            log.warning("Lease %s/%s not released, so it must run out: %s", self.namespace, self.name, error)
         self._fresh = False
 
     async def _read(self) -> LeaseObject | None:
-        raw = await self._client.find(self._path, limits=self._limits())
+        raw = await self.client.find(self._path, limits=self._limits())
         return None if raw is None else _decode(raw)
 
     async def _write(self, found: LeaseObject | None, spec: LeaseSpec) -> None:
         self._fresh = False
         if found:
             body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "spec": spec}
-            answer = await self._client.patch_object(
+            answer = await self.client.patch_object(
                 self._path, body=body, content_type=MERGE_PATCH, limits=self._limits()
             )
         else:
-            metadata = {"namespace": self._namespace, "name": self._name}
+            metadata = {"namespace": self.namespace, "name": self.name}
             body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
-            path = LEASES.path(self._namespace)
-            answer = await self._client.create_object(path, body=body, limits=self._limits())
+            path = LEASES.path(self.namespace)
+            answer = await self.client.create_object(path, body=body, limits=self._limits())
         self._found = _decode(answer)
         self._fresh = True
 
     def _limits(self) -> Limits:
-        return Limits(attempt=min(self._times.attempt, self._until_deadline()), throttled=0)
+        return Limits(attempt=min(self.times.attempt, self._until_deadline()), throttled=0)
 
     def _until_deadline(self) -> float:
         granted = self._granted
-        return granted + self._times.renew_deadline - self._clock() if granted is not None and self.held() else math.inf
+        return granted + self.times.renew_deadline - self.clock() if granted is not None and self.held() else math.inf
 
     def _pause(self, seconds: float) -> float:
-        return seconds * self._random.uniform(0.75, 1.25)
+        return seconds * self.random.uniform(0.75, 1.25)
 
 
 async def _stop(task: asyncio.Future[None]) -> None:

@@ -49,7 +49,7 @@ async def main(kubeconfig: str, namespace: str, identity: str) -> None:
     assert running is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     async with await connect(user_agent=identity, kubeconfig=Path(kubeconfig)) as client:
-        lease = Lease(client, namespace=namespace, name=NAME, identity=identity, random=Random(), times=TIMES)
+        lease = Lease(client=client, namespace=namespace, name=NAME, identity=identity, random=Random(), times=TIMES)
         await lease.run(lambda: lead(client, lease, namespace, identity))
 
 

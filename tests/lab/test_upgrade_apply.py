@@ -16,13 +16,13 @@ from lab.errors import LabError
 from mpijob_elastic import names
 from mpijob_elastic.install import installer
 from mpijob_elastic.install.installer import Plan
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.upgrades import CRD, define, deploy_operator, interrupted, whole
 from tests.product.upgrade.definitions import v1
 from upgrade import apply, record, rollback, status
 from upgrade.apply import Options
-from upgrade.refusal import Refused
 
 pytestmark = pytest.mark.lab
 # The webhook is a pretended pod here, which puts no CA into its configurations.

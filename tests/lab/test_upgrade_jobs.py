@@ -22,9 +22,10 @@ from lab.registration import by_service, called, register
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.install import installer
-from mpijob_elastic.install.changes import Ask, Change, InstallError
+from mpijob_elastic.install.changes import Ask, Change
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
@@ -36,7 +37,6 @@ from upgrade import adopt, apply, canary, cleanup, preflight, record, rollback, 
 from upgrade.apply import Options
 from upgrade.canary import Canary
 from upgrade.findings import Verdict
-from upgrade.refusal import Refused
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
 OPTIONS = Options(install=installer.Options(wait=False))
@@ -186,7 +186,7 @@ async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, cli
 @pytest.mark.thorough
 async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: ApiWriter) -> None:
     await apply.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
-    with pytest.raises(InstallError, match="the webhook was not called"):
+    with pytest.raises(Refused, match="the webhook was not called"):
         await canary.run(client, Canary(image="none", timeout=2.0), say=lab.say)
     await gone(client)
 
@@ -200,7 +200,7 @@ async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(
     await theirs.create(replicas=1)
     uid = await started(theirs)
     for where in (namespace, names.NAMESPACE):
-        with pytest.raises(InstallError, match="canary"):
+        with pytest.raises(Refused, match="canary"):
             await canary.run(client, Canary(image="none", namespace=where, timeout=2.0), say=lab.say)
     assert await started(theirs) == uid
     await read(client, resources.NAMESPACES, None, namespace)

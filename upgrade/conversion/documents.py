@@ -5,11 +5,11 @@ from typing import Any
 
 import yaml
 
+from mpijob_elastic.install.refusal import Refused
 from upgrade import crd
 from upgrade.conversion import mpi_job, old_definition, training_job
 from upgrade.conversion.elastic import subject
 from upgrade.conversion.results import Converted, Note, Source
-from upgrade.refusal import Refused
 
 ET = "kai.alibabacloud.com/v1alpha1"
 _CONVERTERS: Mapping[tuple[str, str], Callable[[Source], Converted]] = {

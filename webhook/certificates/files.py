@@ -5,46 +5,40 @@ refused, and the next look finds the right pair. cert-manager's injector maintai
 """
 
 import asyncio
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
 from webhook.certificates.serving import Serving, Unusable
-from webhook.metrics import Metrics
 
 CERTIFICATE = "tls.crt"
 KEY = "tls.key"
 
+_log = structlog.get_logger("webhook.certificates")
 
+
+@dataclass(kw_only=True)
 class Files:
     """Keeps `serving` at the pair in the directory's tls.crt and tls.key."""
 
-    def __init__(self, directory: Path, *, serving: Serving, look_every: float, metrics: Metrics) -> None:
-        self._directory = directory
-        self._serving = serving
-        self._look_every = look_every
-        self._metrics = metrics
-        self._last: tuple[bytes, bytes] | None = None
-        self._log = structlog.get_logger("webhook.certificates").bind(directory=str(directory))
+    directory: Path
+    serving: Serving
+    look_every: float
+    _last: tuple[bytes, bytes] | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Look every few seconds, until cancelled."""
         while True:
             self.look()
-            await asyncio.sleep(self._look_every)
+            await asyncio.sleep(self.look_every)
 
     def look(self) -> None:
         """Load the files if they have changed; an unusable pair is logged and skipped."""
         try:
-            found = (self._directory / CERTIFICATE).read_bytes(), (self._directory / KEY).read_bytes()
+            found = (self.directory / CERTIFICATE).read_bytes(), (self.directory / KEY).read_bytes()
             if found != self._last:
                 self._last = found
-                self._serving.load(*found)
-                self._loaded()
+                self.serving.load(*found)
         except (OSError, Unusable) as error:
-            self._log.warning("certificate files not used", error=str(error))
-
-    def _loaded(self) -> None:
-        if self._serving.certificate is not None:
-            self._metrics.served(self._serving.certificate)
-            self._log.info("serving a new certificate", until=str(self._serving.certificate.not_valid_after_utc))
+            _log.warning("certificate files not used", directory=str(self.directory), error=str(error))

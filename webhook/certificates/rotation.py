@@ -113,8 +113,6 @@ class Rotation:
         # A trusted old certificate is better than a new one that may not be trusted yet; any is better than none.
         if self._believed(authority.certificate) or not self.serving.valid(now=self.clocks.wall()):
             self.serving.load(leaf.certificate_pem, leaf.key_pem)
-            self.metrics.served(leaf.certificate)
-            _log.info("serving a new certificate", until=str(leaf.certificate.not_valid_after_utc))
 
     def _promotable(self, shared: Content) -> bool:
         return shared.following is not None and self._believed(shared.following.certificate)

@@ -8,9 +8,12 @@ import os
 import ssl
 from datetime import datetime
 
+import structlog
 from cryptography import x509
 
 from webhook.rules.certificates import pairs
+
+_log = structlog.get_logger("webhook.certificates")
 
 
 class Unusable(ValueError):
@@ -35,10 +38,15 @@ class Serving:
         except (ssl.SSLError, ValueError) as error:
             raise Unusable(f"the certificate and key cannot be served: {error}") from error
         self._current = context
+        _log.info("serving a new certificate", until=str(self.certificate.not_valid_after_utc))
 
     def valid(self, *, now: datetime) -> bool:
         """Return True if the served certificate is valid now."""
         return self.certificate is not None and not pairs.fault(self.certificate, now=now)
+
+    def expires_at(self) -> float:
+        """Return when the served certificate expires, in seconds since the epoch; 0 before there is one."""
+        return self.certificate.not_valid_after_utc.timestamp() if self.certificate else 0.0
 
     def _hand_over(
         self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext

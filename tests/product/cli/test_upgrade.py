@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from mpijob_elastic.cli import app
 from mpijob_elastic.cli.upgrade import app as group
-from upgrade.refusal import Refused
+from mpijob_elastic.install.refusal import Refused
 
 OLD = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: old}\nspec: {gpus: 4}\n"
 WIDE = {"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}

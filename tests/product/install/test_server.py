@@ -7,9 +7,10 @@ import pytest
 from aiohttp import web
 
 from mpijob_elastic.install import preflight
-from mpijob_elastic.install.changes import InstallError, Outcome
+from mpijob_elastic.install.changes import Outcome
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, examine
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.client import connect
@@ -72,10 +73,10 @@ async def test_kinds_that_only_help_are_skipped(client: ApiWriter, server: Serve
 
 async def test_kinds_that_are_needed_must_be_there(client: ApiWriter, server: Server) -> None:
     manifests = Plan(overlays=(Overlay.PROMETHEUS,)).manifests()
-    with pytest.raises(InstallError, match=r"v1\.27\.16-provider\.1 does not serve PodMonitor .*, PrometheusRule"):
+    with pytest.raises(Refused, match=r"v1\.27\.16-provider\.1 does not serve PodMonitor .*, PrometheusRule"):
         await preflight.check(client, server, manifests, jobs_namespace=None)
 
 
 async def test_the_mpijob_must_be_there(client: ApiWriter, server: Server) -> None:
-    with pytest.raises(InstallError, match="with its CustomResourceDefinition first"):
+    with pytest.raises(Refused, match="with its CustomResourceDefinition first"):
         await preflight.check(client, server, Plan().manifests(), jobs_namespace=None)

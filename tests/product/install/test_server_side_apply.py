@@ -3,9 +3,10 @@
 import pytest
 
 from mpijob_elastic.install import removal
-from mpijob_elastic.install.changes import InstallError, Outcome
+from mpijob_elastic.install.changes import Outcome
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import identity
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.resources import CONFIG_MAPS
@@ -45,7 +46,7 @@ async def test_fields_of_others_are_a_conflict(api: TinyApi, proxy: FaultProxy, 
     await api.create(CONFIG_MAPS.path("n"), "a", apiVersion="v1", kind="ConfigMap")
     with (
         proxy.inject(Answer(status=409, reason="Conflict"), on=patches),
-        pytest.raises(InstallError, match="--force-conflicts"),
+        pytest.raises(Refused, match="--force-conflicts"),
     ):
         await Applier(client=client, server=SERVER).apply(MANIFEST)
 

@@ -140,7 +140,7 @@ class Candidate:
         self.identity = identity
         self.wire = Wire(server=server, random=Random(seed))
         self.lease = Lease(
-            self.wire,
+            client=self.wire,
             namespace="n",
             name="l",
             identity=identity,

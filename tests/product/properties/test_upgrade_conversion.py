@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
+from mpijob_elastic.install.refusal import Refused
 from upgrade.conversion import documents
-from upgrade.refusal import Refused
 
 COUNTS = st.integers(1, 9)
 WORDS = st.text("abc", min_size=1, max_size=3)

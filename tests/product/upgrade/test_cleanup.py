@@ -1,13 +1,13 @@
 """Traces taken off jobs that others write to at the same time."""
 
 from mpijob_elastic import names
+from mpijob_elastic.install.refusal import ATTEMPTS
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
 from upgrade import cleanup
-from upgrade.refusal import ATTEMPTS
 
 SPEC = {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}
 

@@ -5,9 +5,9 @@ import pytest
 import yaml
 
 from mpijob_elastic import names
+from mpijob_elastic.install.refusal import Refused
 from upgrade import crd
 from upgrade.conversion import documents, files
-from upgrade.refusal import Refused
 
 TRAINING_JOB = """
 apiVersion: kai.alibabacloud.com/v1alpha1

@@ -4,10 +4,10 @@ from typing import Any
 import jsonpatch
 import pytest
 
+from mpijob_elastic.install.refusal import Refused
 from tests.product.upgrade.definitions import STAY, applied, definition, v1
 from upgrade import crd, json_patch
 from upgrade.crd import Form
-from upgrade.refusal import Refused
 
 
 def without_v1(one: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.install.objects import Identity
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.resources import NAMESPACES
@@ -14,7 +15,6 @@ from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
 from upgrade import namespaces, record
 from upgrade.record import Record
-from upgrade.refusal import Refused
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ours"}}
 RECORD = Record(

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.install.changes import Outcome
+from mpijob_elastic.install.refusal import ATTEMPTS, Refused
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.resources import Resource
@@ -12,7 +13,6 @@ from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Meanwhile, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
-from upgrade.refusal import ATTEMPTS, Refused
 from upgrade.restore import restore
 
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")

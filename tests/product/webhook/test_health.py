@@ -61,7 +61,8 @@ async def test_not_ready_while_draining_but_alive() -> None:
 
 async def test_metrics() -> None:
     setup = Setup()
-    setup.metrics.served(leaf(authority()).certificate)
+    pair = leaf(authority())
+    setup.serving.load(pair.certificate_pem, pair.key_pem)
     for kind in ("Pod", "x" * 1000, "y"):
         setup.metrics.review(kind=kind, operation="CREATE" if kind == "Pod" else kind, outcome="unchanged")
     async with setup.asked("/metrics") as (status, text):

@@ -7,7 +7,6 @@ import pytest
 from tests.product.webhook.certificates.material import authority, leaf
 from webhook.certificates.files import Files
 from webhook.certificates.serving import Serving
-from webhook.metrics import Metrics
 from webhook.rules.certificates.pairs import Pair
 
 CA = authority()
@@ -20,7 +19,7 @@ class Mounted:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.serving = Serving()
-        self._files = Files(directory, serving=self.serving, look_every=10.0, metrics=Metrics())
+        self._files = Files(directory=directory, serving=self.serving, look_every=10.0)
 
     def write(self, *, certificate: Pair | None = None, key: Pair | None = None) -> None:
         if certificate:

@@ -1,4 +1,4 @@
-"""Why the upgrade tool refuses a request."""
+"""Why an installation or an upgrade cannot go on."""
 
 from mpijob_elastic.kube.errors import KubeError
 
@@ -7,7 +7,7 @@ ATTEMPTS = 5
 
 
 class Refused(KubeError):
-    """Says what was found, where, why that prevents the request, and what to do next."""
+    """Says what was found, where, why that prevents the request, what is allowed, and what to do next."""
 
 
 def contended(what: object) -> Refused:
