@@ -5,8 +5,6 @@ probe is only counted: then the drain-timeout decides, and nothing follows for a
 memory alone: a restart costs another probe, and perhaps a number in a host name (decide/host_names).
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -46,6 +44,18 @@ SCRIPT = f"""\
 done
 echo idle
 """
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Look:
+    """A container to look into, and the occasion (`Config.occasion`)."""
+
+    namespace: str
+    job: str
+    pod: str
+    key: str
+    container: str
+    occasion: str
 
 
 class Prober:
@@ -153,18 +163,6 @@ class Prober:
         )
         answer = result.stdout.strip() if result and result.exit_code == 0 else ""
         return answer if answer in ("idle", "busy") else "error"
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Look:
-    """A container to look into, and the occasion (`Config.occasion`)."""
-
-    namespace: str
-    job: str
-    pod: str
-    key: str
-    container: str
-    occasion: str
 
 
 def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:

@@ -13,7 +13,6 @@ from mpijob_elastic import __version__, names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.launcher_execs import Execs
-from mpijob_elastic.act.looks import Looks
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller import definition, health
@@ -73,20 +72,25 @@ class Controller:
         )
         gate = Gate(client, time_left=self._lease.time_left, metrics=self._metrics)
         self._events = Events(gate, metrics=self._metrics, instance=settings.identity, now=time.time, random=random)
-        prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
-        execs = Execs(client, now=time.time, wake=self._wake)
-        self._looks = Looks(prober, execs)
+        self._prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
+        self._execs = Execs(client, now=time.time, wake=self._wake)
         writer = Writer(
             gate,
             self._caches,
-            recheck=LiveRecheck(client, probes=prober.seen, judge=self._caches.judge, now=time.time),
-            tried=execs.tried,
+            recheck=LiveRecheck(client, probes=self._prober.seen, judge=self._caches.judge, now=time.time),
+            tried=self._execs.tried,
             events=self._events,
             metrics=self._metrics,
         )
         scales = ScaleTimes(self._metrics, clock=time.monotonic)
         self._reconciler = Reconciler(
-            self._caches, self._queue, writer=writer, looks=self._looks, scales=scales, now=time.time
+            self._caches,
+            self._queue,
+            writer=writer,
+            prober=self._prober,
+            execs=self._execs,
+            scales=scales,
+            now=time.time,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -126,7 +130,8 @@ class Controller:
                 for _ in range(self._settings.workers):
                     group.create_task(work(self._queue, self._handle, on_failure=self._failed))
         finally:
-            await self._looks.close()
+            await self._prober.close()
+            await self._execs.close()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._events.flush(), FLUSH_TIME)
             sending.cancel()

@@ -9,11 +9,12 @@
 import logging
 from collections.abc import Callable
 
-from mpijob_elastic.act.looks import Looks
+from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.decide import derive, plan
-from mpijob_elastic.decide.actions import Plan
+from mpijob_elastic.decide.actions import Plan, ProbeWorkers
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.observe.caches import Caches, JobKey
@@ -35,14 +36,16 @@ class Reconciler:
         queue: WorkQueue[JobKey],
         *,
         writer: Writer,
-        looks: Looks,
+        prober: Prober,
+        execs: Execs,
         scales: ScaleTimes,
         now: Callable[[], float],
     ) -> None:
         self._caches = caches
         self._queue = queue
         self._writer = writer
-        self._looks = looks
+        self._prober = prober
+        self._execs = execs
         self._scales = scales
         self._now = now
 
@@ -60,18 +63,24 @@ class Reconciler:
 
     def _see(self, key: JobKey) -> JobState | None:
         self._queue.caught_up(key)
-        view = self._caches.view(key, probes=self._looks.prober.seen, holds=self._looks.execs.held)
+        view = self._caches.view(key, probes=self._prober.seen, holds=self._execs.held)
         return derive(view, now=self._now()) if view else None
 
     async def _do(self, key: JobKey, state: JobState | None, due: Plan) -> None:
         if state is None:
             self._scales.forget(key)
-            self._looks.forget(key.namespace, key.name)
+            self._prober.forget(key.namespace, key.name)
+            self._execs.forget(key.namespace, key.name)
             return
         self._scales.watch(key, state, due)
         for action in due.actions:
             await self._writer.perform(state.view, action)
-        self._looks.begin(state.view, due.looks)
+        self._prober.tidy(state.view)
+        for look in due.looks:
+            if isinstance(look, ProbeWorkers):
+                self._prober.begin(state.view, look)
+            else:
+                self._execs.begin(state.view, look)
 
     def _wait(self, key: JobKey, due: Plan) -> None:
         times = [at for at in (due.wake_at, due.look_at) if at is not None]

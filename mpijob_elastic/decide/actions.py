@@ -19,6 +19,16 @@ class Note:
     message: str
     warning: bool = False
 
+    @property
+    def line(self) -> str:
+        """The note as a line of the job's annotation."""
+        return f"{self.reason}: {self.message}"
+
+
+def normal(reason: str, message: str) -> Note:
+    """Return a note on what happens as it should."""
+    return Note(reason=reason, message=message)
+
 
 def warning(reason: str, message: str) -> Note:
     """Return a warning on a single line: the annotation holds a note a line, and a user's value may have several."""

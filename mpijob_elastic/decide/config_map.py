@@ -3,13 +3,13 @@
 Everything is in a single write, so a crash leaves either the old state or the new state.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import disruption, host_list, launcher_start, lost_ranks, next_memory
-from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, warning
+from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
 from mpijob_elastic.decide.next_memory import Change
-from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.state import JobState, WorkerState
 from mpijob_elastic.model import durations, kubexec
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.phrases import listed
@@ -100,7 +100,7 @@ def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots
 def _notes(state: JobState, change: Change) -> Iterable[Note]:
     if change.added:
         added = listed(_host(state, pod) for pod in change.added)
-        yield Note(reason="HostsPublished", message=f"{added} added to discover_hosts.sh: {_sizes(state, change)}")
+        yield normal("HostsPublished", f"{added} added to discover_hosts.sh: {_sizes(state, change)}")
     if change.removed:
         yield from _removed(state, change)
     if change.added:
@@ -112,11 +112,8 @@ def _removed(state: JobState, change: Change) -> Iterable[Note]:
     surplus = [pod for pod in removed if (names.worker_index(pod, job=view.name) or 0) >= view.replicas]
     if surplus:
         limit = durations.render(view.policy.drain_timeout)
-        yield Note(
-            reason="Draining",
-            message=f"{listed(surplus)} removed from discover_hosts.sh: {_sizes(state, change)}; "
-            f"draining for at most {limit}",
-        )
+        message = f"{listed(surplus)} removed from discover_hosts.sh: {_sizes(state, change)}"
+        yield normal("Draining", f"{message}; draining for at most {limit}")
     gone = [state.by_name[pod] for pod in removed if pod in state.by_name]
     disrupted = [worker for worker in gone if worker.wanted and worker.pod.disruption]
     if disrupted:
@@ -127,36 +124,34 @@ def _removed(state: JobState, change: Change) -> Iterable[Note]:
     lost = [pod for pod in removed if pod not in told]
     if lost:
         yield warning("HostsLost", f"{listed(lost)} removed from discover_hosts.sh: not Ready")
-    yield from _rank_lost([worker.name for worker in without_rank if worker.pod.probe.busy_seen])
-    yield from _unused([worker.name for worker in without_rank if not worker.pod.probe.busy_seen])
+    yield from _without_rank(without_rank)
 
 
-def _rank_lost(pods: Collection[str]) -> Iterable[Note]:
-    if pods:
+def _without_rank(workers: Sequence[WorkerState]) -> Iterable[Note]:
+    died = [worker.name for worker in workers if worker.pod.probe.busy_seen]
+    if died:
         yield warning(
             "RankLost",
-            f"{listed(pods)}: the rank was killed or crashed, because only the main process still runs while other "
+            f"{listed(died)}: the rank was killed or crashed, because only the main process still runs while other "
             "workers train. Horovod never reuses the host name, so the worker gets a new host name",
         )
-
-
-def _unused(pods: Collection[str]) -> Iterable[Note]:
-    if pods:
+    unused = [worker.name for worker in workers if not worker.pod.probe.busy_seen]
+    if unused:
         wait = durations.render(lost_ranks.NEVER_TRAINED_AFTER)
         message = (
-            f"{listed(pods)}: no rank seen for {wait} while other workers train. Horovod may have blacklisted the host "
-            "name, so the worker gets a new host name, once"
+            f"{listed(unused)}: no rank seen for {wait} while other workers train. Horovod may have blacklisted the "
+            "host name, so the worker gets a new host name, once"
         )
-        yield Note(reason="HostUnused", message=message)
+        yield normal("HostUnused", message)
 
 
 def _renamed(state: JobState, added: Iterable[str]) -> Iterable[Note]:
     newcomers = [state.by_name[pod] for pod in added]
     renamed = [f"{worker.name} listed as {worker.host}" for worker in newcomers if worker.incarnation]
     if renamed:
-        yield Note(
-            reason="HostRenamed",
-            message=f"{listed(renamed)} in {names.KEY_DISCOVER_HOSTS}: a rank may have died under the previous host "
+        yield normal(
+            "HostRenamed",
+            f"{listed(renamed)} in {names.KEY_DISCOVER_HOSTS}: a rank may have died under the previous host "
             "name, which Horovod never reuses",
         )
     kept = [worker.name for worker in newcomers if worker.succeeds_lost and not state.may_number]

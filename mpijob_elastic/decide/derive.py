@@ -71,13 +71,11 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
     )
     digest = view.config.digest if view.config and launcher and launcher.refreshed else ""
     name, _, at = (launcher.refreshed or "" if launcher else "").partition("@")
-    is_shown = bool(digest) and name == digest
-    shown_at = _time(at, now=now) if is_shown else None
+    shown_at = _time(at, now=now) if digest and name == digest else None
     return LauncherState(
         sees_hosts=sees_hosts,
         may_lose_workers=sees_hosts or view.policy.delete_without_discovery,
         can_be_shown=can_be_shown,
-        is_shown=is_shown,
         shown_at=shown_at,
         refresh_due=can_be_shown and shown_at is None,
     )

@@ -14,7 +14,7 @@ answer, its rank may run on: then people are told how to end it.
 from collections.abc import Iterable, Iterator, Mapping
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, warning
+from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, normal, warning
 from mpijob_elastic.decide.state import SKEW, JobState
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, Launcher, Worker
@@ -80,7 +80,7 @@ def ended(view: JobView, execs: Iterable[Exec]) -> Note:
         f"{names.launcher(view.name)}: ended frozen `kubectl exec` into {_pods(view, execs)}, because the pod "
         "finished, was replaced, or is gone with its node. The driver no longer waits for it"
     )
-    return Note(reason="FrozenExecEnded", message=message)
+    return normal("FrozenExecEnded", message)
 
 
 def notes(state: JobState) -> Iterator[Note]:
@@ -142,17 +142,13 @@ def _reasons(state: JobState) -> Mapping[str, float]:
         for pod, left in view.memory.left.items()
         if _is_gone(view.worker(pod), left, now=now)
     }
-    new = {f"{worker.name} is {worker.ref.uid}": worker.created_at for worker in _successors(view)}
+    # A number in the host name says that another pod may have had a rank before the worker's pod.
+    numbered = (view.worker(pod) for pod, host in view.memory.hosts.items() if host.incarnation > 0)
+    new = {f"{worker.name} is {worker.ref.uid}": worker.created_at for worker in numbered if worker}
     due = {reason: at + FIRST_LOOK for reason, at in {**left, **new}.items() if now - PAST_AFTER < at <= now}
     # At once: its exec does not end with its pod, which the garbage collector of pods takes a minute to remove.
     cut = (worker.pod for worker in state.workers if worker.pod.node_gone and worker.published)
     return due | {f"{worker.name} is {worker.ref.uid} on {worker.node}, which is gone": now for worker in cut}
-
-
-def _successors(view: JobView) -> Iterator[Worker]:
-    """Yield workers before whose pod another may have had a rank: they have a number in their host name."""
-    numbered = (pod for pod, host in view.memory.hosts.items() if host.incarnation > 0)
-    yield from filter(None, map(view.worker, numbered))
 
 
 def _is_gone(worker: Worker | None, left: Left, *, now: float) -> bool:

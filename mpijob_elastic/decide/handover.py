@@ -6,7 +6,7 @@ mended is remembered beside the list; that we gave way, in what is said on the j
 """
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import Note, Plan, TellUser
+from mpijob_elastic.decide.actions import Plan, TellUser, warning
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import Config, JobView
 from mpijob_elastic.model.phrases import listed
@@ -39,8 +39,8 @@ def farewell(state: JobState) -> Plan:
     if view.handed_over or view.finished or not (view.reported and _was_ours(view)):
         return Plan()
     message = f"{view.name} is no longer managed by mpijob-elastic: {state.foreign}. {_advice(view)}"
-    note = Note(reason=names.REASON_HANDED_OVER, message=message, warning=True)
-    return Plan(actions=(TellUser(ref=view.ref, text=f"{note.reason}: {note.message}", notes=(note,)),))
+    note = warning(names.REASON_HANDED_OVER, message)
+    return Plan(actions=(TellUser(ref=view.ref, text=note.line, notes=(note,)),))
 
 
 def _was_ours(view: JobView) -> bool:

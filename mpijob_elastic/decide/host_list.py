@@ -39,7 +39,8 @@ def following(state: JobState) -> Next:
     """Return the next step from the published pods towards those that should be published."""
     hosts = state.view.published_pods
     target = {worker.name: worker for worker in state.workers if _should_be_published(state, worker)}
-    new = {pod: worker.back_at for pod, worker in target.items() if not worker.published and _may_join(state, pod)}
+    allowed = state.view.role.exec_names if state.view.role else ()
+    new = {pod: worker.back_at for pod, worker in target.items() if not worker.published and pod in allowed}
     joining = [pod for pod, at in new.items() if at <= state.now]
     staying = [pod for pod in hosts if pod in target]
     if hosts and not staying:
@@ -56,10 +57,6 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
     belongs = worker.wanted or not state.view.elastic
     return worker.ready and belongs and not worker.leaves and not _is_dead(worker)
-
-
-def _may_join(state: JobState, pod: str) -> bool:
-    return state.view.role is not None and pod in state.view.role.exec_names
 
 
 def _is_dead(worker: WorkerState | None) -> bool:
@@ -95,12 +92,9 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
 
 
 def _last(state: JobState) -> str:
-    alive = [pod for pod in state.view.published_pods if _is_alive(state.by_name.get(pod))]
-    return (alive or state.view.published_pods)[0]
-
-
-def _is_alive(worker: WorkerState | None) -> bool:
-    return worker is not None and not worker.pod.terminated and not worker.pod.deleting
+    alive = {worker.name for worker in state.workers if not (worker.pod.terminated or worker.pod.deleting)}
+    hosts = state.view.published_pods
+    return next((pod for pod in hosts if pod in alive), hosts[0])
 
 
 def _paced(state: JobState, hosts: list[str], *, at: float) -> Next:

@@ -11,7 +11,7 @@ deleted. Before that nothing is lost.
 """
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import DeleteLauncher, Note
+from mpijob_elastic.decide.actions import DeleteLauncher, normal
 from mpijob_elastic.decide.retries import RELAUNCHED
 from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model import policy
@@ -60,7 +60,7 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
     if due is None or state.now < due:
         return None, due
     message = f"{launcher.ref.name} is waiting for a worker that was removed from the hostfile; recreating it"
-    return DeleteLauncher(launcher=launcher, note=Note(reason="LauncherRecreated", message=message)), None
+    return DeleteLauncher(launcher=launcher, note=normal("LauncherRecreated", message)), None
 
 
 def _missed_admission(view: JobView, launcher: Launcher) -> bool:
@@ -78,7 +78,7 @@ def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[Delete
         f"{launcher.ref.name} was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down; recreating "
         f"it before it starts (try {counted.count} of {len(RELAUNCHED.delays)})"
     )
-    return DeleteLauncher(launcher=launcher, note=Note(reason="LauncherRecreated", message=message)), None
+    return DeleteLauncher(launcher=launcher, note=normal("LauncherRecreated", message)), None
 
 
 def _stuck_at(state: JobState, config: Config, launcher: Launcher) -> float | None:

@@ -62,7 +62,7 @@ def tries(state: JobState, removed: Collection[str]) -> Mapping[str, Tries]:
     """Return the count of lost ranks by pod name, once `removed` are out of the list."""
     counted = dict(state.losses)
     for pod in state.idle:
-        count = _count(state, pod)
+        count = state.losses[pod].count if pod in state.losses else 0
         if pod in removed or count == len(RENAMED.delays):
             counted[pod] = Tries(count=count + 1, at=state.now, uid=state.by_name[pod].pod.ref.uid)
     return counted
@@ -82,11 +82,6 @@ def probe(state: JobState) -> tuple[ProbeWorkers | None, float | None]:
     # Workers that are asked now answer in time or not; the others are due later.
     rest = [at for at in due.values() if at > state.now + TOGETHER]
     return ProbeWorkers(workers=chosen, published=True), min([state.now + LOOK_SOON, *rest])
-
-
-def _count(moment: Moment, pod: str) -> int:
-    last = moment.losses.get(pod)
-    return last.count if last else 0
 
 
 def _watched(moment: Moment) -> tuple[Worker, ...]:

@@ -42,13 +42,15 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
         ready = sum(worker.wanted and worker.ready for worker in state.workers)
         message = f"{view.name} continues with {ready} of {view.replicas} desired workers: the others are not Ready"
         notes.append(warning("WorkersNotReady", f"{message}; see `kubectl describe pod` of those workers"))
-    times = [*pending_from, *map(_late_at, stuck), *_forgiven_at(state)]
+    given_up = (last for last in state.losses.values() if RENAMED.is_given_up(last))
+    forgiven_at = (min(last.at, now) + RENAMED.given_up_for for last in given_up)
+    times = [*pending_from, *map(_late_at, stuck), *forgiven_at]
     wake_at = min((at for at in times if at > now), default=None)
-    text = "\n".join(f"{note.reason}: {note.message}" for note in notes)
+    text = "\n".join(note.line for note in notes)
     if text == view.notices:
         return None, wake_at
     said = view.notices.splitlines()
-    fresh = tuple(note for note in notes if f"{note.reason}: {note.message}" not in said)
+    fresh = tuple(note for note in notes if note.line not in said)
     return TellUser(ref=view.ref, text=text, notes=fresh), wake_at
 
 
@@ -85,8 +87,7 @@ def tell_suspicious_success(state: JobState) -> TellUser | None:
     if waited is None or view.succeeded_at is None or not state.now - NEWS_FOR <= view.succeeded_at:
         return None
     note = warning("EndedAfterResize", ended_after_change(view.name, waited))
-    text = f"{note.reason}: {note.message}"
-    return None if text == view.notices else TellUser(ref=view.ref, text=text, notes=(note,))
+    return None if note.line == view.notices else TellUser(ref=view.ref, text=note.line, notes=(note,))
 
 
 def _notes(state: JobState) -> Iterable[Note]:
@@ -164,13 +165,6 @@ def _rank_lost(pod: str) -> str:
         f"{pod} lost its rank {times} times while the pod kept running (see the launcher's log) and gets no new host "
         f"name for {wait}"
     )
-
-
-def _forgiven_at(state: JobState) -> Iterator[float]:
-    """Yield when workers that are given up without a rank are tried again."""
-    for last in state.losses.values():
-        if RENAMED.is_given_up(last):
-            yield min(last.at, state.now) + RENAMED.given_up_for
 
 
 def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:

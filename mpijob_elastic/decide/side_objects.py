@@ -13,7 +13,7 @@ the webhook puts it back in the same write. This is for when the webhook is away
 """
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import LowerPodGroup, Note, WriteRole, WriteSelector
+from mpijob_elastic.decide.actions import LowerPodGroup, Note, WriteRole, WriteSelector, normal
 from mpijob_elastic.model.job import JobView, Role
 from mpijob_elastic.model.phrases import listed
 
@@ -26,7 +26,7 @@ def grow_role(view: JobView, role: Role) -> WriteRole | None:
     needed = _needed(view, role)
     new = listed(name for name in needed if name in missing)
     message = f"Role {role.ref.name}: allowing exec into {new} for {view.replicas} desired workers"
-    return _write(role, needed, Note(reason="ScalingOut", message=message))
+    return _write(role, needed, normal("ScalingOut", message))
 
 
 def shrink_role(view: JobView, role: Role) -> WriteRole | None:
@@ -37,8 +37,7 @@ def shrink_role(view: JobView, role: Role) -> WriteRole | None:
     if not needed or not set(needed) < set(role.exec_names):
         return None  # a rule without resourceNames would allow exec into every pod
     message = f"Role {role.ref.name}: allowing exec into {view.replicas} workers only, the surplus workers are gone"
-    note = Note(reason="ScaledIn", message=message)
-    return _write(role, needed, note)
+    return _write(role, needed, normal("ScaledIn", message))
 
 
 def lower_pod_group(view: JobView) -> LowerPodGroup | None:
@@ -51,7 +50,7 @@ def lower_pod_group(view: JobView) -> LowerPodGroup | None:
         return None
     change = f"minMember {group.min_member} → {workers + 1}"
     message = f"PodGroup {group.ref.name}: {change}, so that the job can start with fewer workers"
-    note = Note(reason="PodGroupLowered", message=message)
+    note = normal("PodGroupLowered", message)
     return LowerPodGroup(ref=group.ref, before=group.min_member, min_member=workers + 1, note=note)
 
 

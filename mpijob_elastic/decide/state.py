@@ -92,14 +92,13 @@ class LauncherState:
     launcher's annotation says which change it was touched for and when, so a restart knows too.
 
     sees_hosts: the launcher that trains can learn of a change; true where none trains. may_lose_workers: workers may be
-    deleted while it trains. can_be_shown: a touch helps it. is_shown: it was touched for what is published now;
-    shown_at: when, None where that cannot be believed. refresh_due: it has yet to be touched for that.
+    deleted while it trains. can_be_shown: a touch helps it. shown_at: when it was touched for what is published now,
+    None where it was not or the time cannot be believed. refresh_due: it has yet to be touched for that.
     """
 
     sees_hosts: bool
     may_lose_workers: bool
     can_be_shown: bool
-    is_shown: bool
     shown_at: float | None
     refresh_due: bool
 

@@ -63,8 +63,8 @@ def test_when_a_touch_helps(facts: dict[str, Any], helps: bool) -> None:
     ],
     ids=["hosts", "hostfile", "slots", "there-and-back"],
 )
-def test_every_change_is_shown_anew(other: Any) -> None:
-    assert not derive(replace(job(3), config=other), now=NOW).launcher.is_shown
+def test_every_change_is_shown_again(other: Any) -> None:
+    assert derive(replace(job(3), config=other), now=NOW).launcher.shown_at is None
 
 
 @pytest.mark.parametrize("value", ["", "@", "1700000000", "{digest}", "{digest}@", "{digest}@x", "{digest}@nan"])
