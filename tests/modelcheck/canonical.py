@@ -56,7 +56,7 @@ def canonical(world: World) -> World:
         node=_node(launcher, world.node),
         edits=0 if world.job.over else world.edits,
         faults=0 if world.job.over else world.faults,
-        watch=tuple(one and _watch(one) for one in world.watch),
+        watch=tuple(watch and _watch(watch) for watch in world.watch),
         late=late,
     )
 
@@ -69,7 +69,7 @@ def _stuck_age(world: World) -> int:
     """Since when a launcher may be stuck, NEVER where none is.
 
     That is the youngest of several ages; each of the others has no effect of its own, for whatever makes it count
-    starts one of them anew.
+    restarts an age.
     """
     launchers = (world.launcher, world.late.launcher if world.late else None)
     waiting = [launcher for launcher in launchers if launcher and _may_be_stuck(launcher)]
@@ -132,12 +132,13 @@ def _config(config: Config, world: World, stuck_age: int) -> Config:
     return config._replace(
         changed_age=min(config.changed_age, 1),
         dropped_age=stuck_age,
-        left=tuple(one and _left(one) for one in config.left),
-        replaced=tuple(one and _tries(one, pod) for one, pod in zip(config.replaced, world.pods, strict=True)),
+        left=tuple(left and _left(left) for left in config.left),
+        replaced=tuple(tries and _tries(tries, pod) for tries, pod in zip(config.replaced, world.pods, strict=True)),
         moved=tuple(
-            one and _move(one, pod) if may_move else None for one, pod in zip(config.moved, world.pods, strict=True)
+            tries and _move(tries, pod) if may_move else None
+            for tries, pod in zip(config.moved, world.pods, strict=True)
         ),
-        renamed=tuple(one and one._replace(age=min(one.age, 1)) for one in config.renamed),
+        renamed=tuple(tries and tries._replace(age=min(tries.age, 1)) for tries in config.renamed),
     )
 
 
@@ -195,7 +196,7 @@ def _renumbered(world: World) -> World:
             left[index] = gone = None
         if not tells:
             drained &= ~(1 << index)
-        others = [one.uid for one in (gone, name) if one and one.uid != FREE]
+        others = [known.uid for known in (gone, name) if known and known.uid != FREE]
         small = {uid: number for number, uid in enumerate(dict.fromkeys([*(pod.uid for pod in here), *others]))}
         pods[index] = _with_uid(pods[index], small)
         seen[index] = _with_uid(seen[index], small) if late else None

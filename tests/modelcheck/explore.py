@@ -35,7 +35,7 @@ class Graph:
     parents: list[tuple[int, str]] = field(default_factory=lambda: [(-1, "")])
 
     def story(self, number: int) -> str:
-        """The moves from the first world to this one, and this one."""
+        """The moves from the first world to this world, and this world."""
         names = []
         at = number
         while at > 0:

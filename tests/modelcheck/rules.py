@@ -162,7 +162,7 @@ def _ready(world: World) -> int:
 
 
 def _created_anew(world: World) -> int:
-    """Workers whose pod is not the one that left the list: that one was lost, so its removal could not wait."""
+    """Return workers whose pod is not the pod that left the list: that pod was lost, so its removal could not wait."""
     found = zip(world.pods, world.config.left, strict=True)
     return mask([index for index, (pod, left) in enumerate(found) if pod and left and pod.uid != left.uid])
 

@@ -1,6 +1,6 @@
 """Everybody else's moves: the operator's, the kubelets', Horovod's driver's, the user's, time's, and what breaks.
 
-[operator] is what lab/operator does too; what kubelet and driver do was measured on real ones.
+[operator] is what lab/operator does too; what kubelet and driver do was measured on a real kubelet and driver.
 """
 
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def _next_uid(world: World, index: int) -> int:
     config = world.config
     tries = (config.replaced[index], config.moved[index], config.renamed[index])
     memory = (config.left[index], config.names[index], *tries)
-    return 1 + max((one.uid for one in (*taken, *memory) if one), default=0)
+    return 1 + max((known.uid for known in (*taken, *memory) if known), default=0)
 
 
 def _operator(world: World, setup: Setup) -> Iterator[Move]:
@@ -87,7 +87,7 @@ def _operator(world: World, setup: Setup) -> Iterator[Move]:
 
 
 def _killed(world: World, hosts: int) -> World:
-    """The world after the ranks in these hosts died: the driver never uses a host again in which one did."""
+    """The world after the ranks in these hosts died: the driver never again uses a host in which a rank died."""
     lost = world.ranks & hosts
     return _ended(world._replace(node=world.node._replace(black=world.node.black | lost)), lost) if lost else world
 

@@ -32,13 +32,13 @@ def delete(plan: Plan, gone: drain.Leaving) -> Plan:
 
 def hasty(view: JobView) -> drain.Leaving:
     """Deletes what is surplus, published or not."""
-    return drain.Leaving(removals=tuple(removal(one) for one in view.surplus if not one.deleting))
+    return drain.Leaving(removals=tuple(removal(worker) for worker in view.surplus if not worker.deleting))
 
 
 def impatient(view: JobView) -> drain.Leaving:
     """Takes a worker for drained as soon as nothing was seen in it once, whatever the launcher knows."""
-    unlisted = (one for one in view.surplus if one.name not in view.published_pods and not one.deleting)
-    empty = [removal(one) for one in unlisted if one.probe.idle_at is not None]
+    unlisted = (worker for worker in view.surplus if worker.name not in view.published_pods and not worker.deleting)
+    empty = [removal(worker) for worker in unlisted if worker.probe.idle_at is not None]
     return drain.Leaving(removals=(*really_remove(view).removals, *empty))
 
 
@@ -57,10 +57,10 @@ def test_a_worker_that_goes_too_early_is_caught(removals: Removals, words: str) 
 def at_once(view: JobView) -> Plan:
     """Publishes what is wanted in one step, whatever comes and goes."""
     plan = really_decide(view)
-    wanted = [one for one in derive(view, now=NOW).workers if one.standing is Standing.WANTED]
+    wanted = [worker for worker in derive(view, now=NOW).workers if worker.standing is Standing.WANTED]
     for action in plan.actions:
         if isinstance(action, WriteConfig) and wanted:
-            script = names.discover_hosts([one.host for one in wanted], slots=1)
+            script = names.discover_hosts([worker.host for worker in wanted], slots=1)
             memory = next_memory.signed(action.memory, script=script)
             return Plan(actions=(replace(action, script=script, memory=memory),))
     return plan
@@ -149,8 +149,8 @@ def test_a_node_that_goes_and_takes_too_many_is_caught() -> None:
 
 
 def hurried(view: JobView) -> Plan:
-    """Takes every worker for one that has been there for long."""
-    return really_decide(replace(view, workers=tuple(replace(one, created_at=LONG_AGO) for one in view.workers)))
+    """Takes every worker for a worker that has been there for long."""
+    return really_decide(replace(view, workers=tuple(replace(worker, created_at=LONG_AGO) for worker in view.workers)))
 
 
 def test_a_host_that_is_added_while_others_get_over_a_loss_is_caught() -> None:

@@ -27,10 +27,10 @@ def passed(world: World, setup: Setup) -> World:
     older = config._replace(
         changed_age=_older(config.changed_age),
         dropped_age=_older(config.dropped_age),
-        left=tuple(one and Left(one.age + 1, one.uid, _older(one.known_age)) for one in config.left),
-        replaced=tuple(one and Tries(one.times, one.age + 1, one.uid) for one in config.replaced),
-        moved=tuple(one and Tries(one.times, one.age + 1, one.uid) for one in config.moved),
-        renamed=tuple(one and Tries(one.times, one.age + 1, one.uid) for one in config.renamed),
+        left=tuple(left and Left(left.age + 1, left.uid, _older(left.known_age)) for left in config.left),
+        replaced=tuple(tries and Tries(tries.times, tries.age + 1, tries.uid) for tries in config.replaced),
+        moved=tuple(tries and Tries(tries.times, tries.age + 1, tries.uid) for tries in config.moved),
+        renamed=tuple(tries and Tries(tries.times, tries.age + 1, tries.uid) for tries in config.renamed),
     )
     if launcher:
         shown_age = _older(launcher.shown_age)

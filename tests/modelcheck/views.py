@@ -168,19 +168,15 @@ def config_map_of(config: Config) -> model.Config:
 
 
 def _memory(config: Config) -> memory.Memory:
-    left = {index: one for index, one in enumerate(config.left) if one}
-    tries = {index: one for index, one in enumerate(config.replaced) if one}
-    renamed = {index: one for index, one in enumerate(config.renamed) if one}
-    known = {index: one for index, one in enumerate(config.names) if one}
     return memory.Memory(
-        left={names.worker(JOB, i): _left(i, one) for i, one in left.items()},
+        left={names.worker(JOB, i): _left(i, left) for i, left in enumerate(config.left) if left},
         added_at=at(config.changed_age),
         removed_at=at(config.changed_age),
         dropped_at=at(config.dropped_age),
-        replaced={names.worker(JOB, i): _tries(i, one) for i, one in tries.items()},
-        moved={names.worker(JOB, i): _tries(i, one) for i, one in enumerate(config.moved) if one},
-        hosts={names.worker(JOB, i): _name(i, one) for i, one in known.items()},
-        renamed={names.worker(JOB, i): _tries(i, one) for i, one in renamed.items()},
+        replaced={names.worker(JOB, i): _tries(i, tries) for i, tries in enumerate(config.replaced) if tries},
+        moved={names.worker(JOB, i): _tries(i, tries) for i, tries in enumerate(config.moved) if tries},
+        hosts={names.worker(JOB, i): _name(i, name) for i, name in enumerate(config.names) if name},
+        renamed={names.worker(JOB, i): _tries(i, tries) for i, tries in enumerate(config.renamed) if tries},
     )
 
 

@@ -3,7 +3,7 @@
 Workers are numbers, sets of them are bit masks, and so are sets of hosts: bit `number * MOST + index` is the host name
 of that number of a worker. Times are ages in ticks of TICK seconds, cut off where more makes no difference. A tick is
 as long as a change takes to settle, and longer than a touched launcher and its driver need to read a new list;
-whatever happens within one, happens in every order.
+whatever happens within a tick, happens in every order.
 """
 
 from dataclasses import dataclass, field
@@ -107,7 +107,7 @@ class Name(NamedTuple):
 class Config(NamedTuple):
     """The ConfigMap. known: it has a memory; changed_age: since hosts last came or went; dropped_age: see Memory.
 
-    hosts: of discover_hosts.sh. maps: whether kubexec.sh finds the pod of a numbered one.
+    hosts: of discover_hosts.sh. maps: whether kubexec.sh finds the pod of a numbered host name.
     """
 
     hosts: int
@@ -147,10 +147,10 @@ class Seen(NamedTuple):
 
 
 class World(NamedTuple):
-    """Everything. ranks: hosts in which one lives; edits, faults: how many may still happen.
+    """Everything. ranks: hosts in which a rank lives; edits, faults: how many may still happen.
 
     probes: what exec has shown of workers that left the list; drained: workers that did so and are gone, and of which
-    that has shown that they had drained; watch: what it has shown of published ones.
+    that has shown that they had drained; watch: what it has shown of published workers.
     late: what the caches still show, None where they are up to date.
     """
 
@@ -220,7 +220,7 @@ def hosts_of(workers: int, hosts: int) -> int:
 
 
 def first(setup: Setup) -> World:
-    """A job that trains at rest on its first size, or one that was only just created."""
+    """A job that trains at rest on its first size, or a job that was only just created."""
     start, nothing = (1 << setup.start) - 1, (None,) * setup.size
     pods = tuple(Pod(phase=READY, ready_age=1) if index < setup.start else None for index in range(setup.size))
     config = Config(

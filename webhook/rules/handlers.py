@@ -147,7 +147,3 @@ def _kind(operation: str, resource: Resource, sub_resource: str = "") -> Kind:
 
 def _with(verdict: Verdict, warnings: tuple[str, ...]) -> Verdict:
     return replace(verdict, warnings=(*verdict.warnings, *warnings)) if warnings else verdict
-
-
-MUTATING = mutating(NOTHING)
-VALIDATING = validating(NOTHING)

@@ -35,13 +35,13 @@ def seen(shell: list[str], pid: int) -> Exec:
         output = subprocess.run(
             [*shell, *launcher_execs.COMMAND[1:]], capture_output=True, text=True, check=True
         ).stdout
-        for one in launcher_execs.parse(output, started_at=NOW) or ():
-            if one.pid == pid:
-                return one
+        for found in launcher_execs.parse(output, started_at=NOW) or ():
+            if found.pid == pid:
+                return found
 
 
-def answer(shell: list[str], one: Exec) -> str:
-    command = [*shell, *end_execs.command(one)[1:]]
+def answer(shell: list[str], found: Exec) -> str:
+    command = [*shell, *end_execs.command(found)[1:]]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout.strip()
@@ -60,26 +60,26 @@ def process(folder: Path, shell: list[str], *words: str) -> Iterator[tuple[Exec,
 def test_the_script_ends_the_exec_that_was_seen_and_no_other(
     tmp_path: Path, shell: list[str], words: tuple[str, ...]
 ) -> None:
-    with process(tmp_path, shell, *words) as (one, running):
+    with process(tmp_path, shell, *words) as (found, running):
         for other in (
-            replace(one, ticks=one.ticks + 1),
-            replace(one, pod=POD[:-1]),
-            replace(one, pod=f"{POD}0"),
-            replace(one, pod="*"),
+            replace(found, ticks=found.ticks + 1),
+            replace(found, pod=POD[:-1]),
+            replace(found, pod=f"{POD}0"),
+            replace(found, pod="*"),
         ):
             assert answer(shell, other) == "gone"
         assert running.poll() is None
-        assert answer(shell, one) == "ended"
+        assert answer(shell, found) == "ended"
         assert running.wait(60) == -15
-        assert answer(shell, one) == "gone"
+        assert answer(shell, found) == "gone"
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_the_script_ends_nothing_that_is_no_exec(tmp_path: Path, shell: list[str]) -> None:
-    with process(tmp_path, shell, POD) as (one, _), subprocess.Popen(["sleep", "300"]) as other:
+    with process(tmp_path, shell, POD) as (found, _), subprocess.Popen(["sleep", "300"]) as other:
         try:
             ticks = int(Path(f"/proc/{other.pid}/stat").read_text().rpartition(") ")[2].split()[19])
-            assert answer(shell, replace(one, pid=other.pid, ticks=ticks)) == "gone"
+            assert answer(shell, replace(found, pid=other.pid, ticks=ticks)) == "gone"
             assert other.poll() is None
         finally:
             other.kill()

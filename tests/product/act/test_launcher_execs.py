@@ -52,7 +52,7 @@ def test_the_script_finds_execs_and_prints_nothing_of_their_secrets(
                 [*shell, *launcher_execs.COMMAND[1:]], capture_output=True, text=True, check=True
             ).stdout
     assert "SECRET" not in output
-    [found] = [one for one in launcher_execs.parse(output, started_at=NOW) or () if one.pid == pid]
+    [found] = [found for found in launcher_execs.parse(output, started_at=NOW) or () if found.pid == pid]
     assert found.pod == "my--job-worker-10"
     assert found.started_at >= NOW  # no process is older than the first
 
@@ -83,7 +83,7 @@ ALIVE, GONE = "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
 
 @asynccontextmanager
 async def looker(folder: Path, *answers: str) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
-    """Execs of a launcher that answers so, the last one again and again, and whom it has woken."""
+    """Execs of a launcher that answers so, the last answer again and again, and the jobs that it has woken."""
     rest = list(answers)
 
     async def talk(socket: web.WebSocketResponse) -> None:
@@ -111,9 +111,9 @@ async def test_what_two_looks_find_is_frozen_and_what_one_finds_is_not(tmp_path:
     up = "main 25\n"
     async with looker(tmp_path, up + ALIVE + GONE, up + ALIVE + GONE, up + ALIVE) as (found, woken):
         once = await look(found, woken)
-        assert ([one.pid for one in once.suspects], once.frozen) == ([8], ())
+        assert ([found.pid for found in once.suspects], once.frozen) == ([8], ())
         assert (once.asked_at, once.about) == (LONG_AGO + 500.25, frozenset({"a reason"}))
-        assert [one.pid for one in (await look(found, woken)).frozen] == [8]
+        assert [found.pid for found in (await look(found, woken)).frozen] == [8]
         over = await look(found, woken)
         assert (over.suspects, over.frozen) == ((), ())
         assert woken == [("n", "j")] * 3
@@ -123,7 +123,7 @@ async def test_a_look_that_fails_proves_nothing(tmp_path: Path) -> None:
     async with looker(tmp_path, "main 25\n" + GONE, "sh: not found\n") as (found, woken):
         await look(found, woken)
         after = await look(found, woken)
-        assert ([one.pid for one in after.suspects], after.frozen) == ([8], ())
+        assert ([found.pid for found in after.suspects], after.frozen) == ([8], ())
 
 
 async def test_another_process_of_the_same_id_is_not_the_one_that_was_found(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ async def test_another_process_of_the_same_id_is_not_the_one_that_was_found(tmp_
     async with looker(tmp_path, "main 25\n" + GONE, "main 25\n" + other) as (found, woken):
         await look(found, woken)
         after = await look(found, woken)
-        assert ([one.ticks for one in after.suspects], after.frozen) == ([10026], ())
+        assert ([found.ticks for found in after.suspects], after.frozen) == ([10026], ())
 
 
 async def test_what_was_ended_is_not_told_unless_it_is_found_still(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ async def test_what_cannot_be_ended_is_told_and_tried_again_so_often(tmp_path: P
         tries = 0
         for _ in range(frozen_execs.MOST_TRIES + 2):
             held = await look(found, woken)
-            assert [one.pid for one in held.frozen] == [8]
+            assert [found.pid for found in held.frozen] == [8]
             if due(held):
                 tries += 1
                 found.tried(LAUNCHER, dict.fromkeys(due(held), False))

@@ -77,8 +77,8 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with _world(tmp_path) as one:
-        yield one
+    async with _world(tmp_path) as world:
+        yield world
 
 
 @asynccontextmanager
@@ -170,8 +170,8 @@ async def test_so_many_at_once_and_no_more(world: World) -> None:
     left = {pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=NOW - 1) for pod in pods(*range(1, size))}
     everybody = tuple(worker(index) for index in range(size))
     view = job(1, workers=everybody, config=config(pods(0), memory=Memory(left=left)))
-    for one in everybody[1:]:
-        world.prober.begin(view, ProbeWorkers(workers=(one,)))
+    for leaving in everybody[1:]:
+        world.prober.begin(view, ProbeWorkers(workers=(leaving,)))
     async with asyncio.timeout(60):
         while world.pods.at_once < 2:
             await asyncio.sleep(0.01)

@@ -28,7 +28,7 @@ async def still(api: TinyApi, client: ApiWriter, live: World) -> list[str]:
     execs = tuple(Exec(pid=41, pod=f"scale-worker-{index}", started_at=at) for index in (1, 2))
     recheck = LiveRecheck(client, probes=lambda _uid, _at: Probe(), judge=list, now=lambda: NOW)
     assert view.launcher is not None
-    return [one.pod for one in await recheck.execs(view, EndExecs(launcher=view.launcher, execs=execs))]
+    return [found.pod for found in await recheck.execs(view, EndExecs(launcher=view.launcher, execs=execs))]
 
 
 async def test_a_pod_that_is_gone_live_too(api: TinyApi, client: ApiWriter) -> None:

@@ -21,9 +21,9 @@ def test_at_rest_nothing_is_written() -> None:
 @pytest.mark.parametrize(
     ("facts", "hosts"),
     [
-        # A launcher created anew waits for each of these, so while one trains they are those that run ...
+        # A launcher that is recreated waits for each of these, so while a launcher trains they are workers that run ...
         ({"workers": (worker(0), failed(1), worker(2))}, (0, 2)),
-        # ... and before, those that the size asks for.
+        # ... and before, workers that the size asks for.
         ({"launcher": None, "replicas": 4}, (0, 1, 2, 3)),
         ({"launcher": launcher(LauncherPhase.WAITING), "replicas": 2}, (0, 1)),
     ],
@@ -57,7 +57,7 @@ def test_an_unreadable_list_is_mended_with_all_that_is_ready(script: str | None)
     broken = replace(SHRUNK, script=script, published=None)
     found = change(job(2, workers=(worker(0), worker(1), worker(2)), config=broken))
     assert found.script == names.discover_hosts(list(pods(0, 1)), slots=1)
-    # Whether the driver has seen the third one in the edited list, nobody knows.
+    # Whether the driver has seen the third worker in the edited list, nobody knows.
     assert "j-worker-2" in found.memory.left
 
 

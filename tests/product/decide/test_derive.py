@@ -24,7 +24,7 @@ def standing(view: JobView) -> Standing:
 
 
 def third(last: Worker | None = None, **facts: Any) -> JobView:
-    """A job of three whose third worker is that one."""
+    """A job of three whose third worker is `last`."""
     return job(3, workers=(worker(0, probe=TRAINS), worker(1, probe=TRAINS), last or worker(2)), **facts)
 
 

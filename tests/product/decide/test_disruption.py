@@ -1,4 +1,4 @@
-"""Workers whose node is about to go: how many leave, in which order, and how often one is moved."""
+"""Workers whose node is about to go: how many leave, in which order, and how often a worker is moved."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def at_least(count: int) -> Policy:
 
 def leaving(view: JobView, *, now: float) -> set[str]:
     """Pods that should not be published any more."""
-    return {one.name for one in derive(view, now=now).workers if one.leaves}
+    return {worker.name for worker in derive(view, now=now).workers if worker.leaves}
 
 
 NEW: dict[str, Any] = {"ready_at": NOW - 29}
@@ -96,8 +96,8 @@ def left(memory: Memory, last: Worker | None = None, **facts: Any) -> JobView:
 
 
 def deleted(plan: Plan) -> dict[str, str]:
-    removals = [one for action in plan.actions if isinstance(action, DeleteWorkers) for one in action.removals]
-    return {one.worker.name: one.note.reason for one in removals}
+    removals = [removal for action in plan.actions if isinstance(action, DeleteWorkers) for removal in action.removals]
+    return {removal.worker.name: removal.note.reason for removal in removals}
 
 
 DRAINED = doomed(3, probe=Probe(idle_at=NOW - 1, asked_at=NOW - 1))
@@ -132,7 +132,9 @@ def test_when_a_worker_is_moved(view: JobView, reason: str | None) -> None:
 
 
 def test_the_reason_names_node_and_cause() -> None:
-    [action] = [one for one in decide(left(moved(1), DRAINED), now=NOW).actions if isinstance(one, DeleteWorkers)]
+    [action] = [
+        action for action in decide(left(moved(1), DRAINED), now=NOW).actions if isinstance(action, DeleteWorkers)
+    ]
     assert f"{TAINT} on node n" in action.removals[0].note.message
 
 
@@ -143,7 +145,9 @@ def test_it_is_looked_into_and_waited_for_like_any_that_leaves() -> None:
 
 
 def test_a_worker_leaves_in_one_write_with_the_count_of_its_moves() -> None:
-    [change] = [one for one in decide(job(4, workers=workers(3)), now=NOW).actions if isinstance(one, WriteConfig)]
+    [change] = [
+        action for action in decide(job(4, workers=workers(3)), now=NOW).actions if isinstance(action, WriteConfig)
+    ]
     assert change.removed == pods(3)
     assert change.memory.moved == {"j-worker-3": Tries(count=1, at=NOW, uid="uid-of-j-worker-3")}
     assert [(note.reason, note.warning) for note in change.notes] == [("Disruption", True)]
@@ -167,7 +171,7 @@ def test_each_incarnation_counts_once(memory: Memory, counted: Tries) -> None:
 def test_a_pod_that_comes_back_to_such_nodes_again_and_again_trains_there() -> None:
     view = left(moved(3, uid="before", at=NOW - 60), ANEW)
     assert leaving(view, now=NOW) == set()
-    [change] = [one for one in decide(view, now=NOW).actions if isinstance(one, WriteConfig)]
+    [change] = [action for action in decide(view, now=NOW).actions if isinstance(action, WriteConfig)]
     assert change.added == pods(3)
 
 
@@ -195,6 +199,6 @@ def test_what_the_user_is_told(view: JobView, expected: list[str]) -> None:
 def test_of_a_pod_that_is_evicted_the_cause_is_told_too(gone: dict[str, Any]) -> None:
     evicted = doomed(3, disruption="condition DisruptionTarget (DeletionByTaintManager)", **gone)
     plan = decide(job(4, workers=(*workers(count=3), evicted)), now=NOW)
-    [change] = [one for one in plan.actions if isinstance(one, WriteConfig)]
+    [change] = [action for action in plan.actions if isinstance(action, WriteConfig)]
     assert [note.reason for note in change.notes] == ["Disruption"]
     assert "DisruptionTarget (DeletionByTaintManager) on node n) removed" in change.notes[0].message

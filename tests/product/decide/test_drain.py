@@ -33,14 +33,14 @@ def shrunk(surplus: Worker | None = None, *, left: Left | None = None, at: float
 
 
 def outcomes(view: JobView, *, now: float = NOW) -> dict[str, str]:
-    return {one.worker.name: one.outcome for one in drain.leave(derive(view, now=now)).removals}
+    return {removal.worker.name: removal.outcome for removal in drain.leave(derive(view, now=now)).removals}
 
 
 UNKNOWN = replace(config(pods(0, 1)), memory=None)
 LISTED = config(pods(0, 1, 2))
 EMPTY = config([], memory=Memory(left={POD: Left(pod=MARK, at=LEFT_AT)}))
 WAITING = launcher(LauncherPhase.WAITING)
-# It came when the driver had long read that the one before it had left.
+# It came when the driver had long read that the pod before it had left.
 ANOTHER = worker(2, uid="another pod of that name", created_at=NOW - 5)
 STARTING = pending(2, node="n")
 
@@ -73,7 +73,7 @@ STARTING = pending(2, node="n")
         (shrunk(pending(2), elastic=False), None),
         # On a node its containers may run before the kubelet has said so.
         (shrunk(STARTING), None),
-        # The driver may have taken it for the one before it.
+        # The driver may have taken it for the pod before it.
         (shrunk(left=Left(pod=EARLIER, at=NOW - 20)), None),
         (
             shrunk(worker(2, probe=idle(5.0)), left=Left(pod=EARLIER, at=LEFT_AT)),
@@ -157,7 +157,7 @@ def broken(count: int, *, listed: tuple[int, ...] = (0, 1), **facts: Any) -> Job
         (broken(0), False),
         (broken(2), False),
         (broken(1, listed=(0, 1, 2)), False),
-        # The last one stays in the list, for it must not become empty.
+        # The last host stays in the list, for it must not become empty.
         (broken(1, listed=(2,), workers=(failed(2),)), True),
         (broken(1, launcher=launcher(mounts_discovery=False)), False),
     ],
@@ -182,7 +182,7 @@ def test_a_replacement_that_must_wait_wakes_us() -> None:
 )
 def test_a_leaving_worker_is_looked_at_now_and_then(probe: Probe, asks: bool, wake_at: float) -> None:
     found = drain.leave(derive(shrunk(worker(2, probe=probe)), now=NOW))
-    assert ([one.name for one in found.probes], found.wake_at) == ([POD] if asks else [], wake_at)
+    assert ([worker.name for worker in found.probes], found.wake_at) == ([POD] if asks else [], wake_at)
 
 
 def test_at_first_it_is_looked_at_often() -> None:
@@ -192,7 +192,7 @@ def test_at_first_it_is_looked_at_often() -> None:
 
 def test_it_is_not_looked_at_before_the_launcher_was_shown_the_list() -> None:
     view = shrunk()
-    assert [one.name for one in drain.leave(derive(view, now=NOW)).probes] == [POD]
+    assert [worker.name for worker in drain.leave(derive(view, now=NOW)).probes] == [POD]
     assert view.launcher is not None
     assert drain.leave(derive(replace(view, launcher=replace(view.launcher, refreshed=None)), now=NOW)).probes == ()
 

@@ -18,12 +18,12 @@ DEAD = Exec(pid=41, pod=LAST, started_at=LONG_AGO)
 
 
 def running(index: int, *, after: float = 0.0) -> Exec:
-    """One that was started so many seconds after the pods of the job were created."""
+    """An exec that was started so many seconds after the pods of the job were created."""
     return Exec(pid=41, pod=f"j-worker-{index}", started_at=LONG_AGO + after)
 
 
 @pytest.mark.parametrize(
-    ("one", "cut_off"),
+    ("found", "cut_off"),
     [
         (running(0), False),
         (running(0, after=100.0), False),
@@ -36,10 +36,10 @@ def running(index: int, *, after: float = 0.0) -> Exec:
         (running(5, after=100.0), True),
     ],
 )
-def test_the_pod_is_gone_has_ended_or_is_another(one: Exec, cut_off: bool) -> None:
+def test_the_pod_is_gone_has_ended_or_is_another(found: Exec, cut_off: bool) -> None:
     going, lost_node = (worker(2, deleting=True, ends_at=NOW - 30.0), worker(4, deleting=True, ends_at=NOW - 90.0))
     view = job(workers=(worker(0), failed(1), going, lost_node, worker(5, node="n", node_gone=True)))
-    assert frozen_execs.cut_off(view, [one], now=NOW) == ((one,) if cut_off else ())
+    assert frozen_execs.cut_off(view, [found], now=NOW) == ((found,) if cut_off else ())
 
 
 def lost(ago: float, *, held: Held | None = None, **facts: Any) -> JobView:
@@ -131,7 +131,7 @@ def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> Non
 
 
 @pytest.mark.parametrize(
-    ("one", "may_be_ended"),
+    ("found", "may_be_ended"),
     [
         (running(0), False),
         (running(1, after=100.0), True),  # ended
@@ -145,12 +145,12 @@ def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> Non
         (Exec(pid=41, pod="other-worker-3", started_at=LONG_AGO), False),
     ],
 )
-def test_what_is_ended_has_no_pod_any_more(one: Exec, may_be_ended: bool) -> None:
+def test_what_is_ended_has_no_pod_any_more(found: Exec, may_be_ended: bool) -> None:
     going = worker(2, deleting=True, ends_at=NOW + 30.0, created_at=LONG_AGO - 1000.0)
     lost_node = worker(4, deleting=True, ends_at=NOW - 90.0)
     cut = worker(6, node="n", node_gone=True)
     view = job(7, workers=(worker(0), failed(1), going, lost_node, worker(5), cut))
-    assert frozen_execs.endable(view, [one]) == ((one,) if may_be_ended else ())
+    assert frozen_execs.endable(view, [found]) == ((found,) if may_be_ended else ())
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ READY = (worker(0), worker(1), worker(2))
         ((0, 1), {"workers": READY, "role": None}, (0, 1)),
         # Nobody who could stay: the newcomers are added first.
         ((2,), {"replicas": 2}, (0, 1, 2)),
-        # Nobody at all: one stays, best one that lives.
+        # Nobody at all: a host stays, best a host that lives.
         ((0, 1, 2), {"replicas": 0}, (0,)),
         ((0, 1), {"workers": (failed(0), pending(1))}, (1,)),
         ((0, 1), {"workers": (failed(0), failed(1))}, (0,)),

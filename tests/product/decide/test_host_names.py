@@ -1,4 +1,4 @@
-"""Which host name a worker gets: never one under which a rank of this driver may have died."""
+"""Which host name a worker gets: never a name under which a rank of this driver may have died."""
 
 from dataclasses import replace
 from typing import Any
@@ -55,7 +55,7 @@ def change(view: JobView) -> WriteConfig:
         (back(), POD),
         (back(worker(1), last=named(POD)), POD),
         (back(worker(1), last=named(POD, incarnation=3)), f"{POD}.r3"),
-        # Another pod, and nobody saw how the one before ended.
+        # Another pod, and nobody saw how the pod before ended.
         (back(last=named(POD)), f"{POD}.r1"),
         (back(last=named(POD, incarnation=3)), f"{POD}.r4"),
         (back(last=named(POD), left={}), f"{POD}.r1"),

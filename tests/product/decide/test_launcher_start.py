@@ -82,7 +82,7 @@ def missed(count: int, *, at: float = NOW, uid: str = UID) -> JobView:
         (missed(3), (False, NOW + 30)),
         (missed(3, at=NOW + 3600), (True, None)),
     ],
-    ids=["first-written-down", "not-this-one", "first", "second", "second-due", "third", "clock-set-back"],
+    ids=["first-written-down", "another-launcher", "first", "second", "second-due", "third", "clock-set-back"],
 )
 def test_a_launcher_that_missed_admission_is_created_anew_a_few_times(
     view: JobView, expected: tuple[bool, float | None]

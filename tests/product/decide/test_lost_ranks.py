@@ -29,7 +29,7 @@ def seen(probes: Mapping[int, Probe], *, tries: Tries | None = None, **facts: An
 
 def lost(view: JobView, *, now: float) -> frozenset[str]:
     """Published pods that are to come back under a new host name."""
-    return frozenset(one.name for one in derive(view, now=now).workers if one.rank_lost)
+    return frozenset(worker.name for worker in derive(view, now=now).workers if worker.rank_lost)
 
 
 def probed(view: JobView, *, now: float) -> tuple[tuple[Worker, ...], float | None]:
@@ -86,10 +86,10 @@ def test_several_that_were_lost_at_once_take_longer() -> None:
 
 def test_where_processes_cannot_be_told_apart_nothing_is_concluded() -> None:
     view = seen({})
-    opaque = tuple(replace(one, opaque=True, probe=LOST) for one in view.workers)
+    opaque = tuple(replace(worker, opaque=True, probe=LOST) for worker in view.workers)
     view = replace(view, workers=(view.workers[0], opaque[1], view.workers[2]))
     assert lost(view, now=NOW) == frozenset()
-    assert POD not in {one.name for one in probed(view, now=NOW + 1000)[0]}
+    assert POD not in {worker.name for worker in probed(view, now=NOW + 1000)[0]}
 
 
 def test_it_leaves_at_once_and_comes_back_under_a_new_name() -> None:
@@ -164,14 +164,14 @@ def test_published_workers_are_looked_at_seldom_and_suspicious_ones_often() -> N
     assert due[1] > NOW + lost_ranks.LOOK_SELDOM
     idle = seen({2: replace(LOST, idle_since=NOW - 5)})
     soon = probed(idle, now=NOW + 5)
-    # The idle one, and one that trains, to know that training goes on.
-    assert {one.name for one in soon[0]} == {*pods(0), *pods(2)}
+    # The idle worker, and a worker that trains, to know that training goes on.
+    assert {worker.name for worker in soon[0]} == {*pods(0), *pods(2)}
 
 
 def test_a_new_host_is_looked_at_often_until_a_rank_is_seen() -> None:
     fresh = config(pods(0, 1, 2), memory=Memory(added_at=NOW - 20))
     view = seen({1: Probe(asked_at=NOW - 10, idle_at=NOW - 10, idle_since=NOW - 10)}, config=fresh)
-    assert [one.name for one in probed(view, now=NOW)[0]] == [POD]
+    assert [worker.name for worker in probed(view, now=NOW)[0]] == [POD]
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_where_nothing_could_be_done_nobody_is_looked_at(view: JobView) -> None:
 def test_looking_is_no_part_of_a_plan() -> None:
     view = seen({0: Probe(), 1: Probe(), 2: Probe()})
     assert decide(view, now=NOW).actions == ()
-    assert [one.name for one in probed(view, now=NOW)[0]] == [names.worker("j", i) for i in range(3)]
+    assert [worker.name for worker in probed(view, now=NOW)[0]] == [names.worker("j", i) for i in range(3)]
 
 
 def test_a_worker_in_which_no_rank_was_seen_is_not_said_to_have_lost_one() -> None:
@@ -212,4 +212,4 @@ def test_an_answer_brings_about_no_question_while_others_are_waited_for() -> Non
     """One worker's exec hangs, so it stays due; the others, looked into a moment ago, are not asked again for that."""
     hangs, idle = Probe(), Probe(busy_seen=True, busy_at=NOW - 40, idle_since=NOW - 5, idle_at=NOW, asked_at=NOW)
     view = seen({0: hangs, 1: idle})
-    assert [one.name for one in probed(view, now=NOW + 1)[0]] == [names.worker("j", 0)]
+    assert [worker.name for worker in probed(view, now=NOW + 1)[0]] == [names.worker("j", 0)]

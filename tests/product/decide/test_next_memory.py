@@ -84,7 +84,7 @@ def test_without_a_history_everybody_who_is_not_in_the_list_has_left_now() -> No
     lost = replace(config(pods(0)), memory=None)
     found = change(job(3, replicas=1, config=lost))
     assert found.memory.left == {pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=NOW) for pod in pods(1, 2)}
-    # Also one that is gone, for another pod may come under its name.
+    # Also a pod that is gone, for another pod may come under its name.
     gone = change(job(3, replicas=1, config=lost, workers=(worker(0), worker(1))))
     assert gone.memory.left["j-worker-2"] == Left(pod="", at=NOW)
 

@@ -45,7 +45,7 @@ def test_without_a_launcher_nothing_has_to_settle() -> None:
         ((worker(0), worker(1, ready_at=NOW - 1), pending(2)), NOW - 1 + host_list.GATHER),
         ((worker(0), worker(1, ready_at=NOW + 3600), pending(2)), host_list.GATHER),
         ((worker(0), worker(1, ready_at=NOW - 1)), NOW - 1 + host_list.GATHER),
-        # A surplus worker that is Ready is not the one that is missing.
+        # A surplus worker that is Ready is not the worker that is missing.
         ((worker(0), worker(1, ready_at=NOW - 1), worker(3)), NOW - 1 + host_list.GATHER),
     ],
 )

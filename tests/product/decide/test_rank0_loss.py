@@ -45,7 +45,7 @@ def lost(
         (lost(listed=(0, 1, 2)), 0.0),
         # The very pod: its rank was lost, while others trained on for long.
         (lost(worker(1)), 0.0),
-        # The one before had drained.
+        # The pod before had drained.
         (lost(former={POD: DRAINED}), 0.0),
         (lost(last=Host(pod="", incarnation=2)), 0.0),
         # No rank has run yet, or none that forms anew.
@@ -108,7 +108,7 @@ def knowing(*elders: int, listed: tuple[int, ...] = (0, 1, 2), **facts: Any) -> 
 @pytest.mark.parametrize(
     ("view", "added", "removed", "elders"),
     [
-        # All came before the driver, who knows them in an order of its own; later ones are younger.
+        # All came before the driver, who knows them in an order of its own; later hosts are younger.
         (knowing(), (3,), (), (0, 1, 2)),
         (knowing(0, 2), (3,), (), (0, 2)),
         # Who leaves may still have rank 0, for as long as nobody else comes.

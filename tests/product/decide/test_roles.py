@@ -22,7 +22,7 @@ def writes(view: JobView) -> tuple[tuple[str, ...] | None, tuple[str, ...] | Non
         ({"replicas": 4}, (0, 1, 2, 3), None),
         ({"replicas": 12, "role": role(10)}, tuple(range(12)), None),
         ({"role": role(0, 1, 2, 3)}, None, (0, 1, 2)),
-        # Not before the last surplus worker is gone, also one that is going.
+        # Not before the last surplus worker is gone, also a worker that is going.
         ({"replicas": 2}, None, None),
         ({"replicas": 2, "workers": (worker(0), worker(1), worker(2, deleting=True))}, None, None),
         ({"replicas": 2, "workers": (worker(0), worker(1))}, None, (0, 1)),

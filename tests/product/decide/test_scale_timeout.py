@@ -83,7 +83,7 @@ def test_the_event_says_which_workers_are_missing_and_why(workers: Any, words: s
         (Memory(growth=Growth(worked=2, asked=2, at=5.0)), (0, 1), Growth(worked=2, asked=4, at=NOW)),
         (Memory(growth=BEFORE), (0, 1, 2), BEFORE),
         (Memory(growth=BEFORE), (0, 1, 2, 3), Growth(worked=4, asked=4, at=NOW - 60)),
-        # A scale-in; another size while one is waited for.
+        # A scale-in; another size while a size is waited for.
         (Memory(growth=Growth(worked=6, asked=6, at=5.0)), (0,), Growth(worked=4, asked=4, at=NOW)),
         (Memory(growth=Growth(worked=2, asked=3, at=5.0)), (0, 1), Growth(worked=2, asked=4, at=NOW)),
         # The timeout is set together with the first size, or later, or with the scale-out.

@@ -27,7 +27,7 @@ def waiting(least: int | None, *, running: tuple[int, ...], hostfile: tuple[int,
 @pytest.mark.parametrize(
     ("view", "expected"),
     [
-        # The first ones by index, until others run.
+        # The first workers by index, until others run.
         (waiting(2, running=()), (0, 1)),
         (waiting(2, running=(), hostfile=(0, 1)), (0, 1)),
         (waiting(2, running=(3,), hostfile=(0, 1)), (0, 3)),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.product.webhook.objects import ELASTIC, Object, body, config_map, launcher_pod, mpi_job, review, worker_pod
 from webhook.rules import handlers
 from webhook.rules import review as reviews
-from webhook.rules.handlers import MUTATING, VALIDATING
+from webhook.rules.handlers import NOTHING
 from webhook.rules.review import Malformed
 
 JSON = st.recursive(
@@ -22,6 +22,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=10,
 )
+MUTATING, VALIDATING = handlers.mutating(NOTHING), handlers.validating(NOTHING)
 TABLES = st.sampled_from([MUTATING, VALIDATING])
 ALLOWED = re.compile(r"/spec/volumes/\d+/configMap/(items/\d+|optional)|/data/discover_hosts\.sh")
 SELECTOR = "/status/replicaStatuses/Worker/selector"

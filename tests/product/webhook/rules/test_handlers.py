@@ -4,18 +4,18 @@ import pytest
 
 from tests.product.webhook.objects import Object, body, config_map, launcher_pod, mpi_job
 from webhook.rules import handlers, review
-from webhook.rules.handlers import MUTATING, VALIDATING, Answer
+from webhook.rules.handlers import NOTHING, Answer
 from webhook.rules.review import Verdict
 
 UNCHANGED = Answer(verdict=Verdict(), outcome="unchanged")
 
 
 def mutated(sent: bytes) -> Answer:
-    return handlers.answer(review.parse(sent), MUTATING)
+    return handlers.answer(review.parse(sent), handlers.mutating(NOTHING))
 
 
 def validated(sent: bytes) -> Answer:
-    return handlers.answer(review.parse(sent), VALIDATING)
+    return handlers.answer(review.parse(sent), handlers.validating(NOTHING))
 
 
 @pytest.mark.parametrize("obj", [launcher_pod(), config_map()])

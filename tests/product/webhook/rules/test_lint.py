@@ -101,7 +101,9 @@ def test_a_handful_at_most() -> None:
 
 
 def updated(job: Object, before: Object, **request: Any) -> tuple[str, ...]:
-    return handlers.answer(review.parse(body(job, old=before, **request)), handlers.VALIDATING).verdict.warnings
+    return handlers.answer(
+        review.parse(body(job, old=before, **request)), handlers.validating(handlers.NOTHING)
+    ).verdict.warnings
 
 
 def test_an_update_is_told_only_what_it_brings_in() -> None:
@@ -141,7 +143,7 @@ def test_a_job_without_templates_is_judged_all_the_same() -> None:
     after = copy.deepcopy(before)
     before["spec"]["mpiReplicaSpecs"]["Worker"] = None
     after["metadata"]["annotations"] = {names.MAX_REPLICAS: "1"}
-    answer = handlers.answer(review.parse(body(after, old=before)), handlers.VALIDATING)
+    answer = handlers.answer(review.parse(body(after, old=before)), handlers.validating(handlers.NOTHING))
     assert answer.outcome == "rejected"
 
 
