@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.change_commands import (
-    DryRun,
-    ForceConflicts,
-    Image,
-    JobsNamespace,
-    Overlays,
-    Timeout,
-    Wait,
-    Yes,
-    end,
-    plan,
-    run,
-    tell,
-)
+from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.options import Context, Kubeconfig
 from mpijob_elastic.install.refusal import Refused
 
@@ -31,14 +18,14 @@ if TYPE_CHECKING:
 
 def install(
     *,
-    overlay: Overlays = None,
-    namespace: JobsNamespace = None,
-    image: Image = None,
-    dry_run: DryRun = False,
+    overlay: common.Overlays = None,
+    namespace: common.JobsNamespace = None,
+    image: common.Image = None,
+    dry_run: common.DryRun = False,
     print_manifests: Annotated[bool, typer.Option("--print", help="Print the manifests; ask no API server.")] = False,
-    force_conflicts: ForceConflicts = False,
-    wait: Wait = True,
-    timeout: Timeout = 120.0,
+    force_conflicts: common.ForceConflicts = False,
+    wait: common.Wait = True,
+    timeout: common.Timeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -58,23 +45,23 @@ def install(
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
 
-    wanted = plan(overlay, image, namespace)
+    wanted = common.plan(overlay, image, namespace)
     if print_manifests:
         import yaml  # noqa: PLC0415 - --help need not load it
 
         typer.echo(yaml.safe_dump_all(wanted.manifests(), sort_keys=False), nl=False)
         return
     options = installer.Options(dry_run=dry_run, force=force_conflicts, wait=wait, timeout=timeout)
-    say = partial(tell, prefix="waiting: ", differences=dry_run)
-    run(lambda client: installer.install(client, wanted, options, say=say), kubeconfig, context)
-    end(confirmed=True, dry_run=dry_run, done="Installed.")
+    say = partial(common.tell, prefix="waiting: ", differences=dry_run)
+    common.run(lambda client: installer.install(client, wanted, options, say=say), kubeconfig, context)
+    common.end(confirmed=True, dry_run=dry_run, done="Installed.")
 
 
 def uninstall(
     *,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    timeout: Timeout = 120.0,
+    dry_run: common.DryRun = False,
+    yes: common.Yes = False,
+    timeout: common.Timeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -105,10 +92,10 @@ def uninstall(
         if not dry_run:
             if not yes:
                 typer.confirm(f"Delete this from {client.host}?", abort=True)
-            await removal.run(client, server, found, seconds=timeout, say=partial(tell, prefix="waiting: "))
+            await removal.run(client, server, found, seconds=timeout, say=partial(common.tell, prefix="waiting: "))
             typer.echo("Uninstalled.")
 
-    run(work, kubeconfig, context)
+    common.run(work, kubeconfig, context)
 
 
 async def _check_no_record(client: ApiWriter) -> None:

@@ -14,12 +14,7 @@ PAGE = 500
 
 
 async def pages(
-    client: ApiReader,
-    path: str,
-    *,
-    query: Mapping[str, str],
-    size: int = PAGE,
-    limits: Limits = USUAL,
+    client: ApiReader, path: str, *, query: Mapping[str, str], size: int = PAGE, limits: Limits = USUAL
 ) -> AsyncIterator[Page]:
     """Give the pages of a list, `size` objects each; `query` selects. Raises as `ApiReader.get` does, for each page."""
     asked = {**query, "limit": str(size)}

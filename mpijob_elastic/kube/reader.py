@@ -9,7 +9,7 @@ A 429 is retried for every verb, because the server has done nothing yet
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -75,13 +75,7 @@ class ApiReader:
         await self._session.close()
         await self._api.close()
 
-    async def get(
-        self,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        limits: Limits = USUAL,
-    ) -> bytes:
+    async def get(self, path: str, *, query: Mapping[str, str] | None = None, limits: Limits = USUAL) -> bytes:
         """Return an object, or a page of a list, as the API server sends it.
 
         Raises `errors.ApiError` for an error status and `errors.Unreachable` where no answer came.
@@ -114,9 +108,18 @@ class ApiReader:
     ) -> bytes:
         patience = limits.throttled
         data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
+        content = {} if data is None else {"Content-Type": content_type}
         while True:
+            request = self._session.request(
+                method,
+                self.host + path,
+                params=query,
+                data=data,
+                headers=await self.credentials() | content,
+                timeout=aiohttp.ClientTimeout(total=limits.attempt),
+            )
             try:
-                return await self._attempt(method, path, query, data, content_type, limits.attempt)
+                return await _answer(request, f"{method} {self.host}{path}")
             except errors.Throttled as error:
                 # The answer "after 0 seconds" must not make a hot loop.
                 wait = error.retry_after or DEFAULT_RETRY_AFTER
@@ -124,32 +127,6 @@ class ApiReader:
                     raise
                 patience -= wait
                 await asyncio.sleep(wait)
-
-    async def _attempt(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str] | None,
-        data: bytes | None,
-        content_type: str,
-        seconds: float,
-    ) -> bytes:
-        headers = await self.credentials()
-        if data is not None:
-            headers["Content-Type"] = content_type
-        with _typed(f"{method} {self.host}{path}"):
-            async with self._session.request(
-                method,
-                self.host + path,
-                params=query,
-                data=data,
-                headers=headers,
-                timeout=aiohttp.ClientTimeout(total=seconds),
-            ) as response:
-                answer = await response.read()
-        if response.status >= 400:
-            raise errors.from_response(response.status, answer, response.headers.get("Retry-After"))
-        return answer
 
     @asynccontextmanager
     async def stream(
@@ -213,6 +190,15 @@ class ApiReader:
         except (config.ConfigException, OSError) as error:
             raise errors.Unreachable(f"no credentials for {self.host}: {_describe(error)}") from error
         return {"Authorization": token} if token else {}
+
+
+async def _answer(request: AbstractAsyncContextManager[aiohttp.ClientResponse], where: str) -> bytes:
+    with _typed(where):
+        async with request as response:
+            answer = await response.read()
+    if response.status >= 400:
+        raise errors.from_response(response.status, answer, response.headers.get("Retry-After"))
+    return answer
 
 
 async def _lines(content: aiohttp.StreamReader, where: str) -> AsyncGenerator[bytes, None]:

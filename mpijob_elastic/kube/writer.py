@@ -19,25 +19,12 @@ Query = Mapping[str, str] | None
 class ApiWriter(ApiReader):
     """An `ApiReader` that also writes. Bodies are sent as JSON (bytes as they are); all methods raise as `get` does."""
 
-    async def create_object(
-        self,
-        path: str,
-        *,
-        body: object,
-        query: Query = None,
-        limits: Limits = USUAL,
-    ) -> bytes:
+    async def create_object(self, path: str, *, body: object, query: Query = None, limits: Limits = USUAL) -> bytes:
         """Create an object and return it; `path` is that of its list."""
         return await self._call_api("POST", path, query=query, body=body, limits=limits)
 
     async def patch_object(
-        self,
-        path: str,
-        *,
-        body: object,
-        content_type: str,
-        query: Query = None,
-        limits: Limits = USUAL,
+        self, path: str, *, body: object, content_type: str, query: Query = None, limits: Limits = USUAL
     ) -> bytes:
         """Change an object and return it; `content_type` is one of the patch types above."""
         return await self._call_api("PATCH", path, query=query, body=body, content_type=content_type, limits=limits)

@@ -11,7 +11,6 @@ import msgspec
 from cryptography import x509
 
 from mpijob_elastic import names
-from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
@@ -64,18 +63,12 @@ async def distribute(client: ApiWriter, registered: Sequence[Registered], bundle
 
 
 async def _read(client: ApiReader, resource: Resource) -> Registered | None:
-    path = resource.path(name=names.WEBHOOK_CONFIGURATION)
-    try:
-        body = await client.get(path)
-    except errors.NotFound:
+    body = await client.find(resource.path(name=names.WEBHOOK_CONFIGURATION))
+    if body is None:
         return None
-    configuration = msgspec.json.decode(body, type=_Configuration)
-    hooks = configuration.webhooks or []
-    return Registered(
-        resource=resource,
-        version=configuration.metadata.resource_version,
-        bundles=tuple(hook.client_config.ca_bundle for hook in hooks),
-    )
+    found = msgspec.json.decode(body, type=_Configuration)
+    bundles = tuple(hook.client_config.ca_bundle for hook in found.webhooks or ())
+    return Registered(resource=resource, version=found.metadata.resource_version, bundles=bundles)
 
 
 async def _write(client: ApiWriter, before: Registered, bundle: bytes) -> None:

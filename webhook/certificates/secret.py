@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import SECRETS
@@ -29,10 +28,8 @@ class _Secret(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read(client: ApiReader, *, namespace: str) -> Stored:
     """Return the Secret as it is now, empty if absent. Raises as `ApiReader` does otherwise."""
-    path = SECRETS.path(namespace, names.CERTIFICATE_SECRET)
-    try:
-        body = await client.get(path)
-    except errors.NotFound:
+    body = await client.find(SECRETS.path(namespace, names.CERTIFICATE_SECRET))
+    if body is None:
         return Stored(version="", content=Content())
     secret = msgspec.json.decode(body, type=_Secret)
     return Stored(version=secret.metadata.resource_version, content=content.parse(secret.data or {}))

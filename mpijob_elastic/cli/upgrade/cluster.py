@@ -8,16 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from mpijob_elastic.cli import change_commands as common
-from mpijob_elastic.cli.change_commands import (
-    DryRun,
-    ForceConflicts,
-    Image,
-    JobsNamespace,
-    Overlays,
-    Timeout,
-    Wait,
-    Yes,
-)
 from mpijob_elastic.cli.options import Context, Kubeconfig
 
 if TYPE_CHECKING:
@@ -33,8 +23,8 @@ _VERDICTS = {0: "go", WITH_CARE: "go with care", NO: "no"}
 
 def preflight(
     *,
-    overlay: Overlays = None,
-    namespace: JobsNamespace = None,
+    overlay: common.Overlays = None,
+    namespace: common.JobsNamespace = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = "table",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -66,11 +56,11 @@ def preflight(
 
 def apply(
     *,
-    overlay: Overlays = None,
-    namespace: JobsNamespace = None,
-    image: Image = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
+    overlay: common.Overlays = None,
+    namespace: common.JobsNamespace = None,
+    image: common.Image = None,
+    dry_run: common.DryRun = False,
+    yes: common.Yes = False,
     structural: Annotated[
         bool,
         typer.Option(
@@ -78,13 +68,13 @@ def apply(
             help="Give a definition from before apiextensions v1 a schema of v1; this is final.",
         ),
     ] = False,
-    force_conflicts: ForceConflicts = False,
-    wait: Wait = True,
+    force_conflicts: common.ForceConflicts = False,
+    wait: common.Wait = True,
     canary: Annotated[bool, typer.Option(help="Verify the upgrade with a job that is created and removed.")] = True,
     canary_namespace: Annotated[
         str | None, typer.Option(help="The namespace of that job; by default a new namespace.")
     ] = None,
-    timeout: Timeout = 120.0,
+    timeout: common.Timeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
@@ -142,9 +132,9 @@ def status(*, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
 
 def rollback(
     *,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    timeout: Timeout = 120.0,
+    dry_run: common.DryRun = False,
+    yes: common.Yes = False,
+    timeout: common.Timeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:

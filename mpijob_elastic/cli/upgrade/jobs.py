@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpijob_elastic.cli import change_commands as common
-from mpijob_elastic.cli.change_commands import Timeout, Yes
 from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
 
 if TYPE_CHECKING:
@@ -21,8 +20,8 @@ def adopt(
     job: Annotated[str, typer.Argument(help="The MPIJob.", show_default=False)],
     *,
     namespace: Namespace = None,
-    yes: Yes = False,
-    timeout: Timeout = 120.0,
+    yes: common.Yes = False,
+    timeout: common.Timeout = 120.0,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
