@@ -13,7 +13,7 @@ from lab.demo import job
 from lab.demo.ranks import Ranks, State
 from lab.demo.stage import Stage
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs.follow import JobWatch
+from mpijob_elastic.cli.jobs.follow import follow
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.kube import resources
@@ -55,8 +55,8 @@ class Scenes:
     async def follow(self) -> None:
         """Look at the job after each change, for ever."""
         selection = Selection(namespace=job.NAMESPACE, job=job.NAME)
-        watch = JobWatch(self._client, selection, with_role=True, random=Random())  # noqa: S311 - jitter
-        async with aclosing(watch.snapshots()) as snapshots:
+        following = follow(self._client, selection, with_role=True, random=Random())  # noqa: S311 - jitter
+        async with aclosing(following) as snapshots:
             async for snapshot in snapshots:
                 self._report = build(snapshot, now=time.time()) if snapshot else None
                 self._emit()

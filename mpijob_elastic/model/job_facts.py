@@ -66,6 +66,7 @@ def of(job: MPIJob) -> JobFacts:
     """Return the facts of a decoded MPIJob."""
     asked, problems = policy.parse(job.metadata.annotations)
     launcher = job.containers(names.ROLE_LAUNCHER)
+    texts = (text for container in launcher for text in container.texts())
     spec, status = job.spec or mpijob.Spec(), job.status or mpijob.Status()
     succeeded = job.condition(names.CONDITION_SUCCEEDED) is not None
     return JobFacts(
@@ -73,7 +74,7 @@ def of(job: MPIJob) -> JobFacts:
         created_at=seconds(job.metadata.creation_timestamp) or 0.0,
         replicas=job.replicas,
         slots=job.slots,
-        elastic=policy.is_elastic(asked, (text for container in launcher for text in container.texts())),
+        elastic=policy.names_discovery(texts) if asked.enabled is None else asked.enabled,
         policy=asked,
         problems=tuple(problems),
         # [operator] Only the first container of a launcher gets kubectl and the hostfile.

@@ -68,16 +68,6 @@ def startup_workers(policy: Policy, *, np_workers: int) -> int | None:
     return None if policy.min_replicas is None else max(policy.min_replicas, np_workers)
 
 
-def is_elastic(policy: Policy, launcher_texts: Iterable[str]) -> bool:
-    """Return True if the job can change its size while it runs.
-
-    launcher_texts: commands, arguments and environment values of the launcher's template.
-    """
-    if policy.enabled is not None:
-        return policy.enabled
-    return names_discovery(launcher_texts)
-
-
 def names_discovery(texts: Iterable[str]) -> bool:
     """Return True if a text names discover_hosts.sh or horovodrun's --host-discovery-script."""
     return any(mark in text for text in texts for mark in _DISCOVERY_MARKS)

@@ -9,11 +9,7 @@ from mpijob_elastic.model.wire import Owned, Wire, owned
 
 class _ConfigMap(Wire, frozen=True):
     metadata: ObjectMeta
-    data: dict[str, str] | None = None
-
-
-class _Stub(Wire, frozen=True):
-    metadata: ObjectMeta
+    data: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Rule(Wire, frozen=True):
@@ -44,23 +40,23 @@ class RoleFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     exec_names: tuple[str, ...] = ()
 
 
-_config_stubs = msgspec.json.Decoder(_Stub)
 _config_maps = msgspec.json.Decoder(_ConfigMap)
+_texts = msgspec.json.Decoder(dict[str, str] | None)
 _roles = msgspec.json.Decoder(_Role)
 
 
 def read_config(raw: bytes) -> ConfigFacts:
     """Return the facts in a ConfigMap's JSON. Raises msgspec.DecodeError if it is none."""
-    stub = _config_stubs.decode(raw)
-    metadata = owned(stub.metadata)
+    config = _config_maps.decode(raw)
+    metadata = owned(config.metadata)
     if not metadata.job:
         return ConfigFacts(metadata=metadata)  # another program's with the same label; its data may be large
-    data = _config_maps.decode(raw).data or {}
+    data = _texts.decode(config.data) or {}
     return ConfigFacts(
         metadata=metadata,
         script=data.get(names.KEY_DISCOVER_HOSTS),
         hostfile=data.get(names.KEY_HOSTFILE),
-        memory=stub.metadata.annotations.get(names.MEMORY),
+        memory=config.metadata.annotations.get(names.MEMORY),
         kubexec=data.get(names.KEY_KUBEXEC),
     )
 

@@ -19,6 +19,7 @@ from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model.disruption_signs import Signs, Taint, Toleration
 from mpijob_elastic.model.wire import Owned, Wire, owned
 from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.observe.pod import Condition
 
 log = logging.getLogger(__name__)
 
@@ -26,17 +27,12 @@ log = logging.getLogger(__name__)
 PATIENCE = 10.0
 
 
-class _Condition(Wire, frozen=True):
-    type: str = ""
-    status: str = ""
-
-
 class _Spec(Wire, frozen=True):
     taints: list[Taint] | None = None
 
 
 class _Status(Wire, frozen=True):
-    conditions: list[_Condition] | None = None
+    conditions: list[Condition] | None = None
 
 
 class _Node(Wire, frozen=True):

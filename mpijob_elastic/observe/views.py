@@ -37,27 +37,28 @@ def never_looked(_uid: str) -> Held:
     return Held()
 
 
-class Objects:
-    """Listed objects of many jobs, from which each job's view is made. roles: None if they could not be read."""
-
-    def __init__(
-        self, *, pods: Iterable[PodFacts], configs: Iterable[ConfigFacts], roles: Iterable[RoleFacts] | None = None
-    ) -> None:
-        self._pods: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)
-        for pod in pods:
-            self._pods[pod.metadata.namespace, pod.metadata.job].append(pod)
-        self._configs = {(config.metadata.namespace, config.metadata.name): config for config in configs}
-        self._roles = {(role.metadata.namespace, role.metadata.name): role for role in roles or ()}
-
-    def view(self, job: JobFacts) -> JobView:
-        """Return the job's view."""
-        namespace, name = job.metadata.namespace, job.metadata.name
-        return view(
+def each(
+    jobs: Iterable[JobFacts],
+    *,
+    pods: Iterable[PodFacts],
+    configs: Iterable[ConfigFacts],
+    roles: Iterable[RoleFacts] = (),
+) -> list[JobView]:
+    """Return the view of each listed job, in the given order; the other objects are of all jobs."""
+    pods_of: dict[tuple[str, str], list[PodFacts]] = defaultdict(list)
+    for pod in pods:
+        pods_of[pod.metadata.namespace, pod.metadata.job].append(pod)
+    configs_by_name = {(config.metadata.namespace, config.metadata.name): config for config in configs}
+    roles_by_name = {(role.metadata.namespace, role.metadata.name): role for role in roles}
+    return [
+        view(
             job,
-            pods=self._pods.get((namespace, name), ()),
-            config=self._configs.get((namespace, names.config_map(name))),
-            role=self._roles.get((namespace, names.launcher(name))),
+            pods=pods_of[job.metadata.namespace, job.metadata.name],
+            config=configs_by_name.get((job.metadata.namespace, names.config_map(job.metadata.name))),
+            role=roles_by_name.get((job.metadata.namespace, names.launcher(job.metadata.name))),
         )
+        for job in jobs
+    ]
 
 
 def view(

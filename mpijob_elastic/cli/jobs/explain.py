@@ -63,7 +63,7 @@ async def _facts(
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
-        _by_exec(client, view, pod) if look and view.driver_running else _nothing(),
+        _by_exec(client, view, pod, look=look and view.driver_running),
     )
     return Facts(
         state=snapshot.job.state,
@@ -107,8 +107,12 @@ def _threatened(snapshot: Snapshot) -> Iterable[PodFacts]:
             yield snapshot.pods[worker.name].facts
 
 
-async def _by_exec(client: ApiReader, view: JobView, pod: str) -> tuple[Mapping[str, Look], tuple[Exec, ...]]:
-    """Return what exec shows of the workers and of the execs that the launcher holds."""
+async def _by_exec(
+    client: ApiReader, view: JobView, pod: str, *, look: bool
+) -> tuple[Mapping[str, Look], tuple[Exec, ...]]:
+    """Return what exec shows of the workers and of the execs that the launcher holds; nothing unless `look`."""
+    if not look:
+        return {}, ()
     running = [worker for worker in view.workers if worker.running and not worker.deleting]
     # The worker in question comes first. The others matter too: its silence means more while they train.
     running.sort(key=lambda worker: (worker.name != pod, worker.index))
@@ -116,7 +120,3 @@ async def _by_exec(client: ApiReader, view: JobView, pod: str) -> tuple[Mapping[
         exec_probes.into_workers(client, view, running),
         exec_probes.look_for_frozen(view, lambda: exec_probes.into_launcher(client, view)),
     )
-
-
-async def _nothing() -> tuple[Mapping[str, Look], tuple[Exec, ...]]:
-    return {}, ()

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from mpijob_elastic.cli.jobs.selection import Selection, Source
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob
-from mpijob_elastic.cli.jobs.snapshot import Objects, Snapshot
+from mpijob_elastic.cli.jobs.snapshot import Snapshot, snapshots
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
@@ -24,12 +24,12 @@ class NotServed(errors.KubeError):
 async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     """Return the jobs, sorted by namespace and name. Raises NotServed and other `errors.KubeError`."""
     namespace = selection.namespace
-    return Objects(
+    return snapshots(
         jobs=await _jobs(client, selection),
         pods=await _list(client, namespace, selection.pods),
         configs=await _list(client, namespace, selection.configs),
         roles=await _roles(client, selection),
-    ).snapshots()
+    )
 
 
 async def job_names(client: ApiReader, namespace: str | None) -> list[str]:

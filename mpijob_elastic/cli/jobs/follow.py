@@ -6,7 +6,7 @@ from random import Random
 from typing import TypeVar
 
 from mpijob_elastic.cli.jobs.selection import Selection, Source
-from mpijob_elastic.cli.jobs.snapshot import Objects, Snapshot
+from mpijob_elastic.cli.jobs.snapshot import Snapshot, snapshots
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.watch import WatchCache
@@ -16,52 +16,44 @@ T = TypeVar("T", bound=KubeObject)
 CLOSING = 2.0
 
 
-class JobWatch:
-    """The caches of one job. with_role: this user may read Roles."""
+async def follow(
+    client: ApiReader, selection: Selection, *, with_role: bool, random: Random
+) -> AsyncGenerator[Snapshot | None]:
+    """Yield the selected job now and after each change, None while it does not exist. Endless, so close it.
 
-    def __init__(self, client: ApiReader, selection: Selection, *, with_role: bool, random: Random) -> None:
-        self._client = client
-        self._namespace = selection.namespace
-        self._random = random
-        self._changed = asyncio.Event()
-        self._jobs = self._cache(selection.jobs)
-        self._pods = self._cache(selection.pods)
-        self._configs = self._cache(selection.configs)
-        self._roles = self._cache(selection.roles) if with_role else None
+    with_role: this user may read Roles.
+    """
+    changed = asyncio.Event()
 
-    async def snapshots(self) -> AsyncGenerator[Snapshot | None]:
-        """Yield the job now and after each change, None while it does not exist. Endless, so close it."""
-        caches = [cache for cache in (self._jobs, self._pods, self._configs, self._roles) if cache]
-        watching = [asyncio.create_task(cache.run()) for cache in caches]
-        try:
-            await asyncio.gather(*(cache.synced.wait() for cache in caches))
-            while True:
-                self._changed.clear()
-                yield self._snapshot()
-                await self._changed.wait()
-        finally:
-            for task in watching:
-                task.cancel()
-            await asyncio.wait(watching, timeout=CLOSING)
-
-    def _cache(self, source: Source[T]) -> WatchCache[T]:
+    def watch(source: Source[T]) -> WatchCache[T]:
         return WatchCache(
-            self._client,
+            client,
             source.resource,
             decode=source.read,
-            on_change=lambda _old, _new: self._changed.set(),
-            random=self._random,
-            namespace=self._namespace,
+            on_change=lambda _old, _new: changed.set(),
+            random=random,
+            namespace=selection.namespace,
             label_selector=source.label,
             field_selector=source.field,
         )
 
-    def _snapshot(self) -> Snapshot | None:
-        roles = self._roles.store.values() if self._roles else None
-        objects = Objects(
-            jobs=self._jobs.store.values(),
-            pods=self._pods.store.values(),
-            configs=self._configs.store.values(),
-            roles=roles,
-        )
-        return next(iter(objects.snapshots()), None)
+    jobs, pods, configs = watch(selection.jobs), watch(selection.pods), watch(selection.configs)
+    roles = watch(selection.roles) if with_role else None
+    caches = [cache for cache in (jobs, pods, configs, roles) if cache]
+    watching = [asyncio.create_task(cache.run()) for cache in caches]
+    try:
+        await asyncio.gather(*(cache.synced.wait() for cache in caches))
+        while True:
+            changed.clear()
+            found = snapshots(
+                jobs=jobs.store.values(),
+                pods=pods.store.values(),
+                configs=configs.store.values(),
+                roles=roles.store.values() if roles else None,
+            )
+            yield found[0] if found else None
+            await changed.wait()
+    finally:
+        for task in watching:
+            task.cancel()
+        await asyncio.wait(watching, timeout=CLOSING)

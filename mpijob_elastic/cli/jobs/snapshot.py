@@ -1,7 +1,7 @@
 """One job at one moment, as a user may read it: the controller's view and some facts for people."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
@@ -20,28 +20,21 @@ class Snapshot:
     role_readable: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class Objects:
-    """The objects of any number of jobs; roles: None where this user may not read them."""
-
-    jobs: Collection[SeenJob]
-    pods: Collection[SeenPod]
-    configs: Collection[ConfigFacts]
-    roles: Collection[RoleFacts] | None
-
-    def snapshots(self) -> list[Snapshot]:
-        """Return each job with its objects, sorted by namespace and name."""
-        objects = views.Objects(pods=[pod.facts for pod in self.pods], configs=self.configs, roles=self.roles)
-        pods: dict[tuple[str, str], dict[str, SeenPod]] = defaultdict(dict)
-        for pod in self.pods:
-            pods[pod.metadata.namespace, pod.metadata.job][pod.metadata.name] = pod
-        ordered = sorted(self.jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
-        return [
-            Snapshot(
-                view=objects.view(job.facts),
-                job=job,
-                pods=pods[job.metadata.namespace, job.metadata.name],
-                role_readable=self.roles is not None,
-            )
-            for job in ordered
-        ]
+def snapshots(
+    *,
+    jobs: Iterable[SeenJob],
+    pods: Collection[SeenPod],
+    configs: Iterable[ConfigFacts],
+    roles: Iterable[RoleFacts] | None,
+) -> list[Snapshot]:
+    """Return each job with its objects, sorted by namespace and name. roles: None where this user may not read them."""
+    pods_of: dict[tuple[str, str], dict[str, SeenPod]] = defaultdict(dict)
+    for pod in pods:
+        pods_of[pod.metadata.namespace, pod.metadata.job][pod.metadata.name] = pod
+    ordered = sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
+    facts = [pod.facts for pod in pods]
+    found = views.each([job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ())
+    return [
+        Snapshot(view=view, job=job, pods=pods_of[view.namespace, view.name], role_readable=roles is not None)
+        for job, view in zip(ordered, found, strict=True)
+    ]

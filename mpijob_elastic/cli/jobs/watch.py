@@ -13,7 +13,7 @@ from rich.text import Text
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import changes, get, table
-from mpijob_elastic.cli.jobs.follow import JobWatch
+from mpijob_elastic.cli.jobs.follow import follow
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
@@ -32,14 +32,11 @@ async def watch(where: Where, *, job: str) -> bool:
     """Follow a job to its end; return True if it succeeded. Raises `errors.KubeError`, NoSuchJob if it is deleted."""
     async with reached(where) as target:
         first = await get.find(target, job)
-        follower = JobWatch(
-            target.client,
-            Selection(namespace=target.namespace, job=job),
-            with_role=first.role_readable,
-            random=Random(),  # noqa: S311 - jitter, no secret
-        )
+        selection = Selection(namespace=target.namespace, job=job)
+        random = Random()  # noqa: S311 - jitter, no secret
+        following = follow(target.client, selection, with_role=first.role_readable, random=random)
         with _screen(Console(highlight=False)) as show:
-            async with aclosing(follower.snapshots()) as snapshots:
+            async with aclosing(following) as snapshots:
                 return await until_end(snapshots, show, job=job)
 
 

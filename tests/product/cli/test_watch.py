@@ -13,7 +13,7 @@ from tests.product.cli import worlds
 
 def snapshot(*conditions: str, replicas: int = 2) -> Snapshot:
     job = worlds.mpi_job(replicas=replicas, conditions=("Created", *conditions), completionTime=worlds.CREATED_TEXT)
-    [found] = worlds.objects([job], pods=[worlds.launcher()]).snapshots()
+    [found] = worlds.read([job], pods=[worlds.launcher()])
     return found
 
 

@@ -12,7 +12,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.cli.jobs.report import JobReport, build
-from mpijob_elastic.cli.jobs.snapshot import Objects
+from mpijob_elastic.cli.jobs.snapshot import Snapshot, snapshots
 from mpijob_elastic.decide import next_memory
 from mpijob_elastic.decide.config_map import mark
 from mpijob_elastic.model import kubexec, memory_text
@@ -122,15 +122,15 @@ def workers(*indices: int) -> list[str]:
     return [names.worker("train", index) for index in indices]
 
 
-def objects(
+def read(
     jobs: Iterable[Object],
     *,
     pods: Iterable[Object] = (),
     configs: Iterable[Object] = (),
     roles: Iterable[Object] | None = (),
-) -> Objects:
-    """Return the objects as read from a cluster; roles: None where the user may not read them."""
-    return Objects(
+) -> list[Snapshot]:
+    """Return the jobs as read from a cluster; roles: None where the user may not read them."""
+    return snapshots(
         jobs=[shown_facts.read_job(_raw(item)) for item in jobs],
         pods=[shown_facts.read_pod(_raw(item)) for item in pods],
         configs=[facts_config.read_config(_raw(item)) for item in configs],
@@ -149,13 +149,13 @@ def at_rest(size: int = 2, *, now: float = NOW, **changed: Any) -> JobReport:
         "role": role(pods),
         **changed,
     }
-    seen = objects(
+    [seen] = read(
         [parts["job"]],
         pods=[*([parts["launcher"]] if parts["launcher"] else []), *parts["workers"]],
         configs=[config] if config else [],
         roles=None if parts["role"] is None else [parts["role"]],
     )
-    return build(seen.snapshots()[0], now=now)
+    return build(seen, now=now)
 
 
 def _owned(name: str, job: str, namespace: str, *, labels: Mapping[str, str] | None = None) -> Object:

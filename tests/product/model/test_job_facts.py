@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
 
 CONDITION = ("type", "status", "reason")
@@ -184,3 +185,23 @@ def test_times_are_seconds_and_unreadable_times_are_none() -> None:
     facts = job(metadata=metadata, status={"startTime": "1970-01-01T00:00:09Z"})
     assert (facts.created_at, facts.started_at) == (7.0, 9.0)
     assert job(status={"startTime": "soon"}).started_at is None
+
+
+@pytest.mark.parametrize(
+    ("enabled", "texts", "elastic"),
+    [
+        (None, ["horovodrun", "--host-discovery-script", "/x"], True),
+        (None, ["sh", "-c", "run --hosts-from /etc/mpi/discover_hosts.sh"], True),
+        (None, ["mpirun", "-np", "2"], False),
+        (None, [], False),
+        (True, ["mpirun"], True),
+        (False, ["horovodrun", "--host-discovery-script"], False),
+    ],
+)
+def test_a_job_is_elastic_where_it_says_so_or_its_launcher_discovers_hosts(
+    enabled: bool | None, texts: list[str], elastic: bool
+) -> None:
+    annotations = {} if enabled is None else {names.ENABLED: str(enabled).lower()}
+    launcher = {"template": {"spec": {"containers": [{"command": texts}]}}}
+    raw = {"metadata": {"name": "j", "annotations": annotations}, "spec": {"mpiReplicaSpecs": {"Launcher": launcher}}}
+    assert job_facts.read(msgspec.json.encode(raw)).elastic is elastic

@@ -73,20 +73,3 @@ def test_no_text_is_too_strange_and_every_problem_names_field_value_and_what_is_
         assert key in names.USER_ANNOTATIONS
         assert given[key].startswith(problem.value)
         assert problem.allowed
-
-
-@pytest.mark.parametrize(
-    ("enabled", "texts", "elastic"),
-    [
-        (None, ["horovodrun", "--host-discovery-script", "/x"], True),
-        (None, ["sh", "-c", "run --hosts-from /etc/mpi/discover_hosts.sh"], True),
-        (None, ["mpirun", "-np", "2"], False),
-        (None, [], False),
-        (True, ["mpirun"], True),
-        (False, ["horovodrun", "--host-discovery-script"], False),
-    ],
-)
-def test_a_job_is_elastic_where_it_says_so_or_its_launcher_discovers_hosts(
-    enabled: bool | None, texts: list[str], elastic: bool
-) -> None:
-    assert policy.is_elastic(Policy(enabled=enabled), texts) is elastic
