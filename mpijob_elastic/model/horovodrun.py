@@ -37,7 +37,6 @@ _NAMES = {
     "--min-num-proc": "min_np",
     "--max-np": "max_np",
     "--max-num-proc": "max_np",
-    "--slots-per-host": "slots_per_host",
     "--host-discovery-script": "discovery_script",
     "--blacklist-cooldown-range": "cooldown",
 }
@@ -56,7 +55,6 @@ class Launch:
     np: int | None = None
     min_np: int | None = None
     max_np: int | None = None
-    slots_per_host: int | None = None
     discovery_script: str | None = None
     cooldown: tuple[int, int] | None = None
     unread: bool = False
@@ -123,7 +121,7 @@ def _simple_commands(script: str) -> Iterator[list[str]]:
 
 def _launch(words: Sequence[str]) -> Launch:
     found, unread = _options(words)
-    numbers = {name: _number(found.get(name)) for name in ("np", "min_np", "max_np", "slots_per_host")}
+    numbers = {name: _number(found.get(name)) for name in ("np", "min_np", "max_np")}
     return Launch(
         program=HOROVODRUN,
         **numbers,

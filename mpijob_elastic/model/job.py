@@ -274,10 +274,6 @@ class JobView:
         """Host names in discover_hosts.sh by pod, in its order."""
         return self.config.host_of if self.config else {}
 
-    def is_published(self, worker: Worker) -> bool:
-        """Return True if discover_hosts.sh names that worker, under any host name."""
-        return worker.name in self.host_of
-
     @cached_property
     def memory(self) -> Memory:
         """The memory; empty if there is none."""

@@ -103,7 +103,7 @@ def _threatened(snapshot: Snapshot) -> Iterable[PodFacts]:
     if view.driver_running and view.launcher:
         yield snapshot.pods[view.launcher.ref.name].facts
     for worker in view.workers:
-        if worker.ready and worker.index < view.replicas and not view.is_published(worker):
+        if worker.ready and worker.index < view.replicas and worker.name not in view.host_of:
             yield snapshot.pods[worker.name].facts
 
 

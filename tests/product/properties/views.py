@@ -182,7 +182,7 @@ def _training(view: JobView, random: Random) -> JobView:
 
 
 def _well(view: JobView, one: Worker, random: Random) -> Worker:
-    if not view.is_published(one):
+    if one.name not in view.host_of:
         return one
     probe = random.choice([TRAINING, TRAINING, TRAINING, LOST, _probe(random)])
     return replace(one, running=True, ready_at=LONG_AGO, terminated=False, deleting=False, probe=probe)
