@@ -5,13 +5,16 @@ from copy import deepcopy
 from typing import Any
 
 from mpijob_elastic.install.objects import Manifest
-from webhook.rules.registration import without_match_conditions
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
+from webhook.rules.hpa_facts import AUTOSCALERS
 
 # The namespace of the jobs in manifests/single-namespace.yaml.
 NAMESPACE_PLACEHOLDER = "your-namespace"
 # The first minor versions of Kubernetes 1 with these fields.
 MATCH_CONDITIONS_SINCE = 28
 EVICTION_OF_UNHEALTHY_SINCE = 26
+# Without conditions, the hooks on these resources would see all ConfigMaps, statuses and HPAs.
+_CONDITIONAL = {CONFIG_MAPS.plural, f"{MPI_JOBS.plural}/status", AUTOSCALERS.plural}
 
 
 def with_image(manifests: Iterable[Manifest], image: str) -> list[Manifest]:
@@ -38,11 +41,24 @@ def _with_image(deployment: Manifest, image: str) -> Manifest:
 
 def _for_version(manifest: Manifest, minor: int) -> Manifest:
     if manifest["kind"].endswith("WebhookConfiguration") and minor < MATCH_CONDITIONS_SINCE:
-        return without_match_conditions(manifest)
+        return _without_match_conditions(manifest)
     if manifest["kind"] == "PodDisruptionBudget" and minor < EVICTION_OF_UNHEALTHY_SINCE:
         known = {key: value for key, value in manifest["spec"].items() if key != "unhealthyPodEvictionPolicy"}
         return {**manifest, "spec": known}
     return manifest
+
+
+def _without_match_conditions(configuration: Manifest) -> dict[str, Any]:
+    """Drop the conditions, and the hooks that need them.
+
+    The controller adds key and selector itself, and edits of the MPIJob still bring the warnings about its HPA. For
+    pods the labels are narrow enough.
+    https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/#matching-requests-matchconditions
+    """
+    hooks = configuration["webhooks"]
+    kept = [hook for hook in hooks if not any(_CONDITIONAL & {*rule["resources"]} for rule in hook["rules"])]
+    stripped = [{field: value for field, value in hook.items() if field != "matchConditions"} for hook in kept]
+    return {**configuration, "webhooks": stripped}
 
 
 def _replaced(value: Any, namespace: str) -> Any:  # noqa: ANN401 - any part of a manifest

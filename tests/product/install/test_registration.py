@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from mpijob_elastic import names
-from webhook.rules import registration
+from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE, for_version
 
-MANIFEST = Path(__file__).parents[4] / "config" / "base" / "webhook-configurations.yaml"
+MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
 MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
 STATUS, AUTOSCALERS = MUTATING["webhooks"][2], VALIDATING["webhooks"][2]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
@@ -45,10 +45,10 @@ def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str,
 
 
 def test_without_match_conditions_the_hooks_that_need_one_go() -> None:
-    plain = registration.without_match_conditions(MUTATING)
+    [plain] = for_version([MUTATING], MATCH_CONDITIONS_SINCE - 1)
     (launchers,) = plain["webhooks"]
     assert launchers["name"] == "launchers.webhook.mpijob-elastic"
     assert launchers == {key: value for key, value in HOOKS[0].items() if key != "matchConditions"}
     assert {**plain, "webhooks": []} == {**MUTATING, "webhooks": []}
-    rest = registration.without_match_conditions(VALIDATING)
+    [rest] = for_version([VALIDATING], MATCH_CONDITIONS_SINCE - 1)
     assert rest == {**VALIDATING, "webhooks": VALIDATING["webhooks"][:2]}
