@@ -1,7 +1,7 @@
 """The memory as an annotation's value: JSON for people to read, compressed when it is long.
 
 All annotations of an object together hold 256 KiB (TotalAnnotationSizeLimitB in Kubernetes'
-apimachinery/pkg/api/validation/objectmeta.go). 10,000 leaving workers and 2,000 host names take at most 220 KiB.
+apimachinery/pkg/api/validation/objectmeta.go). 10,000 leaving workers and 2,000 host names take at most 232 KiB.
 """
 
 import base64
