@@ -9,7 +9,6 @@ preserveUnknownFields "cannot [be] set to true" again; so that change is made on
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -66,14 +65,6 @@ class Form(StrEnum):
     STRUCTURAL = "structural"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reverted:
-    """A definition without our additions; notes: what could not be reverted, and why."""
-
-    crd: dict[str, Any]
-    notes: tuple[str, ...] = ()
-
-
 def form(crd: Crd) -> Form:
     """Return the form. Raises `Refused` if the definition does not belong to mpi-operator v0.2.3."""
     index = v1_index(crd)
@@ -112,19 +103,21 @@ def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
     return _made_structural(result) if legacy and structural else result
 
 
-def reverted(live: Crd, before: Crd) -> Reverted:
+def reverted(live: Crd, before: Crd) -> dict[str, Any]:
     """Return the live definition without our additions; later changes of others stay. Raises `Refused`."""
     index, former = v1_index(live), before["spec"]["versions"][v1_index(before)]
     version = dict(live["spec"]["versions"][index])
-    notes = []
     if "scale" not in former.get("subresources", {}) and version.get("subresources", {}).get("scale") == SCALE:
         version["subresources"] = {key: value for key, value in version["subresources"].items() if key != "scale"}
     version = _without_columns(version, former)
     if form(before) is Form.STRUCTURAL:
         version = _without_selector(version, former)
-    elif not live["spec"].get("preserveUnknownFields"):
-        notes.append(ONE_WAY)
-    return Reverted(crd=_with_version(live, index, version), notes=tuple(notes))
+    return _with_version(live, index, version)
+
+
+def stays_structural(live: Crd, before: Crd) -> bool:
+    """Return True if the schema cannot become what it was, see `ONE_WAY`. Raises `Refused`."""
+    return form(before) is Form.LEGACY and not live["spec"].get("preserveUnknownFields")
 
 
 def is_scalable(crd: Crd) -> bool:

@@ -91,8 +91,8 @@ class Rollback:
         for before in self.record.objects:
             self._tell(await restore.restore(trial, before))
         self.say(await live_crd.change(client, self._former, dry_run=True))
-        for note in crd.reverted(await live_crd.read(client), self.record.crd).notes:
-            self.say(note)
+        if crd.stays_structural(await live_crd.read(client), self.record.crd):
+            self.say(crd.ONE_WAY)
         if not self.keeps_controller:
             left = await cleanup.look(client)
             for line in [f"to be removed from {trace}" for trace in left.removals] + left.lines():
@@ -135,4 +135,4 @@ class Rollback:
             self.say(change)
 
     def _former(self, live: Manifest) -> dict[str, object]:
-        return crd.reverted(live, self.record.crd).crd
+        return crd.reverted(live, self.record.crd)
