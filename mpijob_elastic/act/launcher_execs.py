@@ -96,7 +96,7 @@ class Execs:
     async def _ask(self, view: JobView, action: LookIntoLauncher) -> None:
         async with self._slots:
             after = await self._look(view, action)
-        self.forget(view.namespace, view.name)  # the launcher before this one
+        self.forget(view.namespace, view.name)  # the former launcher
         self._launchers[view.namespace, view.name] = action.launcher.ref.uid
         self._held[action.launcher.ref.uid] = after
         self._wake(view.namespace, view.name)

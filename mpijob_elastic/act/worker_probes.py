@@ -1,4 +1,4 @@
-"""Probe workers by exec for processes beside the main one: leaving workers often, published workers seldom.
+"""Probe workers by exec for processes beside the main process: leaving workers often, published workers seldom.
 
 Probes run beside the reconcile loop, bounded in time, number and rate; an answer with news wakes the job. A failed
 probe is only counted: then the drain-timeout decides, and nothing follows for a published worker. Results are kept in

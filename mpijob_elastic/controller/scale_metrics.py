@@ -14,7 +14,6 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 @dataclass(kw_only=True)
 class _Scale:
-    replicas: int
     started: float
     reached: set[str] = field(default_factory=set)
 
@@ -34,10 +33,10 @@ class ScaleTimes:
         if not view.elastic or view.finished:
             self.forget(key)
             return
-        if self._sizes.get(key) is None or self._sizes[key] != view.replicas:
-            if key in self._sizes:
-                self._scales[key] = _Scale(replicas=view.replicas, started=self._clock())
+        before = self._sizes.setdefault(key, view.replicas)
+        if before != view.replicas:
             self._sizes[key] = view.replicas
+            self._scales[key] = _Scale(started=self._clock())
         self._metrics.published(key.namespace, key.name, len(view.published_pods))
         scale = self._scales.get(key)
         if scale is not None:

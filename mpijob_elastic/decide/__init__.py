@@ -54,12 +54,10 @@ def plan(state: JobState) -> Plan:
 
 def _steps(state: JobState, config: Config, role: Role) -> Plan:
     view = state.view
-    actions: list[Action | None] = [side_objects.grow_role(view, role), side_objects.lower_pod_group(view)]
-    wakes: list[float | None] = []
-    looks: list[Look | None] = []
     change, wake = config_map.write(state, config)
-    actions.append(change)
-    wakes.append(wake)
+    actions: list[Action | None] = [side_objects.grow_role(view, role), side_objects.lower_pod_group(view), change]
+    wakes: list[float | None] = [wake]
+    looks: list[Look | None] = []
     if any(worker.going for worker in state.workers):
         wakes.append(disruption.wake_at(state))
     if change is None:  # everything below relies on what is published now

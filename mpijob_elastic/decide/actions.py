@@ -4,7 +4,7 @@
 these it writes only Events for a job. Install, upgrade, the webhook's certificates and the lease write on their own.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import Launcher, Ref, Worker
@@ -127,7 +127,7 @@ class TellUser:
 
     ref: Ref
     text: str
-    notes: tuple[Note, ...] = field(default=())
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

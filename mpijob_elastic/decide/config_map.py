@@ -19,7 +19,7 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
     """Return the write that is due, or None; and when to look again."""
     step = host_list.following(state)
     if state.view.driver_running and config.published is None and not step.hosts:
-        return None, step.wake_at  # a list that the driver cannot read is better than an empty one
+        return None, step.wake_at  # a list that the driver cannot read is better than an empty list
     change = _change(state, config, step.hosts)
     memory = next_memory.memory(state, config, change)
     same = (change.script, change.hostfile, change.kubexec) == (config.script, config.hostfile, None)

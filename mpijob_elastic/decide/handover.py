@@ -16,11 +16,9 @@ MENDED_FOR = 600.0
 
 
 def reason(view: JobView, *, now: float) -> str:
-    """Return why the job is left alone, in words; "" if it is ours."""
+    """Return why a foreign or edited job is left alone, in words; "" if it is ours."""
     if view.foreign:
         return view.foreign
-    if view.config is None or not is_edited(view.config):
-        return ""
     if not view.handed_over and (view.finished or now - view.memory.mended_at > MENDED_FOR):
         return ""
     return f"another writer changed its {names.KEY_DISCOVER_HOSTS} again"

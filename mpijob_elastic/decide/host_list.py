@@ -3,7 +3,7 @@
 Safety rules 1 and 4, and what Horovod's driver needs. A list never becomes empty once it named a host ("No hosts from
 previous set remaining" ends the training). The driver reads the list once a second (DISCOVER_HOSTS_FREQUENCY_SECS) and
 re-forms its ring after a change. Removals and additions that reach one ring forming deadlock it: old ranks skip the
-synchronisation that new ones wait for (horovod#3494). So they are separate changes, none follows another faster than
+synchronisation that new ranks wait for (horovod#3494). So they are separate changes, none follows another faster than
 the driver can, unless a host is gone anyway; several workers that come up together are one change; and nobody is added
 while others get over a loss (see rank0_loss). All times are seconds.
 """
@@ -99,7 +99,7 @@ def _last(state: JobState) -> str:
 
 def _paced(state: JobState, hosts: list[str], *, at: float) -> Next:
     if state.launcher.refresh_due:
-        return Next(hosts=state.view.published_pods)  # the change before this one first
+        return Next(hosts=state.view.published_pods)  # the earlier change first
     return _step(state, hosts) if state.now >= at else Next(hosts=state.view.published_pods, wake_at=at)
 
 

@@ -48,7 +48,7 @@ class WorkerFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Every finding on a job and one on each worker; no workers where the job is over or not ours.
+    """Every finding on a job and the finding on each worker; no workers where the job is over or not ours.
 
     training: wanted workers that train, as far as can be seen. all_train: every wanted worker trains, and nothing is
     wrong. notices: the controller's.

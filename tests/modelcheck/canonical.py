@@ -209,9 +209,9 @@ def _renumbered(world: World) -> World:
     config = config._replace(replaced=tuple(replaced), moved=tuple(moved), renamed=tuple(renamed))
     launcher = world.launcher
     if late:
-        anew = launcher is not None and late.launcher is not None and launcher.uid != late.launcher.uid
+        is_new = launcher is not None and late.launcher is not None and launcher.uid != late.launcher.uid
         late = Seen(late.job, tuple(seen), late.launcher and late.launcher._replace(uid=0))
-        launcher = launcher and launcher._replace(uid=int(anew))
+        launcher = launcher and launcher._replace(uid=int(is_new))
     else:
         launcher = launcher and launcher._replace(uid=0)
     return world._replace(pods=tuple(pods), config=config, launcher=launcher, late=late, drained=drained)

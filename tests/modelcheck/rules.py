@@ -73,7 +73,7 @@ def at_others_move(before: World, after: World, *, setup: Setup) -> str:
         return "the driver reads a numbered host that it cannot reach"
     if not known & reads and hosts_of(_ready(before), known & ~before.node.black):
         return "nobody stays who knows the training's state"
-    removed = hosts_of(_ready(before) & ~_created_anew(before), known & ~reads & ~before.node.black)
+    removed = hosts_of(_ready(before) & ~_recreated(before), known & ~reads & ~before.node.black)
     return "the driver reads a removal and an addition at once" if removed and reads & ~known else ""
 
 
@@ -161,7 +161,7 @@ def _ready(world: World) -> int:
     return mask([index for index, pod in enumerate(world.pods) if pod and pod.phase == READY and not pod.going])
 
 
-def _created_anew(world: World) -> int:
+def _recreated(world: World) -> int:
     """Return workers whose pod is not the pod that left the list: that pod was lost, so its removal could not wait."""
     found = zip(world.pods, world.config.left, strict=True)
     return mask([index for index, (pod, left) in enumerate(found) if pod and left and pod.uid != left.uid])

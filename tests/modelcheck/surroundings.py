@@ -200,7 +200,7 @@ def _broken(world: World) -> Iterator[tuple[str, World]]:
 
 
 def _without_config(world: World) -> World:
-    # The operator creates it anew, for the size of now; the webhook adds an empty script.
+    # The operator recreates it, for the present size; the webhook adds an empty script.
     nothing = (None,) * len(world.pods)
     hostfile = (1 << world.job.replicas) - 1
     config = Config(

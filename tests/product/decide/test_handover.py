@@ -1,10 +1,10 @@
-"""When a job is another operator's by now, and what is said of it."""
+"""Jobs of another operator, and the notice on them."""
 
 from dataclasses import replace
 
 import pytest
 
-from mpijob_elastic.decide import decide, handover
+from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import Plan, TellUser, WriteConfig
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
@@ -52,7 +52,7 @@ def told(view: JobView) -> TellUser | None:
     ],
 )
 def test_whose_it_is(view: JobView, ours: bool) -> None:
-    assert (handover.reason(view, now=NOW) == "") is ours
+    assert (derive(view, now=NOW).foreign == "") is ours
 
 
 def test_a_list_that_somebody_wrote_is_mended_once_and_that_is_remembered() -> None:

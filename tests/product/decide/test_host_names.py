@@ -66,7 +66,7 @@ def change(view: JobView) -> WriteConfig:
         (back(last=Host(pod="", incarnation=3)), f"{POD}.r3"),
         # It was idle too early: the driver might have started a rank in it after that look.
         (back(last=named(POD), former={POD: replace(DRAINED, idle_at=LONG_AGO + 11.9)}), f"{POD}.r1"),
-        # What drained is not whom the name was given to last.
+        # The pod that drained is not the pod that got the name last.
         (back(last=named(POD, uid="between"), former={POD: DRAINED}), f"{POD}.r1"),
         # A driver that has yet to start has seen nobody die.
         (back(last=named(POD), launcher=launcher(LauncherPhase.DELIVERING)), POD),

@@ -48,7 +48,7 @@ def recreated(view: JobView, *, now: float = NOW) -> tuple[bool, float | None]:
         (stuck(elastic=False), (False, None)),
     ],
 )
-def test_a_launcher_that_waits_for_a_worker_scaled_away_is_created_anew(
+def test_a_launcher_that_waits_for_a_worker_scaled_away_is_recreated(
     view: JobView, expected: tuple[bool, float | None]
 ) -> None:
     assert recreated(view) == expected
@@ -84,7 +84,7 @@ def missed(count: int, *, at: float = NOW, uid: str = UID) -> JobView:
     ],
     ids=["first-written-down", "another-launcher", "first", "second", "second-due", "third", "clock-set-back"],
 )
-def test_a_launcher_that_missed_admission_is_created_anew_a_few_times(
+def test_a_launcher_that_missed_admission_is_recreated_a_few_times(
     view: JobView, expected: tuple[bool, float | None]
 ) -> None:
     assert recreated(view) == expected

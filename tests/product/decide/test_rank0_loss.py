@@ -48,7 +48,7 @@ def lost(
         # The pod before had drained.
         (lost(former={POD: DRAINED}), 0.0),
         (lost(last=Host(pod="", incarnation=2)), 0.0),
-        # No rank has run yet, or none that forms anew.
+        # No rank has run yet, or none that forms a ring again.
         (lost(launcher=launcher(LauncherPhase.DELIVERING)), 0.0),
         (lost(launcher=None), 0.0),
         (lost(elastic=False), 0.0),

@@ -37,7 +37,7 @@ def size(view: JobView, *, now: float = NOW) -> tuple[int | None, float | None]:
         (grown(0, 1, 2), (3, None)),
         # Size is all that the operator knows: worker-3 cannot stay without worker-2.
         (grown(0, 1, 3), (2, None)),
-        # What worked once is asked for again, whoever of it is missing now.
+        # A size that worked once is desired again, whichever workers are missing now.
         (grown(1), (2, None)),
         (grown(0, 1, policy=Policy(scale_timeout=60.0, min_replicas=3)), (3, None)),
         (grown(0, 1, policy=Policy(scale_timeout=60.0, min_replicas=4)), (None, None)),
@@ -49,7 +49,7 @@ def size(view: JobView, *, now: float = NOW) -> tuple[int | None, float | None]:
         # Nothing worked yet: the first size is what its author asked for.
         (grown(0, 1, growth=Growth(worked=0, asked=4, at=NOW - 60)), (None, None)),
         (grown(0, 1, growth=Growth(worked=4, asked=4, at=NOW - 60)), (None, None)),
-        # Another size by now, not yet written down.
+        # Another size, not yet written down.
         (grown(0, 1, growth=Growth(worked=2, asked=3, at=NOW - 60)), (None, None)),
         (grown(0, 1, growth=Growth(worked=2, asked=4, at=NOW + 3600)), (None, None)),
         (grown(0, 1, growth=None), (None, None)),
