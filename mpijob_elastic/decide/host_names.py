@@ -27,8 +27,8 @@ def of(moment: Moment, worker: Worker) -> tuple[int, bool]:
     A worker succeeds a lost rank where one may have died in the pod that had its host name last.
     """
     last = _last(moment, worker.ref.name)
-    another = last is not None and last.pod not in ("", worker.ref.fingerprint)
-    spent = last is not None and another and _is_spent(moment, worker.ref.name, last)
+    another = moment.view.driver_running and last is not None and last.pod not in ("", worker.ref.fingerprint)
+    spent = last is not None and another and not _drained(moment, worker.ref.name, last)
     if not moment.may_number:
         return names.incarnation_of(moment.view.host_of.get(worker.ref.name, "")), spent and moment.view.elastic
     return (last.incarnation if last else 0) + spent, spent
@@ -58,10 +58,6 @@ def _last(moment: Moment, pod: str) -> Host | None:
     view = moment.view
     remembered, listed = view.memory.hosts.get(pod), view.host_of.get(pod)
     return remembered or (Host(pod="", incarnation=names.incarnation_of(listed)) if listed else None)
-
-
-def _is_spent(moment: Moment, pod: str, last: Host) -> bool:
-    return moment.view.driver_running and not _drained(moment, pod, last)
 
 
 def _drained(moment: Moment, pod: str, last: Host) -> bool:

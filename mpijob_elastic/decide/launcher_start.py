@@ -42,9 +42,7 @@ def awaited(state: JobState, config: Config) -> tuple[str, ...]:
 def tries(state: JobState) -> Tries | None:
     """Return the count of launchers found without the mount before they started, each incarnation once."""
     before, launcher = state.view.memory.launchers, state.view.launcher
-    if launcher is None or not _missed_admission(state.view, launcher):
-        return before
-    if before and before.uid == launcher.ref.uid:
+    if launcher is None or not _missed_admission(state.view, launcher) or (before and before.uid == launcher.ref.uid):
         return before
     return Tries(count=before.count + 1 if before else 1, at=state.now, uid=launcher.ref.uid)
 

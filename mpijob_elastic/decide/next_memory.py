@@ -120,9 +120,10 @@ def _left(state: JobState, change: Change, published: Collection[str]) -> Mappin
     kept = {pod: left for pod, left in view.memory.left.items() if pod not in published and _matters(state, pod, left)}
     gone = change.removed if state.memory_known else _all(state)
     new = {pod for pod in gone if pod not in published and names.worker_index(pod, job=view.name) is not None}
+    fingerprints = {pod: state.by_name[pod].pod.ref.fingerprint for pod in new if pod in state.by_name}
     return {
         **{pod: _believed(state, left) for pod, left in kept.items()},
-        **{pod: Left(pod=_fingerprint(state, pod), at=state.now) for pod in new},
+        **{pod: Left(pod=fingerprints.get(pod, ""), at=state.now) for pod in new},
     }
 
 
@@ -144,11 +145,6 @@ def _believed(state: JobState, left: Left) -> Left:
         return Left(pod=left.pod, at=state.now)
     known_at = state.known_since(left) if state.launcher.can_be_shown else left.known_at
     return Left(pod=left.pod, at=left.at, known_at=known_at or 0.0)
-
-
-def _fingerprint(state: JobState, pod: str) -> str:
-    worker = state.by_name.get(pod)
-    return worker.pod.ref.fingerprint if worker else ""
 
 
 def _scale(state: JobState, change: Change) -> Scale | None:
