@@ -4,7 +4,6 @@ A job is right at the last write of its Role or its ConfigMap.
 """
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,10 +17,6 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from mpijob_elastic import names
 from mpijob_elastic.kube.writer import ApiWriter
-
-# Seconds until all jobs are right. v0.2.3 puts each event of a pod through client-go's default rate limiter (10 keys a
-# second after the first 100), so with 200 jobs it creates a worker minutes after the edit.
-LIMIT = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,19 +39,12 @@ async def resize_all(
     tail = Tail(cluster.audit_log)
     before = {name: usage(pid).cpu for name, pid in pids.items()}
     await asyncio.gather(*(jobs.resize(client, namespace, job, replicas=replicas) for job in fleet.names))
-    deadline = time.monotonic() + LIMIT
-    while True:
-        writes = await quiet(tail, namespace=namespace)
-        cpu = {name: usage(pid).cpu - before[name] for name, pid in pids.items()}
-        looks = {job: (await jobs.look(client, namespace, job)).lacks(job, replicas) for job in fleet.names}
-        wrong = {job: complaint for job, complaint in looks.items() if complaint}
-        if not wrong:
-            return burst(writes, fleet.names, cpu=cpu)
-        if time.monotonic() > deadline:
-            job, complaint = next(iter(wrong.items()))
-            raise LabError(
-                f"{len(wrong)} jobs are not right {LIMIT:.0f} s after the edits; {namespace}/{job}: {complaint}"
-            )
+    writes = await quiet(tail, namespace=namespace)
+    cpu = {name: usage(pid).cpu - before[name] for name, pid in pids.items()}
+    for job in fleet.names:
+        if complaint := (await jobs.look(client, namespace, job)).lacks(job, replicas):
+            raise LabError(f"{namespace}/{job} is not right, but nothing writes any more: {complaint}")
+    return burst(writes, fleet.names, cpu=cpu)
 
 
 def burst(writes: Sequence[Write], fleet: Sequence[str], *, cpu: Mapping[str, float]) -> Burst:
