@@ -56,7 +56,7 @@ class Reconciler:
             due = plan(state) if state else Plan()
             await self._do(key, state, due)
             if not due.actions:
-                return self._wait(key, due)
+                return self._rest(key, state, due)
         log.warning("%s is not done after %d rounds; again in %.0f s", key, MOST_ROUNDS, UNDONE_PAUSE)
         self._queue.put_after(key, UNDONE_PAUSE)
         return None
@@ -75,14 +75,15 @@ class Reconciler:
         self._scales.watch(key, state, due)
         for action in due.actions:
             await self._writer.perform(state.view, action)
-        self._prober.tidy(state.view)
         for look in due.looks:
             if isinstance(look, ProbeWorkers):
                 self._prober.begin(state.view, look)
             else:
                 self._execs.begin(state.view, look)
 
-    def _wait(self, key: JobKey, due: Plan) -> None:
+    def _rest(self, key: JobKey, state: JobState | None, due: Plan) -> None:
+        if state:
+            self._prober.tidy(state.view)
         times = [at for at in (due.wake_at, due.look_at) if at is not None]
         if times:
             self._queue.put_after(key, max(0.0, min(times) - self._now()))
