@@ -45,8 +45,8 @@ unit: setup  ## The tests of the product that need no control plane
 lab: lab-binaries  ## All tests of the product on a real control plane
 	$(PYTEST) tests/lab $(PYTEST_ARGS)
 
-campaign: setup  ## Search at random, for hours, for examples that break a property
-	HYPOTHESIS_PROFILE=campaign $(PYTEST) $(UNITS) tests/tooling -m hypothesis --timeout=0 $(PYTEST_ARGS)
+campaign: lab-binaries  ## Search for hours for what breaks the product (CAMPAIGN_ARGS="hostile-objects --seed 7 --minutes 5")
+	$(PYTHON_BIN) -m tests.campaign $(CAMPAIGN_ARGS)
 
 real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why (LAB_KIND=1: on kind)
 	@$(if $(LAB_KIND),,scripts/real-node-setup)

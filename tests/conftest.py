@@ -17,6 +17,6 @@ _ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_sl
 _SAME = settings(_ANY_MACHINE, derandomize=True, database=None)
 settings.register_profile("test", _SAME, max_examples=200)
 settings.register_profile("thorough", _SAME, max_examples=1000)
-# Other examples in every run: `make campaign`.
-settings.register_profile("campaign", _ANY_MACHINE, max_examples=20_000, print_blob=True)
+# Other examples in every round of `make campaign` (tests/campaign/properties.py).
+settings.register_profile("campaign", _ANY_MACHINE, max_examples=200, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))

@@ -1,0 +1,42 @@
+"""What a part of the campaign gets and returns."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from itertools import count
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """seed: repeats a run. minutes: wall time after which a part ends; None for the part's own number of runs."""
+
+    seed: int
+    minutes: float | None = None
+
+    def runs(self, usual: int) -> Iterator[int]:
+        """Yield 0, 1, 2, ...: `usual` numbers without `minutes`, else until that time is over, but at least one."""
+        end = time.monotonic() + 60 * (self.minutes or 0.0)
+        for number in count():
+            is_over = number >= usual if self.minutes is None else number > 0 and time.monotonic() >= end
+            if is_over:
+                return
+            yield number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """runs: how many were made. violations: what went wrong, one text each. numbers: what was measured, in words."""
+
+    runs: int
+    violations: tuple[str, ...] = ()
+    numbers: str = ""
+
+
+HEADER = "| part | date | seed | runs | violations | numbers |\n|---|---|---|---|---|---|"
+
+
+def row(part: str, on: date, seed: int, outcome: Outcome) -> str:
+    """Return the part's row of the table under `HEADER`."""
+    numbers = outcome.numbers.replace("|", "\\|").replace("\n", " ")
+    return f"| {part} | {on} | {seed} | {outcome.runs:,} | {len(outcome.violations)} | {numbers} |"
