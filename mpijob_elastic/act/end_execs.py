@@ -53,7 +53,7 @@ async def end(gate: Gate, view: JobView, action: EndExecs, *, recheck: Recheck, 
     except (errors.KubeError, NotLeader) as error:  # the rest would most likely fail too
         log.warning("frozen execs of %s/%s not ended: %s", view.namespace, action.launcher.ref.name, error)
     for outcome in outcomes.values():
-        metrics.ended_exec(outcome)
+        metrics.ended_execs.labels(outcome).inc()
     return {found: outcomes.get(found, FAILED) for found in action.execs}
 
 

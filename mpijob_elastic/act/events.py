@@ -50,7 +50,7 @@ class Events:
         try:
             self._waiting.put_nowait((view.namespace, self._event(view, note)))
         except asyncio.QueueFull:
-            self._metrics.event("dropped")
+            self._metrics.events.labels("dropped").inc()
 
     async def run(self) -> None:
         """Send Events until cancelled."""
@@ -58,9 +58,9 @@ class Events:
             namespace, event = await self._waiting.get()
             try:
                 await self._send(namespace, event)
-                self._metrics.event("sent")
+                self._metrics.events.labels("sent").inc()
             except (errors.KubeError, NotLeader) as error:
-                self._metrics.event("failed")
+                self._metrics.events.labels("failed").inc()
                 log.warning("Event %s not sent: %s", event["reason"], error)
             finally:
                 self._waiting.task_done()

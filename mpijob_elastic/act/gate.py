@@ -90,4 +90,4 @@ class Gate:
             outcome = "unreachable"
             raise
         finally:
-            self._metrics.wrote(verb, kind, outcome)
+            self._metrics.writes.labels(verb, kind, outcome).inc()

@@ -145,10 +145,8 @@ class Prober:
         after = _with(before, outcome, asked_at=asked_at)
         self._seen[look.key] = look.occasion, after
         self._pods.setdefault((look.namespace, look.job), set()).add(look.key)
-        if rate is self._leaving:
-            self._metrics.probed(outcome)
-        else:
-            self._metrics.watched(outcome)
+        probes = self._metrics.drain_probes if rate is self._leaving else self._metrics.rank_probes
+        probes.labels(outcome).inc()
         if rate is self._leaving or _tells(before, after):
             self._wake(look.namespace, look.job)
 

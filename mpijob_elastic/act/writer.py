@@ -203,7 +203,7 @@ class Writer:
             # The pod may be gone: two Events are better than none.
             self._events.emit(view, removal.note)
             raise
-        self._metrics.deleted(removal.outcome)
+        self._metrics.deleted_workers.labels(removal.outcome).inc()
         self._events.emit(view, removal.note)
 
     async def _delete_pod(self, namespace: str, ref: Ref) -> None:

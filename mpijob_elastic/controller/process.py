@@ -137,14 +137,11 @@ class Controller:
             sending.cancel()
 
     async def _handle(self, key: JobKey) -> None:
-        started = time.monotonic()
-        try:
+        with self._metrics.reconcile_seconds.time():
             await self._reconciler.reconcile(key)
-        finally:
-            self._metrics.reconciled(time.monotonic() - started)
 
     def _failed(self, key: JobKey, error: Exception, delay: float) -> None:
-        self._metrics.failed()
+        self._metrics.reconcile_failures.inc()
         if isinstance(error, _EXPECTED):
             log.debug("%s: %s; again in %.2f s", key, error, delay)
         elif isinstance(error, errors.KubeError):
@@ -157,12 +154,11 @@ class Controller:
 
     def _gauges(self) -> None:
         leads = self._lease.held()  # a standby gathers keys, and works on them once it leads
-        self._metrics.gauges(
-            depth=self._queue.depth if leads else 0,
-            oldest=self._queue.oldest_age() if leads else 0.0,
-            cache_ages=self._caches.ages(),
-            leader=leads,
-        )
+        self._metrics.leader.set(leads)
+        self._metrics.queue_depth.set(self._queue.depth if leads else 0)
+        self._metrics.queue_age.set(self._queue.oldest_age() if leads else 0.0)
+        for resource, age in self._caches.ages().items():
+            self._metrics.cache_age.labels(resource).set(age)
 
 
 def _registry() -> CollectorRegistry:

@@ -37,7 +37,7 @@ class ScaleTimes:
         if before != view.replicas:
             self._sizes[key] = view.replicas
             self._scales[key] = _Scale(started=self._clock())
-        self._metrics.published(key.namespace, key.name, len(view.published_pods))
+        self._metrics.published_hosts.labels(key.namespace, key.name).set(len(view.published_pods))
         scale = self._scales.get(key)
         if scale is not None:
             self._advance(key, scale, state, plan)
@@ -45,7 +45,7 @@ class ScaleTimes:
     def forget(self, key: JobKey) -> None:
         """Forget a job that has ended or is gone."""
         if self._sizes.pop(key, None) is not None:
-            self._metrics.forget_job(key.namespace, key.name)
+            self._metrics.published_hosts.remove(key.namespace, key.name)
         self._scales.pop(key, None)
 
     def _advance(self, key: JobKey, scale: _Scale, state: JobState, plan: Plan) -> None:
@@ -63,4 +63,4 @@ class ScaleTimes:
     def _reach(self, scale: _Scale, phase: str) -> None:
         if phase not in scale.reached:
             scale.reached.add(phase)
-            self._metrics.scale_phase(phase, self._clock() - scale.started)
+            self._metrics.scale.labels(phase).observe(self._clock() - scale.started)
