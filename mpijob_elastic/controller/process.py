@@ -57,7 +57,10 @@ class Controller:
         random = Random()  # noqa: S311 - jitter, no secret
         self._client = client
         self._settings = settings
-        self._metrics = Metrics(_registry())
+        registry = CollectorRegistry()
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=registry)
+        self._metrics = Metrics(registry)
         self._queue = WorkQueue[JobKey](random=random)
         self._caches = Caches(
             client, namespace=settings.namespace, enqueue=self._queue.put, random=random, signs=settings.signs
@@ -82,14 +85,13 @@ class Controller:
             events=self._events,
             metrics=self._metrics,
         )
-        scales = ScaleTimes(self._metrics, clock=time.monotonic)
         self._reconciler = Reconciler(
-            self._caches,
-            self._queue,
+            caches=self._caches,
+            queue=self._queue,
             writer=writer,
             prober=self._prober,
             execs=self._execs,
-            scales=scales,
+            scales=ScaleTimes(self._metrics, clock=time.monotonic),
             now=time.time,
         )
 
@@ -159,11 +161,3 @@ class Controller:
         self._metrics.queue_age.set(self._queue.oldest_age() if leads else 0.0)
         for resource, age in self._caches.ages().items():
             self._metrics.cache_age.labels(resource).set(age)
-
-
-def _registry() -> CollectorRegistry:
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    GCCollector(registry=registry)
-    return registry

@@ -8,6 +8,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
@@ -27,27 +28,17 @@ MOST_ROUNDS = 16
 UNDONE_PAUSE = 5.0
 
 
+@dataclass(frozen=True, kw_only=True)
 class Reconciler:
     """Brings jobs as far as is possible now; `now` returns seconds since the epoch."""
 
-    def __init__(
-        self,
-        caches: Caches,
-        queue: WorkQueue[JobKey],
-        *,
-        writer: Writer,
-        prober: Prober,
-        execs: Execs,
-        scales: ScaleTimes,
-        now: Callable[[], float],
-    ) -> None:
-        self._caches = caches
-        self._queue = queue
-        self._writer = writer
-        self._prober = prober
-        self._execs = execs
-        self._scales = scales
-        self._now = now
+    caches: Caches
+    queue: WorkQueue[JobKey]
+    writer: Writer
+    prober: Prober
+    execs: Execs
+    scales: ScaleTimes
+    now: Callable[[], float]
 
     async def reconcile(self, key: JobKey) -> None:
         """Bring a job as far as is possible now. Raises what Writer.perform raises."""
@@ -58,32 +49,32 @@ class Reconciler:
             if not due.actions:
                 return self._rest(key, state, due)
         log.warning("%s is not done after %d rounds; again in %.0f s", key, MOST_ROUNDS, UNDONE_PAUSE)
-        self._queue.put_after(key, UNDONE_PAUSE)
+        self.queue.put_after(key, UNDONE_PAUSE)
         return None
 
     def _see(self, key: JobKey) -> JobState | None:
-        self._queue.caught_up(key)
-        view = self._caches.view(key, probes=self._prober.seen, holds=self._execs.held)
-        return derive(view, now=self._now()) if view else None
+        self.queue.caught_up(key)
+        view = self.caches.view(key, probes=self.prober.seen, holds=self.execs.held)
+        return derive(view, now=self.now()) if view else None
 
     async def _do(self, key: JobKey, state: JobState | None, due: Plan) -> None:
         if state is None:
-            self._scales.forget(key)
-            self._prober.forget(key.namespace, key.name)
-            self._execs.forget(key.namespace, key.name)
+            self.scales.forget(key)
+            self.prober.forget(key.namespace, key.name)
+            self.execs.forget(key.namespace, key.name)
             return
-        self._scales.watch(key, state, due)
+        self.scales.watch(key, state, due)
         for action in due.actions:
-            await self._writer.perform(state.view, action)
+            await self.writer.perform(state.view, action)
         for look in due.looks:
             if isinstance(look, ProbeWorkers):
-                self._prober.begin(state.view, look)
+                self.prober.begin(state.view, look)
             else:
-                self._execs.begin(state.view, look)
+                self.execs.begin(state.view, look)
 
     def _rest(self, key: JobKey, state: JobState | None, due: Plan) -> None:
         if state:
-            self._prober.tidy(state.view)
+            self.prober.tidy(state.view)
         times = [at for at in (due.wake_at, due.look_at) if at is not None]
         if times:
-            self._queue.put_after(key, max(0.0, min(times) - self._now()))
+            self.queue.put_after(key, max(0.0, min(times) - self.now()))
