@@ -58,18 +58,14 @@ async def exec_in_pod(
     transcript = _Transcript(limit)
     try:
         async with asyncio.timeout(timeout), client.websocket(path, query=query, protocols=PROTOCOLS) as socket:
-            await _listen(socket, transcript)
+            # Output can follow the status, so only the close of the server is the end.
+            async for message in socket:
+                if message.type is aiohttp.WSMsgType.BINARY:
+                    transcript.add(message.data)
     except TimeoutError:
         if transcript.status is None:
             raise errors.Unreachable(f"exec in {namespace}/{pod}: no result within {timeout} s") from None
     return transcript.result(f"exec in {namespace}/{pod}")
-
-
-async def _listen(socket: aiohttp.ClientWebSocketResponse, transcript: _Transcript) -> None:
-    # Output can follow the status, so only the close of the server is the end.
-    async for message in socket:
-        if message.type is aiohttp.WSMsgType.BINARY:
-            transcript.add(message.data)
 
 
 class _Cause(msgspec.Struct):
@@ -105,7 +101,10 @@ class _Transcript:
                 raise ExecFailed("the command wrote more than its limit; ask for less, or raise `limit`")
             self._output[channel] += data
         elif channel == _STATUS and data:
-            self.status = _read_status(data)
+            try:
+                self.status = msgspec.json.decode(data, type=_Status)
+            except msgspec.DecodeError:
+                self.status = _Status(message=data.decode(errors="replace"))
 
     def result(self, what: str) -> ExecResult:
         """Return the result. Raises ExecFailed, and Unreachable if the status is missing."""
@@ -116,13 +115,6 @@ class _Transcript:
             stderr=self._output[_STDERR].decode(errors="replace"),
             exit_code=_exit_code(self.status, what),
         )
-
-
-def _read_status(data: bytes) -> _Status:
-    try:
-        return msgspec.json.decode(data, type=_Status)
-    except msgspec.DecodeError:
-        return _Status(message=data.decode(errors="replace"))
 
 
 def _exit_code(status: _Status, what: str) -> int:

@@ -70,10 +70,6 @@ def awake_or_not() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
-def _utc() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(kw_only=True)
 class Lease:
     """A candidate. `identity` must be new for each process, for example host name and a random id."""
@@ -85,7 +81,7 @@ class Lease:
     random: Random
     times: LeaseTimes = LeaseTimes()
     clock: Callable[[], float] = awake_or_not
-    now: Callable[[], datetime] = _utc
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
     # When the write that made us holder was sent; None while another may hold.
     _granted: float | None = field(default=None, init=False)
     # The Lease as last read or written; None where it is missing.
@@ -113,16 +109,11 @@ class Lease:
         Ends when `lead` ends, and raises what it raised. When cancelled, stops `lead`, waits for its end, releases.
         """
         while True:
-            await self._acquire()
-            if await self._lead(lead):
-                return
-
-    async def _acquire(self) -> None:
-        while True:
             wait = await self._try()
-            if self.held():
+            if not self.held():
+                await asyncio.sleep(wait)
+            elif await self._lead(lead):
                 return
-            await asyncio.sleep(wait)
 
     async def _lead(self, lead: Callable[[], Awaitable[None]]) -> bool:
         log.info("%s leads by Lease %s/%s", self.identity, self.namespace, self.name)
@@ -164,7 +155,8 @@ class Lease:
 
     async def _attempt(self) -> float:
         if not self._fresh:
-            self._found = await self._read()
+            raw = await self.client.find(self._path, limits=self._limits())
+            self._found = None if raw is None else _decode(raw)
         found, now = self._found, self.clock()
         if found is None:
             # Only created here, and claimed later: a creation cannot depend on a former read.
@@ -176,14 +168,11 @@ class Lease:
         if now < free_at and not self.held():
             self._fresh = False
             return min(self._pause(self.times.look), free_at - now)
-        await self._claim(found)
-        return self._pause(self.times.retry)
-
-    async def _claim(self, found: LeaseObject) -> None:
         sent = self.clock()
         spec = claim(found.spec, identity=self.identity, seconds=self.times.duration, now=self.now())
         await self._write(found, spec)
         self._granted = sent
+        return self._pause(self.times.retry)
 
     async def _release(self) -> None:
         found, self._granted = self._found, None
@@ -194,10 +183,6 @@ class Lease:
         except (errors.KubeError, msgspec.DecodeError) as error:
             log.warning("Lease %s/%s not released, so it must run out: %s", self.namespace, self.name, error)
         self._fresh = False
-
-    async def _read(self) -> LeaseObject | None:
-        raw = await self.client.find(self._path, limits=self._limits())
-        return None if raw is None else _decode(raw)
 
     async def _write(self, found: LeaseObject | None, spec: LeaseSpec) -> None:
         self._fresh = False

@@ -11,7 +11,6 @@ import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 import aiohttp
@@ -45,7 +44,7 @@ USUAL = Limits()
 class ApiReader:
     """A connection pool to one API server that changes nothing there.
 
-    Make it with `client.connect`; close it, or use it as an async context manager. Code that gets a `ApiReader` cannot
+    Make it with `client.connect`; leaving its context closes every connection. Code that gets a `ApiReader` cannot
     write: every write is a method of `writer.ApiWriter`.
     """
 
@@ -65,13 +64,7 @@ class ApiReader:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close every connection."""
+    async def __aexit__(self, *_error: object) -> None:
         await self._session.close()
         await self._api.close()
 

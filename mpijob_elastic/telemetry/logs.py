@@ -26,21 +26,17 @@ def configure(*, log_format: LogFormat, level: LogLevel) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
     )
+    renderers: list[structlog.typing.Processor]
+    if log_format == "console":
+        renderers = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    else:
+        renderers = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                *_renderers(log_format),
-            ],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
         )
     )
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
-
-
-def _renderers(log_format: LogFormat) -> list[structlog.typing.Processor]:
-    if log_format == "console":
-        return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
-    return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
