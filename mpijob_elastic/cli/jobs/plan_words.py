@@ -3,58 +3,42 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import (
-    Action,
-    DeleteLauncher,
-    DeleteWorkers,
-    EndExecs,
-    Look,
-    LookIntoLauncher,
-    LowerPodGroup,
-    Plan,
-    ProbeWorkers,
-    RefreshLauncher,
-    RollBack,
-    TellUser,
-    WriteConfig,
-    WriteRole,
-    WriteSelector,
-)
+from mpijob_elastic.decide import actions
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 
 
-def words(view: JobView, plan: Plan) -> list[str]:
+def words(view: JobView, plan: actions.Plan) -> list[str]:
     """Return a line for each write and each look that is due; without a write a line that says why."""
     writes = [line for action in plan.actions for line in _words(action)]
     looks = [_look_words(look) for look in plan.looks]
-    is_draining = any(isinstance(look, ProbeWorkers) and not look.published for look in plan.looks)
+    is_draining = any(isinstance(look, actions.ProbeWorkers) and not look.published for look in plan.looks)
     nothing = [] if writes or is_draining else [f"nothing: {_why_nothing(view, plan)}"]
     return [*nothing, *writes, *looks]
 
 
-def _words(action: Action) -> Iterator[str]:
+def _words(action: actions.Action) -> Iterator[str]:
     match action:
-        case WriteConfig():
+        case actions.WriteConfig():
             yield from _config_words(action)
-        case RefreshLauncher():
+        case actions.RefreshLauncher():
             yield f"touch {action.launcher.ref.name}, so that its kubelet refreshes {names.KEY_DISCOVER_HOSTS} now"
-        case EndExecs():
+        case actions.EndExecs():
             pods = phrases.listed(sorted({found.pod for found in action.execs}))
             yield f"end frozen `kubectl exec` into {pods} in {action.launcher.ref.name}"
-        case DeleteWorkers():
+        case actions.DeleteWorkers():
             yield from (removal.note.message for removal in action.removals)
-        case TellUser():
+        case actions.TellUser():
             yield _notice_words(action.text)
-        case WriteSelector():
+        case actions.WriteSelector():
             yield "restore the selector of the workers in the job's status"
-        case WriteRole() | DeleteLauncher() | LowerPodGroup() | RollBack():
+        case actions.WriteRole() | actions.DeleteLauncher() | actions.LowerPodGroup() | actions.RollBack():
             yield action.note.message
 
 
-def _look_words(look: Look) -> str:
+def _look_words(look: actions.Look) -> str:
     # Only the controller knows when it last looked into published workers and the launcher.
-    if isinstance(look, LookIntoLauncher):
+    if isinstance(look, actions.LookIntoLauncher):
         return f"check by exec, unless just done, that {look.launcher.ref.name} holds no exec into a pod that is gone"
     pods = phrases.listed(pod.name for pod in look.workers)
     if look.published:
@@ -62,7 +46,7 @@ def _look_words(look: Look) -> str:
     return f"check by exec whether ranks still run in {pods}"
 
 
-def _config_words(action: WriteConfig) -> Iterator[str]:
+def _config_words(action: actions.WriteConfig) -> Iterator[str]:
     if action.added:
         yield f"publish {phrases.listed(action.added)} in {names.KEY_DISCOVER_HOSTS}"
     if action.removed:
@@ -77,7 +61,7 @@ def _notice_words(text: str) -> str:
     return "update the notices on the job" if text else "remove the notices from the job"
 
 
-def _why_nothing(view: JobView, plan: Plan) -> str:
+def _why_nothing(view: JobView, plan: actions.Plan) -> str:
     reasons = {
         view.foreign: bool(view.foreign),
         "another operator manages the job": view.handed_over,
