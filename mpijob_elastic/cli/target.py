@@ -29,22 +29,17 @@ class Where:
     all_namespaces: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Target:
-    """A connected client; namespace: None for all of them."""
-
-    client: ApiReader
-    namespace: str | None
-
-
 @asynccontextmanager
-async def reached(where: Where) -> AsyncIterator[Target]:
-    """Connect to the target for the block. Raises `errors.Unreachable` where no configuration can be used."""
+async def reached(where: Where) -> AsyncIterator[tuple[ApiReader, str | None]]:
+    """Give a connected client and the namespace, None for all of them.
+
+    Raises `errors.Unreachable` where no configuration can be used.
+    """
     file = kubeconfig_file(where.kubeconfig)
     user_agent = f"mpijob-elastic/{__version__}"
     async with await connect(user_agent=user_agent, kubeconfig=file, context=where.context) as client:
         namespace = None if where.all_namespaces else where.namespace or default_namespace(file, where.context)
-        yield Target(client=client, namespace=namespace)
+        yield client, namespace
 
 
 def kubeconfig_file(given: Path | None) -> Path | None:

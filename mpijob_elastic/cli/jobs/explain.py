@@ -29,12 +29,12 @@ async def explain(
 
     controller_namespace: where the controllers' Lease is; None: where the webhook is served, as far as can be seen.
     """
-    async with reached(where) as target:
-        snapshot = await get.find(target, job)
+    async with reached(where) as (client, namespace):
+        snapshot = await get.find(client, namespace, job)
         pod = worker_name(snapshot.view, worker) if worker else ""
-        registered = await dependencies.registration(target.client)
+        registered = await dependencies.registration(client)
         home = controller_namespace or dependencies.home(registered)
-        facts = await _facts(target.client, snapshot, registered, pod=pod, look=look, home=home)
+        facts = await _facts(client, snapshot, registered, pod=pod, look=look, home=home)
     found = find(snapshot.view, facts, now=time.time(), worker=pod)
     write = get.WRITERS.get(output)
     print(write(found) if write else "\n".join(reasons.text(found)))  # noqa: T201

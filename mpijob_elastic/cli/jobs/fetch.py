@@ -4,6 +4,7 @@ An object that cannot be read ends the command with a message, except Roles: few
 needs them.
 """
 
+from contextlib import suppress
 from typing import TypeVar
 
 from mpijob_elastic.cli.jobs.selection import Selection, Source
@@ -23,21 +24,17 @@ class NotServed(errors.KubeError):
 
 async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     """Return the jobs, sorted by namespace and name. Raises NotServed and other `errors.KubeError`."""
-    namespace = selection.namespace
-    return snapshots(
-        jobs=await _jobs(client, selection),
-        pods=await _list(client, namespace, selection.pods),
-        configs=await _list(client, namespace, selection.configs),
-        roles=await _roles(client, selection),
-    )
+    found = await jobs(client, selection)
+    pods = await _list(client, selection.namespace, selection.pods)
+    configs = await _list(client, selection.namespace, selection.configs)
+    roles: list[RoleFacts] | None = None
+    with suppress(errors.Forbidden):
+        roles = await _list(client, selection.namespace, selection.roles)
+    return snapshots(jobs=found, pods=pods, configs=configs, roles=roles)
 
 
-async def job_names(client: ApiReader, namespace: str | None) -> list[str]:
-    """Return the names of all jobs there, as a hint for a user who asked for another."""
-    return [job.metadata.name for job in await _jobs(client, Selection(namespace=namespace))]
-
-
-async def _jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:
+async def jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:
+    """Return the MPIJobs alone. Raises as `fetch` does."""
     kind = resources.MPI_JOBS
     try:
         return await _list(client, selection.namespace, selection.jobs)
@@ -46,13 +43,6 @@ async def _jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:
             f"{client.host} does not serve {kind.kind} {kind.api_version}; install mpi-operator v0.2.3, "
             "or choose another cluster with --context"
         ) from error
-
-
-async def _roles(client: ApiReader, selection: Selection) -> list[RoleFacts] | None:
-    try:
-        return await _list(client, selection.namespace, selection.roles)
-    except errors.Forbidden:
-        return None
 
 
 async def _list(client: ApiReader, namespace: str | None, source: Source[T]) -> list[T]:

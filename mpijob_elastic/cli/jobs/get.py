@@ -14,8 +14,9 @@ from mpijob_elastic.cli.jobs import fetch, table
 from mpijob_elastic.cli.jobs.report import build
 from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.cli.target import Target, Where, reached
+from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
 
 
@@ -25,33 +26,33 @@ class NoSuchJob(errors.KubeError):
 
 async def get(where: Where, *, job: str | None, output: str) -> None:
     """Print a job, or all jobs that `where` names. Raises `errors.KubeError`."""
-    async with reached(where) as target:
-        everything = Selection(namespace=target.namespace)
-        snapshots = [await find(target, job)] if job else await fetch.fetch(target.client, everything)
+    async with reached(where) as (client, namespace):
+        everything = Selection(namespace=namespace)
+        snapshots = [await find(client, namespace, job)] if job else await fetch.fetch(client, everything)
     now = time.time()
     reports = [build(snapshot, now=now) for snapshot in snapshots]
     if not reports:
-        print(f"No MPIJobs found{_in(target.namespace)}.", file=sys.stderr)  # noqa: T201
+        print(f"No MPIJobs found{_in(namespace)}.", file=sys.stderr)  # noqa: T201
     if output in WRITERS:
         print(WRITERS[output](reports[0] if job else {"items": reports}))  # noqa: T201
     elif reports:
-        moment, everywhere = datetime.fromtimestamp(now, UTC), target.namespace is None
-        page = table.jobs(reports, now=moment, namespaces=everywhere, wide=output == "wide")
+        moment = datetime.fromtimestamp(now, UTC)
+        page = table.jobs(reports, now=moment, namespaces=namespace is None, wide=output == "wide")
         print("\n".join(table.details(reports[0], now=moment) if job else page))  # noqa: T201
 
 
-async def find(target: Target, job: str) -> Snapshot:
+async def find(client: ApiReader, namespace: str | None, job: str) -> Snapshot:
     """Return a job. Raises NoSuchJob and other `errors.KubeError`."""
-    found = await fetch.fetch(target.client, Selection(namespace=target.namespace, job=job))
+    found = await fetch.fetch(client, Selection(namespace=namespace, job=job))
     if not found:
-        raise NoSuchJob(f"no MPIJob {job}{_in(target.namespace)}; {await _hint(target, job)}")
+        raise NoSuchJob(f"no MPIJob {job}{_in(namespace)}; {await _hint(client, namespace, job)}")
     return found[0]
 
 
-async def _hint(target: Target, job: str) -> str:
+async def _hint(client: ApiReader, namespace: str | None, job: str) -> str:
     here: list[str] = []
     with suppress(errors.KubeError):
-        here = await fetch.job_names(target.client, target.namespace)
+        here = [other.metadata.name for other in await fetch.jobs(client, Selection(namespace=namespace))]
     near = difflib.get_close_matches(job, here, n=3)
     if near:
         return f"did you mean {' or '.join(near)}?"

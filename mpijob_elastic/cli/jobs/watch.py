@@ -30,11 +30,11 @@ REFRESHES = 2
 
 async def watch(where: Where, *, job: str) -> bool:
     """Follow a job to its end; return True if it succeeded. Raises `errors.KubeError`, NoSuchJob if it is deleted."""
-    async with reached(where) as target:
-        first = await get.find(target, job)
-        selection = Selection(namespace=target.namespace, job=job)
+    async with reached(where) as (client, namespace):
+        first = await get.find(client, namespace, job)
+        selection = Selection(namespace=namespace, job=job)
         random = Random()  # noqa: S311 - jitter, no secret
-        following = follow(target.client, selection, with_role=first.role_readable, random=random)
+        following = follow(client, selection, with_role=first.role_readable, random=random)
         with _screen(Console(highlight=False)) as show:
             async with aclosing(following) as snapshots:
                 return await until_end(snapshots, show, job=job)

@@ -63,9 +63,9 @@ def test_several_files_are_read_as_one(tmp_path: Path) -> None:
 )
 async def test_what_the_user_said_comes_first(tmp_path: Path, where: dict[str, str], namespace: str | None) -> None:
     file = kubeconfig(tmp_path / "k")
-    async with target.reached(target.Where(kubeconfig=file, **where)) as reached:  # type: ignore[arg-type]
-        assert reached.namespace == namespace
-        assert reached.client.host == "http://127.0.0.1:1"
+    async with target.reached(target.Where(kubeconfig=file, **where)) as (client, found):  # type: ignore[arg-type]
+        assert found == namespace
+        assert client.host == "http://127.0.0.1:1"
 
 
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
