@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from mpijob_elastic import names
 from mpijob_elastic.decide.host_list import Next
 from mpijob_elastic.decide.state import JobState, WorkerState
-from mpijob_elastic.explain.facts import Facts, Look, Pod
+from mpijob_elastic.explain.facts import Facts, Pod
 from mpijob_elastic.model.job import JobView, Worker
 
 
@@ -30,11 +30,6 @@ class Case:
         return self.state.view
 
     @property
-    def now(self) -> float:
-        """The time of the explanation."""
-        return self.state.now
-
-    @property
     def launcher(self) -> str:
         """The launcher's name."""
         return names.launcher(self.view.name)
@@ -53,16 +48,6 @@ class Case:
     def seen(self) -> Pod:
         """The pod's state in the words of scheduler and kubelet."""
         return self.facts.pods.get(self.name, Pod())
-
-    @property
-    def look(self) -> Look | None:
-        """The result of an exec into the pod, None where nobody looked."""
-        return self.facts.looks.get(self.name)
-
-    @property
-    def published(self) -> bool:
-        """True if discover_hosts.sh names the worker."""
-        return self.name in self.view.host_of
 
     def kubectl(self, *words: str) -> str:
         """Return a kubectl command for the job's namespace."""

@@ -34,7 +34,7 @@ def findings(job: Case) -> Iterator[Finding]:
     """Yield every finding that holds, in the order in which a job comes to train."""
     facts = job.facts
     if not job.view.reported:
-        age = job.now - facts.created_at
+        age = job.state.now - facts.created_at
         said = (
             f"{job.name} was created {durations.render(round(age))} ago, and the operator has not reported its status"
         )

@@ -22,7 +22,11 @@ def findings(job: Case) -> Iterator[Finding]:
     elif launcher.phase is LauncherPhase.DELIVERING:
         yield _delivering(job, launcher)
     elif launcher.phase is LauncherPhase.WAITING:
-        yield _not_started(job.of(name))
+        pod = job.of(name)
+        if stuck := next(pods.startup(pod), None):
+            yield replace(stuck.about(name), cause="launcher-stuck")
+        else:
+            yield waiting("launcher-starting", f"{name} has not started yet", next_step=pod.describe)
     elif launcher.phase is LauncherPhase.FINISHED:
         said = f"{name} has ended; within seconds the operator reports whether the job has"
         yield waiting("launcher-ended", said, next_step=job.kubectl("logs", name))
@@ -45,16 +49,9 @@ def _delivering(job: Case, launcher: Launcher) -> Finding:
     running = {worker.name for worker in job.view.workers if worker.running}
     waits = [name for name in listed if name not in running]
     since = launcher.delivering_since
-    age = f" for {durations.render(round(max(0.0, job.now - since)))}" if since else ""
+    age = f" for {durations.render(round(max(0.0, job.state.now - since)))}" if since else ""
     until = (
         f"until these pods run: {phrases.listed(waits)}" if waits else "a moment more: every pod of its hostfile runs"
     )
     said = f"{job.launcher} waits in its init container{age} {until}"
     return waiting("launcher-init", said, next_step=job.of(waits[0] if waits else job.launcher).describe)
-
-
-def _not_started(pod: Case) -> Finding:
-    found = next(pods.startup(pod), None)
-    if found is None:
-        return waiting("launcher-starting", f"{pod.name} has not started yet", next_step=pod.describe)
-    return replace(found.about(pod.name), cause="launcher-stuck")

@@ -66,9 +66,9 @@ def _missing(case: Case) -> Finding:
 
 def _terminating(case: Case, pod: Worker) -> Finding:
     why = f" ({pod.disruption})" if pod.disruption else ""
-    if pod.ends_at is None or case.now < pod.ends_at + LATE_AFTER:
+    if pod.ends_at is None or case.state.now < pod.ends_at + LATE_AFTER:
         return waiting("terminating", f"is being deleted{why}; the operator recreates it once it is gone")
-    late = durations.render(round(case.now - pod.ends_at))
+    late = durations.render(round(case.state.now - pod.ends_at))
     force = case.kubectl("delete pod", case.name, "--grace-period=0 --force")
     said = (
         f"should have been gone {late} ago{why}, but its node {pod.node} has not confirmed it: the node is lost, or a "
@@ -82,7 +82,7 @@ def _failed(case: Case, worker: WorkerState) -> Finding:
     pod = worker.pod
     message = f": {case.seen.message}" if case.seen.message else ""
     how = f"({pod.last_state or 'it has ended'}{message})"
-    wait = durations.render(round(max(0.0, (worker.due_at or case.now) - case.now)))
+    wait = durations.render(round(max(0.0, (worker.due_at or case.state.now) - case.state.now)))
     cause = "out-of-memory" if pod.out_of_memory else "failed"
     if worker.standing is Standing.GIVEN_UP:
         said = f"failed {len(REPLACED.delays) + 1} times {how} and is not replaced for {wait}"

@@ -16,7 +16,7 @@ def causes(case: Case) -> Iterator[Finding]:
         yield fine("trains", "is Ready; the job is not elastic, so mpirun alone decides what runs in it")
     if case.facts.role_readable and (role is None or case.name not in role.exec_names):
         yield _due(case, "no-right", "is not in the launcher's Role yet; the controller adds it next")
-    if not case.published:
+    if case.name not in case.view.host_of:
         yield _unpublished(case)
     yield from _no_launcher(case)
     # A worker of the hostfile has been known to the launcher from its start.
@@ -39,7 +39,7 @@ def _unpublished(case: Case) -> Finding:
     wake_at = case.following.wake_at
     if case.name in case.following.hosts or wake_at is None:
         return _due(case, "not-published", f"{said}; the controller adds it next")
-    wait = durations.render(max(0.0, wake_at - case.now))
+    wait = durations.render(max(0.0, wake_at - case.state.now))
     why = "an earlier change to settle, for more new workers, or for the job to recover from a loss"
     return waiting("settling", f"joins discover_hosts.sh in {wait}: the controller waits for {why}")
 

@@ -25,7 +25,7 @@ def causes(case: Case) -> Iterator[Finding]:
         yield wrong("frozen-exec", said)
     yield from _trains(case)
     shown_at = case.state.launcher.shown_at
-    if shown_at is not None and case.now < shown_at + JOINING:
+    if shown_at is not None and case.state.now < shown_at + JOINING:
         yield waiting("joining", "is published; the launcher was refreshed a moment ago")
     training = sum(bool(look.processes) and name in case.view.host_of for name, look in case.facts.looks.items())
     most = case.facts.launch.max_np if case.facts.launch else None
@@ -50,7 +50,7 @@ def causes(case: Case) -> Iterator[Finding]:
 
 
 def _trains(case: Case) -> Iterator[Finding]:
-    look, published = case.look, "is published, and the launcher knows it"
+    look, published = case.facts.looks.get(case.name), "is published, and the launcher knows it"
     if look is None:
         reason = "it was not checked by exec" if case.facts.looked else "only exec can show whether a rank runs"
         yield fine("trains", f"{published}; {reason}")

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from mpijob_elastic.decide.state import Drain
 from mpijob_elastic.explain.case import Case
-from mpijob_elastic.explain.facts import Look
 from mpijob_elastic.explain.findings import Finding, fine, waiting
 from mpijob_elastic.model import durations
 
@@ -16,11 +15,11 @@ def causes(case: Case) -> Iterator[Finding]:
         yield fine("kept", f"keeps running although {case.view.replicas} workers are desired: the job is not elastic")
     if pod and pod.deleting:
         yield waiting("leaving", "is being deleted")
-    if case.published:
+    if case.name in case.view.host_of:
         yield waiting("leaving", f"is surplus; it leaves discover_hosts.sh {_when(case)}")
     if drain and not (pod and pod.unscheduled):
-        since = durations.render(round(max(0.0, case.now - drain.since)))
-        said = f"has been draining for {since}, {_until(drain, now=case.now)}{_running(case.look)}"
+        since = durations.render(round(max(0.0, case.state.now - drain.since)))
+        said = f"has been draining for {since}, {_until(drain, now=case.state.now)}{_running(case)}"
         yield waiting("draining", said)
     yield waiting("leaving", "is surplus and never trained; the controller deletes it next")
 
@@ -29,7 +28,7 @@ def _when(case: Case) -> str:
     step = case.following
     if step.wake_at is None or case.name not in step.hosts:
         return "next"
-    return f"in {durations.render(max(0.0, step.wake_at - case.now))}, after an earlier change has settled"
+    return f"in {durations.render(max(0.0, step.wake_at - case.state.now))}, after an earlier change has settled"
 
 
 def _until(drain: Drain, *, now: float) -> str:
@@ -38,7 +37,8 @@ def _until(drain: Drain, *, now: float) -> str:
     return f"at most {durations.render(max(0, round(drain.deadline - now)))} more"
 
 
-def _running(look: Look | None) -> str:
+def _running(case: Case) -> str:
+    look = case.facts.looks.get(case.name)
     if look is None or look.error:
         return ""
     return f"; still running: {', '.join(look.processes)}" if look.processes else "; no process is left in it"
