@@ -73,8 +73,10 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     health_paths = health.application(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
     async with AsyncExitStack() as stack:
         cluster = await _cluster(settings, stack)
-        watched = _watched(settings, cluster)
-        context = _context(watched)
+        context, watched = replace(NOTHING, now=time.time), None
+        if cluster is not None and settings.watch_jobs:
+            watched = Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
+            context = ReviewContext(job=watched.job, autoscalers=watched.autoscalers, now=time.time)
         admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, context=context)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)
         listen = partial(
@@ -97,18 +99,6 @@ async def _cluster(settings: Settings, stack: AsyncExitStack) -> ApiWriter | Non
         return None
     connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
     return await stack.enter_async_context(await connecting)
-
-
-def _watched(settings: Settings, cluster: ApiWriter | None) -> Watched | None:
-    if cluster is None or not settings.watch_jobs:
-        return None
-    return Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
-
-
-def _context(watched: Watched | None) -> ReviewContext:
-    if watched is None:
-        return replace(NOTHING, now=time.time)
-    return ReviewContext(job=watched.job, autoscalers=watched.autoscalers, now=time.time)
 
 
 def _certificates(

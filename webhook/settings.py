@@ -30,16 +30,10 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings of `serve`.
+    """The settings of `serve`, as `mpijob-elastic webhook --help` explains them. A port of 0 takes a free port.
 
-    host: the address to listen on, None for all. port: AdmissionReviews over TLS. health_port: /healthz, /readyz and
-    /metrics without; 0 takes a free port. namespace, service: where the webhook's Service is, for the certificate's
-    name. extra_sans: more DNS names and addresses for the certificate. certificate_directory: serve tls.crt and
-    tls.key found there and leave Secret and caBundle alone; None: make and rotate certificates.
-    watch_jobs: keep MPIJobs and their HPAs in memory, to check the bounds of a scale and to warn about HPAs;
-    jobs_namespace: watch this namespace, None for all.
-    kubeconfig, context: the cluster, as `kube.client.connect` takes them. drain_seconds: how long to go on serving
-    after SIGTERM, so that every node learns that this replica leaves; finish_seconds: for what is in flight after that.
+    certificate_directory: None: make and rotate certificates; else leave Secret and caBundle alone. drain_seconds: so
+    that every node learns that this replica leaves; finish_seconds: for requests in flight after that.
     """
 
     host: str | None = None
