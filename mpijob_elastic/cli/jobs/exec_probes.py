@@ -79,8 +79,5 @@ async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:
         return Look(error=str(error))
     if result.exit_code:
         return Look(error=f"/bin/sh exited with {result.exit_code}")
-    return Look(processes=tuple(_counted(result.stdout.splitlines())))
-
-
-def _counted(found: Sequence[str]) -> list[str]:
-    return [f"{name} (x{count})" if count > 1 else name for name, count in Counter(found).most_common()]
+    counted = Counter(result.stdout.splitlines()).most_common()
+    return Look(processes=tuple(f"{name} (x{count})" if count > 1 else name for name, count in counted))

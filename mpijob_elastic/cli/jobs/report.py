@@ -107,7 +107,9 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
     view = snapshot.view
     state = derive(view, now=now)
     due = plan(state)
-    workers = _workers(snapshot, state)
+    wanted = () if view.finished else range(len(view.wanted_names))
+    present = (pod.index for pod in view.workers)
+    workers = [_worker(snapshot, state, index) for index in sorted({*wanted, *present})]
     return JobReport(
         namespace=view.namespace,
         name=view.name,
@@ -132,12 +134,6 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         next=plan_words.words(view, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
     )
-
-
-def _workers(snapshot: Snapshot, state: JobState) -> list[WorkerReport]:
-    view = snapshot.view
-    wanted = () if view.finished else range(len(view.wanted_names))
-    return [_worker(snapshot, state, index) for index in sorted({*wanted, *(pod.index for pod in view.workers)})]
 
 
 def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
