@@ -21,9 +21,7 @@ async def connect(*, user_agent: str, kubeconfig: Path | None = None, context: s
             config.load_incluster_config(client_configuration=configuration)
         else:
             await config.load_kube_config(
-                config_file=str(kubeconfig) if kubeconfig else None,
-                context=context,
-                client_configuration=configuration,
+                config_file=str(kubeconfig) if kubeconfig else None, context=context, client_configuration=configuration
             )
     except (config.ConfigException, OSError) as error:
         where = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"

@@ -40,10 +40,7 @@ LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", ki
 MPI_JOBS = Resource(group="kubeflow.org", version="v1", plural="mpijobs", kind="MPIJob")
 POD_GROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
-    group="apiextensions.k8s.io",
-    version="v1",
-    plural="customresourcedefinitions",
-    kind="CustomResourceDefinition",
+    group="apiextensions.k8s.io", version="v1", plural="customresourcedefinitions", kind="CustomResourceDefinition"
 )
 MUTATING_WEBHOOKS = Resource(
     group="admissionregistration.k8s.io",
