@@ -15,7 +15,7 @@ from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
-from mpijob_elastic.controller import definition, health
+from mpijob_elastic.controller import health
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
@@ -25,6 +25,7 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import Lease
 from mpijob_elastic.kube.queue import WorkQueue, work
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.observe import definition
 from mpijob_elastic.observe.caches import Caches, JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
 
