@@ -13,9 +13,9 @@ from lab.demo import job
 from lab.demo.ranks import Ranks, State
 from lab.demo.stage import Stage
 from mpijob_elastic import names
+from mpijob_elastic.cli.jobs.fetch import Selection
 from mpijob_elastic.cli.jobs.follow import follow
 from mpijob_elastic.cli.jobs.report import JobReport, build
-from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from random import Random
 from typing import TypeVar
 
-from mpijob_elastic.cli.jobs.selection import Selection, Source
+from mpijob_elastic.cli.jobs.fetch import Selection, Source
 from mpijob_elastic.cli.jobs.snapshot import Snapshot, snapshots
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader

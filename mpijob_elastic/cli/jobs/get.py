@@ -11,8 +11,8 @@ import msgspec
 import yaml
 
 from mpijob_elastic.cli.jobs import fetch, table
+from mpijob_elastic.cli.jobs.fetch import Selection
 from mpijob_elastic.cli.jobs.report import build
-from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube import errors

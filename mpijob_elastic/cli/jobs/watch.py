@@ -13,9 +13,9 @@ from rich.text import Text
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import changes, get, table
+from mpijob_elastic.cli.jobs.fetch import Selection
 from mpijob_elastic.cli.jobs.follow import follow
 from mpijob_elastic.cli.jobs.report import JobReport, build
-from mpijob_elastic.cli.jobs.selection import Selection
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
 
