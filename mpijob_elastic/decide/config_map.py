@@ -4,11 +4,11 @@ Everything is in a single write, so a crash leaves either the old state or the n
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import disruption, host_list, launcher_start, lost_ranks, next_memory
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
-from mpijob_elastic.decide.next_memory import Change
 from mpijob_elastic.decide.state import JobState, WorkerState
 from mpijob_elastic.model import durations, kubexec
 from mpijob_elastic.model.job import Config
@@ -25,17 +25,7 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
     same = (change.script, change.hostfile, change.kubexec) == (config.script, config.hostfile, None)
     if same and not next_memory.is_due(state, config, memory):
         return None, step.wake_at
-    action = WriteConfig(
-        ref=config.ref,
-        script=change.script,
-        hostfile=change.hostfile,
-        memory=memory,
-        kubexec=change.kubexec,
-        added=change.added,
-        removed=change.removed,
-        notes=tuple(_notes(state, change)),
-    )
-    return action, step.wake_at
+    return replace(change, memory=memory, notes=tuple(_notes(state, change))), step.wake_at
 
 
 def mark(config: Config, *, at: float) -> str:
@@ -51,12 +41,15 @@ def refresh(state: JobState, config: Config) -> RefreshLauncher | None:
     return RefreshLauncher(launcher=launcher, digest=mark(config, at=state.now))
 
 
-def _change(state: JobState, config: Config, published: tuple[str, ...]) -> Change:
+def _change(state: JobState, config: Config, published: tuple[str, ...]) -> WriteConfig:
+    """Return the write that publishes these pods, with the memory as it was."""
     view = state.view
     slots = _slots(state, config)
     hosts = [_host(state, pod) for pod in published]
     staying = set(published)
-    return Change(
+    return WriteConfig(
+        ref=config.ref,
+        memory=view.memory,
         script=names.discover_hosts(hosts, slots=slots),
         kubexec=_kubexec(state, config, published),
         hostfile=_hostfile(state, config, published, slots),
@@ -97,7 +90,7 @@ def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots
     return names.hostfile(list(launcher_start.awaited(state, config)), slots=slots)
 
 
-def _notes(state: JobState, change: Change) -> Iterable[Note]:
+def _notes(state: JobState, change: WriteConfig) -> Iterable[Note]:
     if change.added:
         added = listed(_host(state, pod) for pod in change.added)
         yield normal("HostsPublished", f"{added} added to discover_hosts.sh: {_sizes(state, change)}")
@@ -107,7 +100,7 @@ def _notes(state: JobState, change: Change) -> Iterable[Note]:
         yield from _renamed(state, change.added)
 
 
-def _removed(state: JobState, change: Change) -> Iterable[Note]:
+def _removed(state: JobState, change: WriteConfig) -> Iterable[Note]:
     view, removed = state.view, change.removed
     surplus = [pod for pod in removed if (names.worker_index(pod, job=view.name) or 0) >= view.replicas]
     if surplus:
@@ -164,7 +157,7 @@ def _renamed(state: JobState, added: Iterable[str]) -> Iterable[Note]:
         )
 
 
-def _sizes(state: JobState, change: Change) -> str:
+def _sizes(state: JobState, change: WriteConfig) -> str:
     before = len(state.view.host_of)
     after = before + len(change.added) - len(change.removed)
     return f"{before} → {after} of {state.view.replicas} desired workers"

@@ -6,12 +6,12 @@ list may have been in it a moment ago.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import host_names, launcher_start, lost_ranks, retries, scale_timeout
+from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model.job import Config, script_fingerprint
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
@@ -22,18 +22,7 @@ FORGOTTEN_AFTER = 600.0
 MOST_ELDERS = 100
 
 
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """The files to write, kubexec None if it stays; and the pods that come and go as hosts."""
-
-    script: str
-    hostfile: str
-    kubexec: str | None
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
-
-
-def memory(state: JobState, config: Config, change: Change) -> Memory:
+def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
     """Return the memory to write with this change."""
     view, old, now = state.view, state.view.memory, state.now
     dropped = set(config.hostfile.splitlines()) - set(change.hostfile.splitlines())
@@ -115,7 +104,7 @@ def _counted(state: JobState, before: Mapping[str, Tries], troubled: Collection[
     return retries.counted(before, state.view.workers, troubled=troubled, now=state.now) if before or troubled else {}
 
 
-def _left(state: JobState, change: Change, published: Collection[str]) -> Mapping[str, Left]:
+def _left(state: JobState, change: WriteConfig, published: Collection[str]) -> Mapping[str, Left]:
     view = state.view
     kept = {pod: left for pod, left in view.memory.left.items() if pod not in published and _matters(state, pod, left)}
     gone = change.removed if state.memory_known else _all(state)
@@ -147,7 +136,7 @@ def _believed(state: JobState, left: Left) -> Left:
     return Left(pod=left.pod, at=left.at, known_at=known_at or 0.0)
 
 
-def _scale(state: JobState, change: Change) -> Scale | None:
+def _scale(state: JobState, change: WriteConfig) -> Scale | None:
     old, replicas = state.view.memory.scale, state.view.replicas
     before = old.after if old else 0
     if not (change.added or change.removed) or before == replicas:

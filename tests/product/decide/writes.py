@@ -28,7 +28,7 @@ def remembered(view: JobView, *, now: float = NOW) -> Memory:
     assert view.config is not None
     state = derive(view, now=now)
     script, hostfile = view.config.script or "", view.config.hostfile
-    change = next_memory.Change(script=script, hostfile=hostfile, kubexec=None, added=(), removed=())
+    change = WriteConfig(ref=view.config.ref, script=script, hostfile=hostfile, memory=view.memory)
     return next_memory.memory(state, view.config, change)
 
 
