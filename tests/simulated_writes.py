@@ -112,9 +112,9 @@ def _publish(view: JobView, action: WriteConfig) -> JobView:
 
 def _set_size(view: JobView, action: LowerPodGroup | RollBack) -> JobView:
     if isinstance(action, RollBack):
-        return replace(view, replicas=action.replicas)
+        return replace(view, replicas=action.after)
     assert view.pod_group is not None
-    return replace(view, pod_group=replace(view.pod_group, min_member=action.min_member))
+    return replace(view, pod_group=replace(view.pod_group, min_member=action.after))
 
 
 def _look(view: JobView, looked_into: set[str], *, now: float) -> JobView:

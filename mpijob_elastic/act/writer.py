@@ -149,14 +149,14 @@ class Writer:
 
     async def _set_size(self, view: JobView, action: LowerPodGroup | RollBack) -> None:
         if isinstance(action, LowerPodGroup):
-            resource, path, size = resources.POD_GROUPS, "/spec/minMember", action.min_member
+            resource, path = resources.POD_GROUPS, "/spec/minMember"
         else:
-            resource, path, size = resources.MPI_JOBS, "/spec/mpiReplicaSpecs/Worker/replicas", action.replicas
+            resource, path = resources.MPI_JOBS, "/spec/mpiReplicaSpecs/Worker/replicas"
         patch = [
             _at_version(action.ref),
             {"op": "test", "path": "/metadata/uid", "value": action.ref.uid},
             {"op": "test", "path": path, "value": action.before},
-            {"op": "replace", "path": path, "value": size},
+            {"op": "replace", "path": path, "value": action.after},
         ]
         answer = await self._gate.patch_object(resource, namespace=view.namespace, name=action.ref.name, body=patch)
         self._done(view, resource, answer, action.note)

@@ -139,23 +139,19 @@ class WriteSelector:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LowerPodGroup:
-    """Let a gang scheduler wait for fewer pods of the job: `min_member` instead of `before`."""
-
+class _SetSize:
     ref: Ref
     before: int
-    min_member: int
+    after: int
     note: Note
 
 
-@dataclass(frozen=True, kw_only=True)
-class RollBack:
-    """Set the size of the job back, from `before` to `replicas`: the only write to its spec."""
+class LowerPodGroup(_SetSize):
+    """Let a gang scheduler wait for fewer pods of the job: `after` instead of `before`."""
 
-    ref: Ref
-    before: int
-    replicas: int
-    note: Note
+
+class RollBack(_SetSize):
+    """Set the size of the job back, from `before` to `after`: the only write to its spec."""
 
 
 Action = (

@@ -49,7 +49,7 @@ def roll_back(state: JobState) -> tuple[RollBack | None, float | None]:
         f"({_why(view, missing[0])}); Worker.replicas returns to {reachable}, the last size that worked"
     )
     note = warning("ScaleTimeout", message)
-    return RollBack(ref=view.ref, before=view.replicas, replicas=reachable, note=note), None
+    return RollBack(ref=view.ref, before=view.replicas, after=reachable, note=note), None
 
 
 def _why(view: JobView, pod: str) -> str:

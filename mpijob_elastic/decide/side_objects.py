@@ -51,7 +51,7 @@ def lower_pod_group(view: JobView) -> LowerPodGroup | None:
     change = f"minMember {group.min_member} → {workers + 1}"
     message = f"PodGroup {group.ref.name}: {change}, so that the job can start with fewer workers"
     note = normal("PodGroupLowered", message)
-    return LowerPodGroup(ref=group.ref, before=group.min_member, min_member=workers + 1, note=note)
+    return LowerPodGroup(ref=group.ref, before=group.min_member, after=workers + 1, note=note)
 
 
 def restore_selector(view: JobView) -> WriteSelector | None:

@@ -64,8 +64,8 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
         WriteSelector(ref=builders.ref("j"), selector="a=b"),
         ["restore the selector of the workers in the job's status"],
     ),
-    LowerPodGroup: (LowerPodGroup(ref=builders.ref("g"), before=5, min_member=3, note=NOTE), ["because"]),
-    RollBack: (RollBack(ref=builders.ref("j"), before=4, replicas=2, note=NOTE), ["because"]),
+    LowerPodGroup: (LowerPodGroup(ref=builders.ref("g"), before=5, after=3, note=NOTE), ["because"]),
+    RollBack: (RollBack(ref=builders.ref("j"), before=4, after=2, note=NOTE), ["because"]),
 }
 
 

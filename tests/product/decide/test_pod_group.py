@@ -30,5 +30,5 @@ def grouped(size: int, member: int | None, *, least: int | None = None, elastic:
 )
 def test_it_is_lowered_to_what_is_needed_and_never_raised(view: JobView, expected: int | None) -> None:
     action = side_objects.lower_pod_group(view)
-    assert (action.min_member if action else None) == expected
+    assert (action.after if action else None) == expected
     assert action is None or action.note.reason == "PodGroupLowered"

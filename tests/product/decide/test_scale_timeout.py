@@ -27,7 +27,7 @@ def grown(*running: int, growth: Growth | None = BEFORE, **facts: Any) -> JobVie
 
 def size(view: JobView, *, now: float = NOW) -> tuple[int | None, float | None]:
     action, wake_at = scale_timeout.roll_back(derive(view, now=now))
-    return (action.replicas if action else None), wake_at
+    return (action.after if action else None), wake_at
 
 
 @pytest.mark.parametrize(

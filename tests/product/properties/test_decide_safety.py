@@ -222,8 +222,8 @@ def a_launcher_that_waits_is_given_its_least_size(view: JobView, plan: Plan) -> 
 def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
     for action in of(LowerPodGroup, plan):
         assert view.pod_group is not None
-        assert action.before == view.pod_group.min_member > action.min_member
-        assert action.min_member - 1 in (view.policy.min_replicas, view.replicas)
+        assert action.before == view.pod_group.min_member > action.after
+        assert action.after - 1 in (view.policy.min_replicas, view.replicas)
         assert view.elastic
 
 
@@ -232,12 +232,12 @@ def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
         assert view.elastic
         assert view.driver_running
         assert view.policy.scale_timeout is not None
-        assert max(1, view.policy.min_replicas or 1) <= action.replicas < action.before == view.replicas
+        assert max(1, view.policy.min_replicas or 1) <= action.after < action.before == view.replicas
         growth = view.memory.growth
         assert growth is not None
         assert growth.at + view.policy.scale_timeout <= NOW
-        unready = [one.index for one in view.workers if one.index < action.replicas and not one.ready]
-        assert action.replicas == growth.worked or not unready or action.replicas == view.policy.min_replicas
+        unready = [one.index for one in view.workers if one.index < action.after and not one.ready]
+        assert action.after == growth.worked or not unready or action.after == view.policy.min_replicas
 
 
 def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
