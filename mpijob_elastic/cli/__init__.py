@@ -39,13 +39,10 @@ def main() -> None:
     """Run the command line. An error that users can fix is a line on standard error, with exit code 1."""
     from mpijob_elastic.kube.errors import KubeError  # noqa: PLC0415 - --help need not load the client
 
+    # kubectl runs a plugin by its file name, which nobody types.
+    is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     try:
-        app(prog_name=_called_as())
+        app(prog_name="kubectl mpijob-elastic" if is_plugin else "mpijob-elastic")
     except (KubeError, OSError) as error:
         print(f"mpijob-elastic: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(1)
-
-
-def _called_as() -> str:
-    # kubectl runs a plugin by its file name, which nobody types.
-    return "kubectl mpijob-elastic" if Path(sys.argv[0]).name.startswith("kubectl-") else "mpijob-elastic"

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.options import Context, Format, Kubeconfig, Level
+from mpijob_elastic.cli.options import Context, Format, HealthPort, Kubeconfig, Level
 
 
 def controller(
@@ -15,9 +15,7 @@ def controller(
         str | None, typer.Option("--namespace", "-n", help="Handle the jobs of this namespace only.")
     ] = None,
     lease_namespace: Annotated[str, typer.Option(help="Namespace of the leader's Lease.")] = names.NAMESPACE,
-    health_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of /healthz, /readyz and /metrics; 0: any free port.")
-    ] = 8080,
+    health_port: HealthPort = 8080,
     health_host: Annotated[str, typer.Option(help="Address of that port.")] = "0.0.0.0",  # noqa: S104
     workers: Annotated[int, typer.Option(min=1, max=256, help="Jobs handled at the same time.")] = 16,
     node_watch: Annotated[  # noqa: FBT002 - an option has a name

@@ -20,5 +20,8 @@ Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Namespace of the job. Default: the namespace of the context.")
 ]
 AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Show the jobs of all namespaces.")]
+HealthPort = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port of /healthz, /readyz and /metrics; 0: any free port.")
+]
 Format = Annotated[LogFormat, typer.Option("--log-format", help="Format of the logs on standard error.")]
 Level = Annotated[LogLevel, typer.Option("--log-level", help="Lowest severity that is logged.")]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.options import Context, Format, Kubeconfig, Level
+from mpijob_elastic.cli.options import Context, Format, HealthPort, Kubeconfig, Level
 
 
 def webhook(
@@ -16,9 +16,7 @@ def webhook(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port of AdmissionReviews, over TLS; 0: any free port.")
     ] = 9443,
-    health_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of /healthz, /readyz and /metrics; 0: any free port.")
-    ] = 8081,
+    health_port: HealthPort = 8081,
     namespace: Annotated[str, typer.Option(help="Namespace of the Service and the Secret.")] = names.NAMESPACE,
     service: Annotated[str, typer.Option(help="The Service that the API server calls.")] = names.WEBHOOK,
     extra_san: Annotated[
@@ -29,8 +27,7 @@ def webhook(
         typer.Option(help="Serve tls.crt and tls.key from this directory (cert-manager) instead of own certificates."),
     ] = None,
     scale: Annotated[  # noqa: FBT002 - typer reads an option from it
-        bool,
-        typer.Option("--scale/--no-scale", help="Watch MPIJobs and HPAs, to keep scales within bounds."),
+        bool, typer.Option("--scale/--no-scale", help="Watch MPIJobs and HPAs, to keep scales within bounds.")
     ] = True,
     jobs_namespace: Annotated[
         str | None, typer.Option(envvar="MPIJOB_ELASTIC_JOBS_NAMESPACE", help="Watch this namespace only.")

@@ -10,10 +10,9 @@ from mpijob_elastic.model.disruption_signs import Signs
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings; the kernel chooses a port for 0.
+    """Settings, as `mpijob-elastic controller --help` explains them.
 
-    identity: new for each process. namespace: of the jobs, None for all. lease_namespace: of the Lease. workers: jobs
-    handled at once. signs: signs that a node is about to go, None if nodes may not be read.
+    identity: new for each process. signs: signs that a node is about to go, None if nodes may not be read.
     """
 
     identity: str

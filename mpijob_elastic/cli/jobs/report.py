@@ -127,7 +127,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         created=_time(snapshot.job.facts.created_at),
         last_scale=_last_scale(view),
         hosts=_hosts(view),
-        exec_names=_exec_names(snapshot),
+        exec_names=list(view.role.exec_names if view.role else ()) if snapshot.role_readable else None,
         launcher=_launcher(snapshot, view.launcher, state.launcher) if view.launcher else None,
         workers=workers,
         notices=view.notices.splitlines(),
@@ -180,11 +180,6 @@ def _launcher(snapshot: Snapshot, launcher: Launcher, known: LauncherState) -> L
 def _hosts(view: JobView) -> list[str]:
     published = view.config.published if view.config else None
     return [f"{host}:{published.slots if published else view.slots}" for host in view.host_of.values()]
-
-
-def _exec_names(snapshot: Snapshot) -> list[str] | None:
-    role = snapshot.view.role
-    return list(role.exec_names if role else ()) if snapshot.role_readable else None
 
 
 def _last_scale(view: JobView) -> Scale | None:
