@@ -1,0 +1,65 @@
+"""Select the objects to read for what a user asks for: one job, the jobs of a namespace, or all jobs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.jobs import shown_facts
+from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.observe import facts_config
+from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(Generic[T]):
+    """Objects of one resource, how their JSON is read, and the selectors of a list or a watch."""
+
+    resource: Resource
+    read: Callable[[bytes], T]
+    label: str | None = None
+    field: str | None = None
+
+    def query(self) -> dict[str, str]:
+        """Return the selectors as parameters of a request."""
+        given = {"labelSelector": self.label, "fieldSelector": self.field}
+        return {name: value for name, value in given.items() if value}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """namespace: None for all. job: None for every job there."""
+
+    namespace: str | None
+    job: str | None = None
+
+    @property
+    def jobs(self) -> Source[SeenJob]:
+        """The MPIJobs."""
+        field = f"metadata.name={self.job}" if self.job else None
+        return Source(resource=resources.MPI_JOBS, read=shown_facts.read_job, field=field)
+
+    @property
+    def pods(self) -> Source[SeenPod]:
+        """Their pods."""
+        mine = f",{names.LABEL_JOB_NAME}={self.job}" if self.job else ""
+        return Source(resource=resources.PODS, read=shown_facts.read_pod, label=names.POD_SELECTOR + mine)
+
+    @property
+    def configs(self) -> Source[ConfigFacts]:
+        """Their ConfigMaps."""
+        return self._side(resources.CONFIG_MAPS, facts_config.read_config, names.config_map)
+
+    @property
+    def roles(self) -> Source[RoleFacts]:
+        """The Roles of their launchers."""
+        return self._side(resources.ROLES, facts_config.read_role, names.launcher)
+
+    def _side(self, resource: Resource, read: Callable[[bytes], T], name_of: Callable[[str], str]) -> Source[T]:
+        if self.job:
+            return Source(resource=resource, read=read, field=f"metadata.name={name_of(self.job)}")
+        return Source(resource=resource, read=read, label=names.LABEL_APP)

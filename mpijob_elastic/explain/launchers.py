@@ -1,0 +1,57 @@
+"""Causes in the launcher: no worker trains without a launcher that runs and sees the host list."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import disruption
+from mpijob_elastic.explain import pods
+from mpijob_elastic.explain.case import Case
+from mpijob_elastic.explain.findings import Finding, waiting, wrong
+from mpijob_elastic.model import durations, phrases
+from mpijob_elastic.model.job import Launcher, LauncherPhase
+
+
+def findings(job: Case) -> Iterator[Finding]:
+    """Yield what keeps the launcher from starting or from seeing the list."""
+    launcher, name = job.view.launcher, job.launcher
+    if launcher is None:
+        said = f"{name} does not exist yet: the operator creates it after the workers"
+        yield waiting("no-launcher", said, next_step=job.on_job("describe"))
+    elif launcher.phase is LauncherPhase.DELIVERING:
+        yield _delivering(job, launcher)
+    elif launcher.phase is LauncherPhase.WAITING:
+        pod = job.of(name)
+        if stuck := next(pods.startup(pod), None):
+            yield replace(stuck.about(name), cause="launcher-stuck")
+        else:
+            yield waiting("launcher-starting", f"{name} has not started yet", next_step=pod.describe)
+    elif launcher.phase is LauncherPhase.FINISHED:
+        said = f"{name} has ended; within seconds the operator reports whether the job has"
+        yield waiting("launcher-ended", said, next_step=job.kubectl("logs", name))
+    elif job.view.elastic and not job.state.launcher.sees_hosts:
+        said = (
+            f"{name} started without {names.DISCOVER_HOSTS_PATH}: before mpijob-elastic was installed, or while its "
+            "webhook was down. The running job cannot change its size until it has a new launcher; training then "
+            "restarts from its last checkpoint"
+        )
+        yield wrong("blind-launcher", said, next_step=job.kubectl("delete pod", name))
+    why = launcher and (launcher.disruption or job.facts.threats.get(name, ""))
+    if launcher and why and job.view.elastic and not launcher.deleting:
+        said = f"{name} is about to be deleted ({why}): {disruption.KEEP_LAUNCHER}"
+        yield wrong("launcher-disrupted", said, next_step=job.on_job("edit"))
+
+
+def _delivering(job: Case, launcher: Launcher) -> Finding:
+    """[operator] kubectl-delivery waits until each pod of the hostfile has been seen Running."""
+    listed = [line.split(" ")[0] for line in (job.view.config.hostfile if job.view.config else "").splitlines()]
+    running = {worker.name for worker in job.view.workers if worker.running}
+    waits = [name for name in listed if name not in running]
+    since = launcher.delivering_since
+    age = f" for {durations.render(round(max(0.0, job.state.now - since)))}" if since else ""
+    until = (
+        f"until these pods run: {phrases.listed(waits)}" if waits else "a moment more: every pod of its hostfile runs"
+    )
+    said = f"{job.launcher} waits in its init container{age} {until}"
+    return waiting("launcher-init", said, next_step=job.of(waits[0] if waits else job.launcher).describe)
