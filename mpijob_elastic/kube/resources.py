@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Resource:
-    """A resource of the API; `group` is "" for the core group."""
+    """A resource of the API; by default in version v1 of the core group, whose name is ""."""
 
-    group: str
-    version: str
+    group: str = ""
+    version: str = "v1"
     plural: str
     kind: str
 
@@ -27,30 +27,26 @@ class Resource:
         return "/".join([f"{root}{scope}/{self.plural}", *(part for part in (name, subresource) if part)])
 
 
-PODS = Resource(group="", version="v1", plural="pods", kind="Pod")
-CONFIG_MAPS = Resource(group="", version="v1", plural="configmaps", kind="ConfigMap")
-SECRETS = Resource(group="", version="v1", plural="secrets", kind="Secret")
-NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespace")
-DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
-NODES = Resource(group="", version="v1", plural="nodes", kind="Node")
-EVENTS = Resource(group="", version="v1", plural="events", kind="Event")
-ROLES = Resource(group="rbac.authorization.k8s.io", version="v1", plural="roles", kind="Role")
-ENDPOINT_SLICES = Resource(group="discovery.k8s.io", version="v1", plural="endpointslices", kind="EndpointSlice")
-LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
-MPI_JOBS = Resource(group="kubeflow.org", version="v1", plural="mpijobs", kind="MPIJob")
+PODS = Resource(plural="pods", kind="Pod")
+CONFIG_MAPS = Resource(plural="configmaps", kind="ConfigMap")
+SECRETS = Resource(plural="secrets", kind="Secret")
+NAMESPACES = Resource(plural="namespaces", kind="Namespace")
+DEPLOYMENTS = Resource(group="apps", plural="deployments", kind="Deployment")
+NODES = Resource(plural="nodes", kind="Node")
+EVENTS = Resource(plural="events", kind="Event")
+ROLES = Resource(group="rbac.authorization.k8s.io", plural="roles", kind="Role")
+ENDPOINT_SLICES = Resource(group="discovery.k8s.io", plural="endpointslices", kind="EndpointSlice")
+LEASES = Resource(group="coordination.k8s.io", plural="leases", kind="Lease")
+MPI_JOBS = Resource(group="kubeflow.org", plural="mpijobs", kind="MPIJob")
 POD_GROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
-    group="apiextensions.k8s.io", version="v1", plural="customresourcedefinitions", kind="CustomResourceDefinition"
+    group="apiextensions.k8s.io", plural="customresourcedefinitions", kind="CustomResourceDefinition"
 )
 MUTATING_WEBHOOKS = Resource(
-    group="admissionregistration.k8s.io",
-    version="v1",
-    plural="mutatingwebhookconfigurations",
-    kind="MutatingWebhookConfiguration",
+    group="admissionregistration.k8s.io", plural="mutatingwebhookconfigurations", kind="MutatingWebhookConfiguration"
 )
 VALIDATING_WEBHOOKS = Resource(
     group="admissionregistration.k8s.io",
-    version="v1",
     plural="validatingwebhookconfigurations",
     kind="ValidatingWebhookConfiguration",
 )
