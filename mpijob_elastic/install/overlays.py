@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from enum import StrEnum
 from importlib import resources
 
+import jsonpatch
 import yaml
 
-from mpijob_elastic.install import merge_patch
-from mpijob_elastic.install.objects import Identity, Manifest, by_identity
+from mpijob_elastic.install.objects import Manifest, by_identity
 
 DEFAULT = "default"
 
@@ -29,7 +29,14 @@ def combined(overlays: Iterable[Overlay]) -> list[Manifest]:
     default = by_identity(rendered(DEFAULT))
     result = dict(default)
     for overlay in overlays:
-        _add(result, default, by_identity(rendered(overlay)))
+        wanted = by_identity(rendered(overlay))
+        for key in default.keys() - wanted.keys():
+            result.pop(key, None)
+        for key, manifest in wanted.items():
+            if key not in default:
+                result[key] = manifest
+            elif key in result:  # another overlay may have removed it
+                result[key] = jsonpatch.make_patch(default[key], manifest).apply(result[key])
     return list(result.values())
 
 
@@ -38,15 +45,3 @@ def rendered(name: str) -> list[Manifest]:
     text = resources.files("mpijob_elastic.install").joinpath("manifests", f"{name}.yaml").read_text()
     # libyaml's loader is ten times as fast; some builds of PyYAML lack it.
     return list(yaml.load_all(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-
-
-def _add(
-    result: dict[Identity, Manifest], default: dict[Identity, Manifest], overlay: dict[Identity, Manifest]
-) -> None:
-    for key in default.keys() - overlay.keys():
-        result.pop(key, None)
-    for key, manifest in overlay.items():
-        if key not in default:
-            result[key] = manifest
-        elif key in result and manifest != default[key]:  # another overlay may have removed it
-            result[key] = merge_patch.patched(result[key], merge_patch.difference(default[key], manifest))

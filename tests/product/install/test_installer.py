@@ -2,6 +2,7 @@ from itertools import pairwise
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.install import server_side_apply
 from mpijob_elastic.install.installer import NOT_FOR_JOBS, Plan
 from mpijob_elastic.install.objects import identity
@@ -29,6 +30,14 @@ def test_the_order_of_overlays_does_not_matter() -> None:
     ]
     first, second = ({identity(one): one for one in plan.manifests()} for plan in plans)
     assert first == second
+
+
+def test_overlays_that_change_one_container_are_both_in_it() -> None:
+    manifests = Plan(overlays=(Overlay.CERT_MANAGER, Overlay.SINGLE_NAMESPACE), jobs_namespace="a").manifests()
+    [webhook] = [one for one in manifests if identity(one).name == names.WEBHOOK and one["kind"] == "Deployment"]
+    [container] = webhook["spec"]["template"]["spec"]["containers"]
+    assert "--certificate-directory=/certificates" in container["args"]
+    assert container["env"] == [{"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": "a"}]
 
 
 def test_the_namespace_of_jobs_and_its_overlay_go_together() -> None:
