@@ -1,7 +1,7 @@
 """Remove our traces from jobs, once nothing of ours runs any more."""
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, objects, removal, server
+from mpijob_elastic.install import inventory, removal, server
 from mpijob_elastic.install.changes import Ask, Say
 from mpijob_elastic.install.refusal import ATTEMPTS, Refused
 from mpijob_elastic.kube import errors
@@ -9,6 +9,8 @@ from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
+from mpijob_elastic.model import mpijob
+from mpijob_elastic.observe import facts_config, facts_pod
 from upgrade import namespaces, traces
 from upgrade.traces import Removal, Traces
 
@@ -16,9 +18,9 @@ from upgrade.traces import Removal, Traces
 async def look(client: ApiReader) -> Traces:
     """Find our traces in all namespaces. Raises `errors.KubeError`."""
     return traces.find(
-        jobs=await list_objects(client, MPI_JOBS.path(), objects.read),
-        pods=await list_objects(client, PODS.path(), objects.read, selector=names.POD_SELECTOR),
-        config_maps=await list_objects(client, CONFIG_MAPS.path(), objects.read, selector=names.LABEL_APP),
+        jobs=await list_objects(client, MPI_JOBS.path(), mpijob.decode),
+        pods=await list_objects(client, PODS.path(), facts_pod.read, selector=names.POD_SELECTOR),
+        configs=await list_objects(client, CONFIG_MAPS.path(), facts_config.read_config, selector=names.LABEL_APP),
     )
 
 
@@ -83,7 +85,7 @@ async def _installed(client: ApiReader) -> list[inventory.Found]:
 async def _remove(client: ApiWriter, trace: Removal, *, say: Say) -> bool:
     """Remove a trace; return False to look at the objects again."""
     try:
-        await client.patch_object(trace.path, body=list(trace.patch), content_type=JSON_PATCH)
+        await client.patch_object(trace.path, body=trace.patch, content_type=JSON_PATCH)
     except errors.NotFound:
         return True
     except (errors.Conflict, errors.Invalid):

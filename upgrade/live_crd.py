@@ -12,7 +12,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, MPI_JOBS
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
-from upgrade import crd, json_patch
+from upgrade import crd
 
 PATH = CUSTOM_RESOURCE_DEFINITIONS.path(name=crd.NAME)
 
@@ -39,16 +39,20 @@ async def change(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) ->
     query = {"dryRun": "All"} if dry_run else None
     for _ in range(ATTEMPTS):
         live = await read(client)
-        patch = json_patch.guarded(live, wanted(live))
-        if not patch:
+        after = wanted(live)
+        if after == live:
             return changes.changed(identity(live), live, live)
+        # The API server refuses an old version with a conflict, as in an update.
+        version = live["metadata"]["resourceVersion"]
+        guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": version}
+        spec = {"op": "replace", "path": "/spec", "value": after["spec"]}
         try:
-            body = await client.patch_object(PATH, query=query, body=list(patch), content_type=JSON_PATCH)
-        except (errors.Invalid, errors.Conflict) as error:
-            if (await read(client))["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]:
-                raise Refused(f"the API server does not accept the change of {crd.NAME}: {error}") from error
+            body = await client.patch_object(PATH, query=query, body=[guard, spec], content_type=JSON_PATCH)
+        except errors.Conflict:
             # Somebody else was faster: look again.
             await asyncio.sleep(0.1)
+        except errors.Invalid as error:
+            raise Refused(f"the API server does not accept the change of {crd.NAME}: {error}") from error
         else:
             return changes.changed(identity(live), live, objects.read(body))
     raise contended(crd.NAME)

@@ -7,29 +7,34 @@ that was handed over belongs to the other operator.
 https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
+from jsonpatch import JsonPointer
 
 from mpijob_elastic import names
+from mpijob_elastic.kube.meta import Identity
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
-from mpijob_elastic.model import job_facts, kubexec
-from mpijob_elastic.observe import facts_config, facts_pod
+from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.observe.facts_config import ConfigFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
-from upgrade import json_patch
-from upgrade.json_patch import Patch
 
-Object = Mapping[str, Any]
+Patch = list[dict[str, Any]]
 
 _NO_HOSTS = names.discover_hosts([], slots=1)
 _ENDED = ("Succeeded", "Failed")
+_ANNOTATIONS = ("metadata", "annotations")
+_SELECTOR = ("status", "replicaStatuses", "Worker", "selector")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """A patch that removes our traces from an object; subresource: "" for the object itself."""
+    """A JSON patch that removes our traces from an object; subresource: "" for the object itself.
+
+    Each value is tested before it goes, and the uid first: a change that somebody else makes meanwhile is never undone.
+    """
 
     resource: Resource
     namespace: str
@@ -43,8 +48,8 @@ class Removal:
         return self.resource.path(self.namespace, self.name, self.subresource or None)
 
     def __str__(self) -> str:
-        gone = [operation["path"] for operation in self.patch if operation["op"] == "remove"]
-        return f"{self.resource.kind} {self.namespace}/{self.name}: {', '.join(map(_readable, gone))}"
+        gone = [JsonPointer(operation["path"]).parts[-1] for operation in self.patch if operation["op"] == "remove"]
+        return f"{self.resource.kind} {self.namespace}/{self.name}: {', '.join(gone)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,98 +78,81 @@ class Traces:
         ]
 
 
-def find(*, jobs: Iterable[Object], config_maps: Iterable[Object], pods: Iterable[Object]) -> Traces:
+def find(*, jobs: Iterable[MPIJob], configs: Iterable[ConfigFacts], pods: Iterable[PodFacts]) -> Traces:
     """Return our traces on these MPIJobs, ConfigMaps and pods."""
     jobs, pods = list(jobs), list(pods)
-    launchers = [pod for pod in pods if pod["metadata"]["labels"].get(names.LABEL_JOB_ROLE) == names.ROLE_LAUNCHER]
-    given = {job["metadata"]["uid"] for job in jobs if names.is_handed_over(_said(job))}
-    mounting = {_job(pod) for pod in map(_pod, launchers) if pod.mounts_discovery and pod.phase not in _ENDED}
-    removals: list[Removal | None] = [_without_annotation(PODS, pod, names.REFRESHED) for pod in launchers]
+    launchers = [pod for pod in pods if pod.role == names.ROLE_LAUNCHER]
+    handed_over = {job.metadata.uid for job in jobs if names.is_handed_over(_status(job) or "")}
+    mounting = {_job(pod) for pod in launchers if pod.mounts_discovery and pod.phase not in _ENDED}
+    removals: list[Removal] = []
     kept = []
-    for config in filter(_is_ours, config_maps):
-        owner = _job(facts_config.read_config(msgspec.json.encode(config)))
-        if owner[2] in given:
-            removals.append(_without_annotation(CONFIG_MAPS, config, names.MEMORY))
-        elif owner in mounting:
-            kept.append("/".join(owner[:2]))
+    for pod in launchers:
+        removals += _removal(PODS, pod.metadata, _without(pod.refreshed, *_ANNOTATIONS, names.REFRESHED))
+    for config in filter(_is_ours, configs):
+        memory = _without(config.memory, *_ANNOTATIONS, names.MEMORY)
+        if config.metadata.job_uid in handed_over:
+            removals += _removal(CONFIG_MAPS, config.metadata, memory)
+        elif _job(config) in mounting:
+            kept.append(f"{config.metadata.namespace}/{config.metadata.job}")
         else:
-            removals.append(_without_key(config))
+            key = _without(config.script, "data", names.KEY_DISCOVER_HOSTS)
+            removals += _removal(CONFIG_MAPS, config.metadata, memory + key + _unmapped(config.kubexec))
     # Jobs last: after an interruption they still tell whose the keys are.
     for job in jobs:
-        removals += [_without_annotation(MPI_JOBS, job, names.STATUS), _without_selector(job)]
-    return Traces(
-        removals=tuple(removal for removal in removals if removal),
-        kept=tuple(sorted(kept)),
-        surplus=tuple(sorted(_surplus(jobs, pods))),
-    )
+        removals += _removal(MPI_JOBS, job.metadata, _without(_status(job), *_ANNOTATIONS, names.STATUS))
+        # The operator drops the selector at its next status update, but never for an ended job.
+        removals += _removal(MPI_JOBS, job.metadata, _without(_selector(job), *_SELECTOR), subresource="status")
+    return Traces(removals=tuple(removals), kept=tuple(sorted(kept)), surplus=tuple(sorted(_surplus(jobs, pods))))
 
 
-def _surplus(jobs: Iterable[Object], pods: Iterable[Object]) -> Iterator[str]:
-    sizes = {}
-    for job in map(job_facts.read, map(msgspec.json.encode, jobs)):
-        sizes[job.metadata.namespace, job.metadata.name, job.metadata.uid] = job.replicas
-    for pod in map(_pod, pods):
+def _surplus(jobs: Iterable[MPIJob], pods: Iterable[PodFacts]) -> Iterator[str]:
+    sizes = {(job.metadata.namespace, job.metadata.name, job.metadata.uid): job.replicas for job in jobs}
+    for pod in pods:
         size = sizes.get(_job(pod))
         index = names.worker_index(pod.metadata.name, job=pod.metadata.job)
         if size is not None and index is not None and index >= size and pod.phase not in _ENDED:
             yield f"{pod.metadata.namespace}/{pod.metadata.name}"
 
 
-def _is_ours(config: Object) -> bool:
-    facts = facts_config.read_config(msgspec.json.encode(config))
-    named = facts.metadata.job and facts.metadata.name == names.config_map(facts.metadata.job)
-    return bool(named) and (facts.memory is not None or facts.script == _NO_HOSTS)
+def _is_ours(config: ConfigFacts) -> bool:
+    named = config.metadata.job and config.metadata.name == names.config_map(config.metadata.job)
+    return bool(named) and (config.memory is not None or config.script == _NO_HOSTS)
 
 
-def _said(job: Object) -> str:
-    text: str = job["metadata"].get("annotations", {}).get(names.STATUS, "")
-    return text
-
-
-def _pod(pod: Object) -> PodFacts:
-    return facts_pod.read(msgspec.json.encode(pod))
-
-
-def _job(facts: PodFacts | facts_config.ConfigFacts) -> tuple[str, str, str]:
+def _job(facts: PodFacts | ConfigFacts) -> tuple[str, str, str]:
     return facts.metadata.namespace, facts.metadata.job, facts.metadata.job_uid
 
 
-def _without_annotation(resource: Resource, one: Object, key: str) -> Removal | None:
-    annotations = one["metadata"].get("annotations", {})
-    if key not in annotations:
-        return None
-    rest = {name: value for name, value in annotations.items() if name != key}
-    return _removal(resource, one, {**one, "metadata": {**one["metadata"], "annotations": rest}})
+def _status(job: MPIJob) -> str | None:
+    return job.metadata.annotations.get(names.STATUS)
 
 
-def _without_selector(job: Object) -> Removal | None:
-    """Return the removal. The operator drops the selector at its next status update, but never for an ended job."""
-    # [operator] replicaStatuses is null until the operator has counted the pods.
-    status = job.get("status") or {}
-    worker = (status.get("replicaStatuses") or {}).get("Worker") or {}
-    if worker.get("selector") != names.worker_selector(job["metadata"]["name"]):
-        return None
-    rest = {key: value for key, value in worker.items() if key != "selector"}
-    after = {**job, "status": {**status, "replicaStatuses": {**status["replicaStatuses"], "Worker": rest}}}
-    return replace(_removal(MPI_JOBS, job, after), subresource="status")
+def _selector(job: MPIJob) -> str | None:
+    """Return the selector in the job's status if it is ours."""
+    statuses = job.status.replica_statuses if job.status else None
+    selector = statuses.worker.selector if statuses and statuses.worker else None
+    return selector if selector == names.worker_selector(job.metadata.name) else None
 
 
-def _without_key(config: Object) -> Removal | None:
-    metadata = config["metadata"]
-    annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != names.MEMORY}
-    data = {key: value for key, value in config.get("data", {}).items() if key != names.KEY_DISCOVER_HOSTS}
-    if names.KEY_KUBEXEC in data:
-        data[names.KEY_KUBEXEC] = kubexec.unmapped(data[names.KEY_KUBEXEC])
-    kept = {**metadata, "annotations": annotations} if "annotations" in metadata else metadata
-    return _removal(CONFIG_MAPS, config, {**config, "metadata": kept, "data": data})
+def _without(value: str | None, *parts: str) -> Patch:
+    """Return the operations that remove the field at this path if it still has this value; none without a value."""
+    path = JsonPointer.from_parts(parts).path
+    return [] if value is None else [{"op": "test", "path": path, "value": value}, {"op": "remove", "path": path}]
 
 
-def _removal(resource: Resource, before: Object, after: Object) -> Removal:
-    metadata = before["metadata"]
-    same = {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]}
-    patch = (same, *json_patch.guarded(before, after))
-    return Removal(resource=resource, namespace=metadata["namespace"], name=metadata["name"], patch=patch)
+def _unmapped(script: str | None) -> Patch:
+    """Return the operations that take our line out of kubexec.sh, if it is there."""
+    if script is None or not kubexec.is_mapped(script):
+        return []
+    path = f"/data/{names.KEY_KUBEXEC}"
+    own = kubexec.unmapped(script)
+    return [{"op": "test", "path": path, "value": script}, {"op": "replace", "path": path, "value": own}]
 
 
-def _readable(path: str) -> str:
-    return path.rpartition("/")[2].replace("~1", "/").replace("~0", "~")
+def _removal(resource: Resource, one: Identity, patch: Patch, *, subresource: str = "") -> list[Removal]:
+    """Return the removal; none if there is nothing to remove."""
+    same = {"op": "test", "path": "/metadata/uid", "value": one.uid}
+    removal = Removal(
+        resource=resource, namespace=one.namespace, name=one.name, patch=[same, *patch], subresource=subresource
+    )
+    return [removal] if patch else []

@@ -24,7 +24,7 @@ def v1(crd: Object) -> Object:
     return found
 
 
-def applied(crd: Object, patch: tuple[Object, ...]) -> Object:
+def applied(crd: Object, patch: list[Object]) -> Object:
     """What a JSON patch makes of it; raises jsonpatch.JsonPatchTestFailed."""
-    result: Object = jsonpatch.apply_patch(crd, [*patch])
+    result: Object = jsonpatch.apply_patch(crd, patch)
     return result

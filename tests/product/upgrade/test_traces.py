@@ -1,18 +1,34 @@
 import copy
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.model import kubexec
+from mpijob_elastic.model import kubexec, mpijob
+from mpijob_elastic.observe import facts_config, facts_pod
 from tests.builders import KUBEXEC
 from tests.product.upgrade.definitions import applied
 from tests.product.upgrade.objects import SCRIPT, config_map, job, launcher, worker
 from upgrade import traces
 
 
+def find(
+    *,
+    jobs: Iterable[dict[str, Any]] = (),
+    config_maps: Iterable[dict[str, Any]] = (),
+    pods: Iterable[dict[str, Any]] = (),
+) -> traces.Traces:
+    return traces.find(
+        jobs=[mpijob.decode(msgspec.json.encode(one)) for one in jobs],
+        configs=[facts_config.read_config(msgspec.json.encode(one)) for one in config_maps],
+        pods=[facts_pod.read(msgspec.json.encode(one)) for one in pods],
+    )
+
+
 def without(config: dict[str, Any]) -> dict[str, Any]:
-    found = traces.find(jobs=[], config_maps=[config], pods=[])
+    found = find(config_maps=[config])
     [removal] = found.removals
     return applied(copy.deepcopy(config), removal.patch)
 
@@ -30,13 +46,13 @@ def test_kubexec_becomes_the_operators_again() -> None:
 
 
 def test_what_a_live_launcher_mounts_stays_with_its_memory() -> None:
-    found = traces.find(jobs=[], config_maps=[config_map()], pods=[launcher(refreshed=False)])
+    found = find(config_maps=[config_map()], pods=[launcher(refreshed=False)])
     assert (found.removals, found.kept) == ((), ("ml/train",))
 
 
 @pytest.mark.parametrize("pod", [launcher(mounts=False), launcher(phase="Succeeded"), launcher(phase="Failed")])
 def test_a_launcher_that_does_not_mount_it_or_has_ended_keeps_nothing(pod: dict[str, Any]) -> None:
-    found = traces.find(jobs=[], config_maps=[config_map()], pods=[pod])
+    found = find(config_maps=[config_map()], pods=[pod])
     assert found.kept == ()
     assert {one.name for one in found.removals} == {"train-launcher", "train-config"}
 
@@ -49,12 +65,12 @@ def test_the_empty_list_of_the_webhook_goes_and_what_others_wrote_stays() -> Non
         config_map(owner=False),
         config_map(script=None, managed=False),
     ):
-        assert traces.find(jobs=[], config_maps=[foreign], pods=[]) == traces.Traces()
+        assert find(config_maps=[foreign]) == traces.Traces()
 
 
 @pytest.mark.parametrize("pods", [[], [launcher(refreshed=False)]])
 def test_the_key_of_a_job_that_was_handed_over_is_anothers(pods: list[dict[str, Any]]) -> None:
-    found = traces.find(jobs=[job({names.STATUS: "HandedOver: to another"})], config_maps=[config_map()], pods=pods)
+    found = find(jobs=[job({names.STATUS: "HandedOver: to another"})], config_maps=[config_map()], pods=pods)
     first, last = found.removals
     assert applied(copy.deepcopy(config_map()), first.patch)["data"] == config_map()["data"]
     assert str(first).endswith(f": {names.MEMORY}")
@@ -65,7 +81,7 @@ def test_the_key_of_a_job_that_was_handed_over_is_anothers(pods: list[dict[str, 
 def test_our_annotations_go_and_users_stay() -> None:
     said = {names.STATUS: "waiting", names.MIN_REPLICAS: "1"}
     one = job(said)
-    [removal] = traces.find(jobs=[one], config_maps=[], pods=[]).removals
+    [removal] = find(jobs=[one]).removals
     assert applied(copy.deepcopy(one), removal.patch)["metadata"]["annotations"] == {names.MIN_REPLICAS: "1"}
     assert str(removal) == f"MPIJob ml/train: {names.STATUS}"
 
@@ -73,24 +89,24 @@ def test_our_annotations_go_and_users_stay() -> None:
 def test_our_selector_goes_from_the_status_and_anothers_stays() -> None:
     one = job()
     one["status"] = {"replicaStatuses": {"Worker": {"active": 1, "selector": names.worker_selector("train")}}}
-    [removal] = traces.find(jobs=[one], config_maps=[], pods=[]).removals
+    [removal] = find(jobs=[one]).removals
     assert removal.path.endswith("/namespaces/ml/mpijobs/train/status")
     assert applied(copy.deepcopy(one), removal.patch)["status"] == {"replicaStatuses": {"Worker": {"active": 1}}}
     one["status"]["replicaStatuses"]["Worker"]["selector"] = "theirs=1"
-    assert traces.find(jobs=[one], config_maps=[], pods=[]).removals == ()
+    assert find(jobs=[one]).removals == ()
 
 
 @pytest.mark.parametrize("status", [None, {"conditions": None, "replicaStatuses": None}])
 def test_a_status_that_the_operator_left_null_has_no_selector(status: dict[str, None] | None) -> None:
-    assert traces.find(jobs=[{**job(), "status": status}], config_maps=[], pods=[]).removals == ()
+    assert find(jobs=[{**job(), "status": status}]).removals == ()
 
 
 def test_a_patch_is_of_this_very_object() -> None:
-    [removal] = traces.find(jobs=[job({names.STATUS: "x"})], config_maps=[], pods=[]).removals
+    [removal] = find(jobs=[job({names.STATUS: "x"})]).removals
     assert {"op": "test", "path": "/metadata/uid", "value": "job"} in removal.patch
 
 
 def test_surplus_are_running_workers_beyond_the_size() -> None:
     pods = [launcher(), worker(0), worker(1), worker(2, phase="Failed")]
-    assert traces.find(jobs=[job(replicas=1)], config_maps=[], pods=pods).surplus == ("ml/train-worker-1",)
-    assert traces.find(jobs=[], config_maps=[], pods=pods).surplus == ()
+    assert find(jobs=[job(replicas=1)], pods=pods).surplus == ("ml/train-worker-1",)
+    assert find(pods=pods).surplus == ()
