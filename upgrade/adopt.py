@@ -10,7 +10,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.job import JobView, Launcher
+from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.observe import live
 from upgrade import job_impact
 from upgrade.job_impact import Readiness
@@ -37,8 +37,9 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
     say(f"lost: {job_impact.cost(view.launcher, now=now)}; its {len(view.workers)} workers stay, their ranks end")
     if not ask():
         return False
-    await _delete(client, namespace, view.launcher)
-    old = view.launcher
+    old = view.launcher.ref
+    with contextlib.suppress(errors.NotFound, errors.Conflict):  # gone, or already recreated
+        await client.delete_object(PODS.path(namespace, old.name), uid=old.uid)
 
     async def missing() -> str:
         return _missing(await _view(client, namespace, job), old)
@@ -49,10 +50,10 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
     return True
 
 
-def _missing(view: JobView, old: Launcher) -> str:
+def _missing(view: JobView, old: Ref) -> str:
     """Say what the new launcher lacks; "" once it sees the host list."""
     launcher = view.launcher
-    if launcher is None or launcher.ref.uid == old.ref.uid:
+    if launcher is None or launcher.ref.uid == old.uid:
         return "mpi-operator has not created the new launcher yet"
     if not launcher.mounts_discovery:
         return f"the new launcher does not mount {names.KEY_DISCOVER_HOSTS}: the webhook was not called"
@@ -66,9 +67,3 @@ async def _view(client: ApiReader, namespace: str, job: str) -> JobView:
     if view is None:
         raise Refused(f"there is no MPIJob {namespace}/{job} with a ConfigMap; `mpijob-elastic get -A` lists jobs")
     return view
-
-
-async def _delete(client: ApiWriter, namespace: str, launcher: Launcher) -> None:
-    # Gone, or already recreated.
-    with contextlib.suppress(errors.NotFound, errors.Conflict):
-        await client.delete_object(PODS.path(namespace, launcher.ref.name), uid=launcher.ref.uid)

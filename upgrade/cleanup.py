@@ -1,7 +1,7 @@
 """Remove our traces from jobs, once nothing of ours runs any more."""
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, removal, server
+from mpijob_elastic.install import inventory, removal
 from mpijob_elastic.install.changes import Ask, Say
 from mpijob_elastic.install.refusal import ATTEMPTS, Refused
 from mpijob_elastic.kube import errors
@@ -62,12 +62,14 @@ async def _finish_namespace(client: ApiWriter, *, seconds: float, say: Say) -> N
         return
     if namespace.deleting:
         await removal.wait_for_namespace(client, seconds=seconds, say=say)
-    elif namespaces.CREATED in namespace.annotations and len(await _installed(client)) == 1:
+        return
+    _, found = await inventory.look(client)
+    if namespaces.CREATED in namespace.annotations and len(found) == 1:
         await namespaces.delete(client, names.NAMESPACE)
 
 
 async def _check_nothing_installed(client: ApiReader) -> None:
-    found = await _installed(client)
+    _, found = await inventory.look(client)
     if await namespaces.created(client, names.NAMESPACE, namespaces.FOR_RECORD):
         found = [one for one in found if one.identity.kind != NAMESPACES.kind]
     if found:
@@ -75,11 +77,6 @@ async def _check_nothing_installed(client: ApiReader) -> None:
             f"there is no record of an upgrade, but {found[0].identity} exists; what `mpijob-elastic install` created, "
             "`mpijob-elastic uninstall` removes"
         )
-
-
-async def _installed(client: ApiReader) -> list[inventory.Found]:
-    known = inventory.manifests()
-    return await inventory.find(client, await server.examine(client, known), known)
 
 
 async def _remove(client: ApiWriter, trace: Removal, *, say: Say) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, preflight, removal, server
+from mpijob_elastic.install import inventory, preflight, removal
 from mpijob_elastic.install.changes import Ask, Change, Outcome, Say
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity, Manifest, identity
@@ -58,13 +58,10 @@ class Rollback:
     @classmethod
     async def prepare(cls, client: ApiWriter, record: Record, *, dry_run: bool, timeout: float, say: Say) -> Rollback:  # noqa: ASYNC109
         """Find our objects, and check that they can go. Raises as `rollback` does."""
-        manifests = inventory.manifests()
-        known = await server.examine(client, [*manifests, *record.objects])
-        found = await inventory.find(client, known, manifests)
-        wanted = preflight.rights(known, [one.identity for one in found], ("delete",))
-        await preflight.check_rights(client, wanted)
+        server, found = await inventory.look(client, record.objects)
+        await preflight.check_deletions(client, server, found)
         await apply.check(client)
-        applier = Applier(client=client, server=known, dry_run=dry_run)
+        applier = Applier(client=client, server=server, dry_run=dry_run)
         prepared = cls(record=record, applier=applier, found=tuple(found), timeout=timeout, say=say)
         if prepared.takes_namespace:
             await removal.check_no_jobs(client)

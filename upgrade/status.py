@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, rollout, server
+from mpijob_elastic.install import inventory, rollout
 from mpijob_elastic.install.objects import Identity
 from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
@@ -77,9 +77,7 @@ async def look(client: ApiWriter) -> Status:
         kept = await record.read(client)
     except Refused as error:
         damaged = str(error)
-    known = inventory.manifests()
-    found_server = await server.examine(client, known)
-    found = await inventory.find(client, found_server, known)
+    server, found = await inventory.look(client)
     left = (await cleanup.look(client)).removals if kept is None else ()
     return Status(
         phase=kept.phase if kept else "",
@@ -87,7 +85,7 @@ async def look(client: ApiWriter) -> Status:
         damaged=damaged,
         scalable=crd.is_scalable(await live_crd.read(client)),
         objects=len(found),
-        late=await _late(Applier(client=client, server=found_server), [one.identity for one in found]),
+        late=await _late(Applier(client=client, server=server), [one.identity for one in found]),
         left=[str(trace) for trace in left],
         elastic=[one for one in await operators.operators_in(client) or () if one.kind is Kind.ELASTIC],
         handed_over=await _handed_over(client),

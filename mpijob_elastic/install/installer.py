@@ -22,10 +22,10 @@ from mpijob_elastic.install import (
     server_side_apply,
 )
 from mpijob_elastic.install.changes import Say
-from mpijob_elastic.install.objects import Identity, Manifest, identity
+from mpijob_elastic.install.objects import Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import Server
-from mpijob_elastic.install.server_side_apply import HOOKS, Applier
+from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.writer import ApiWriter
 
@@ -55,7 +55,7 @@ class Plan:
             manifests = customize.with_image(manifests, self.image)
         if self.jobs_namespace:
             manifests = customize.for_jobs_in(manifests, self.jobs_namespace)
-        return sorted(manifests, key=server_side_apply.order)
+        return sorted(manifests, key=lambda manifest: server_side_apply.order(manifest["kind"]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,19 +79,16 @@ async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) 
     manifests = customize.for_version(wanted, found.minor)
     hooks = [manifest for manifest in manifests if manifest["kind"] in HOOKS]
     rest = [manifest for manifest in manifests if manifest["kind"] not in HOOKS]
-    await _apply(applier, rest, say)
-    if waits:
-        deployments = _of_kinds(rest, server_side_apply.WORKLOADS)
-        await rollout.for_deployments(applier, deployments, seconds=options.timeout, say=say)
-    await _apply(applier, hooks, say)
-    if waits:
-        await rollout.for_bundles(applier, _of_kinds(hooks, HOOKS), seconds=options.timeout, say=say)
-    await removal.delete(client, found, stale, say, dry_run=options.dry_run)
-
-
-async def _apply(applier: Applier, manifests: Iterable[Manifest], say: Say) -> None:
-    for manifest in manifests:
+    for manifest in rest:
         say(await applier.apply(manifest))
+    if waits:
+        deployments = [identity(manifest) for manifest in rest if manifest["kind"] in WORKLOADS]
+        await rollout.for_deployments(applier, deployments, seconds=options.timeout, say=say)
+    for manifest in hooks:
+        say(await applier.apply(manifest))
+    if waits:
+        await rollout.for_bundles(applier, map(identity, hooks), seconds=options.timeout, say=say)
+    await removal.delete(client, found, stale, say, dry_run=options.dry_run)
 
 
 async def _stale(
@@ -101,9 +98,5 @@ async def _stale(
     kept = {identity(manifest) for manifest in wanted}
     others = [manifest for manifest in known if identity(manifest) not in kept]
     stale = [one for one in await inventory.find(client, found, others) if one.identity not in kept]
-    await preflight.check_rights(client, preflight.rights(found, [one.identity for one in stale], ("delete",)))
+    await preflight.check_deletions(client, found, stale)
     return stale
-
-
-def _of_kinds(manifests: Iterable[Manifest], kinds: tuple[str, ...]) -> list[Identity]:
-    return [identity(manifest) for manifest in manifests if manifest["kind"] in kinds]

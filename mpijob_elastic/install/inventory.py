@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mpijob_elastic import names
-from mpijob_elastic.install import overlays
+from mpijob_elastic.install import overlays, server
 from mpijob_elastic.install.objects import Identity, Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import Server
@@ -30,12 +30,19 @@ def manifests() -> list[Manifest]:
     return [manifest for name in (overlays.DEFAULT, *Overlay) for manifest in overlays.rendered(name)]
 
 
-async def find(client: ApiReader, server: Server, known: Iterable[Manifest]) -> list[Found]:
+async def look(client: ApiReader, others: Iterable[Manifest] = ()) -> tuple[Server, list[Found]]:
+    """Return the API server, with the kinds of `others` too, and our objects in it. Raises `errors.KubeError`."""
+    known = manifests()
+    found = await server.examine(client, [*known, *others])
+    return found, await find(client, found, known)
+
+
+async def find(client: ApiReader, where: Server, known: Iterable[Manifest]) -> list[Found]:
     """Return the objects of these manifests that exist, in any namespace. Raises `errors.KubeError`."""
     # The namespace is left out: the user chooses where the Role for the jobs is.
     wanted = {(one.api_version, one.kind, one.name) for one in map(identity, known)}
-    kinds = sorted({(version, kind) for version, kind, _ in wanted} & server.served.keys())
-    lists = await asyncio.gather(*(metadata(client, server.served[kind].path(), SELECTOR) for kind in kinds))
+    kinds = sorted({(version, kind) for version, kind, _ in wanted} & where.served.keys())
+    lists = await asyncio.gather(*(metadata(client, where.served[kind].path(), SELECTOR) for kind in kinds))
     return [
         Found(identity=Identity(api_version=version, kind=kind, namespace=meta.namespace, name=meta.name), uid=meta.uid)
         for (version, kind), found in zip(kinds, lists, strict=True)

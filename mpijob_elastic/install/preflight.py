@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable
 
+from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity, Manifest, identity, read
 from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, resources
@@ -30,10 +31,15 @@ async def check(
         )
     if jobs_namespace and await client.find(NAMESPACES.path(name=jobs_namespace)) is None:
         raise Refused(f"--namespace: there is no namespace {jobs_namespace}; create it, or name another")
-    await check_rights(client, rights(server, wanted, APPLY_VERBS))
+    await check_rights(client, _rights(server, wanted, APPLY_VERBS))
 
 
-def rights(server: Server, wanted: Iterable[Identity], verbs: tuple[str, ...]) -> list[Right]:
+async def check_deletions(client: ApiReader, server: Server, found: Iterable[Found]) -> None:
+    """Raise `Refused` if this account may not delete these objects."""
+    await check_rights(client, _rights(server, [one.identity for one in found], ("delete",)))
+
+
+def _rights(server: Server, wanted: Iterable[Identity], verbs: tuple[str, ...]) -> list[Right]:
     """Return the rights to do all `verbs` to all these objects whose kinds are served."""
     served = [(server.served.get((one.api_version, one.kind)), one.namespace) for one in wanted]
     return [(resource, namespace, verb) for resource, namespace in served if resource for verb in verbs]

@@ -11,7 +11,7 @@ from mpijob_elastic.install.changes import Change, Outcome, Say
 from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity
 from mpijob_elastic.install.refusal import Refused
-from mpijob_elastic.install.server import Server, examine
+from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
@@ -27,11 +27,9 @@ _AGAIN = "`kubectl describe` says why. Run the same command again"
 
 async def prepare(client: ApiWriter) -> tuple[Server, list[Found]]:
     """Return our objects in the order in which they go, after a check that they can. Raises as `run` does."""
-    manifests = inventory.manifests()
-    server = await examine(client, manifests)
-    everything = await inventory.find(client, server, manifests)
+    server, everything = await inventory.look(client)
     found = sorted((one for one in everything if not goes_with_namespace(one.identity)), key=order)
-    await preflight.check_rights(client, preflight.rights(server, [one.identity for one in found], ("delete",)))
+    await preflight.check_deletions(client, server, found)
     if _holds_namespace(found):
         await check_no_jobs(client)
     return server, found
@@ -53,8 +51,13 @@ async def run(client: ApiWriter, server: Server, found: Iterable[Found], *, seco
 async def delete(client: ApiWriter, server: Server, found: Iterable[Found], say: Say, *, dry_run: bool = False) -> None:
     """Delete exactly these objects, or only say so. Raises `errors.KubeError`."""
     for one in found:
-        if dry_run or await _delete(client, server, one):
-            say(Change(identity=one.identity, outcome=Outcome.DELETED))
+        path = server.path(one.identity)
+        try:
+            if not dry_run:
+                await client.delete_object(path, uid=one.uid, options={"propagationPolicy": "Background"})
+        except (errors.NotFound, errors.Conflict):
+            continue  # somebody deleted it, and may have created another object of that name
+        say(Change(identity=one.identity, outcome=Outcome.DELETED))
 
 
 async def wait_for_pods(client: ApiReader, *, seconds: float, say: Say) -> None:
@@ -100,18 +103,9 @@ def runs(one: Identity) -> bool:
     return one.kind in (*HOOKS, *WORKLOADS)
 
 
-def order(one: Found) -> tuple[int, int, Identity]:
+def order(one: Found) -> tuple[int, Identity]:
     """Return a sort key: the reverse of the order in which objects are applied."""
-    stage, place = server_side_apply.order({"kind": one.identity.kind})
-    return -stage, -place, one.identity
-
-
-async def _delete(client: ApiWriter, server: Server, one: Found) -> bool:
-    try:
-        await client.delete_object(server.path(one.identity), uid=one.uid, options={"propagationPolicy": "Background"})
-    except (errors.NotFound, errors.Conflict):
-        return False  # somebody deleted it, and may have created another object of that name
-    return True
+    return -server_side_apply.order(one.identity.kind), one.identity
 
 
 def _holds_namespace(found: Iterable[Found]) -> bool:

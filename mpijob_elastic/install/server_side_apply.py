@@ -17,21 +17,18 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import NAMESPACES
 from mpijob_elastic.kube.writer import ApiWriter
 
-# FIRST is needed by everything else, HOOKS need everything else; kinds in no list are in between.
-FIRST = ("Namespace", "PriorityClass", "ServiceAccount")
-RIGHTS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
-GUARDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema", "NetworkPolicy")
 WORKLOADS = ("Deployment",)
 HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_RIGHTS = ("ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding")
+_GUARDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema", "NetworkPolicy")
+_ANY_OTHER = ""
+# Rights and guards before the workloads that need them, hooks after the webhook itself.
+_ORDER = ("Namespace", "PriorityClass", "ServiceAccount", *_RIGHTS, *_GUARDS, _ANY_OTHER, *WORKLOADS, *HOOKS)
 
 
-def order(manifest: Manifest) -> tuple[int, int]:
-    """Return a sort key: rights and guards before the workloads that need them, hooks after the webhook itself."""
-    kind = manifest["kind"]
-    for stage, kinds in ((0, FIRST), (1, RIGHTS), (2, GUARDS), (4, WORKLOADS), (5, HOOKS)):
-        if kind in kinds:
-            return stage, kinds.index(kind)
-    return 3, 0
+def order(kind: str) -> int:
+    """Return a sort key for the order in which objects are applied."""
+    return _ORDER.index(kind if kind in _ORDER else _ANY_OTHER)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,8 +60,8 @@ def test_the_webhook_is_asked_about_no_namespace_where_no_jobs_are_looked_after(
 
 
 def test_unknown_kinds_come_between_guards_and_workloads() -> None:
-    assert server_side_apply.order({"kind": "NetworkPolicy"}) < server_side_apply.order({"kind": "PodMonitor"})
-    assert server_side_apply.order({"kind": "PodMonitor"}) < server_side_apply.order({"kind": "Deployment"})
+    assert server_side_apply.order("NetworkPolicy") < server_side_apply.order("PodMonitor")
+    assert server_side_apply.order("PodMonitor") < server_side_apply.order("Deployment")
 
 
 def last(kinds: list[str], kind: str) -> int:
