@@ -5,18 +5,19 @@ from typing import Any
 
 import yaml
 
+from mpijob_elastic import names
 from mpijob_elastic.install.refusal import Refused
 from upgrade import crd
 from upgrade.conversion import mpi_job, old_definition, training_job
-from upgrade.conversion.elastic import subject
-from upgrade.conversion.results import Converted, Note, Source
+from upgrade.conversion.results import Converted, Notes, Object, Source
 
 ET = "kai.alibabacloud.com/v1alpha1"
-_CONVERTERS: Mapping[tuple[str, str], Callable[[Source], Converted]] = {
+_CONVERTERS: Mapping[tuple[str, str], Callable[[Source, Notes], Object]] = {
     ("kubeflow.org/v1alpha2", "MPIJob"): mpi_job.convert,
     (ET, "TrainingJob"): training_job.convert,
 }
 _SCALERS = frozenset({(ET, "ScaleIn"), (ET, "ScaleOut")})
+_SCALER_ADVICE = f"edit the job's replicas instead, within {names.MIN_REPLICAS} and {names.MAX_REPLICAS}"
 _OLD_CRD = ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition")
 
 
@@ -35,17 +36,23 @@ def convert(source: Source) -> Converted:
     converter = _CONVERTERS.get(kind)
     if kind == _OLD_CRD and source.get("metadata", {}).get("name") == crd.NAME:
         converter = old_definition.convert
-    if converter is not None:
-        return _converted(source, converter)
-    notes = (Note(field="kind", text=training_job.SCALERS),) if kind in _SCALERS else ()
-    return Converted(subject=subject(source), manifest=source, notes=notes, changed=False)
-
-
-def _converted(source: Source, converter: Callable[[Source], Converted]) -> Converted:
+    notes = Notes()
+    if converter is None:
+        if kind in _SCALERS:
+            notes.add("kind", _SCALER_ADVICE)
+        return Converted(subject=_subject(source), manifest=source, notes=tuple(notes))
+    source = _without_nulls(source)
     try:
-        return converter(_without_nulls(source))
+        manifest = converter(source, notes)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Refused(f"{subject(source)} is not a valid {source['apiVersion']} object: {error!r}") from error
+        raise Refused(f"{_subject(source)} is not a valid {source['apiVersion']} object: {error!r}") from error
+    return Converted(subject=_subject(source), manifest=manifest, notes=tuple(sorted(notes)))
+
+
+def _subject(source: Source) -> str:
+    metadata = source.get("metadata", {})
+    name = "/".join(part for part in (metadata.get("namespace"), metadata.get("name", "?")) if part)
+    return f"{source.get('kind', '?')} {name}"
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - YAML

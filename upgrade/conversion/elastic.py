@@ -3,8 +3,9 @@
 from mpijob_elastic import names
 from mpijob_elastic.install.objects import own_metadata
 from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.model import policy
 from upgrade.conversion import commands
-from upgrade.conversion.results import Converted, Notes, Object, Source
+from upgrade.conversion.results import Notes, Object, Source
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # [operator] treats ExitCode as Never.
@@ -12,29 +13,25 @@ _EXIT_CODE = "ExitCode"
 _REPLICA_FIELDS = frozenset({"replicas", "template", "restartPolicy"})
 
 
-def mpi_job(source: Source, spec: Object, bounds: tuple[int | None, int | None], notes: Notes) -> Converted:
+def mpi_job(source: Source, spec: Object, bounds: tuple[int | None, int | None], notes: Notes) -> Object:
     """Return the MPIJob v1 with this spec, and the source's name, labels and annotations; bounds: of its workers."""
     metadata = own_metadata(source)
     annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _LAST_APPLIED}
     for key, bound in zip((names.MIN_REPLICAS, names.MAX_REPLICAS), bounds, strict=True):
         annotations |= {key: str(bound)} if bound is not None and key not in annotations else {}
     rest = {key: value for key, value in metadata.items() if key not in ("annotations", "ownerReferences")}
-    if not commands.names_discovery(spec["mpiReplicaSpecs"].get("Launcher", {}).get("template", {})):
+    if not policy.names_discovery(commands.texts(spec["mpiReplicaSpecs"].get("Launcher", {}).get("template", {}))):
         notes.add(
             "spec.mpiReplicaSpecs.Launcher.template",
             f"reads no host list, so the job keeps its size unless horovodrun runs with --host-discovery-script "
             f"{names.DISCOVER_HOSTS_PATH}",
         )
-    return Converted(
-        subject=subject(source),
-        manifest={
-            "apiVersion": MPI_JOBS.api_version,
-            "kind": MPI_JOBS.kind,
-            "metadata": {**rest, **({"annotations": annotations} if annotations else {})},
-            "spec": spec,
-        },
-        notes=notes.sorted(),
-    )
+    return {
+        "apiVersion": MPI_JOBS.api_version,
+        "kind": MPI_JOBS.kind,
+        "metadata": rest | ({"annotations": annotations} if annotations else {}),
+        "spec": spec,
+    }
 
 
 def replica(source: Source, notes: Notes, at: str, *, known: frozenset[str] = frozenset()) -> Object:
@@ -49,10 +46,3 @@ def replica(source: Source, notes: Notes, at: str, *, known: frozenset[str] = fr
         )
     # [operator] v0.2.3 ends silently on a replica spec without replicas.
     return {"replicas": 1, **result}
-
-
-def subject(source: Source) -> str:
-    """Return the name of a source for messages."""
-    metadata = source.get("metadata", {})
-    name = "/".join(part for part in (metadata.get("namespace"), metadata.get("name", "?")) if part)
-    return f"{source.get('kind', '?')} {name}"

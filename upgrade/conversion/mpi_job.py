@@ -1,16 +1,15 @@
 """Convert a MPIJob v1alpha2 to v1 (mpi-operator v0.2.3, pkg/apis/kubeflow/v1alpha2/types.go and v1/types.go)."""
 
 from upgrade.conversion import commands, elastic
-from upgrade.conversion.results import Converted, Notes, Source
+from upgrade.conversion.results import Notes, Object, Source
 
 _KEPT = ("slotsPerWorker", "cleanPodPolicy", "mainContainer")
 _MOVED = ("backoffLimit", "activeDeadlineSeconds")
 _KNOWN = frozenset({*_KEPT, *_MOVED, "mpiReplicaSpecs", "runPolicy"})
 
 
-def convert(source: Source) -> Converted:
+def convert(source: Source, notes: Notes) -> Object:
     """Return the same job in v1; its bounds are those for horovodrun."""
-    notes = Notes()
     spec = source.get("spec", {})
     notes.unknown(spec, _KNOWN, "spec")
     replicas = spec.get("mpiReplicaSpecs", {})

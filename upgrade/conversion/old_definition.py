@@ -4,19 +4,16 @@ https://kubernetes.io/docs/reference/using-api/deprecation-guide/#customresource
 """
 
 from upgrade import crd
-from upgrade.conversion.elastic import subject
-from upgrade.conversion.results import Converted, Notes, Object, Source
+from upgrade.conversion.results import Notes, Object, Source
 
-_TOP = frozenset({"group", "scope", "names", "version", "versions", "conversion", "preserveUnknownFields"}) | {
-    "subresources",
-    "validation",
-    "additionalPrinterColumns",
+_KEPT = ("group", "scope", "names")
+_TOP = frozenset({*_KEPT, "version", "versions", "conversion", "preserveUnknownFields"}) | {
+    *("subresources", "validation", "additionalPrinterColumns")
 }
 
 
-def convert(source: Source) -> Converted:
+def convert(source: Source, notes: Notes) -> Object:
     """Return the definition in v1, with the same checks; fields without a check are kept. Raises `Refused`."""
-    notes = Notes()
     spec = source["spec"]
     notes.unknown(spec, _TOP, "spec")
     # v0.2.3's manifest has columns there, which no API server has ever read.
@@ -27,13 +24,12 @@ def convert(source: Source) -> Converted:
         "kind": source["kind"],
         "metadata": source["metadata"],
         "spec": {
-            **{key: spec[key] for key in ("group", "scope", "names") if key in spec},
+            **{key: spec[key] for key in _KEPT if key in spec},
             "preserveUnknownFields": True,
             "versions": [_version(spec, version) for version in versions],
         },
     }
-    manifest = crd.upgraded(legacy, structural=True)
-    return Converted(subject=subject(source), manifest=manifest, notes=notes.sorted())
+    return crd.upgraded(legacy, structural=True)
 
 
 def _version(spec: Source, version: Source) -> Object:

@@ -1,8 +1,7 @@
 """Convert et-operator's TrainingJob to an elastic MPIJob v1 (et-operator, api/v1alpha1/trainingjob_types.go)."""
 
-from mpijob_elastic import names
 from upgrade.conversion import commands, elastic
-from upgrade.conversion.results import Converted, Notes, Object, Source
+from upgrade.conversion.results import Notes, Object, Source
 
 _KNOWN = frozenset(
     {"cleanPodPolicy", "etReplicaSpecs", "launcherAttachMode", "slotsPerWorker", "restartPolicy", "backoffLimit"}
@@ -13,12 +12,11 @@ _ANNOTATIONS = ("job-supervisor.kube-ai.io/", "arena.kubeflow.org/ssh-secret")
 _LAUNCHER, _WORKER = "spec.etReplicaSpecs.launcher", "spec.etReplicaSpecs.worker"
 
 
-def convert(source: Source) -> Converted:
+def convert(source: Source, notes: Notes) -> Object:
     """Return the job as a MPIJob v1 with minReplicas and maxReplicas as bounds."""
-    notes = Notes()
     spec = source.get("spec", {})
     notes.unknown(spec, _KNOWN, "spec")
-    _note_job_fields(source, spec, notes)
+    _note_job_fields(spec, notes)
     replicas = spec.get("etReplicaSpecs", {})
     worker = replicas.get("worker", {})
     notes.unknown(replicas, frozenset({"launcher", "worker"}), "spec.etReplicaSpecs")
@@ -33,37 +31,28 @@ def convert(source: Source) -> Converted:
     }
     # As in its types: the least defaults to `replicas`, the most is unlimited.
     bounds = (worker.get("minReplicas", workers["replicas"]), worker.get("maxReplicas"))
-    return elastic.mpi_job(_without_annotations(source), result, bounds, notes)
+    return elastic.mpi_job(_without_annotations(source, notes), result, bounds, notes)
 
 
-def _note_job_fields(source: Source, spec: Source, notes: Notes) -> None:
+def _note_job_fields(spec: Source, notes: Notes) -> None:
     if spec.get("launcherAttachMode", "ssh") == "ssh":
         notes.add("spec.launcherAttachMode", "ssh is replaced by kubexec: images need no sshd, and no keys are created")
     if spec.get("restartPolicy", "Never") != "Never":
         notes.add("spec.restartPolicy", "the job is not restarted as a whole; failed workers are replaced")
     if "backoffLimit" in spec:
         notes.add("spec.backoffLimit", "has no counterpart; left out")
-    for key in _foreign(source):
-        notes.add(f"metadata.annotations[{key}]", "has no counterpart; left out")
 
 
 def _slots(spec: Source, worker: Source) -> int:
     """Count as et-operator does: as given, else the GPUs of a worker's first container, else 1."""
-    containers = worker.get("template", {}).get("spec", {}).get("containers", [])
+    containers = commands.containers(worker.get("template", {}))
     gpus = containers[0].get("resources", {}).get("limits", {}).get(_GPU, 1) if containers else 1
     return int(spec.get("slotsPerWorker") or gpus)
 
 
-def _foreign(source: Source) -> list[str]:
-    annotations = source.get("metadata", {}).get("annotations") or {}
-    return [key for key in annotations if key.startswith(_ANNOTATIONS)]
-
-
-def _without_annotations(source: Source) -> Object:
-    gone = _foreign(source)
-    metadata = source["metadata"]
-    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in gone}
-    return {**source, "metadata": {**metadata, "annotations": annotations}}
-
-
-SCALERS = f"edit the job's replicas instead, within {names.MIN_REPLICAS} and {names.MAX_REPLICAS}"
+def _without_annotations(source: Source, notes: Notes) -> Object:
+    annotations = dict(source["metadata"].get("annotations", {}))
+    for key in [key for key in annotations if key.startswith(_ANNOTATIONS)]:
+        notes.add(f"metadata.annotations[{key}]", "has no counterpart; left out")
+        del annotations[key]
+    return {**source, "metadata": {**source["metadata"], "annotations": annotations}}
