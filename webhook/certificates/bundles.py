@@ -47,8 +47,13 @@ def carried(registered: Sequence[Registered]) -> list[tuple[x509.Certificate, ..
 
 async def read(client: ApiReader) -> list[Registered]:
     """Return our webhook configurations that exist. Raises as `ApiReader` does."""
-    found = [await _read(client, resource) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
-    return [configuration for configuration in found if configuration]
+    registered = []
+    for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+        if body := await client.find(resource.path(name=names.WEBHOOK_CONFIGURATION)):
+            found = msgspec.json.decode(body, type=_Configuration)
+            bundles = tuple(hook.client_config.ca_bundle for hook in found.webhooks or ())
+            registered.append(Registered(resource=resource, version=found.metadata.resource_version, bundles=bundles))
+    return registered
 
 
 async def distribute(client: ApiWriter, registered: Sequence[Registered], bundle: bytes) -> int:
@@ -58,26 +63,13 @@ async def distribute(client: ApiWriter, registered: Sequence[Registered], bundle
     """
     stale = [before for before in registered if any(found != bundle for found in before.bundles)]
     for before in stale:
-        await _write(client, before, bundle)
+        # msgspec writes bytes as base64. The API server refuses an old version with a conflict, as in an update.
+        guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": before.version}
+        changes = [
+            {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
+            for index, found in enumerate(before.bundles)
+            if found != bundle
+        ]
+        path = before.resource.path(name=names.WEBHOOK_CONFIGURATION)
+        await client.patch_object(path, body=[guard, *changes], content_type=JSON_PATCH)
     return len(stale)
-
-
-async def _read(client: ApiReader, resource: Resource) -> Registered | None:
-    body = await client.find(resource.path(name=names.WEBHOOK_CONFIGURATION))
-    if body is None:
-        return None
-    found = msgspec.json.decode(body, type=_Configuration)
-    bundles = tuple(hook.client_config.ca_bundle for hook in found.webhooks or ())
-    return Registered(resource=resource, version=found.metadata.resource_version, bundles=bundles)
-
-
-async def _write(client: ApiWriter, before: Registered, bundle: bytes) -> None:
-    # msgspec writes bytes as base64. The API server refuses an old version with a conflict, as in an update.
-    guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": before.version}
-    changes = [
-        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
-        for index, found in enumerate(before.bundles)
-        if found != bundle
-    ]
-    path = before.resource.path(name=names.WEBHOOK_CONFIGURATION)
-    await client.patch_object(path, body=[guard, *changes], content_type=JSON_PATCH)

@@ -12,7 +12,6 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from webhook.certificates import bundles, secret
-from webhook.certificates.bundles import Registered
 from webhook.certificates.secret import Stored
 from webhook.certificates.serving import Serving
 from webhook.metrics import Metrics
@@ -70,7 +69,8 @@ class Rotation:
         self._trust = self._trust.seen(bundles.carried(registered), at=self.clocks.monotonic())
         shared = await self._settle()
         try:
-            await self._distribute(registered, shared)
+            if written := await bundles.distribute(self.client, registered, content.bundle(shared.trusted)):
+                _log.info("the caBundle is put right", configurations=written, authorities=len(shared.trusted))
         finally:
             self._serve(shared)
 
@@ -101,10 +101,6 @@ class Rotation:
         else:
             _log.info("the Secret is written", step=step.action.value, reason=step.reason)
             self.metrics.certificate_steps.labels(step=step.action.value).inc()
-
-    async def _distribute(self, registered: list[Registered], shared: Content) -> None:
-        if written := await bundles.distribute(self.client, registered, content.bundle(shared.trusted)):
-            _log.info("the caBundle is put right", configurations=written, authorities=len(shared.trusted))
 
     def _serve(self, shared: Content) -> None:
         leaf, authority = shared.leaf, shared.authority

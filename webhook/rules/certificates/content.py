@@ -29,7 +29,11 @@ class Content:
     @property
     def trusted(self) -> tuple[x509.Certificate, ...]:
         """Every CA that the API server should trust, in a fixed order, each once."""
-        current = [pair.certificate for pair in (self.authority, self.following) if pair and pair.authority]
+        current = [
+            pair.certificate
+            for pair in (self.authority, self.following)
+            if pair and pairs.is_authority(pair.certificate)
+        ]
         return tuple(dict.fromkeys([*current, *self.retired]))
 
 

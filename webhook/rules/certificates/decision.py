@@ -132,7 +132,7 @@ def _signing(
 def _authority_fault(pair: Pair | None, now: datetime) -> str:
     if pair is None:
         return "absent or unreadable"
-    return pairs.fault(pair.certificate, now=now) if pair.authority else "not a CA"
+    return pairs.fault(pair.certificate, now=now) if pairs.is_authority(pair.certificate) else "not a CA"
 
 
 def _leaf_fault(leaf: Pair | None, authority: Pair, policy: Policy, now: datetime) -> str:

@@ -19,7 +19,6 @@ E = TypeVar("E", bound=x509.ExtensionType)
 # The curves of our keys; OpenSSL cannot serve every curve it can read.
 _CURVES = frozenset({ec.SECP256R1.name, ec.SECP384R1.name})
 
-
 AUTHORITY_NAME = f"{names.WEBHOOK}-ca-"
 
 
@@ -48,11 +47,6 @@ class Pair:
     def key_pem(self) -> bytes:
         """The private key, unencrypted PKCS #8."""
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-
-    @property
-    def authority(self) -> bool:
-        """True if the certificate may sign others."""
-        return is_authority(self.certificate)
 
     def signed(self, certificate: x509.Certificate) -> bool:
         """Return True if this key signed that certificate."""

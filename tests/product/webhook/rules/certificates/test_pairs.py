@@ -74,8 +74,8 @@ def test_who_signed_what() -> None:
     assert CA.signed(CA.certificate)
     assert not authority().signed(LEAF.certificate)
     assert not LEAF.signed(CA.certificate)
-    assert CA.authority
-    assert not LEAF.authority
+    assert pairs.is_authority(CA.certificate)
+    assert not pairs.is_authority(LEAF.certificate)
 
 
 def test_when_it_is_valid() -> None:
