@@ -10,7 +10,7 @@ preserveUnknownFields "cannot [be] set to true" again; so that change is made on
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 from mpijob_elastic import names
 from mpijob_elastic.install.refusal import Refused
@@ -20,6 +20,7 @@ from upgrade import schema
 NAME = f"{MPI_JOBS.plural}.{MPI_JOBS.group}"
 
 Crd = Mapping[str, Any]
+Version = Mapping[str, Any]
 
 # [training-operator] has the selector at this path too.
 SCALE = {
@@ -67,19 +68,26 @@ class Form(StrEnum):
 
 def form(crd: Crd) -> Form:
     """Return the form. Raises `Refused` if the definition does not belong to mpi-operator v0.2.3."""
-    index = v1_index(crd)
-    _check_versions(crd)
-    _check_v1(crd["spec"]["versions"][index])
+    version = _v1(crd)
+    newer = [name for name in stored(crd) if name.startswith("v2")]
+    if newer:
+        raise Refused(
+            f"{NAME} stores its objects as {', '.join(newer)}: an operator of that version manages them and is elastic "
+            "itself. Do not upgrade this cluster"
+        )
+    if not version.get("served"):
+        raise Refused(f"{NAME} does not serve version v1; set served: true there to use mpi-operator v0.2.3")
+    if _is_training_operators(version):
+        raise Refused(
+            f"{NAME} is the training-operator's (its mpiReplicaSpecs take any name): that operator is elastic itself. "
+            "Do not upgrade this cluster"
+        )
+    if "status" not in version.get("subresources", {}):
+        raise Refused(
+            f"{NAME} has no status subresource in version v1, so mpi-operator cannot record that a job has ended. "
+            "Add `subresources: {status: {}}` to that version first"
+        )
     return Form.LEGACY if crd["spec"].get("preserveUnknownFields") else Form.STRUCTURAL
-
-
-def v1_index(crd: Crd) -> int:
-    """Return the index of version v1 in spec.versions. Raises `Refused` if there is none."""
-    for index, version in enumerate(crd["spec"]["versions"]):
-        if version["name"] == MPI_JOBS.version:
-            return index
-    found = ", ".join(version["name"] for version in crd["spec"]["versions"])
-    raise Refused(f"{NAME} has no version v1, only {found}; an upgrade needs mpi-operator v0.2.3 with MPIJob v1")
 
 
 def stored(crd: Crd) -> list[str]:
@@ -94,25 +102,22 @@ def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
     structural: give the legacy form a schema of apiextensions v1 with the same checks, which cannot be reverted.
     """
     legacy = form(crd) is Form.LEGACY
-    index = v1_index(crd)
-    version = crd["spec"]["versions"][index]
+    version = _v1(crd)
     changed = _scalable(version) | {"additionalPrinterColumns": _columns(version.get("additionalPrinterColumns", []))}
-    if not legacy:
-        changed = _keeping_selector(changed)
-    result = _with_version(crd, index, changed)
+    result = _with_v1(crd, changed if legacy else _keeping_selector(changed))
     return _made_structural(result) if legacy and structural else result
 
 
 def reverted(live: Crd, before: Crd) -> dict[str, Any]:
     """Return the live definition without our additions; later changes of others stay. Raises `Refused`."""
-    index, former = v1_index(live), before["spec"]["versions"][v1_index(before)]
-    version = dict(live["spec"]["versions"][index])
+    version, former = dict(_v1(live)), _v1(before)
     if "scale" not in former.get("subresources", {}) and version.get("subresources", {}).get("scale") == SCALE:
         version["subresources"] = {key: value for key, value in version["subresources"].items() if key != "scale"}
     version = _without_columns(version, former)
-    if form(before) is Form.STRUCTURAL:
-        version = _without_selector(version, former)
-    return _with_version(live, index, version)
+    # The schema is reverted only if nobody has changed it since.
+    if form(before) is Form.STRUCTURAL and version["schema"] == _keeping_selector(former)["schema"]:
+        version["schema"] = former["schema"]
+    return _with_v1(live, version)
 
 
 def stays_structural(live: Crd, before: Crd) -> bool:
@@ -122,35 +127,23 @@ def stays_structural(live: Crd, before: Crd) -> bool:
 
 def is_scalable(crd: Crd) -> bool:
     """Return True if version v1 has our scale subresource."""
-    version = crd["spec"]["versions"][v1_index(crd)]
-    return bool(version.get("subresources", {}).get("scale") == SCALE)
+    return bool(_v1(crd).get("subresources", {}).get("scale") == SCALE)
 
 
-def _check_versions(crd: Crd) -> None:
-    newer = [version for version in stored(crd) if version.startswith("v2")]
-    if newer:
-        raise Refused(
-            f"{NAME} stores its objects as {', '.join(newer)}: an operator of that version manages them and is elastic "
-            "itself. Do not upgrade this cluster"
-        )
+def _v1(crd: Crd) -> Version:
+    for version in crd["spec"]["versions"]:
+        if version["name"] == MPI_JOBS.version:
+            return cast("Version", version)
+    found = ", ".join(version["name"] for version in crd["spec"]["versions"])
+    raise Refused(f"{NAME} has no version v1, only {found}; an upgrade needs mpi-operator v0.2.3 with MPIJob v1")
 
 
-def _check_v1(version: Mapping[str, Any]) -> None:
-    if not version.get("served"):
-        raise Refused(f"{NAME} does not serve version v1; set served: true there to use mpi-operator v0.2.3")
-    if _is_training_operators(version):
-        raise Refused(
-            f"{NAME} is the training-operator's (its mpiReplicaSpecs take any name): that operator is elastic itself. "
-            "Do not upgrade this cluster"
-        )
-    if "status" not in version.get("subresources", {}):
-        raise Refused(
-            f"{NAME} has no status subresource in version v1, so mpi-operator cannot record that a job has ended. "
-            "Add `subresources: {status: {}}` to that version first"
-        )
+def _with_v1(crd: Crd, version: Version) -> dict[str, Any]:
+    versions = [version if other["name"] == MPI_JOBS.version else other for other in crd["spec"]["versions"]]
+    return {**crd, "spec": {**crd["spec"], "versions": versions}}
 
 
-def _is_training_operators(version: Mapping[str, Any]) -> bool:
+def _is_training_operators(version: Version) -> bool:
     """[training-operator] generates its schema from a Go map; mpi-operator's own names Launcher and Worker."""
     schema: Any = version.get("schema", {}).get("openAPIV3Schema", {})
     for name in ("spec", "mpiReplicaSpecs"):
@@ -158,7 +151,7 @@ def _is_training_operators(version: Mapping[str, Any]) -> bool:
     return isinstance(schema.get("additionalProperties"), Mapping)
 
 
-def _scalable(version: Mapping[str, Any]) -> dict[str, Any]:
+def _scalable(version: Version) -> dict[str, Any]:
     other = version["subresources"].get("scale", SCALE)
     if other != SCALE:
         raise Refused(
@@ -177,7 +170,7 @@ def _columns(there: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [*(column for column in there if column not in last), *ours, *(last or [age])]
 
 
-def _without_columns(version: dict[str, Any], former: Mapping[str, Any]) -> dict[str, Any]:
+def _without_columns(version: dict[str, Any], former: Version) -> dict[str, Any]:
     live, before = version.get("additionalPrinterColumns", []), former.get("additionalPrinterColumns", [])
     if live == _columns(before):
         kept = before
@@ -187,16 +180,10 @@ def _without_columns(version: dict[str, Any], former: Mapping[str, Any]) -> dict
     return {**rest, "additionalPrinterColumns": kept} if kept else rest
 
 
-def _keeping_selector(version: Mapping[str, Any]) -> dict[str, Any]:
+def _keeping_selector(version: Version) -> dict[str, Any]:
     was = version["schema"]["openAPIV3Schema"]
     kept = schema.keeping(was, SELECTOR, {"type": "string"})
     return {**version, "schema": {**version["schema"], "openAPIV3Schema": kept}}
-
-
-def _without_selector(version: dict[str, Any], former: Mapping[str, Any]) -> dict[str, Any]:
-    # Reverted only if nobody has changed the schema since.
-    untouched = version["schema"] == _keeping_selector(former)["schema"]
-    return {**version, "schema": former["schema"]} if untouched else version
 
 
 def _made_structural(crd: Crd) -> dict[str, Any]:
@@ -207,8 +194,3 @@ def _made_structural(crd: Crd) -> dict[str, Any]:
         versions.append({**version, "schema": {"openAPIV3Schema": schema.structural(was)}})
     rest = {key: value for key, value in crd["spec"].items() if key != "preserveUnknownFields"}
     return {**crd, "spec": {**rest, "versions": versions}}
-
-
-def _with_version(crd: Crd, index: int, version: Mapping[str, Any]) -> dict[str, Any]:
-    versions = [version if at == index else other for at, other in enumerate(crd["spec"]["versions"])]
-    return {**crd, "spec": {**crd["spec"], "versions": versions}}
