@@ -6,8 +6,9 @@ scale subresource, which is all that `kubectl scale` does, must make the operato
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mpijob_elastic import names
@@ -24,7 +25,8 @@ from upgrade import namespaces, record
 
 NAMESPACE = "mpijob-elastic-canary"
 JOB = "mpijob-elastic-canary"
-_LITTLE = {"cpu": "1m", "memory": "1Mi"}
+_KEY = names.KEY_DISCOVER_HOSTS
+_NOT_CREATED = "canary: mpi-operator has not created"
 _ADVICE = (
     "everything that was applied stays, and jobs run on. Correct this and run the same command again, or take the "
     "upgrade back with `mpijob-elastic upgrade rollback`"
@@ -54,28 +56,22 @@ async def run(client: ApiWriter, canary: Canary, *, say: Say) -> None:
 
     Raises `Refused` with what did not happen, and `errors.KubeError`.
     """
-
-    async def until(missing: Callable[[ApiWriter, str], Awaitable[str]]) -> None:
-        async def said() -> str:
-            why = await missing(client, canary.namespace)
-            return f"canary: {why}" if why else ""
-
-        await rollout.wait(said, seconds=canary.timeout, say=say, advice=_ADVICE)
-
-    await remove(client, canary.namespace)
-    await until(_still_there)
+    namespace = canary.namespace
+    wait = partial(rollout.wait, seconds=canary.timeout, say=say, advice=_ADVICE)
+    await remove(client, namespace)
+    await wait(partial(_still_there, client, namespace))
     try:
-        await namespaces.ensure(client, canary.namespace, namespaces.FOR_CANARY, labels={})
-        await until(_uncalled)
-        say(f"canary: job {canary.namespace}/{JOB}")
-        await client.create_object(MPI_JOBS.path(canary.namespace), body=_job(canary.image, names.ENABLED, "true"))
-        await until(_unprepared)
-        path = MPI_JOBS.path(canary.namespace, JOB, "scale")
+        await namespaces.ensure(client, namespace, namespaces.FOR_CANARY, labels={})
+        await wait(partial(_uncalled, client, namespace))
+        say(f"canary: job {namespace}/{JOB}")
+        await client.create_object(MPI_JOBS.path(namespace), body=_job(canary.image, names.ENABLED, "true"))
+        await wait(partial(_unprepared, client, namespace))
+        path = MPI_JOBS.path(namespace, JOB, "scale")
         await client.patch_object(path, body={"spec": {"replicas": 2}}, content_type=MERGE_PATCH)
-        await until(_unscaled)
+        await wait(partial(_unscaled, client, namespace))
         say("canary: launcher, ConfigMap and scale subresource are as they should be")
     finally:
-        await remove(client, canary.namespace)
+        await remove(client, namespace)
 
 
 async def remove(client: ApiWriter, namespace: str = NAMESPACE) -> None:
@@ -113,45 +109,39 @@ async def is_webhook_called(client: ApiWriter, namespace: str) -> bool:
 async def _still_there(client: ApiReader, namespace: str) -> str:
     there = await client.find(MPI_JOBS.path(namespace, JOB))
     ending = there is not None or await namespaces.created(client, namespace, namespaces.FOR_CANARY)
-    return "the former canary is still ending" if ending else ""
+    return "canary: the former canary is still ending" if ending else ""
 
 
 async def _uncalled(client: ApiWriter, namespace: str) -> str:
     # An API server calls a webhook a moment after its registration, and does without it until then.
     called = await is_webhook_called(client, namespace)
-    return "" if called else "the webhook was not called for a new job; see its log"
+    return "" if called else "canary: the webhook was not called for a new job; see its log"
 
 
 async def _unprepared(client: ApiReader, namespace: str) -> str:
     pod = await client.find(PODS.path(namespace, names.launcher(JOB)))
     config = await client.find(CONFIG_MAPS.path(namespace, names.config_map(JOB)))
     if pod is None or config is None:
-        return "mpi-operator has not created the launcher yet; does it run, and does it manage this namespace?"
+        return f"{_NOT_CREATED} the launcher yet; does it run, and does it manage this namespace?"
     if not facts_pod.read(pod).mounts_discovery:
-        return f"the launcher does not mount {names.KEY_DISCOVER_HOSTS}: the webhook was not called; see its log"
+        return f"canary: the launcher does not mount {_KEY}: the webhook was not called; see its log"
     if facts_config.read_config(config).script is None:
-        return f"the job's ConfigMap has no {names.KEY_DISCOVER_HOSTS}: neither webhook nor controller added it"
+        return f"canary: the job's ConfigMap has no {_KEY}: neither webhook nor controller added it"
     return ""
 
 
 async def _unscaled(client: ApiReader, namespace: str) -> str:
     pod = await client.find(PODS.path(namespace, names.worker(JOB, 1)))
-    return "mpi-operator has not created the second worker yet" if pod is None else ""
+    return f"{_NOT_CREATED} the second worker yet" if pod is None else ""
 
 
 def _job(image: str, annotation: str, value: str) -> dict[str, Any]:
-    container = {"image": image, "resources": {"requests": _LITTLE}}
-    launcher = {**container, "name": "launcher", "command": ["sleep", "60"]}
-    worker = {**container, "name": "worker", "command": ["sleep", "60"]}
+    little = {"requests": {"cpu": "1m", "memory": "1Mi"}}
+    container = {"name": "canary", "image": image, "command": ["sleep", "60"], "resources": little}
+    replicas = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
     return {
         "apiVersion": MPI_JOBS.api_version,
         "kind": MPI_JOBS.kind,
         "metadata": {"name": JOB, "labels": record.LABELS, "annotations": {annotation: value}},
-        "spec": {
-            "cleanPodPolicy": "All",
-            "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "template": {"spec": {"containers": [launcher]}}},
-                "Worker": {"replicas": 1, "template": {"spec": {"containers": [worker]}}},
-            },
-        },
+        "spec": {"cleanPodPolicy": "All", "mpiReplicaSpecs": {"Launcher": replicas, "Worker": replicas}},
     }

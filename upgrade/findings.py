@@ -24,6 +24,18 @@ class Verdict(IntEnum):
     NO = 4
 
 
+_SCHEDULERS = {
+    "volcano": (Verdict.GO, "installed; minMember of PodGroups will be lowered to the least size of their job"),
+    "kueue": (Verdict.CARE, "installed; it knows MPIJob v2beta1 only: take kubeflow.org/mpijob off its frameworks"),
+}
+_OPERATORS = {
+    Kind.KNOWN: (Verdict.GO, "supported"),
+    Kind.ELASTIC: (Verdict.NO, "it changes the size of jobs itself; do not upgrade this cluster"),
+    Kind.OTHER: (Verdict.CARE, "untested; only v0.2.3 is supported"),
+    Kind.UNKNOWN: (Verdict.CARE, "the image does not tell the version; make sure that it is v0.2.3"),
+}
+
+
 @dataclass(frozen=True)
 class Finding:
     """A topic, what it means for the upgrade, and what was found."""
@@ -89,7 +101,8 @@ def operators(found: Iterable[Operator] | None) -> list[Finding]:
     if found is None:
         return [unknown("operator", "list Deployments or Pods in all namespaces; make sure that v0.2.3 runs")]
     none = Finding("operator", Verdict.CARE, "no image of an operator was found; make sure that v0.2.3 runs")
-    return [_operator(operator) for operator in found] or [none]
+    judged = [(operator, *_OPERATORS[operator.kind]) for operator in found]
+    return [Finding("operator", verdict, f"{operator}: {meaning}") for operator, verdict, meaning in judged] or [none]
 
 
 def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
@@ -106,26 +119,5 @@ def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
 
 def scheduler(name: str, *, served: bool) -> Finding:
     """Judge Volcano or Kueue."""
-    if not served:
-        return Finding(name, Verdict.GO, "not installed")
-    verdict, text = {
-        "volcano": (
-            Verdict.GO,
-            "installed; minMember of PodGroups will be lowered to the least size of their job",
-        ),
-        "kueue": (
-            Verdict.CARE,
-            "installed; it knows MPIJob v2beta1 only: take kubeflow.org/mpijob off its frameworks",
-        ),
-    }[name]
+    verdict, text = _SCHEDULERS[name] if served else (Verdict.GO, "not installed")
     return Finding(name, verdict, text)
-
-
-def _operator(one: Operator) -> Finding:
-    verdict, meaning = {
-        Kind.KNOWN: (Verdict.GO, "supported"),
-        Kind.ELASTIC: (Verdict.NO, "it changes the size of jobs itself; do not upgrade this cluster"),
-        Kind.OTHER: (Verdict.CARE, "untested; only v0.2.3 is supported"),
-        Kind.UNKNOWN: (Verdict.CARE, "the image does not tell the version; make sure that it is v0.2.3"),
-    }[one.kind]
-    return Finding("operator", verdict, f"{one}: {meaning}")

@@ -19,7 +19,12 @@ _CONDITIONAL = {CONFIG_MAPS.plural, f"{MPI_JOBS.plural}/status", AUTOSCALERS.plu
 
 def with_image(manifests: Iterable[Manifest], image: str) -> list[Manifest]:
     """Return the manifests with this image in every container."""
-    return [_with_image(manifest, image) if manifest["kind"] == "Deployment" else manifest for manifest in manifests]
+    changed = deepcopy(list(manifests))
+    for manifest in changed:
+        if manifest["kind"] == "Deployment":
+            for container in manifest["spec"]["template"]["spec"]["containers"]:
+                container["image"] = image
+    return changed
 
 
 def for_jobs_in(manifests: Iterable[Manifest], namespace: str) -> list[Manifest]:
@@ -30,13 +35,6 @@ def for_jobs_in(manifests: Iterable[Manifest], namespace: str) -> list[Manifest]
 def for_version(manifests: Iterable[Manifest], minor: int) -> list[Manifest]:
     """Return the manifests without what Kubernetes 1.`minor` does not know."""
     return [_for_version(manifest, minor) for manifest in manifests]
-
-
-def _with_image(deployment: Manifest, image: str) -> Manifest:
-    changed = deepcopy(dict(deployment))
-    for container in changed["spec"]["template"]["spec"]["containers"]:
-        container["image"] = image
-    return changed
 
 
 def _for_version(manifest: Manifest, minor: int) -> Manifest:
