@@ -129,8 +129,16 @@ async def keep(client: ApiWriter, applier: Applier, wanted: Iterable[Manifest], 
         await set_phase(client, Phase.APPLYING)
         return f"the state of {kept.record.taken_at} is already recorded and stays the one to go back to"
     await namespaces.ensure(client, names.NAMESPACE, namespaces.FOR_RECORD, labels=LABELS)
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": NAME, "labels": LABELS, "annotations": {PHASE: Phase.APPLYING}},
+        "immutable": True,
+        "type": "Opaque",
+        "data": pack(await _take(client, applier, wanted, crd)),
+    }
     try:
-        await _write(client, await _take(client, applier, wanted, crd))
+        await client.create_object(SECRETS.path(names.NAMESPACE), body=secret)
     except errors.AlreadyExists:
         return "somebody else has just recorded the state before the upgrade; it stays the one to go back to"
     return f"the state before is recorded in Secret {names.NAMESPACE}/{NAME}"
@@ -148,27 +156,16 @@ async def delete(client: ApiWriter, name: str = NAME) -> None:
         await client.delete_object(SECRETS.path(names.NAMESPACE, name))
 
 
-async def _write(client: ApiWriter, record: Record) -> None:
-    secret = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": NAME, "labels": LABELS, "annotations": {PHASE: Phase.APPLYING}},
-        "immutable": True,
-        "type": "Opaque",
-        "data": pack(record),
-    }
-    await client.create_object(SECRETS.path(names.NAMESPACE), body=secret)
-
-
 async def _take(client: ApiReader, applier: Applier, wanted: Iterable[Manifest], crd: Mapping[str, Any]) -> Record:
     found = {one.identity for one in await inventory.find(client, applier.server, inventory.manifests())}
     served = {identity(manifest) for manifest in wanted if applier.server.serves(manifest)}
+    lives = [await _before(applier, one) for one in sorted(found | served)]
     secrets = [name for name in SECRETS_OF_OURS if await client.find(SECRETS.path(names.NAMESPACE, name))]
     return Record(
         taken_at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         version=__version__,
         crd=dict(crd),
-        objects=tuple([live for one in sorted(found | served) if (live := await _before(applier, one)) is not None]),
+        objects=tuple(live for live in lives if live),
         secrets=tuple(secrets),
     )
 

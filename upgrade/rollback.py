@@ -83,8 +83,7 @@ class Rollback:
         """Say what would be done."""
         client, trial = self.applier.client, replace(self.applier, dry_run=True)
         self.say("what would change")
-        for one in self._created(lambda _: True):
-            self.say(Change(identity=one.identity, outcome=Outcome.DELETED))
+        await removal.delete(client, trial.server, self._created(lambda _: True), self.say, dry_run=True)
         for before in self.record.objects:
             self._tell(await restore.restore(trial, before))
         self.say(await live_crd.change(client, self._former, dry_run=True))
