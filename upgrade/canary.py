@@ -52,10 +52,7 @@ def of(manifests: Iterable[Manifest], *, namespace: str | None, timeout: float) 
 
 
 async def run(client: ApiWriter, canary: Canary, *, say: Say) -> None:
-    """Create, scale and check the job, and remove it in any case.
-
-    Raises `Refused` with what did not happen, and `errors.KubeError`.
-    """
+    """Create, scale and check the job, and remove it in any case. Raises `Refused` with what did not happen."""
     namespace = canary.namespace
     wait = partial(rollout.wait, seconds=canary.timeout, say=say, advice=_ADVICE)
     await remove(client, namespace)
@@ -92,10 +89,7 @@ async def remove_all(client: ApiWriter) -> None:
 
 
 async def is_webhook_called(client: ApiWriter, namespace: str) -> bool:
-    """Return True if the API server calls the webhook: the webhook refuses a bad job, and a dry run stores nothing.
-
-    Raises `errors.KubeError`.
-    """
+    """Return True if the API server calls the webhook: the webhook refuses a bad job, and a dry run stores nothing."""
     bad = _job("none", names.MIN_REPLICAS, "none")
     try:
         await client.create_object(MPI_JOBS.path(namespace), query={"dryRun": "All"}, body=bad)

@@ -5,23 +5,17 @@ from mpijob_elastic.install import inventory, removal
 from mpijob_elastic.install.changes import Ask, Say
 from mpijob_elastic.install.refusal import ATTEMPTS, Refused
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
+from mpijob_elastic.kube.resources import NAMESPACES
 from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
-from mpijob_elastic.model import mpijob
-from mpijob_elastic.observe import facts_config, facts_pod
-from upgrade import namespaces, traces
+from upgrade import jobs, namespaces, traces
 from upgrade.traces import Removal, Traces
 
 
 async def look(client: ApiReader) -> Traces:
     """Find our traces in all namespaces. Raises `errors.KubeError`."""
-    return traces.find(
-        jobs=await list_objects(client, MPI_JOBS.path(), mpijob.decode),
-        pods=await list_objects(client, PODS.path(), facts_pod.read, selector=names.POD_SELECTOR),
-        configs=await list_objects(client, CONFIG_MAPS.path(), facts_config.read_config, selector=names.LABEL_APP),
-    )
+    found, configs, pods = await jobs.read_all(client)
+    return traces.find(jobs=found, configs=configs, pods=pods)
 
 
 async def sweep(client: ApiWriter, *, say: Say) -> None:

@@ -32,10 +32,7 @@ async def read(client: ApiReader) -> Object:
 
 
 async def change(client: ApiWriter, wanted: Wanted, *, dry_run: bool = False) -> Change:
-    """Turn the definition into what `wanted` returns; dry_run: the API server checks it and stores nothing.
-
-    Raises `Refused` and `errors.KubeError`.
-    """
+    """Turn the definition into what `wanted` returns; dry_run: the API server checks it and stores nothing."""
     query = {"dryRun": "All"} if dry_run else None
     for _ in range(ATTEMPTS):
         live = await read(client)

@@ -48,10 +48,7 @@ class Operator:
 
 
 async def operators_in(client: ApiReader) -> list[Operator] | None:
-    """Return the operators in Deployments, and in pods without a Deployment; None if this account may list neither.
-
-    Raises `errors.KubeError`.
-    """
+    """Return the operators in Deployments, and in pods without a Deployment; None if this account may list neither."""
     deployments = await _readable(client, DEPLOYMENTS, _of_deployment)
     pods = await _readable(client, PODS, _of_pod)
     if deployments is None and pods is None:

@@ -35,7 +35,7 @@ async def rollback(client: ApiWriter, *, ask: Ask, dry_run: bool, timeout: float
     kept = await record.read(client)
     if kept is None:
         return await cleanup.without_record(client, ask=ask, dry_run=dry_run, timeout=timeout, say=say)
-    prepared = await Rollback.prepare(client, kept.record, dry_run=dry_run, timeout=timeout, say=say)
+    prepared = await Rollback.prepare(client, kept.record, timeout=timeout, say=say)
     await prepared.announce()
     if dry_run:
         return True
@@ -56,12 +56,12 @@ class Rollback:
     say: Say
 
     @classmethod
-    async def prepare(cls, client: ApiWriter, record: Record, *, dry_run: bool, timeout: float, say: Say) -> Rollback:  # noqa: ASYNC109
+    async def prepare(cls, client: ApiWriter, record: Record, *, timeout: float, say: Say) -> Rollback:  # noqa: ASYNC109
         """Find our objects, and check that they can go. Raises as `rollback` does."""
         server, found = await inventory.look(client, record.objects)
         await preflight.check_deletions(client, server, found)
         await apply.check(client)
-        applier = Applier(client=client, server=server, dry_run=dry_run)
+        applier = Applier(client=client, server=server)
         prepared = cls(record=record, applier=applier, found=tuple(found), timeout=timeout, say=say)
         if prepared.takes_namespace:
             await removal.check_no_jobs(client)

@@ -49,25 +49,24 @@ class Status:
 
     def lines(self) -> list[str]:
         """Return the status for people."""
+        more = len(self.handed_over) - _MOST_JOBS
+        named = ", ".join(self.handed_over[:_MOST_JOBS]) + (f" and {more} more" if more > 0 else "")
         recorded = f"state before recorded {self.recorded_at}" if self.recorded_at else "no state before recorded"
         return [
             f"upgrade: {self.phase or 'none'}; {self.damaged or recorded}",
             f"definition: {'scalable' if self.scalable else 'without the scale subresource'}",
             f"objects of ours: {self.objects}" + (f"; {self.late or 'all ready'}" if self.begun else ""),
             *(f"left on jobs: {trace}" for trace in self.left),
-            *(f"operator: {one} changes the size of jobs itself; {_ROLLBACK}" for one in self.elastic),
-            *self._handed_over(),
+            *(
+                f"operator: {one} changes the size of jobs itself; `mpijob-elastic upgrade rollback` leaves them to it"
+                for one in self.elastic
+            ),
+            *(
+                [f"handed over: {named}: another operator manages them, and we no longer write to them"]
+                if named
+                else []
+            ),
         ]
-
-    def _handed_over(self) -> list[str]:
-        if not self.handed_over:
-            return []
-        more = len(self.handed_over) - _MOST_JOBS
-        named = ", ".join(self.handed_over[:_MOST_JOBS]) + (f" and {more} more" if more > 0 else "")
-        return [f"handed over: {named}: another operator manages them, and we no longer write to them"]
-
-
-_ROLLBACK = "`mpijob-elastic upgrade rollback` leaves them to it"
 
 
 async def look(client: ApiWriter) -> Status:

@@ -1,9 +1,9 @@
 """Install step by step.
 
-- examine the API server, and combine the manifests for it;
+- examine the API server, and adapt the manifests (rendered from config/, overlays combined) to it;
 - check everything that can fail, before anything is changed;
 - apply rights, guards and workloads, and wait for the workloads;
-- apply the webhook configurations, and wait until they are trusted;
+- apply the webhook configurations, last so that no missing webhook is called, and wait until they are trusted;
 - remove objects of other overlays.
 """
 

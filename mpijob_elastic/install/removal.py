@@ -36,10 +36,7 @@ async def prepare(client: ApiWriter) -> tuple[Server, list[Found]]:
 
 
 async def run(client: ApiWriter, server: Server, found: Iterable[Found], *, seconds: float, say: Say) -> None:
-    """Remove what was found, and wait at most `seconds` for the pods and for the namespace each.
-
-    Raises `Refused` and `errors.KubeError`.
-    """
+    """Remove what was found, and wait at most `seconds` for the pods and for the namespace each."""
     found = list(found)
     await delete(client, server, [one for one in found if runs(one.identity)], say)
     await wait_for_pods(client, seconds=seconds, say=say)
