@@ -77,7 +77,11 @@ async def _webhook(client: ApiWriter, found: server.Server, plan: Plan) -> Findi
         return Finding(topic, Verdict.GO, "not installed yet")
     namespace = plan.jobs_namespace or "default"
     installed = f"installed, {await _ready_endpoints(client)} endpoints"
-    if await _is_called(client, namespace):
+    try:
+        answers = await canary.is_webhook_called(client, namespace)
+    except errors.ApiError:
+        answers = False
+    if answers:
         return Finding(topic, Verdict.GO, f"{installed}; it answers")
     return Finding(
         topic,
@@ -96,10 +100,3 @@ async def _ready_endpoints(client: ApiReader) -> int:
     # An absent condition means ready.
     endpoints = [end for found in slices for end in found.get("endpoints") or ()]
     return sum(end.get("conditions", {}).get("ready") is not False for end in endpoints)
-
-
-async def _is_called(client: ApiWriter, namespace: str) -> bool:
-    try:
-        return await canary.is_webhook_called(client, namespace)
-    except errors.ApiError:
-        return False

@@ -87,7 +87,7 @@ async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) 
     for manifest in hooks:
         say(await applier.apply(manifest))
     if waits:
-        await rollout.for_bundles(applier, map(identity, hooks), seconds=options.timeout, say=say)
+        await rollout.for_bundles(applier, [identity(manifest) for manifest in hooks], seconds=options.timeout, say=say)
     await removal.delete(client, found, stale, say, dry_run=options.dry_run)
 
 

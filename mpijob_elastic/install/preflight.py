@@ -49,7 +49,11 @@ async def check_rights(client: ApiReader, wanted: Iterable[Right]) -> None:
     """Raise `Refused` if RBAC does not give this account all these rights. The check itself needs none."""
     questions = sorted(set(wanted))
     answers = await asyncio.gather(*(_allowed(client, right) for right in questions))
-    missing = [_phrase(right) for right, allowed in zip(questions, answers, strict=True) if not allowed]
+    missing = [
+        f"{verb} {resource.kind}" + (f" in {namespace}" if namespace else "")
+        for (resource, namespace, verb), allowed in zip(questions, answers, strict=True)
+        if not allowed
+    ]
     if missing:
         raise Refused(
             f"your account may not {', '.join(missing)}; ask an administrator of the cluster to run this, "
@@ -76,8 +80,3 @@ async def _allowed(client: ApiReader, right: Right) -> bool:
         "spec": {"resourceAttributes": asked},
     }
     return bool(read(await client.review(REVIEWS, body=review))["status"].get("allowed"))
-
-
-def _phrase(right: Right) -> str:
-    resource, namespace, verb = right
-    return f"{verb} {resource.kind}" + (f" in {namespace}" if namespace else "")

@@ -1,7 +1,7 @@
 """Wait until applied objects are ready, and say why they are not."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -44,9 +44,8 @@ async def wait(condition: Missing, *, seconds: float, say: Say, advice: str) -> 
         raise Refused(f"after {seconds:.0f} s {late}; {advice}")
 
 
-async def for_deployments(applier: Applier, wanted: Iterable[Identity], *, seconds: float, say: Say) -> None:
+async def for_deployments(applier: Applier, deployments: Sequence[Identity], *, seconds: float, say: Say) -> None:
     """Wait until all replicas of all Deployments are new and available. Raises `Refused`, `errors.KubeError`."""
-    deployments = list(wanted)
 
     async def missing() -> str:
         found = await asyncio.gather(*(applier.read(one) for one in deployments))
@@ -60,9 +59,8 @@ async def for_deployments(applier: Applier, wanted: Iterable[Identity], *, secon
         )
 
 
-async def for_bundles(applier: Applier, wanted: Iterable[Identity], *, seconds: float, say: Say) -> None:
+async def for_bundles(applier: Applier, hooks: Sequence[Identity], *, seconds: float, say: Say) -> None:
     """Wait until every webhook has the CA that verifies its calls. Raises as `for_deployments` does."""
-    hooks = list(wanted)
 
     async def missing() -> str:
         found = await asyncio.gather(*(applier.read(one) for one in hooks))

@@ -78,7 +78,9 @@ class Rotation:
         for _ in range(MOST_STEPS):
             stored = await secret.read(self.client, namespace=self.namespace)
             now = self.clocks.wall()
-            step = decision.next_step(stored.content, self.policy, promotable=self._promotable(stored.content), now=now)
+            following = stored.content.following
+            promotable = following is not None and self._believed(following.certificate)
+            step = decision.next_step(stored.content, self.policy, promotable=promotable, now=now)
             if step.action is Action.KEEP:
                 return stored.content
             seen = await self._seen() if step.action is Action.BEGIN else ()
@@ -109,9 +111,6 @@ class Rotation:
         # A trusted old certificate is better than a new one that may not be trusted yet; any is better than none.
         if self._believed(authority.certificate) or not self.serving.valid(now=self.clocks.wall()):
             self.serving.load(leaf.certificate_pem, leaf.key_pem)
-
-    def _promotable(self, shared: Content) -> bool:
-        return shared.following is not None and self._believed(shared.following.certificate)
 
     def _believed(self, authority: x509.Certificate) -> bool:
         return self._trust.carries(authority, at=self.clocks.monotonic(), settled=self.timing.settled)
