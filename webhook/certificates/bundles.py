@@ -1,8 +1,4 @@
-"""Read and correct the caBundles of the webhook configurations.
-
-A bundle is written only if the configuration is still at the version that was read. With the order of reading (bundles,
-then the Secret) this keeps a slow replica from removing the CA of a faster replica.
-"""
+"""Read and correct the caBundles of the webhook configurations; the package says in which order, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
