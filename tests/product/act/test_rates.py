@@ -28,3 +28,13 @@ async def test_turns_that_nobody_took_are_not_saved_up() -> None:
     rate = Rate(10.0)
     await asyncio.sleep(60)
     assert await taken(rate, 3) == [0.0, 0.1, 0.2]
+
+
+@in_no_time
+async def test_turns_come_together_no_faster() -> None:
+    rate = Rate(10.0, together=3)
+    assert await taken(rate, 7) == [0.0, 0.0, 0.0, 0.3, 0.3, 0.3, 0.6]
+    await asyncio.sleep(0.1)
+    assert await taken(rate, 3) == [0.0, 0.0, 0.2]
+    await asyncio.sleep(60)
+    assert await taken(rate, 4) == [0.0, 0.0, 0.0, 0.3]
