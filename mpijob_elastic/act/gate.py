@@ -55,14 +55,25 @@ class Gate:
             )
 
     async def delete_object(
-        self, resource: Resource, *, namespace: str, name: str, uid: str, resource_version: str
+        self,
+        resource: Resource,
+        *,
+        namespace: str,
+        name: str,
+        uid: str,
+        resource_version: str,
+        grace: int | None = None,
     ) -> bytes:
-        """Delete an object if it is exactly this version. Raises NotLeader, or as `ApiWriter` does."""
+        """Delete an object if it is exactly this version; grace: seconds to end, None for its own.
+
+        Raises NotLeader, or as `ApiWriter` does.
+        """
         with self._sending("DELETE", resource.plural, f"{namespace}/{name}") as limits:
             return await self._client.delete_object(
                 resource.path(namespace, name),
                 uid=uid,
                 resource_version=resource_version,
+                options=None if grace is None else {"gracePeriodSeconds": grace},
                 limits=limits,
             )
 

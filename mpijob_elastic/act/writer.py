@@ -198,7 +198,7 @@ class Writer:
 
     async def _delete_worker(self, view: JobView, removal: Removal) -> None:
         try:
-            await self._delete_pod(view.namespace, removal.worker.ref)
+            await self._delete_pod(view.namespace, removal.worker.ref, grace=removal.grace)
         except errors.Unreachable:
             # The pod may be gone: two Events are better than none.
             self._events.emit(view, removal.note)
@@ -206,10 +206,15 @@ class Writer:
         self._metrics.deleted_workers.labels(removal.outcome).inc()
         self._events.emit(view, removal.note)
 
-    async def _delete_pod(self, namespace: str, ref: Ref) -> None:
+    async def _delete_pod(self, namespace: str, ref: Ref, *, grace: int | None = None) -> None:
         try:
             answer = await self._gate.delete_object(
-                resources.PODS, namespace=namespace, name=ref.name, uid=ref.uid, resource_version=ref.resource_version
+                resources.PODS,
+                namespace=namespace,
+                name=ref.name,
+                uid=ref.uid,
+                resource_version=ref.resource_version,
+                grace=grace,
             )
         except errors.NotFound:
             self._seen.see_pod_gone(namespace, ref)

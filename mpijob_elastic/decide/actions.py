@@ -99,11 +99,15 @@ class EndExecs:
 
 @dataclass(frozen=True, kw_only=True)
 class Removal:
-    """One worker to delete, and why that is safe now; `outcome` is a metric label (drained, timeout, unused, ...)."""
+    """One worker to delete, and why that is safe now.
+
+    outcome: a metric label (drained, timeout, unused, ...). grace: seconds to end, None for what the pod itself says.
+    """
 
     worker: Worker
     outcome: str
     note: Note
+    grace: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

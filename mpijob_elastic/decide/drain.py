@@ -24,6 +24,11 @@ QUIET_WITHOUT_BUSY = 5.0
 PROBE_SOON = 0.5
 PROBE_LATER = 2.0
 PROBE_SOON_FOR = 10.0
+# Seconds to end for a worker in which no rank has anything left to do. [operator] Its main process is `sleep`, which as
+# process 1 ignores SIGTERM and would hold the GPUs for the usual 30 s. A kubelet makes it 2 s (kuberuntime_manager.go,
+# minimumGracePeriodInSeconds); with 0 the pod would go before its containers.
+GRACE = 1
+_WITHOUT_RANKS = ("drained", "timeout", "unused")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +144,8 @@ def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
         why = f"{why}; the operator recreates it elsewhere ({disruption.cause(pod)})"
     last = f" (last state: {pod.last_state})" if pod.last_state else ""
     message = f"{worker.name} is being deleted: {why}{last}"
-    return Removal(worker=pod, outcome=outcome, note=Note(reason=reason, message=message, warning=warning))
+    grace = GRACE if outcome in _WITHOUT_RANKS and not pod.pre_stop else None
+    return Removal(worker=pod, outcome=outcome, note=Note(reason=reason, message=message, warning=warning), grace=grace)
 
 
 def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, str, bool]:

@@ -69,7 +69,7 @@ class Worker:
     scheduled. node_gone: that node was deleted. obstacle: why it is not scheduled, in the scheduler's words.
     disruption: why pod or node is about to go, "" if they stay. out_of_memory: a container was killed for it. ends_at:
     end of its grace period, None unless it is being deleted. opaque: its container shares process numbers with others,
-    so exec cannot tell its processes apart.
+    so exec cannot tell its processes apart. pre_stop: a container has a preStop hook.
     """
 
     ref: Ref
@@ -89,6 +89,7 @@ class Worker:
     out_of_memory: bool = False
     ends_at: float | None = None
     opaque: bool = False
+    pre_stop: bool = False
     probe: Probe = field(default_factory=Probe)
 
     @property

@@ -29,10 +29,10 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     launcher_phase, mounts_discovery, refreshed, delivering_since, started_at: only for a launcher. ready_at: None while
     it is not Ready. foreign: an operator that is elastic itself made it. node: "" while it is not scheduled; obstacle:
-    why not. node_gone: that node was deleted. disrupted: the condition that announces its end, or "". tolerations:
-    those that let it stay for ever in spite of a NoExecute taint. ends_at: end of its grace period, None unless it is
-    being deleted. default_container: by annotation, or "". shares_processes: with other containers of the pod, or with
-    its node. out_of_memory: a container was killed for it.
+    why not. node_gone: that node was seen to be deleted. disrupted: the condition that announces its end, or "".
+    tolerations: those that let it stay for ever in spite of a NoExecute taint. ends_at: end of its grace period, None
+    unless it is being deleted. default_container: by annotation, or "". shares_processes: with other containers of the
+    pod, or with its node. out_of_memory: a container was killed for it. pre_stop: a container has a preStop hook.
     """
 
     metadata: Owned
@@ -58,6 +58,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     default_container: str = ""
     shares_processes: bool = False
     out_of_memory: bool = False
+    pre_stop: bool = False
 
 
 def read(raw: bytes) -> PodFacts:
@@ -98,7 +99,13 @@ def of(pod: Pod) -> PodFacts:
         default_container=pod.metadata.annotations.get(_DEFAULT_CONTAINER, ""),
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
+        pre_stop=_has_pre_stop(spec),
     )
+
+
+def _has_pre_stop(spec: Spec) -> bool:
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))  # a sidecar is an init container
+    return any(container.lifecycle and container.lifecycle.pre_stop for container in containers)
 
 
 def _ready_at(conditions: Mapping[str, Condition], created_at: float) -> float | None:

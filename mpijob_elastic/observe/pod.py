@@ -58,10 +58,21 @@ class Status(Wire, frozen=True):
     init_container_statuses: list[ContainerStatus] | None = None
 
 
+class Hook(Wire, frozen=True):
+    """A handler of `lifecycle`; only its presence counts."""
+
+
+class Lifecycle(Wire, frozen=True):
+    """`lifecycle` of a container."""
+
+    pre_stop: Hook | None = None
+
+
 class Container(Wire, frozen=True):
     """A container."""
 
     name: str = ""
+    lifecycle: Lifecycle | None = None
 
 
 class Spec(Wire, frozen=True):
@@ -69,6 +80,7 @@ class Spec(Wire, frozen=True):
 
     node_name: str = ""
     containers: list[Container] | None = None
+    init_containers: list[Container] | None = None
     tolerations: list[Toleration] | None = None
     share_process_namespace: bool | None = None
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")

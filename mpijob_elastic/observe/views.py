@@ -158,6 +158,7 @@ def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | No
         out_of_memory=pod.out_of_memory,
         ends_at=pod.ends_at,
         opaque=pod.shares_processes,
+        pre_stop=pod.pre_stop,
         node=pod.node,
         node_gone=pod.node_gone,
         obstacle=pod.obstacle,

@@ -23,11 +23,15 @@ Object = dict[str, Any]
 
 
 class TinyApi:
-    """`objects` is what is stored, by path of the object; `history` every event as (revision, collection, event)."""
+    """`objects` is what is stored, by path of the object; `history` every event as (revision, collection, event).
+
+    `deletions` has the options of each deletion that was asked for.
+    """
 
     def __init__(self, *, bookmark_every: float = 0.05) -> None:
         self.objects: dict[str, Object] = {}
         self.history: list[tuple[int, str, Object]] = []
+        self.deletions: list[Object] = []
         self.revision = 100
         self._compacted = 0
         self._bookmark_every = bookmark_every
@@ -106,6 +110,7 @@ class TinyApi:
         if method in ("PATCH", "PUT"):
             return await self._change(method, path, sent)
         if method == "DELETE":
+            self.deletions.append(sent)
             return web.json_response(await self.delete(*path.rsplit("/", 1)))
         return web.json_response(self.objects[path])
 

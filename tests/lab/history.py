@@ -32,6 +32,10 @@ class History:
             _name(pod) for pod in self._first_deletions() if f"echo {_name(pod)}:" in self._script_at(_version(pod))
         ]
 
+    def graces(self) -> list[int]:
+        """Seconds that each pod was given to end when its deletion was asked for."""
+        return [pod["metadata"]["deletionGracePeriodSeconds"] for pod in self._first_deletions()]
+
     def mixed_changes(self) -> list[tuple[str, str]]:
         """Pairs of consecutive scripts of which the second both adds and removes hosts."""
         scripts = [_script(config) for config in sorted(self.configs, key=_version)]

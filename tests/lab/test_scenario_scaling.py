@@ -4,12 +4,14 @@ import asyncio
 import os
 import subprocess
 import time
+from contextlib import AsyncExitStack
 
 import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.history import recorded
 from tests.lab.job import MPIRUN, Job, State
 from tests.lab.ranks import in_pod, start_rank
 from tests.lab.waiting import PATIENCE
@@ -69,6 +71,23 @@ async def test_a_rank_that_never_ends_is_cut_at_the_drain_timeout(job: Job, clus
     await job.scale(1)
     await job.settled(1)
     await job.told("DrainTimeout", "drain-timeout of 3s is over")
+
+
+async def test_a_worker_without_ranks_gets_a_second_to_end_unless_it_has_a_hook(job: Job, client: ApiWriter) -> None:
+    """Its main process ignores SIGTERM, and would hold the GPUs for half a minute."""
+    hook = {"preStop": {"exec": {"command": ["true"]}}}
+    hooked = Job(client=client, namespace=job.namespace, name="hooked")
+    jobs = {job: None, hooked: {"containers": [{"name": "worker", "image": "i", "lifecycle": hook}]}}
+    async with AsyncExitStack() as stack:
+        seen = {one: await stack.enter_async_context(recorded(client, job.namespace, job=one.name)) for one in jobs}
+        for one, spec in jobs.items():
+            await one.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "0s"}, worker_spec=spec)
+        for one in jobs:
+            await one.settled(2)
+            await one.scale(1)
+        for one in jobs:
+            await one.settled(1)
+    assert {one.name: history.graces() for one, history in seen.items()} == {job.name: [1], "hooked": [30]}
 
 
 async def test_eleven_twelve_two(job: Job) -> None:

@@ -153,3 +153,18 @@ def test_whether_it_ran_out_of_memory() -> None:
     assert pod(status={"phase": "Failed", "containerStatuses": [ENDED]}).out_of_memory
     killed = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
     assert not pod(status={"phase": "Failed", "containerStatuses": [killed]}).out_of_memory
+
+
+@pytest.mark.parametrize(
+    ("spec", "has_hook"),
+    [
+        ({}, False),
+        ({"containers": [{"name": "a"}, {"name": "b", "lifecycle": {"postStart": {"sleep": {"seconds": 1}}}}]}, False),
+        ({"containers": [{"name": "a"}, {"name": "b", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}}]}, True),
+        ({"containers": [{"name": "a", "lifecycle": {"preStop": {}}}]}, True),
+        ({"initContainers": [{"name": "sidecar", "lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}]}, True),
+        ({"containers": None, "initContainers": None}, False),
+    ],
+)
+def test_a_pre_stop_hook_in_any_container(spec: dict[str, Any], has_hook: bool) -> None:
+    assert pod(status={}, spec=spec).pre_stop is has_hook
