@@ -6,7 +6,7 @@ try.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.decide.actions import EndExecs
@@ -34,8 +34,8 @@ set -- ${stat##*) }
 kill "$pid" && echo ended
 """
 
-# Returns the frozen execs that may be ended according to the live objects of the job.
-Recheck = Callable[[JobView, EndExecs], Awaitable[tuple[Exec, ...]]]
+# Yields the frozen execs that may be ended according to live objects, each just before it is ended.
+Recheck = Callable[[JobView, EndExecs], AsyncIterator[Exec]]
 
 
 def command(found: Exec) -> list[str]:
@@ -47,7 +47,7 @@ async def end(gate: Gate, view: JobView, action: EndExecs, *, recheck: Recheck, 
     """Try to end the execs one after the other; return the outcome of each."""
     outcomes: dict[Exec, str] = {}
     try:
-        for found in await recheck(view, action):
+        async for found in recheck(view, action):
             outcomes[found] = FAILED
             outcomes[found] = await _end(gate, view.namespace, action, found)
     except (errors.KubeError, NotLeader) as error:  # the rest would most likely fail too

@@ -7,7 +7,7 @@ next decision sees it. A refusal is raised, and the queue has the job looked at 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -55,8 +55,8 @@ class Recheck(Protocol):
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         """Return the deletions that still hold, at their live versions. Raises Outdated where the job is not ours."""
 
-    async def execs(self, view: JobView, action: EndExecs) -> tuple[Exec, ...]:
-        """Return the frozen execs that may still be ended."""
+    def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
+        """Yield the frozen execs that may still be ended, each just before it is."""
 
 
 class Seen(Protocol):

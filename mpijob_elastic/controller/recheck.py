@@ -1,6 +1,6 @@
 """The second decision before a pod is deleted or an exec is ended: the same rules on live objects (safety rule 2)."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.decide import derive, drain, frozen_execs
@@ -13,12 +13,25 @@ from mpijob_elastic.observe import live, views
 
 
 class LiveRecheck:
-    """Decides again; `now` returns seconds since the epoch, `probes` and `judge` are those that live.view takes."""
+    """Decides again.
 
-    def __init__(self, client: ApiReader, *, probes: views.Probes, judge: live.Judge, now: Callable[[], float]) -> None:
+    now: returns seconds since the epoch. probes, judge: as live.view takes them. is_gone: reads live if a
+    node is gone.
+    """
+
+    def __init__(
+        self,
+        client: ApiReader,
+        *,
+        probes: views.Probes,
+        judge: live.Judge,
+        is_gone: Callable[[str], Awaitable[bool]],
+        now: Callable[[], float],
+    ) -> None:
         self._client = client
         self._probes = probes
         self._judge = judge
+        self._is_gone = is_gone
         self._now = now
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
@@ -29,11 +42,15 @@ class LiveRecheck:
         wanted = {removal.worker.ref.uid for removal in action.removals}
         return [removal for removal in drain.leave(fresh).removals if removal.worker.ref.uid in wanted]
 
-    async def execs(self, view: JobView, action: EndExecs) -> tuple[Exec, ...]:
-        """Return the frozen execs that may still be ended."""
+    async def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
+        """Yield each frozen exec that may still be ended, just after its node was read if that makes it frozen."""
         fresh = await self._ours(view)
-        is_same = fresh is not None and _launcher(fresh.view) == _launcher(view)
-        return frozen_execs.endable(fresh.view, action.execs) if fresh and is_same else ()
+        if fresh is None or _launcher(fresh.view) != _launcher(view):
+            return
+        for found in frozen_execs.endable(fresh.view, action.execs):
+            worker = fresh.view.worker(found.pod)
+            if worker is None or not worker.node_gone or await self._is_gone(worker.node):
+                yield found
 
     async def _ours(self, view: JobView) -> JobState | None:
         fresh = await live.view(

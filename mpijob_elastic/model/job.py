@@ -66,7 +66,7 @@ class Worker:
 
     terminated: its phase is Failed or Succeeded, so nothing runs in it. last_state: exit code, reason and node in
     words, for the Event that outlives the pod. ready_at: None while it is not Ready. node: "" while it is not
-    scheduled. node_gone: that node was deleted. obstacle: why it is not scheduled, in the scheduler's words.
+    scheduled. node_gone: that node was seen to be deleted. obstacle: why it is not scheduled, in the scheduler's words.
     disruption: why pod or node is about to go, "" if they stay. out_of_memory: a container was killed for it. ends_at:
     end of its grace period, None unless it is being deleted. opaque: its container shares process numbers with others,
     so exec cannot tell its processes apart. pre_stop: a container has a preStop hook.

@@ -114,8 +114,10 @@ class Caches:
         return all(cache.synced.is_set() for cache in self._required.values())
 
     def ages(self) -> dict[str, float]:
-        """Return the seconds since the last sign of life, by resource."""
-        return {resource: cache.age() for resource, cache in self._required.items()}
+        """Return the seconds since the last sign of life, by resource; of nodes once they could be listed."""
+        ages = {resource: cache.age() for resource, cache in self._required.items()}
+        of_nodes = self._nodes.age() if self._nodes else None
+        return ages if of_nodes is None else ages | {"nodes": of_nodes}
 
     def job_keys(self) -> Iterable[JobKey]:
         """Return the keys of all jobs."""
@@ -140,6 +142,10 @@ class Caches:
     def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
         """Return the pods, marked with the disruption of their nodes."""
         return self._nodes.judge(pods) if self._nodes else list(pods)
+
+    async def is_node_gone(self, name: str) -> bool:
+        """Ask the API server now if a node does not exist; False if that cannot be told."""
+        return self._nodes is not None and await self._nodes.is_gone(name)
 
     def see_definition(self, *, keeps_selector: bool) -> None:
         """Store what the MPIJob definition says; a change wakes every job."""

@@ -1,6 +1,9 @@
 """Nodes that are about to go or are gone, and the pods that go with them.
 
 Without permission to read nodes only the pods' own conditions count. Nothing waits long for this watch.
+
+A node is gone only if this process saw it and then saw it deleted: a node that the cache lacks may be newer than what a
+watch that hangs has brought. A name can come back, so `is_gone` asks the API server just before anything relies on it.
 """
 
 import asyncio
@@ -12,6 +15,7 @@ from typing import Never
 
 import msgspec
 
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import NODES
@@ -25,6 +29,8 @@ log = logging.getLogger(__name__)
 
 # Seconds. A worker that left because of its node must not be published again only because nodes are not listed yet.
 PATIENCE = 10.0
+# Names of deleted nodes that are kept, the latest; pods that outlive their node are collected within minutes.
+MOST_GONE = 1000
 
 
 class _Spec(Wire, frozen=True):
@@ -95,7 +101,9 @@ class Nodes:
     """Nodes as last seen; `on_change` gets the name of a node whose signs change or that is deleted."""
 
     def __init__(self, client: ApiReader, *, signs: Signs, on_change: Callable[[str], None], random: Random) -> None:
+        self._client = client
         self._on_change = on_change
+        self._gone: dict[str, None] = {}
         self._cache: WatchCache[NodeFacts] = WatchCache(
             client,
             NODES,
@@ -115,6 +123,21 @@ class Nodes:
         if not self._cache.synced.is_set():
             log.warning("nodes could not be listed yet; grant get, list and watch of nodes, or use --no-node-watch")
 
+    def age(self) -> float | None:
+        """Return the seconds since the watch last gave a sign of life; None while nodes were never listed."""
+        return self._cache.age() if self._cache.synced.is_set() else None
+
+    async def is_gone(self, name: str) -> bool:
+        """Ask the API server now if a node does not exist; False if that cannot be told."""
+        try:
+            is_gone = await self._client.find(NODES.path(name=name)) is None
+        except errors.KubeError as error:
+            log.warning("node %s cannot be read, so it does not count as gone: %s", name, error)
+            return False
+        if not is_gone:
+            self._gone.pop(name, None)
+        return is_gone
+
     def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
         """Return the pods, marked if their node is about to go or is gone."""
         return [self._judged(pod) for pod in pods]
@@ -122,13 +145,21 @@ class Nodes:
     def _judged(self, pod: PodFacts) -> PodFacts:
         node = self._cache.store.get("", pod.node)
         if node is None:
-            is_gone = bool(pod.node) and self._cache.synced.is_set()
-            return msgspec.structs.replace(pod, node_gone=True) if is_gone else pod
+            return msgspec.structs.replace(pod, node_gone=True) if pod.node in self._gone else pod
         threat = "" if pod.disrupted else node.threat(pod.tolerations)
         return msgspec.structs.replace(pod, disrupted=threat) if threat else pod
 
     def _changed(self, old: NodeFacts | None, new: NodeFacts | None) -> None:
         node = new or old
+        self._note(old, new)
         # A node without signs that appears is no news; a deleted node always is.
         if node is not None and (new is None or new.signs != (old.signs if old else ("", ()))):
             self._on_change(node.metadata.name)
+
+    def _note(self, old: NodeFacts | None, new: NodeFacts | None) -> None:
+        if new is not None:
+            self._gone.pop(new.metadata.name, None)
+        elif old is not None:
+            self._gone[old.metadata.name] = None
+            if len(self._gone) > MOST_GONE:
+                del self._gone[next(iter(self._gone))]

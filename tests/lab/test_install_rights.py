@@ -14,7 +14,7 @@ from tests.lab.waiting import PATIENCE
 pytestmark = pytest.mark.lab
 Rights = dict[tuple[str, str], str]
 
-NODES: Rights = {("nodes", ""): "list watch"}
+NODES: Rights = {("nodes", ""): "get list watch"}
 DEFINITION: Rights = {("customresourcedefinitions.apiextensions.k8s.io", "mpijobs.kubeflow.org"): "get"}
 # (resource, names it is limited to) to verbs; what every account may do comes on top.
 ANYWHERE: dict[str, Rights] = {

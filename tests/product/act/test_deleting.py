@@ -1,6 +1,7 @@
 """The answers of the API server to the deletion of a pod, and what the caches take in."""
 
 import math
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from random import Random
 
@@ -18,9 +19,10 @@ from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import NOW, job, launcher
+from tests.builders import NOW, job, launcher, worker
 from tests.faults.faults import Fault, Request, writes
 from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
 
 NOTE = Note(reason="LauncherRecreated", message="it waits for workers that went away")
 
@@ -55,8 +57,16 @@ class Nothing:
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         return []
 
-    async def execs(self, view: JobView, action: EndExecs) -> tuple[Exec, ...]:
-        return ()
+    async def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
+        for found in action.execs[:0]:
+            yield found
+
+
+class Everything(Nothing):
+    """All that was decided holds live."""
+
+    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
+        return list(action.removals)
 
 
 @pytest.mark.parametrize(
@@ -72,11 +82,26 @@ class Nothing:
 async def test_a_deletion_is_taken_in_however_it_is_answered(
     proxy: FaultProxy, client: ApiWriter, answer: dict[str, object], versions: list[int], gone: list[str]
 ) -> None:
+    taken = Taken()
+    with proxy.inject(Answered(body=answer), on=writes):
+        await writer(client, taken, Nothing()).perform(job(2), DeleteLauncher(launcher=launcher(), note=NOTE))
+    assert (taken.versions, taken.gone) == (versions, gone)
+
+
+@pytest.mark.parametrize("grace", [1, None])
+async def test_a_worker_is_given_the_time_that_was_decided_on(
+    api: TinyApi, client: ApiWriter, grace: int | None
+) -> None:
+    await api.create(resources.PODS.path("default"), "j-worker-1")
+    removal = Removal(worker=worker(1), outcome="drained", note=NOTE, grace=grace)
+    await writer(client, Taken(), Everything()).perform(job(1), DeleteWorkers(removals=(removal,)))
+    (options,) = api.deletions
+    assert options.get("gracePeriodSeconds") == grace
+    assert options["preconditions"] == {"uid": "uid-of-j-worker-1", "resourceVersion": "7"}
+
+
+def writer(client: ApiWriter, taken: Taken, recheck: Nothing) -> Writer:
     metrics = Metrics(CollectorRegistry())
     gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
     events = Events(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
-    taken = Taken()
-    writer = Writer(gate, taken, recheck=Nothing(), tried=lambda launcher, ended: None, events=events, metrics=metrics)
-    with proxy.inject(Answered(body=answer), on=writes):
-        await writer.perform(job(2), DeleteLauncher(launcher=launcher(), note=NOTE))
-    assert (taken.versions, taken.gone) == (versions, gone)
+    return Writer(gate, taken, recheck=recheck, tried=lambda launcher, ended: None, events=events, metrics=metrics)

@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -92,15 +92,19 @@ COUNTER = "mpijob_elastic_ended_execs_total"
 LATER = replace(DEAD, pid=43, pod="j-worker-3")
 
 
-async def all_of_them(_view: JobView, action: EndExecs) -> tuple[Exec, ...]:
-    return action.execs
+async def all_of_them(_view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
+    for found in action.execs:
+        yield found
 
 
-async def none_of_them(_view: JobView, _action: EndExecs) -> tuple[Exec, ...]:
-    return ()
+async def none_of_them(_view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
+    for found in action.execs[:0]:
+        yield found
 
 
-async def cannot_tell(_view: JobView, _action: EndExecs) -> tuple[Exec, ...]:
+async def cannot_tell(_view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
+    for found in action.execs[:0]:
+        yield found
     raise errors.Unreachable("no answer")
 
 
@@ -118,8 +122,8 @@ class Recheck:
 
     of_execs: end_execs.Recheck
 
-    async def execs(self, view: JobView, action: EndExecs) -> tuple[Exec, ...]:
-        return await self.of_execs(view, action)
+    def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
+        return self.of_execs(view, action)
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         return []

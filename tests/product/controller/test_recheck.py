@@ -1,9 +1,11 @@
 """The decision on frozen execs made once more: what the API server says now counts, whatever the caches said."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.decide.actions import EndExecs
@@ -11,6 +13,7 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import Probe
+from mpijob_elastic.observe.facts_pod import PodFacts
 from tests.builders import NOW
 from tests.faults.tiny_api import TinyApi
 from tests.product.observe.test_views import World, created, look, pods_of
@@ -18,17 +21,35 @@ from tests.product.observe.test_views import World, created, look, pods_of
 JOB = MPI_JOBS.path("default", "scale")
 
 
-async def still(api: TinyApi, client: ApiWriter, live: World) -> list[str]:
-    """Pods whose execs may be ended still: the caches show two workers, and what is live is that."""
+async def still(api: TinyApi, client: ApiWriter, live: World, *, cut: dict[str, bool] | None = None) -> list[str]:
+    """Pods whose execs may be ended still: the caches show two workers, and what is live is that.
+
+    cut: nodes that were seen to be deleted, with True where a live read agrees.
+    """
     api.objects[JOB] = live["MPIJob/scale"]
     api.objects[CONFIG_MAPS.path("default", "scale-config")] = live["ConfigMap/scale-config"]
     api.objects |= {PODS.path("default", pod["metadata"]["name"]): pod for pod in pods_of(live)}
     view = look(created())
     at = view.workers[1].created_at + 10.0
     execs = tuple(Exec(pid=41, pod=f"scale-worker-{index}", started_at=at) for index in (1, 2))
-    recheck = LiveRecheck(client, probes=lambda _uid, _at: Probe(), judge=list, now=lambda: NOW)
+    known = cut or {}
+
+    def judge(pods: Iterable[PodFacts]) -> list[PodFacts]:
+        return [structs.replace(pod, node_gone=pod.node in known) for pod in pods]
+
+    async def is_gone(node: str) -> bool:
+        return known[node]
+
+    recheck = LiveRecheck(
+        client,
+        probes=lambda _uid, _at: Probe(),
+        judge=judge,
+        is_gone=is_gone,
+        now=lambda: NOW,
+    )
     assert view.launcher is not None
-    return [found.pod for found in await recheck.execs(view, EndExecs(launcher=view.launcher, execs=execs))]
+    action = EndExecs(launcher=view.launcher, execs=execs)
+    return [found.pod async for found in recheck.execs(view, action)]
 
 
 async def test_a_pod_that_is_gone_live_too(api: TinyApi, client: ApiWriter) -> None:
@@ -39,6 +60,17 @@ async def test_a_pod_that_the_caches_have_not_seen_yet(api: TinyApi, client: Api
     live = created()
     text = json.dumps(live["Pod/scale-worker-1"]).replace("scale-worker-1", "scale-worker-2")
     assert await still(api, client, {**live, "Pod/scale-worker-2": json.loads(text)}) == []
+
+
+@pytest.mark.parametrize(
+    ("agrees", "ended"), [(True, ["scale-worker-1", "scale-worker-2"]), (False, ["scale-worker-2"])]
+)
+async def test_a_pod_whose_node_is_gone_only_if_a_live_read_agrees(
+    api: TinyApi, client: ApiWriter, agrees: bool, ended: list[str]
+) -> None:
+    live = created()
+    node = live["Pod/scale-worker-1"]["spec"]["nodeName"]
+    assert await still(api, client, live, cut={node: agrees}) == ended
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import Nodes
+from tests.faults.faults import Answer, Freeze, everything, watches
+from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
 from tests.faults.waiting import eventually
 
@@ -79,13 +81,50 @@ async def test_only_what_begins_or_ceases_to_go_is_told(api: TinyApi, watched: W
     await eventually(lambda: watched.told == ["a", "b", "a", "b", "a"])
 
 
-async def test_a_node_that_was_deleted_is_gone(api: TinyApi, client: ApiWriter, watched: Watched) -> None:
-    def gone() -> list[bool]:
-        return [one.node_gone for one in watched.nodes.judge([pod("a"), pod("b"), pod("")])]
+def gone(nodes: Nodes, *names: str) -> list[bool]:
+    return [one.node_gone for one in nodes.judge(map(pod, names))]
 
-    assert gone() == [False, False, False]
+
+async def test_a_node_is_gone_once_it_was_seen_and_deleted(api: TinyApi, client: ApiWriter, watched: Watched) -> None:
+    assert gone(watched.nodes, "a", "b", "") == [False, False, False]
     await api.delete(PATH, "b")
-    await eventually(lambda: gone() == [False, True, False])
+    await eventually(lambda: gone(watched.nodes, "a", "b", "") == [False, True, False])
     assert watched.told == ["a", "b"]
     unknown = Nodes(client, signs=signs(), on_change=watched.told.append, random=Random(1))
-    assert not unknown.judge([pod("b")])[0].node_gone, "where nodes are not known, none is missed"
+    assert gone(unknown, "b") == [False], "where nodes are not known, none is missed"
+
+
+async def test_a_node_that_was_never_seen_is_not_gone(api: TinyApi, proxy: FaultProxy, watched: Watched) -> None:
+    """Its watch hangs, or the right to it was taken away: a node that joins meanwhile is not in the cache."""
+    with proxy.inject(Freeze(), on=watches):
+        await api.create(PATH, "c", spec={})
+        assert gone(watched.nodes, "c") == [False]
+
+
+async def test_a_node_that_comes_back_is_not_gone(api: TinyApi, watched: Watched) -> None:
+    await api.delete(PATH, "b")
+    await eventually(lambda: gone(watched.nodes, "b") == [True])
+    await api.create(PATH, "b", spec={})
+    await eventually(lambda: gone(watched.nodes, "b") == [False])
+
+
+async def test_a_node_is_gone_only_if_a_live_read_says_so_too(
+    api: TinyApi, proxy: FaultProxy, watched: Watched
+) -> None:
+    await api.delete(PATH, "b")
+    await eventually(lambda: gone(watched.nodes, "b") == [True])
+    with proxy.inject(Answer(status=403, reason="Forbidden"), on=everything):
+        assert not await watched.nodes.is_gone("b"), "who may not look does not know"
+    assert await watched.nodes.is_gone("b")
+    # It came back, and the watch has not said so.
+    api.objects[f"{PATH}/b"] = {"metadata": {"name": "b"}}
+    assert not await watched.nodes.is_gone("b")
+    assert gone(watched.nodes, "b") == [False], "nobody need ask again"
+
+
+async def test_the_age_of_the_watch_is_known_once_it_has_listed(client: ApiWriter, watched: Watched) -> None:
+    unknown = Nodes(client, signs=signs(), on_change=watched.told.append, random=Random(1))
+    assert unknown.age() is None, "reading nodes may be forbidden, and all goes on without"
+    age = watched.nodes.age()
+    assert age is not None
+    assert 0.0 <= age < 60.0
