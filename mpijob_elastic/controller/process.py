@@ -16,6 +16,7 @@ from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller import health
+from mpijob_elastic.controller.drain_times import DrainTimes
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
@@ -78,10 +79,18 @@ class Controller:
         self._events = Events(gate, metrics=self._metrics, instance=settings.identity, now=time.time, random=random)
         self._prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
         self._execs = Execs(client, now=time.time, wake=self._wake)
+        drains = DrainTimes(clock=time.monotonic)
         writer = Writer(
             gate,
             self._caches,
-            recheck=LiveRecheck(client, probes=self._prober.seen, judge=self._caches.judge, now=time.time),
+            recheck=LiveRecheck(
+                client,
+                probes=self._prober.seen,
+                judge=self._caches.judge,
+                timed=drains.timed,
+                is_gone=self._caches.is_node_gone,
+                now=time.time,
+            ),
             tried=self._execs.tried,
             events=self._events,
             metrics=self._metrics,
@@ -93,6 +102,7 @@ class Controller:
             prober=self._prober,
             execs=self._execs,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),
+            drains=drains,
             now=time.time,
         )
 

@@ -15,8 +15,8 @@ from mpijob_elastic.observe import live, views
 class LiveRecheck:
     """Decides again.
 
-    now: returns seconds since the epoch. probes, judge: as live.view takes them. is_gone: reads live if a
-    node is gone.
+    now: returns seconds since the epoch. probes, judge: as live.view takes them. timed: adds how long each
+    drain has been seen. is_gone: reads live if a node is gone.
     """
 
     def __init__(
@@ -25,12 +25,14 @@ class LiveRecheck:
         *,
         probes: views.Probes,
         judge: live.Judge,
+        timed: Callable[[JobView], JobView],
         is_gone: Callable[[str], Awaitable[bool]],
         now: Callable[[], float],
     ) -> None:
         self._client = client
         self._probes = probes
         self._judge = judge
+        self._timed = timed
         self._is_gone = is_gone
         self._now = now
 
@@ -58,7 +60,7 @@ class LiveRecheck:
         )
         if fresh is None or fresh.ref.uid != view.ref.uid or fresh.deleting:
             return None
-        state = derive(fresh, now=self._now())
+        state = derive(self._timed(fresh), now=self._now())
         return None if state.foreign else state
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Writer
+from mpijob_elastic.controller.drain_times import DrainTimes
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.decide.actions import Plan, ProbeWorkers
@@ -38,6 +39,7 @@ class Reconciler:
     prober: Prober
     execs: Execs
     scales: ScaleTimes
+    drains: DrainTimes
     now: Callable[[], float]
 
     async def reconcile(self, key: JobKey) -> None:
@@ -55,11 +57,16 @@ class Reconciler:
     def _see(self, key: JobKey) -> JobState | None:
         self.queue.caught_up(key)
         view = self.caches.view(key, probes=self.prober.seen, holds=self.execs.held)
-        return derive(view, now=self.now()) if view else None
+        if view is None:
+            return None
+        state = derive(self.drains.timed(view), now=self.now())
+        self.drains.watch(state)
+        return state
 
     async def _do(self, key: JobKey, state: JobState | None, due: Plan) -> None:
         if state is None:
             self.scales.forget(key)
+            self.drains.forget(key.namespace, key.name)
             self.prober.forget(key.namespace, key.name)
             self.execs.forget(key.namespace, key.name)
             return

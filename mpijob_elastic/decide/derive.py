@@ -127,7 +127,7 @@ def _worker(
         rank_lost=rank_lost,
         going=name in going,
         leaves=name in leaving,
-        drain=drain.of(moment, left, pod.probe) if left else None,
+        drain=drain.of(moment, name, left, pod.probe) if left else None,
         due_at=_due_at(moment, pod, failed=failed) if failed or name in view.memory.moved else None,
         back_at=RENAMED.due_at(loss, now=moment.now) if loss else 0.0,
     )

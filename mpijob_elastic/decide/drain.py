@@ -6,6 +6,7 @@ process since the launcher knows, or its drain deadline has passed. A worker tha
 leave, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see disruption).
 """
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from mpijob_elastic.decide import disruption
@@ -57,14 +58,29 @@ def left(moment: Moment, worker: Worker) -> Left | None:
     return None if known is not None and worker.created_at > known + SETTLE + SKEW else found
 
 
-def of(moment: Moment, found: Left, probe: Probe) -> Drain:
+def begun(moment: Moment) -> AbstractSet[tuple[str, float]]:
+    """Return each drain that has begun: the pod that left the list, and since when the launcher knows."""
+    if not moment.drains_count:
+        return frozenset()
+    times = {pod: moment.known_since(found) for pod, found in moment.view.memory.left.items()}
+    return {(pod, at) for pod, at in times.items() if at is not None}
+
+
+def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
     """Return the drain of a pod that left the list; `probe`: the result of probing it since then."""
     began = moment.known_since(found) if moment.drains_count else None
     if began is None:
         return Drain(since=found.at)
+    seen_at = _seen_at(moment, pod, began)
     quiet = QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
-    drained = probe.idle_at is not None and probe.idle_at >= began + quiet
-    return Drain(since=found.at, began=began, deadline=deadline(moment.view, began), drained=drained)
+    drained = probe.idle_at is not None and probe.idle_at >= seen_at + quiet
+    return Drain(since=found.at, began=began, deadline=deadline(moment.view, seen_at), drained=drained)
+
+
+def _seen_at(moment: Moment, pod: str, began: float) -> float:
+    """Return when a drain began or, if that is later, when this process first saw it: clocks step and differ."""
+    seen = moment.view.drains_seen
+    return began if seen is None else max(began, moment.now - seen.get((pod, began), 0.0))
 
 
 def leave(state: JobState) -> Leaving:

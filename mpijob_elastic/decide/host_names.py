@@ -67,7 +67,7 @@ def _drained(moment: Moment, pod: str, last: Host) -> bool:
         return False
     worker = view.worker(pod)
     probe = worker.probe if worker and worker.ref.fingerprint == left.pod else view.former.get(pod)
-    return probe is not None and drain.of(moment, left, probe).drained
+    return probe is not None and drain.of(moment, pod, left, probe).drained
 
 
 def _published(state: JobState, pod: str) -> Host | None:

@@ -43,7 +43,8 @@ class Drain:
     """A worker that left the host list.
 
     since: when it left. began: since when the launcher knows, None while it cannot know. deadline: when the worker may
-    be deleted whatever runs in it. drained: exec has shown that nothing trains in it any more.
+    be deleted whatever runs in it; it counts from `began`, or from when this process first saw the drain. drained: exec
+    has shown that nothing trains in it any more.
     """
 
     since: float

@@ -217,6 +217,8 @@ class JobView:
     np_workers: workers that horovodrun waits for at its start (-np). min_np_workers, max_np_workers: below the first
     number training waits, above the second no more ranks start. 0 where the command does not say.
     former: probes of pods that left the host list and are gone, by name.
+    drains_seen: for how many seconds the process that decides has seen each drain (by pod, and when it began), by a
+    clock that never steps; a drain that is missing is new. None: nobody measures, as in the command line.
     selector_due: the MPIJob definition keeps a selector of the workers, and the status lacks it.
     """
 
@@ -240,6 +242,7 @@ class JobView:
     selector_due: bool = False
     workers: tuple[Worker, ...] = ()
     former: Mapping[str, Probe] = field(default_factory=dict)
+    drains_seen: Mapping[tuple[str, float], float] | None = None
     launcher: Launcher | None = None
     config: Config | None = None
     role: Role | None = None

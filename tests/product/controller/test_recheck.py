@@ -44,6 +44,7 @@ async def still(api: TinyApi, client: ApiWriter, live: World, *, cut: dict[str, 
         client,
         probes=lambda _uid, _at: Probe(),
         judge=judge,
+        timed=lambda view: view,
         is_gone=is_gone,
         now=lambda: NOW,
     )

@@ -254,3 +254,82 @@ def test_where_processes_cannot_be_told_apart_the_drain_timeout_decides() -> Non
     found = drain.leave(derive(shrunk(opaque), now=NOW))
     assert (found.removals, found.probes, found.wake_at) == ((), (), LEFT_AT + 60)
     assert outcomes(shrunk(opaque), now=LEFT_AT + 60) == {POD: "timeout"}
+
+
+@pytest.mark.parametrize(
+    ("view", "outcome", "grace"),
+    [
+        (shrunk(worker(2, probe=idle(5.0))), "drained", 1),
+        (shrunk(policy=Policy(drain_timeout=20.0)), "timeout", 1),
+        (shrunk(ANOTHER), "unused", 1),
+        # A hook is the user's word that the pod needs its time.
+        (shrunk(worker(2, probe=idle(5.0), pre_stop=True)), "drained", None),
+        (shrunk(worker(2, pre_stop=True), policy=Policy(drain_timeout=20.0)), "timeout", None),
+        # Nothing runs in these, or nobody waited for a rank to leave.
+        (shrunk(failed(2)), "idle", None),
+        (shrunk(pending(2)), "unscheduled", None),
+        (shrunk(launcher=None), "idle", None),
+        (broken(1), "failed", None),
+        (job(3, replicas=2, finished=True, clean_pod_policy="Running"), "finished", None),
+    ],
+)
+def test_a_worker_without_ranks_holds_its_gpus_no_longer(view: JobView, outcome: str, grace: int | None) -> None:
+    (removal,) = drain.leave(derive(view, now=NOW)).removals
+    assert (removal.outcome, removal.grace) == (outcome, grace)
+
+
+TIMED = Policy(drain_timeout=60.0)
+DRAIN = (POD, LEFT_AT)
+BUSY = Probe(busy_seen=True, asked_at=NOW, busy_at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("seen", "now", "outcome", "wake_at"),
+    [
+        # 5 s into the drain the clock steps forward by 56 s, or a leader follows whose clock is that far ahead.
+        ({DRAIN: 5.0}, LEFT_AT + 61, "", LEFT_AT + 116),
+        ({}, LEFT_AT + 61, "", LEFT_AT + 121),
+        ({DRAIN: 59.9}, LEFT_AT + 3600, "", LEFT_AT + 3600.1),
+        ({DRAIN: 60.0}, LEFT_AT + 3600, "timeout", None),
+        # An earlier drain of that name is another drain.
+        ({(POD, LEFT_AT - 100): 160.0}, LEFT_AT + 61, "", LEFT_AT + 121),
+        # Both clocks must agree: one that went back makes it longer.
+        ({DRAIN: 100.0}, LEFT_AT + 59, "", LEFT_AT + 60),
+        ({DRAIN: 100.0}, LEFT_AT + 60, "timeout", None),
+        # Only the controller measures.
+        (None, LEFT_AT + 60, "timeout", None),
+    ],
+)
+def test_a_drain_timeout_must_have_been_seen_to_pass(
+    seen: Any, now: float, outcome: str, wake_at: float | None
+) -> None:
+    view = replace(shrunk(worker(2, probe=replace(BUSY, asked_at=now)), policy=TIMED), drains_seen=seen)
+    found = drain.leave(derive(view, now=now))
+    assert [removal.outcome for removal in found.removals] == [outcome] * bool(outcome)
+    deadline = derive(view, now=now).by_name[POD].drain
+    assert deadline is not None
+    assert deadline.deadline is not None
+    assert wake_at is None or deadline.deadline == pytest.approx(wake_at)
+
+
+def test_no_timeout_at_all_needs_no_time() -> None:
+    view = replace(shrunk(policy=Policy(drain_timeout=0.0)), drains_seen={})
+    assert outcomes(view) == {POD: "timeout"}
+
+
+@pytest.mark.parametrize(("seen", "drained"), [(4.9, False), (5.0, True)])
+def test_a_worker_is_seen_empty_for_long_enough_by_the_same_clock(seen: float, drained: bool) -> None:
+    view = replace(shrunk(worker(2, probe=idle(20.0))), drains_seen={DRAIN: seen})
+    assert outcomes(view) == ({POD: "drained"} if drained else {})
+
+
+def test_which_drains_have_begun() -> None:
+    assert drain.begun(derive(shrunk(), now=NOW)) == {DRAIN}
+    assert drain.begun(derive(shrunk(at=LEFT_AT + 1), now=NOW)) == {(POD, LEFT_AT + 1)}
+    # It is gone; its last rank may have been seen to leave.
+    assert drain.begun(derive(replace(shrunk(), workers=(worker(0), worker(1))), now=NOW)) == {DRAIN}
+    view = shrunk()
+    assert view.launcher is not None
+    untouched = replace(view, launcher=replace(view.launcher, refreshed=None))
+    assert drain.begun(derive(untouched, now=NOW)) == set()
+    assert drain.begun(derive(shrunk(config=EMPTY), now=NOW)) == set()

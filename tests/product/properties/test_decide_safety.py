@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar, get_args
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import decide, derive, disruption, drain
@@ -305,6 +307,14 @@ def test_every_plan_keeps_the_rules(view: JobView) -> None:
     plan = decide(view, now=NOW)
     for rule in RULES:
         rule(view, plan)
+
+
+@given(jobs, st.sampled_from([0.0, 0.9, 1.0, 59.9, 60.0, 1e9]))
+def test_no_drain_ends_before_this_process_has_seen_enough_of_it(view: JobView, seen: float) -> None:
+    timed = replace(view, drains_seen=dict.fromkeys(drain.begun(derive(view, now=NOW)), seen))
+    for removal in removals(decide(timed, now=NOW)):
+        assert removal.outcome != "timeout" or seen >= view.policy.drain_timeout
+        assert removal.outcome != "drained" or seen >= 2.0
 
 
 @pytest.mark.parametrize(
