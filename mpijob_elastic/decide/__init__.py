@@ -61,7 +61,9 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     if any(worker.going for worker in state.workers):
         wakes.append(disruption.wake_at(state))
     if change is None:  # everything below relies on what is published now
-        actions.append(config_map.refresh(state, config))
+        touch, wake = config_map.refresh(state, config)
+        actions.append(touch)
+        wakes.append(wake)
         if not view.driver_running:
             recreated, wake = launcher_start.recreate(state, config)
             actions.append(recreated)

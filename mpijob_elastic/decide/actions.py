@@ -64,10 +64,14 @@ class WriteConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class RefreshLauncher:
-    """Touch the launcher pod, so that its kubelet shows it the new ConfigMap at once. digest: for its annotation."""
+    """Touch the launcher pod, so that its kubelet shows it the new ConfigMap at once.
+
+    digest: for its annotation. again: the repetition, 0 for the first touch for this change.
+    """
 
     launcher: Launcher
     digest: str
+    again: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

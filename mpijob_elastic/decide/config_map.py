@@ -1,6 +1,11 @@
 """The ConfigMap as it should be: the next host list, the hostfile beside it, and what must be remembered of the change.
 
 Everything is in a single write, so a crash leaves either the old state or the new state.
+
+After it the launcher is touched: a kubelet syncs a pod at once when its annotations change, and mounts the ConfigMap as
+it knows it. If its watch of the ConfigMap lags behind its watch of the pod, that is the old list, and it looks again
+after 60 to 90 s, perhaps after the drain-timeout. A rank that stays in a leaving worker may be due to that, so the
+touch is repeated. Drains and pauses count from the first touch, so a repetition makes none of them longer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +18,10 @@ from mpijob_elastic.decide.state import JobState, WorkerState
 from mpijob_elastic.model import durations, kubexec
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.phrases import listed
+
+# Seconds after the first touch at which it is repeated while a rank may run in a leaving worker. A watch mostly lags
+# for a moment, and soon after the last repetition the kubelet has looked by itself.
+TOUCH_AGAIN_AFTER = (5.0, 15.0, 35.0, 75.0)
 
 
 def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | None]:
@@ -28,17 +37,33 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
     return replace(change, memory=memory, notes=tuple(_notes(state, change))), step.wake_at
 
 
-def mark(config: Config, *, at: float) -> str:
-    """Return the launcher's annotation for a touch at that time: a name for this change of the list, and the time."""
-    return f"{config.digest}@{at}"
+def mark(config: Config, *, at: float, again: int = 0) -> str:
+    """Return the launcher's annotation: a name for this change of the list, the first touch for it, the repetition."""
+    return f"{config.digest}@{at}+{again}" if again else f"{config.digest}@{at}"
 
 
-def refresh(state: JobState, config: Config) -> RefreshLauncher | None:
-    """Return the touch that is due, or None."""
-    launcher = state.view.launcher
-    if launcher is None or not state.launcher.refresh_due:
-        return None
-    return RefreshLauncher(launcher=launcher, digest=mark(config, at=state.now))
+def refresh(state: JobState, config: Config) -> tuple[RefreshLauncher | None, float | None]:
+    """Return the touch that is due, or None; and when the next may be."""
+    launcher, known, now = state.view.launcher, state.launcher, state.now
+    if launcher is None or not known.can_be_shown:
+        return None, None
+    if known.shown_at is None:
+        return RefreshLauncher(launcher=launcher, digest=mark(config, at=now)), None
+    if not any(_may_be_busy(worker) for worker in state.leaving):
+        return None, None
+    times = [known.shown_at + after for after in TOUCH_AGAIN_AFTER]
+    again = sum(at <= now for at in times)
+    if again > known.again:
+        digest = mark(config, at=known.shown_at, again=again)
+        return RefreshLauncher(launcher=launcher, digest=digest, again=again), None
+    return None, min((at for at in times if at > now), default=None)
+
+
+def _may_be_busy(worker: WorkerState) -> bool:
+    if worker.drain is None or worker.drain.began is None or not worker.pod.running:
+        return False
+    probe = worker.pod.probe
+    return worker.pod.opaque or (probe.asked_at > 0.0 and probe.idle_at is None)
 
 
 def _change(state: JobState, config: Config, published: tuple[str, ...]) -> WriteConfig:

@@ -70,23 +70,26 @@ def _launcher(view: JobView, *, now: float) -> LauncherState:
         and (view.driver_running or (changed and view.driver_may_run))
     )
     digest = view.config.digest if view.config and launcher and launcher.refreshed else ""
-    name, _, at = (launcher.refreshed or "" if launcher else "").partition("@")
-    shown_at = _time(at, now=now) if digest and name == digest else None
+    name, _, touch = (launcher.refreshed or "" if launcher else "").partition("@")
+    shown_at, again = _touch(touch, now=now) if digest and name == digest else (None, 0)
     return LauncherState(
         sees_hosts=sees_hosts,
         may_lose_workers=sees_hosts or view.policy.delete_without_discovery,
         can_be_shown=can_be_shown,
         shown_at=shown_at,
         refresh_due=can_be_shown and shown_at is None,
+        again=again,
     )
 
 
-def _time(text: str, *, now: float) -> float | None:
+def _touch(text: str, *, now: float) -> tuple[float | None, int]:
+    """Return the time of the first touch, None if it cannot be believed, and its repetition (config_map.mark)."""
+    at, _, again = text.partition("+")
     try:
-        at = float(text)
+        touch = float(at), int(again or 0)
     except ValueError:
-        return None
-    return at if at == honest(at, now=now) else None
+        return None, 0
+    return touch if touch[0] == honest(touch[0], now=now) else (None, 0)
 
 
 def _worker(

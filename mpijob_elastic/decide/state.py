@@ -94,7 +94,8 @@ class LauncherState:
 
     sees_hosts: the launcher that trains can learn of a change; true where none trains. may_lose_workers: workers may be
     deleted while it trains. can_be_shown: a touch helps it. shown_at: when it was touched for what is published now,
-    None where it was not or the time cannot be believed. refresh_due: it has yet to be touched for that.
+    None where it was not or the time cannot be believed; again: the repetition of that touch (config_map).
+    refresh_due: it has yet to be touched for that.
     """
 
     sees_hosts: bool
@@ -102,6 +103,7 @@ class LauncherState:
     can_be_shown: bool
     shown_at: float | None
     refresh_due: bool
+    again: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

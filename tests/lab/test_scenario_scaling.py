@@ -56,8 +56,11 @@ async def test_a_drain_ends_when_the_rank_has_gone(job: Job, cluster: Cluster) -
     rank = await asyncio.to_thread(start_rank, cluster, job, pod)
     await job.scale(1)
     await job.until(lambda state: state.hosts == [f"{job.workers(0)[0]}:1"], "worker-1 left the list")
-    await asyncio.sleep(6)  # longer than an idle worker is left alone
-    assert pod in (await job.state()).running
+    shown = await job.until(lambda state: bool(state.refreshed), "the launcher was touched")
+    await asyncio.sleep(6)  # longer than an idle worker is left alone, and than the first touch is waited for
+    state = await job.state()
+    assert pod in state.running
+    assert state.refreshed == f"{(shown.refreshed or '').partition('+')[0]}+1", "touched again, for the same change"
     await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
     await job.settled(1)
     await job.told("SurplusDeleted", "drained after")

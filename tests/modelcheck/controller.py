@@ -76,14 +76,17 @@ class Controller:
     _due: dict[object, tuple[Action | Look, ...]] = field(default_factory=dict)
 
     def due(self, world: World) -> tuple[Action | Look, ...]:
-        """Return what is due by what is seen, without notices to the user and without probes of published workers."""
+        """Return what is due by what is seen, but for notices, probes of published workers and repeated touches.
+
+        No kubelet of this world shows a touched launcher an old list, so a repetition changes nothing here.
+        """
         seen = world.seen
         key = (seen, world.config, world.role, world.probes, world.drained, world.watch)
         due = self._due.get(key)
         if due is None:
             plan = self.decide(views.view(seen, world, setup=self.setup))
             probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
-            writes = [action for action in plan.actions if not isinstance(action, TellUser)]
+            writes = [action for action in plan.actions if not _is_idle(action)]
             due = self._due[key] = (*writes, *probes)
         return due
 
@@ -113,6 +116,10 @@ class Controller:
             if (removal.worker.index, removal.worker.ref.uid) in asked:
                 return _deleted(world, removal.worker.index, views.number(removal.worker.ref.uid))
         return world
+
+
+def _is_idle(action: Action) -> bool:
+    return isinstance(action, TellUser) or (isinstance(action, RefreshLauncher) and action.again > 0)
 
 
 def _deleted(world: World, index: int, uid: int) -> World:

@@ -22,7 +22,9 @@ def _words(action: actions.Action) -> Iterator[str]:
         case actions.WriteConfig():
             yield from _config_words(action)
         case actions.RefreshLauncher():
-            yield f"touch {action.launcher.ref.name}, so that its kubelet refreshes {names.KEY_DISCOVER_HOSTS} now"
+            again = " again, because ranks may still run in leaving workers" if action.again else ""
+            touched = f"{action.launcher.ref.name}{again}"
+            yield f"touch {touched}, so that its kubelet refreshes {names.KEY_DISCOVER_HOSTS} now"
         case actions.EndExecs():
             pods = phrases.listed(sorted({found.pod for found in action.execs}))
             yield f"end frozen `kubectl exec` into {pods} in {action.launcher.ref.name}"

@@ -96,6 +96,12 @@ def test_a_write_without_a_change_of_hosts_says_what_it_writes() -> None:
     assert "hostfile" in words
 
 
+def test_a_repeated_touch_says_why() -> None:
+    touch = RefreshLauncher(launcher=builders.launcher(), digest="d", again=1)
+    [words] = plan_words.words(builders.job(), Plan(actions=(touch,)))
+    assert words.startswith("touch j-launcher again, because ranks may still run in leaving workers")
+
+
 def test_removing_notices_has_its_own_words() -> None:
     [words] = plan_words.words(builders.job(), Plan(actions=(TellUser(ref=builders.ref("j"), text=""),)))
     assert words == "remove the notices from the job"

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import config_map, derive
+from mpijob_elastic.decide import config_map, decide, derive
 from mpijob_elastic.decide.actions import RefreshLauncher
-from mpijob_elastic.model.job import JobView, LauncherPhase
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
-from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, shown
+from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, shown, worker
 
 
 def refresh(view: JobView, *, now: float) -> RefreshLauncher | None:
-    return config_map.refresh(derive(view, now=now), view.config) if view.config else None
+    return config_map.refresh(derive(view, now=now), view.config)[0] if view.config else None
 
 
 CHANGED = Memory(added_at=LONG_AGO)
@@ -99,3 +99,74 @@ def test_a_running_job_that_cannot_learn_of_a_change_loses_no_worker(
         sees,
         may_delete,
     )
+
+
+POD = "j-worker-2"
+LEFT = Memory(left={POD: Left(pod=pod_fingerprint(f"uid-of-{POD}"), at=NOW)}, removed_at=NOW)
+BUSY = Probe(busy_seen=True, asked_at=NOW, busy_at=NOW)
+UNKNOWN = Probe(asked_at=NOW)
+
+
+def leaving(probe: Probe, **facts: Any) -> JobView:
+    """The third of three workers left the list at NOW, and the launcher was touched at once."""
+    workers = (worker(0), worker(1), worker(2, probe=probe, **facts))
+    return shown(job(2, workers=workers, config=config(pods(0, 1), memory=LEFT)), at=NOW)
+
+
+def touches(view: JobView, *, seconds: int) -> list[int]:
+    """After how many seconds the launcher is touched while nothing else changes."""
+    found = []
+    for second in range(seconds):
+        touch = refresh(view, now=NOW + second)
+        if touch is not None:
+            assert refresh(touched(view, touch), now=NOW + second) is None
+            view = touched(view, touch)
+            found.append(second)
+        # A repetition leaves the time from which the drain counts as it is.
+        assert derive(view, now=NOW + second).launcher.shown_at == NOW
+    return found
+
+
+def touched(view: JobView, touch: RefreshLauncher) -> JobView:
+    return replace(view, launcher=launcher(refreshed=touch.digest))
+
+
+@pytest.mark.parametrize(
+    ("view", "at"),
+    [
+        (leaving(BUSY), [5, 15, 35, 75]),
+        # Exec cannot tell, so a rank may run there.
+        (leaving(UNKNOWN), [5, 15, 35, 75]),
+        (leaving(BUSY, opaque=True), [5, 15, 35, 75]),
+        (leaving(replace(BUSY, idle_at=NOW + 1)), []),
+        (leaving(BUSY, running=False, ready_at=None, terminated=True), []),
+        (leaving(BUSY, deleting=True), []),
+        (leaving(BUSY, running=False, ready_at=None, node="n"), []),
+    ],
+)
+def test_a_launcher_is_touched_again_while_a_rank_may_run_in_a_leaving_worker(view: JobView, at: list[int]) -> None:
+    assert touches(view, seconds=600) == at
+
+
+def test_at_rest_nothing_is_touched_again() -> None:
+    assert touches(shown(job(3), at=NOW), seconds=600) == []
+
+
+def test_after_a_pause_of_ours_it_is_touched_once() -> None:
+    touch = refresh(leaving(BUSY), now=NOW + 40)
+    assert touch is not None
+    assert touch.again == 3
+    after = touched(leaving(BUSY), touch)
+    assert config_map.refresh(derive(after, now=NOW + 40), after.config or config([])) == (None, NOW + 75)
+
+
+def test_a_repetition_wakes_us_where_exec_cannot_look() -> None:
+    assert decide(leaving(UNKNOWN, opaque=True), now=NOW + 1).wake_at == NOW + 5
+
+
+@pytest.mark.parametrize("again", ["x", "1.5", "9" * 5000])
+def test_a_repetition_that_we_did_not_write_is_no_touch(again: str) -> None:
+    view = leaving(BUSY)
+    assert view.launcher is not None
+    foreign = replace(view, launcher=launcher(refreshed=f"{view.launcher.refreshed}+{again}"))
+    assert derive(foreign, now=NOW + 1).launcher.shown_at is None
