@@ -28,7 +28,6 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...]
     launch: Launch | None
     clean_pod_policy: str
-    main_container: str | None
     deleting: bool
     reported: bool
     started_at: float | None
@@ -80,7 +79,6 @@ def of(job: MPIJob) -> JobFacts:
         # [operator] Only the first container of a launcher gets kubectl and the hostfile.
         launch=horovodrun.parse(launcher[0].words()) if launcher else None,
         clean_pod_policy=spec.clean_pod_policy or "None",
-        main_container=spec.main_container,
         deleting=job.metadata.deleting,
         reported=bool(status.conditions),
         started_at=seconds(status.start_time),

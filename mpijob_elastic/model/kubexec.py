@@ -12,10 +12,18 @@ OPERATORS = re.compile(
     r"/opt/kube/kubectl exec \$\{POD_NAME\}(?: --container [a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)?"
     r' -- /bin/sh -c "\$\*"'
 )
+# In kubectl's own options, before those of the command that it runs.
+_CONTAINER = re.compile(r"kubectl exec(?:(?! -- )[^\n])*? (?:--container|-c)[ =](?P<name>[a-z0-9][a-z0-9-]*)")
 _NAME = "POD_NAME=$1\n"
 # Only builtins of a POSIX shell, because the launcher's image may have nothing else. Only our host names have a number
 # after the last `.r`: pod names end in `-worker-N`.
 MAPPING = 'n=${POD_NAME##*.r}; case "$n" in ""|*[!0-9]*) ;; *) POD_NAME=${POD_NAME%.r*} ;; esac\n'
+
+
+def container(script: str | None) -> str | None:
+    """Return the container that the script names to kubectl, also in a script that a user changed; None for none."""
+    found = _CONTAINER.search(script or "")
+    return found["name"] if found else None
 
 
 def mapped(script: str | None) -> str | None:

@@ -14,9 +14,6 @@ from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.model.wire import Owned, owned, seconds
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 
-# Names the container that kubectl exec takes by default, if it is not the first.
-# https://kubernetes.io/docs/reference/labels-annotations-taints/#kubectl-kubernetes-io-default-container
-_DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 # [v0.3.0] numbers its pods; [training-operator] has labels of its own. Such pods have an elastic operator already.
 _FOREIGN_LABEL = "replica-index"
 _FOREIGN_PREFIX = "training.kubeflow.org/"
@@ -31,8 +28,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     it is not Ready. foreign: an operator that is elastic itself made it. node: "" while it is not scheduled; obstacle:
     why not. node_gone: that node was seen to be deleted. disrupted: the condition that announces its end, or "".
     tolerations: those that let it stay for ever in spite of a NoExecute taint. ends_at: end of its grace period, None
-    unless it is being deleted. default_container: by annotation, or "". shares_processes: with other containers of the
-    pod, or with its node. out_of_memory: a container was killed for it. pre_stop: a container has a preStop hook.
+    unless it is being deleted. shares_processes: with other containers of the pod, or with its node. out_of_memory: a
+    container was killed for it. pre_stop: a container has a preStop hook.
     """
 
     metadata: Owned
@@ -55,7 +52,6 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     disrupted: str = ""
     tolerations: tuple[Toleration, ...] = ()
     ends_at: float | None = None
-    default_container: str = ""
     shares_processes: bool = False
     out_of_memory: bool = False
     pre_stop: bool = False
@@ -96,7 +92,6 @@ def of(pod: Pod) -> PodFacts:
         disrupted=_disrupted(conditions),
         tolerations=tuple(toleration for toleration in spec.tolerations or () if toleration.may_last),
         ends_at=seconds(pod.metadata.deletion_timestamp),
-        default_container=pod.metadata.annotations.get(_DEFAULT_CONTAINER, ""),
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS
-from mpijob_elastic.model import hosts, memory_text
+from mpijob_elastic.model import hosts, kubexec, memory_text
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
 from mpijob_elastic.model.job_facts import JobFacts
@@ -126,12 +126,13 @@ def _foreign(pods: list[PodFacts], config: ConfigFacts | None) -> str:
 
 def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes: Probes) -> tuple[Worker, ...]:
     found = []
+    named = kubexec.container(config.kubexec) if config else None
     for pod in pods:
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if pod.role == names.ROLE_WORKER and index is not None:
             when = config.occasion(pod.metadata.name) if config else ""
             probe = probes(_ref(pod.metadata).key, when) if when else Probe()
-            found.append(_worker(pod, index, probe, main_container=job.main_container))
+            found.append(_worker(pod, index, probe, named=named))
     return tuple(sorted(found, key=lambda worker: worker.index))
 
 
@@ -143,11 +144,11 @@ def _former(pods: list[PodFacts], config: Config | None, probes: Probes) -> Mapp
     return {pod: probes(key, config.occasion(pod)) for pod, key in left.items() if key not in there}
 
 
-def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | None) -> Worker:
+def _worker(pod: PodFacts, index: int, probe: Probe, *, named: str | None) -> Worker:
     return Worker(
         ref=_ref(pod.metadata),
         index=index,
-        container=_container(pod, main_container),
+        container=_container(pod, named),
         created_at=pod.created_at,
         running=pod.phase == "Running",
         ready_at=pod.ready_at,
@@ -167,10 +168,15 @@ def _worker(pod: PodFacts, index: int, probe: Probe, *, main_container: str | No
     )
 
 
-def _container(pod: PodFacts, main_container: str | None) -> str:
-    """[operator] Return the container of the ranks: the job's mainContainer, or kubectl exec's default."""
-    named = (name for name in (main_container, pod.default_container) if name in pod.containers)
-    return next(named, None) or (pod.containers[0] if pod.containers else "")
+def _container(pod: PodFacts, named: str | None) -> str:
+    """[operator] Return the container of the ranks: `named` in kubexec.sh, else the first.
+
+    kubectl-delivery v0.2.3 brings kubectl v1.15, which knows no annotation that names another default; and kubexec.sh
+    was written once, whatever mainContainer says today. A launcher has its kubectl in the first container.
+    """
+    if named in pod.containers:
+        return named
+    return pod.containers[0] if pod.containers else ""
 
 
 def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | None:
@@ -183,7 +189,7 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
         phase=pod.launcher_phase,
         mounts_discovery=pod.mounts_discovery,
         created_at=pod.created_at,
-        container=_container(pod, job.main_container),
+        container=_container(pod, None),
         delivering_since=pod.delivering_since,
         started_at=pod.started_at,
         refreshed=pod.refreshed,

@@ -85,3 +85,22 @@ def test_every_host_name_leads_to_its_pod(job: str, program: str, tmp_path: Path
 
 def test_without_the_edit_a_numbered_name_would_reach_nobody(tmp_path: Path) -> None:
     assert reached(OPERATORS, "j-worker-1.r1", "true", program="/bin/sh", tmp_path=tmp_path)[1] == "j-worker-1.r1"
+
+
+@pytest.mark.parametrize(
+    ("script", "container"),
+    [
+        (None, None),
+        (OPERATORS, None),
+        (OPERATORS.replace("${POD_NAME}", "${POD_NAME} --container main"), "main"),
+        (f"{OPERATORS.replace('${POD_NAME}', '${POD_NAME} --container main')}\n# --container other", "main"),
+        # Scripts that a user changed.
+        (OPERATORS.replace("${POD_NAME}", "-c gpu-0 ${POD_NAME}"), "gpu-0"),
+        (OPERATORS.replace("${POD_NAME}", "${POD_NAME} --container=main"), "main"),
+        (OPERATORS.replace("$*", "tool --container x"), None),
+        (OPERATORS.replace('"$*"', "echo"), None),
+    ],
+)
+def test_the_container_that_it_names(script: str | None, container: str | None) -> None:
+    assert kubexec.container(script) == container
+    assert kubexec.container(kubexec.mapped(script) or script) == container

@@ -138,12 +138,6 @@ def test_what_keeps_a_look_from_telling_processes_apart() -> None:
     assert pod(status={}, spec={"hostPID": True}).shares_processes
 
 
-def test_the_container_that_kubectl_exec_takes_without_a_name() -> None:
-    annotations = {"kubectl.kubernetes.io/default-container": "main"}
-    assert pod(status={}, annotations=annotations).default_container == "main"
-    assert pod(status={}).default_container == ""
-
-
 def test_when_a_pod_that_goes_has_no_more_time_to_end() -> None:
     assert pod(status={}, deletionTimestamp="1970-01-01T00:01:40Z").ends_at == 100.0
     assert pod(status={}).ends_at is None

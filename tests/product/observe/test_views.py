@@ -177,24 +177,29 @@ def test_only_the_jobs_own_pod_group_is_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("main_container", "annotation", "container"),
+    ("named", "container"),
     [
-        (None, None, "worker"),
-        ("side-car", None, "side-car"),
-        (None, "side-car", "side-car"),
-        ("worker", "side-car", "worker"),
-        # kubexec.sh would name it and fail, so no rank can run there.
-        ("stranger", None, "worker"),
-        (None, "stranger", "worker"),
+        (None, "worker"),
+        ("side-car", "side-car"),
+        ("worker", "worker"),
+        # kubexec.sh names it and fails, so no rank can run there.
+        ("stranger", "worker"),
     ],
 )
-def test_a_look_goes_where_kubexec_goes(main_container: str | None, annotation: str | None, container: str) -> None:
+def test_a_look_goes_where_kubexec_goes(named: str | None, container: str) -> None:
     world = created()
-    pod = world["Pod/scale-worker-0"]
-    pod["spec"]["containers"] = [{"name": "worker"}, {"name": "side-car"}]
-    pod["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": annotation} if annotation else {}
-    world["MPIJob/scale"]["spec"]["mainContainer"] = main_container
-    assert look(world).workers[0].container == container
+    for pod in (world["Pod/scale-worker-0"], world["Pod/scale-launcher"]):
+        pod["spec"]["containers"] = [{"name": "worker"}, {"name": "side-car"}]
+        # kubectl v1.15 knows no such annotation, and kubexec.sh was written before the job was edited.
+        pod["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": "side-car"}
+    world["MPIJob/scale"]["spec"]["mainContainer"] = "side-car"
+    data = world["ConfigMap/scale-config"]["data"]
+    if named:
+        data["kubexec.sh"] = data["kubexec.sh"].replace("${POD_NAME}", f"${{POD_NAME}} --container {named}")
+    view = look(world)
+    assert view.workers[0].container == container
+    assert view.launcher is not None
+    assert view.launcher.container == "worker"
 
 
 def test_a_pod_with_one_process_namespace_cannot_be_looked_into() -> None:
