@@ -12,6 +12,20 @@ class _ConfigMap(Wire, frozen=True):
     data: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _Written(Wire, frozen=True):
+    manager: str = ""
+    time: str = ""
+    fields_v1: msgspec.Raw = msgspec.Raw()
+
+
+class _Managed(Wire, frozen=True):
+    managed_fields: list[_Written] | None = None
+
+
+class _Origin(Wire, frozen=True):
+    metadata: _Managed
+
+
 class _Rule(Wire, frozen=True):
     resources: list[str] | None = None
     resource_names: list[str] | None = None
@@ -23,13 +37,17 @@ class _Role(Wire, frozen=True):
 
 
 class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A ConfigMap that an MPIJob controls; of any other only the metadata. Absent texts are None."""
+    """A ConfigMap that an MPIJob controls; of any other only the metadata. Absent texts are None.
+
+    forgotten: its script is of this controller, and the memory written with it is gone.
+    """
 
     metadata: Owned
     script: str | None = None
     hostfile: str | None = None
     memory: str | None = None
     kubexec: str | None = None
+    forgotten: bool = False
 
 
 class RoleFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -41,6 +59,7 @@ class RoleFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 _config_maps = msgspec.json.Decoder(_ConfigMap)
+_origins = msgspec.json.Decoder(_Origin)
 _texts = msgspec.json.Decoder(dict[str, str] | None)
 _roles = msgspec.json.Decoder(_Role)
 
@@ -52,12 +71,27 @@ def read_config(raw: bytes) -> ConfigFacts:
     if not metadata.job:
         return ConfigFacts(metadata=metadata)  # another program's with the same label; its data may be large
     data = _texts.decode(config.data) or {}
+    memory = config.metadata.annotations.get(names.MEMORY)
     return ConfigFacts(
         metadata=metadata,
         script=data.get(names.KEY_DISCOVER_HOSTS),
         hostfile=data.get(names.KEY_HOSTFILE),
-        memory=config.metadata.annotations.get(names.MEMORY),
+        memory=memory,
         kubexec=data.get(names.KEY_KUBEXEC),
+        forgotten=memory is None and _is_ours(raw),
+    )
+
+
+def _is_ours(raw: bytes) -> bool:
+    """Tell whether this controller wrote the script, and nobody has written another key since.
+
+    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
+    """
+    written = _origins.decode(raw).metadata.managed_fields or ()
+    last = max((each.time for each in written if b'"f:data"' in bytes(each.fields_v1)), default="")
+    script = f'"f:{names.KEY_DISCOVER_HOSTS}"'.encode()
+    return any(
+        each.manager == names.PROGRAM and each.time == last and script in bytes(each.fields_v1) for each in written
     )
 
 

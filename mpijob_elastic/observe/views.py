@@ -119,7 +119,8 @@ def _foreign(pods: list[PodFacts], config: ConfigFacts | None) -> str:
         return f"its objects belong to {', '.join(sorted(versions))}"
     if any(pod.foreign for pod in pods):
         return "its pods carry labels of an operator newer than v0.2.3"
-    if config and config.memory is None and config.script not in (None, names.discover_hosts([], slots=1)):
+    known = config is None or config.memory is not None or config.forgotten
+    if config and not known and config.script not in (None, names.discover_hosts([], slots=1)):
         return "its discover_hosts.sh is written by somebody else"
     return ""
 
