@@ -54,6 +54,6 @@ def review_of(pod: bytes, namespace: str) -> bytes:
 
 
 def _silent(pod: dict[str, Any]) -> dict[str, Any]:
-    # The command must not name the script: its name in the answer shows that the webhook was asked.
-    pod["spec"]["containers"][0]["command"] = ["horovodrun", "python", "train.py"]
+    # Elastic, but without the name of the file: that name in the answer shows that the webhook was asked.
+    pod["spec"]["containers"][0]["command"] = ["horovodrun", "--host-discovery-script", "/hosts", "python", "train.py"]
     return pod

@@ -14,6 +14,7 @@ from mpijob_elastic.decide import config_map, next_memory
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Ref, Role, Worker
 from mpijob_elastic.model.memory import Host, Memory, pod_fingerprint
+from mpijob_elastic.model.policy import Policy
 
 JOB = "j"
 NOW = 1_000_000.0
@@ -46,8 +47,8 @@ def failed(index: int, **facts: Any) -> Worker:
 
 
 def launcher(phase: LauncherPhase = LauncherPhase.STARTED, **facts: Any) -> Launcher:
-    """A launcher of long ago that mounts discover_hosts.sh."""
-    facts = {"mounts_discovery": True, "created_at": LONG_AGO, **facts}
+    """A launcher of long ago that names discover_hosts.sh, and mounts it."""
+    facts = {"mounts_discovery": True, "names_discovery": True, "created_at": LONG_AGO, **facts}
     return Launcher(ref=ref(names.launcher(JOB)), phase=phase, **facts)
 
 
@@ -87,12 +88,18 @@ def role(*indices: int) -> Role:
     return Role(ref=ref(names.launcher(JOB)), exec_rule=1, exec_names=pods(*indices))
 
 
-def job(size: int = 3, *, known: bool = True, **facts: Any) -> JobView:
-    """An elastic job of that many workers which trains on all of them; `known`: its launcher was shown the list."""
+def job(size: int = 3, *, known: bool = True, elastic: bool = True, **facts: Any) -> JobView:
+    """An elastic job of that many workers which trains on all of them; `known`: its launcher was shown the list.
+
+    Without `elastic` it is annotated so.
+    """
+    if not elastic:
+        facts["policy"] = replace(facts.get("policy", Policy()), enabled=False)
+        facts["spec_elastic"] = False
     facts = {
         "replicas": size,
         "slots": 1,
-        "elastic": True,
+        "spec_elastic": True,
         "workers": tuple(worker(index) for index in range(size)),
         "launcher": launcher(),
         "config": config(pods(*range(size))),

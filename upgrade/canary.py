@@ -131,7 +131,8 @@ async def _unscaled(client: ApiReader, namespace: str) -> str:
 
 def _job(image: str, annotation: str, value: str) -> dict[str, Any]:
     little = {"requests": {"cpu": "1m", "memory": "1Mi"}}
-    container = {"name": "canary", "image": image, "command": ["sleep", "60"], "resources": little}
+    reads = {"name": "HOSTS", "value": names.DISCOVER_HOSTS_PATH}
+    container = {"name": "canary", "image": image, "command": ["sleep", "60"], "env": [reads], "resources": little}
     replicas = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
     return {
         "apiVersion": MPI_JOBS.api_version,

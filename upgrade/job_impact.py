@@ -50,7 +50,7 @@ def _readiness(view: JobView, *, now: float) -> tuple[Readiness, str]:
         return Readiness.FINISHED, "it has ended"
     if view.foreign or view.handed_over:
         return Readiness.FOREIGN, f"{view.foreign or 'another operator manages it'}; it is left alone"
-    if not view.elastic:
+    if not (view.elastic or view.spec_elastic):
         return Readiness.FIXED, f"its launcher names no {names.KEY_DISCOVER_HOSTS}; nothing changes for it"
     if view.launcher is None or view.launcher.phase is LauncherPhase.WAITING:
         return Readiness.LIVE, "its launcher has not started"

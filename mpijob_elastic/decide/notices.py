@@ -94,10 +94,10 @@ def _notes(state: JobState) -> Iterable[Note]:
     view = state.view
     for problem in view.problems:
         yield warning("InvalidAnnotation", f"{problem}; using the default")
-    if view.elastic and view.launcher:
+    if (view.spec_elastic or view.elastic) and view.launcher:
         yield from _launcher(state, view.launcher)
-        if view.launcher.held.frozen:
-            yield from frozen_execs.notes(state)
+    if view.elastic and view.launcher and view.launcher.held.frozen:
+        yield from frozen_execs.notes(state)
     yield from _size(view)
     if any(worker.pod.disruption for worker in state.workers) or (view.launcher and view.launcher.disruption):
         yield from disruption.notes(state)
@@ -114,10 +114,10 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
         kept = "" if state.view.policy.delete_without_discovery else ", and workers are not deleted on a scale-in"
         yield warning(
             "LauncherWithoutDiscovery",
-            f"{pod} started without {names.DISCOVER_HOSTS_PATH}, before mpijob-elastic was installed or while its "
-            f"webhook was down, so the running job cannot change its size{kept}. To make it elastic, delete {pod} "
-            "(training restarts from its last checkpoint). To delete surplus workers anyway, annotate the job "
-            f'{names.DELETE_UNSEEN}="true"',
+            f"{pod} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, before mpijob-elastic was "
+            f"installed or while its webhook was down. So the running job cannot change its size{kept}. It takes a new "
+            f"launcher: to make the job elastic, delete {pod} (training restarts from its last checkpoint). To delete "
+            f'surplus workers anyway, annotate the job {names.DELETE_UNSEEN}="true"',
         )
     elif (tries := state.view.memory.launchers) and RELAUNCHED.is_given_up(tries) and not launcher.mounts_discovery:
         yield warning(
@@ -130,12 +130,11 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
 def _size(view: JobView) -> Iterable[Note]:
     if not view.elastic:
         surplus = [worker.ref.name for worker in view.surplus if not worker.deleting]
-        if surplus:
+        if surplus and not view.spec_elastic:
             yield warning(
                 "NotElastic",
                 f"{listed(surplus)} kept beyond the {view.replicas} desired workers: the job is not elastic. To make "
-                f"it elastic, run it with horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}, or annotate "
-                f'it {names.ENABLED}="true"',
+                f"it elastic, {_remedy(view)}",
             )
         return
     published = view.config.published if view.config else None
@@ -145,6 +144,15 @@ def _size(view: JobView) -> Iterable[Note]:
             f"{names.launcher(view.name)} keeps slotsPerWorker {published.slots} while it runs; the new value "
             f"{view.slots} takes effect when the launcher is recreated",
         )
+
+
+def _remedy(view: JobView) -> str:
+    if view.policy.enabled is False:
+        return f'remove its annotation {names.ENABLED}="false"'
+    return (
+        f"let its launcher run horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}. That takes a new "
+        f"launcher: edit the job, then delete {names.launcher(view.name)} (training restarts from its last checkpoint)"
+    )
 
 
 def _given_up(view: JobView, pod: str, why: str) -> Note:

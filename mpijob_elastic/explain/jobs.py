@@ -45,7 +45,7 @@ def findings(job: Case) -> Iterator[Finding]:
     if facts.webhook:
         said = f"{facts.webhook}, so a launcher created now gets no {names.KEY_DISCOVER_HOSTS}"
         yield wrong("no-webhook", said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
-    if not job.view.elastic:
+    if not (job.view.elastic or job.view.blind):
         said = (
             f"{job.name} is not elastic: its launcher names neither {names.KEY_DISCOVER_HOSTS} nor "
             f'--host-discovery-script, or the job is annotated {names.ENABLED}="false"'

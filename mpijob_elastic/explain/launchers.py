@@ -30,11 +30,11 @@ def findings(job: Case) -> Iterator[Finding]:
     elif launcher.phase is LauncherPhase.FINISHED:
         said = f"{name} has ended; within seconds the operator reports whether the job has"
         yield waiting("launcher-ended", said, next_step=job.kubectl("logs", name))
-    elif job.view.elastic and not job.state.launcher.sees_hosts:
+    elif job.view.blind:
         said = (
-            f"{name} started without {names.DISCOVER_HOSTS_PATH}: before mpijob-elastic was installed, or while its "
-            "webhook was down. The running job cannot change its size until it has a new launcher; training then "
-            "restarts from its last checkpoint"
+            f"{name} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, before mpijob-elastic "
+            "was installed, or while its webhook was down. The running job cannot change its size until it has a new "
+            "launcher; training then restarts from its last checkpoint"
         )
         yield wrong("blind-launcher", said, next_step=job.kubectl("delete pod", name))
     why = launcher and (launcher.disruption or job.facts.threats.get(name, ""))

@@ -11,6 +11,9 @@ from mpijob_elastic.model.job import LauncherPhase
 def causes(case: Case) -> Iterator[Finding]:
     """Yield the causes that hold; the first counts."""
     view, role = case.view, case.view.role
+    # A worker of the hostfile has been known to the launcher from its start.
+    if view.blind and f"{case.name} " not in (view.config.hostfile if view.config else ""):
+        yield wrong("blind-launcher", "is not used: the launcher has no discover_hosts.sh to find it in (see above)")
     if not view.elastic:
         yield from _no_launcher(case)
         yield fine("trains", "is Ready; the job is not elastic, so mpirun alone decides what runs in it")
@@ -19,10 +22,6 @@ def causes(case: Case) -> Iterator[Finding]:
     if case.name not in case.view.host_of:
         yield _unpublished(case)
     yield from _no_launcher(case)
-    # A worker of the hostfile has been known to the launcher from its start.
-    hostfile = view.config.hostfile if view.config else ""
-    if not case.state.launcher.sees_hosts and f"{case.name} " not in hostfile:
-        yield wrong("blind-launcher", "is not used: the launcher has no discover_hosts.sh to find it in (see above)")
     if case.state.launcher.refresh_due:
         yield _due(case, "launcher-not-refreshed", "is published; the controller refreshes the launcher next")
 

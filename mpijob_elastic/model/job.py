@@ -122,12 +122,14 @@ class Launcher:
     """The launcher pod; node, disruption and ends_at as for a worker.
 
     delivering_since: when kubectl-delivery started. started_at: when its last container started, None while none runs.
-    held: the execs by which it holds its ranks, as execs into it have shown.
+    held: the execs by which it holds its ranks, as execs into it have shown. mounts_discovery: it mounts
+    discover_hosts.sh, so it was elastic at its creation. names_discovery: its own command says that it is elastic.
     """
 
     ref: Ref
     phase: LauncherPhase
     mounts_discovery: bool
+    names_discovery: bool = False
     created_at: float
     container: str = ""
     delivering_since: float | None = None
@@ -211,9 +213,9 @@ class PodGroup:
 class JobView:
     """A job and its objects.
 
-    workers: in numeric order. foreign: why it is not ours to manage, "" if it is. reported: the operator has written
-    the job's status. finished: Succeeded, or Failed for good. succeeded_at: by the operator's clock, None unless it
-    succeeded. notices: our annotation on it.
+    spec_elastic: its MPIJob asks for elasticity, see `elastic`. workers: in numeric order. foreign: why it is not ours
+    to manage, "" if it is. reported: the operator has written the job's status. finished: Succeeded, or Failed for
+    good. succeeded_at: by the operator's clock, None unless it succeeded. notices: our annotation on it.
     np_workers: workers that horovodrun waits for at its start (-np). min_np_workers, max_np_workers: below the first
     number training waits, above the second no more ranks start. 0 where the command does not say.
     former: probes of pods that left the host list and are gone, by name.
@@ -226,7 +228,7 @@ class JobView:
     ref: Ref
     replicas: int
     slots: int
-    elastic: bool
+    spec_elastic: bool
     np_workers: int = 0
     min_np_workers: int = 0
     max_np_workers: int = 0
@@ -252,6 +254,25 @@ class JobView:
     def name(self) -> str:
         """The job's name."""
         return self.ref.name
+
+    @cached_property
+    def elastic(self) -> bool:
+        """True if the job can change its size now: its MPIJob decides, and once a driver has started, its launcher.
+
+        A launcher names discover_hosts.sh, or got it at its creation, so an edit of the template or of `enabled` is for
+        the next launcher. Only `enabled: "false"` and `delete-without-discovery` hold at once.
+        """
+        launcher = self.launcher
+        if launcher is None or launcher.phase not in (LauncherPhase.STARTED, LauncherPhase.FINISHED):
+            return self.spec_elastic
+        asked = self.spec_elastic and self.policy.delete_without_discovery
+        return self.policy.enabled is not False and (launcher.mounts_discovery or launcher.names_discovery or asked)
+
+    @property
+    def blind(self) -> bool:
+        """True if elasticity is asked for, and the driver that runs cannot see the host list."""
+        asked = self.spec_elastic or self.elastic
+        return asked and self.driver_running and self.launcher is not None and not self.launcher.mounts_discovery
 
     @cached_property
     def handed_over(self) -> bool:

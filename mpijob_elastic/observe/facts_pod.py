@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.model import policy
 from mpijob_elastic.model.disruption_signs import Toleration
 from mpijob_elastic.model.job import LauncherPhase
-from mpijob_elastic.model.wire import Owned, owned, seconds
+from mpijob_elastic.model.wire import ConfigMapVolume, Owned, owned, seconds
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 
 # [v0.3.0] numbers its pods; [training-operator] has labels of its own. Such pods have an elastic operator already.
@@ -24,12 +25,12 @@ _LONGEST_OBSTACLE = 200
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod with the operator's labels; times are seconds since the epoch.
 
-    launcher_phase, mounts_discovery, refreshed, delivering_since, started_at: only for a launcher. ready_at: None while
-    it is not Ready. foreign: an operator that is elastic itself made it. node: "" while it is not scheduled; obstacle:
-    why not. node_gone: that node was seen to be deleted. disrupted: the condition that announces its end, or "".
-    tolerations: those that let it stay for ever in spite of a NoExecute taint. ends_at: end of its grace period, None
-    unless it is being deleted. shares_processes: with other containers of the pod, or with its node. out_of_memory: a
-    container was killed for it. pre_stop: a container has a preStop hook.
+    launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at: only for a launcher.
+    ready_at: None while it is not Ready. foreign: an operator that is elastic itself made it. node: "" while it is not
+    scheduled; obstacle: why not. node_gone: that node was seen to be deleted. disrupted: the condition that announces
+    its end, or "". tolerations: those that let it stay for ever in spite of a NoExecute taint. ends_at: end of its
+    grace period, None unless it is being deleted. shares_processes: with other containers of the pod, or with its node.
+    out_of_memory: a container was killed for it. pre_stop: a container has a preStop hook.
     """
 
     metadata: Owned
@@ -43,6 +44,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     foreign: bool = False
     launcher_phase: LauncherPhase = LauncherPhase.WAITING
     mounts_discovery: bool = False
+    names_discovery: bool = False
     refreshed: str | None = None
     delivering_since: float | None = None
     started_at: float | None = None
@@ -83,6 +85,7 @@ def of(pod: Pod) -> PodFacts:
         foreign=_FOREIGN_LABEL in labels or any(label.startswith(_FOREIGN_PREFIX) for label in labels),
         launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
         mounts_discovery=launcher and _mounts_discovery(spec),
+        names_discovery=launcher and _names_discovery(spec),
         refreshed=pod.metadata.annotations.get(names.REFRESHED) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
         started_at=_started_at(status) if launcher else None,
@@ -158,9 +161,20 @@ def _started_at(status: Status) -> float | None:
 
 
 def _mounts_discovery(spec: Spec) -> bool:
-    volumes = [volume.config_map for volume in spec.volumes or () if volume.name == names.CONFIG_VOLUME]
-    return any(
-        volume is not None
-        and (volume.items is None or any(item.key == item.path == names.KEY_DISCOVER_HOSTS for item in volume.items))
-        for volume in volumes
-    )
+    """Return True if the launcher was created to read the host list.
+
+    The webhook mounts the file only in launchers that are elastic at their creation, as an item that must be there. Of
+    any other mount that shows the file the command must say that it is read.
+    """
+    found = (volume.config_map for volume in spec.volumes or () if volume.name == names.CONFIG_VOLUME)
+    shown = next((volume for volume in found if volume and _shows_discovery(volume)), None)
+    return shown is not None and (bool(shown.items and not shown.optional) or _names_discovery(spec))
+
+
+def _names_discovery(spec: Spec) -> bool:
+    words = (part for each in spec.containers or () for part in (each.command, each.args, each.env))
+    return policy.names_discovery(bytes(part).decode() for part in words)
+
+
+def _shows_discovery(volume: ConfigMapVolume) -> bool:
+    return not volume.items or any(item.key == item.path == names.KEY_DISCOVER_HOSTS for item in volume.items)

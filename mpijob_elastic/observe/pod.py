@@ -69,10 +69,13 @@ class Lifecycle(Wire, frozen=True):
 
 
 class Container(Wire, frozen=True):
-    """A container."""
+    """A container; the JSON of what it runs is read only where it is needed."""
 
     name: str = ""
     lifecycle: Lifecycle | None = None
+    command: msgspec.Raw = msgspec.Raw()
+    args: msgspec.Raw = msgspec.Raw()
+    env: msgspec.Raw = msgspec.Raw()
 
 
 class Spec(Wire, frozen=True):

@@ -1,6 +1,7 @@
 """The view of a world that decide gets, at a moment called NOW."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 
 from mpijob_elastic import names
@@ -77,8 +78,8 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
         ref=ref(JOB),
         replicas=seen.job.replicas,
         slots=1,
-        elastic=seen.job.elastic,
-        policy=setup.policy,
+        spec_elastic=seen.job.elastic,
+        policy=setup.policy if seen.job.elastic else replace(setup.policy, enabled=False),
         clean_pod_policy=setup.clean_pod_policy,
         finished=seen.job.over,
         workers=tuple(_worker(index, pod, probe) for index, (pod, probe) in enumerate(found) if pod),

@@ -73,7 +73,9 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         return Verdict(patch=(*patch, *mutate.startup_hostfile(config, job)))
 
     def pod_created(request: Request) -> Verdict:
-        return Verdict(patch=mutate.launcher(pods.decode(request.object)))
+        pod = pods.decode(request.object)
+        owner = pod.metadata.controller
+        return Verdict(patch=mutate.launcher(pod, context.job(request.namespace, owner.name) if owner else None))
 
     def status_updated(request: Request) -> Verdict:
         return Verdict(patch=mutate.selector(mpijob.decode(request.object)))
@@ -104,7 +106,8 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
             after, known = (hpa_fit.of_job(job_facts.of(version), scaling, now=now) for version in (job, before))
             verdict = _with(verdict, review.new_warnings(after, known))
         changes = pod_templates.changed(request.object, request.old_object)
-        matters = changes and job_facts.of(before).reported and job_facts.of(job).elastic
+        old, new = job_facts.of(before), job_facts.of(job)
+        matters = changes and old.reported and (old.elastic or new.elastic)
         return _with(verdict, changes if matters else ())
 
     def autoscaler(request: Request, raw: msgspec.Raw) -> Iterable[str]:

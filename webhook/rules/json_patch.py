@@ -16,10 +16,9 @@ Patch = tuple[Operation, ...]
 
 # The only replaceable field: the hosts that a launcher waits for.
 _REPLACEABLE = re.compile(rf"/data/{re.escape(names.KEY_HOSTFILE)}")
-# Fields that may be added: an item of a ConfigMap volume, `optional` of that volume, a key of a ConfigMap, and the
-# selector of a job's workers.
+# Fields that may be added: an item of a ConfigMap volume, a key of a ConfigMap, and the selector of a job's workers.
 _ALLOWED = re.compile(
-    r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/(?:items/(?:0|[1-9][0-9]*)|optional)"
+    r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/items/(?:0|[1-9][0-9]*)"
     rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
     r"|/status/replicaStatuses/Worker/selector"
 )

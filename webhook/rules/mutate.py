@@ -41,23 +41,26 @@ class ConfigMap(Wire, frozen=True):
     binary_data: dict[str, str] | None = None
 
 
-def launcher(pod: Pod) -> Patch:
-    """Return a patch that mounts discover_hosts.sh, executable, in a launcher of the operator."""
-    job = _job_of(pod.metadata)
-    if job is None or not _is_launcher(pod.metadata, job):
+def launcher(pod: Pod, job: JobFacts | None) -> Patch:
+    """Return a patch that mounts discover_hosts.sh, executable, in an elastic launcher of the operator.
+
+    The item is not optional: a kubelet starts no container before it has the whole ConfigMap, so no driver finds an
+    empty /etc/mpi. It also tells the controller, for as long as the pod lives, that its driver is elastic. `job`: the
+    MPIJob as last seen.
+    """
+    owner = _job_of(pod.metadata)
+    if owner is None or not (_is_launcher(pod.metadata, owner.name) and _is_elastic(pod, owner, job)):
         return ()
     for index, volume in enumerate(pod.spec.volumes or ()):
         if volume.name == names.CONFIG_VOLUME and volume.config_map:
-            at = f"/spec/volumes/{index}/configMap"
-            item = _with_item(volume.config_map, job, at=f"{at}/items")
-            return (*item, *_optional(pod, volume.config_map, at=at)) if item else ()
+            return _with_item(volume.config_map, owner.name, at=f"/spec/volumes/{index}/configMap/items")
     return ()
 
 
 def config_map(config: ConfigMap) -> Patch:
     """Return a patch that adds a discover_hosts.sh without hosts, so that the file exists from the start."""
-    job = _job_of(config.metadata)
-    if job is None or config.metadata.name != names.config_map(job) or config.data is None:
+    owner = _job_of(config.metadata)
+    if owner is None or config.metadata.name != names.config_map(owner.name) or config.data is None:
         return ()
     if names.KEY_DISCOVER_HOSTS in config.data or names.KEY_DISCOVER_HOSTS in (config.binary_data or ()):
         return ()
@@ -104,15 +107,11 @@ def _with_item(volume: ConfigMapVolume, job: str, *, at: str) -> Patch:
     return json_patch.adding(at=f"{at}/{len(volume.items)}", value=_ITEM)
 
 
-def _optional(pod: Pod, volume: ConfigMapVolume, *, at: str) -> Patch:
-    """Let a launcher start without the key if it has no use for the file.
-
-    A kubelet holds a pod back while a mounted key is missing, which is right only for a launcher that reads the file.
-    """
-    texts = (text for container in pod.spec.containers or () for text in container.texts())
-    if volume.optional is not None or policy.names_discovery(texts):
-        return ()
-    return json_patch.adding(at=f"{at}/optional", value=True)
+def _is_elastic(pod: Pod, owner: OwnerReference, job: JobFacts | None) -> bool:
+    """Tell whether the launcher reads the host list: its own command says so, or an annotation of its MPIJob."""
+    if policy.names_discovery(text for container in pod.spec.containers or () for text in container.texts()):
+        return True
+    return job is not None and job.metadata.uid == owner.uid and job.policy.enabled is True
 
 
 def _is_launcher(metadata: ObjectMeta, job: str) -> bool:
@@ -124,7 +123,7 @@ def _is_launcher(metadata: ObjectMeta, job: str) -> bool:
     )
 
 
-def _job_of(metadata: ObjectMeta) -> str | None:
-    owner: OwnerReference | None = metadata.controller
+def _job_of(metadata: ObjectMeta) -> OwnerReference | None:
+    owner = metadata.controller
     ours = owner and (owner.api_version, owner.kind) == (MPI_JOBS.api_version, MPI_JOBS.kind)
-    return owner.name if owner and ours else None
+    return owner if ours else None

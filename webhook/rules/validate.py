@@ -74,8 +74,13 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
     if new.replicas < old.replicas and not new.elastic:
         yield (
             f"{REPLICAS_FIELD} {old.replicas} to {new.replicas}: this job is not elastic, so its surplus workers "
-            f"stay. Run horovodrun with --host-discovery-script {names.DISCOVER_HOSTS_PATH}, or set the annotation "
-            f'{names.ENABLED}: "true"'
+            f"stay. Run horovodrun with --host-discovery-script {names.DISCOVER_HOSTS_PATH}, in a new launcher"
+        )
+    if new.elastic and not old.elastic and old.policy.enabled is not False:
+        launcher = names.launcher(new.metadata.name)
+        yield (
+            f"this job becomes elastic with a new launcher: if {launcher} has started, its workers stay until you "
+            f"delete {launcher} (training restarts from its last checkpoint)"
         )
     if new.slots != old.slots:
         yield (

@@ -84,7 +84,8 @@ async def _facts(
 
 async def _webhook(client: ApiReader, view: JobView, registered: Registration | None) -> str:
     """Check the webhook only while a launcher may yet be created."""
-    is_needed = view.elastic and not view.finished and (view.launcher is None or not view.launcher.mounts_discovery)
+    sees = view.launcher is not None and view.launcher.mounts_discovery
+    is_needed = view.spec_elastic and not view.finished and not sees
     return await dependencies.webhook_trouble(client, registered) if is_needed else ""
 
 

@@ -11,9 +11,11 @@ from mpijob_elastic.model.policy import Policy, Problem
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, worker
 
 BLIND = launcher(mounts_discovery=False)
+PLAIN = launcher(mounts_discovery=False, names_discovery=False)
 GAVE_UP = config(pods(0, 1, 2), memory=Memory(launchers=Tries(count=4, at=NOW, uid="u")))
 FAILED_OFTEN = Tries(count=8, at=NOW - 1, uid="uid-of-j-worker-1")
 LOST_OFTEN = Tries(count=6, at=NOW - 1, uid="uid-of-j-worker-1")
+PROBLEM = Problem(field="f", value="v", allowed="a")
 LATE = (worker(0), worker(1), pending(2, created_at=LONG_AGO))
 
 
@@ -22,9 +24,14 @@ LATE = (worker(0), worker(1), pending(2, created_at=LONG_AGO))
     [
         (job(), []),
         (job(replicas=2), []),
-        (job(problems=(Problem(field="f", value="v", allowed="a"),)), ["InvalidAnnotation"]),
+        (job(problems=(PROBLEM,)), ["InvalidAnnotation"]),
         (job(launcher=BLIND), ["LauncherWithoutDiscovery"]),
         (job(launcher=BLIND, elastic=False), []),
+        # Made smaller as a plain job; then an annotation, or the template, asked for elasticity.
+        (job(launcher=PLAIN, replicas=2), ["LauncherWithoutDiscovery"]),
+        (job(launcher=PLAIN, replicas=2, spec_elastic=False), ["NotElastic"]),
+        # The other way round: a new template for the next launcher, while the driver that runs is elastic.
+        (job(replicas=2, spec_elastic=False), []),
         (job(launcher=launcher(LauncherPhase.WAITING, mounts_discovery=False)), []),
         (job(launcher=launcher(LauncherPhase.WAITING, mounts_discovery=False), config=GAVE_UP), ["AdmissionMissed"]),
         (job(launcher=BLIND, config=GAVE_UP), ["LauncherWithoutDiscovery"]),
@@ -53,9 +60,9 @@ def test_what_was_said_is_not_said_again_and_goes_when_it_is_over() -> None:
     assert told is not None
     said = replace(view, notices=told.text)
     assert notices.tell(derive(said, now=NOW)) == (None, None)
-    more, _ = notices.tell(derive(replace(said, slots=4), now=NOW))
+    more, _ = notices.tell(derive(replace(said, problems=(PROBLEM,)), now=NOW))
     assert more is not None
-    assert [note.reason for note in more.notes] == ["SlotsUnchanged"]
+    assert [note.reason for note in more.notes] == ["InvalidAnnotation"]
     over, _ = notices.tell(derive(replace(job(), notices=told.text), now=NOW))
     assert over is not None
     assert (over.text, over.notes) == ("", ())
@@ -136,3 +143,18 @@ def test_a_worker_that_is_given_up_is_told(view: JobView, word: str) -> None:
     assert [note.reason for note in told.notes] == ["WorkerGivenUp"]
     assert word in told.text
     assert "kubectl -n default delete pod j-worker-1" in told.text
+
+
+@pytest.mark.parametrize(
+    ("view", "remedy"),
+    [
+        (job(replicas=2, launcher=PLAIN, spec_elastic=False), "edit the job, then delete j-launcher"),
+        (job(replicas=2, elastic=False), 'remove its annotation mpijob-elastic/enabled="false"'),
+        (job(replicas=2, launcher=PLAIN), "It takes a new launcher: to make the job elastic, delete j-launcher"),
+    ],
+)
+def test_a_notice_recommends_no_edit_that_the_driver_cannot_follow(view: JobView, remedy: str) -> None:
+    told, _ = notices.tell(derive(view, now=NOW))
+    assert told is not None
+    assert remedy in told.text
+    assert 'enabled="true"' not in told.text

@@ -1,8 +1,11 @@
 """What a view derives from its parts."""
 
+from dataclasses import replace
+
 import pytest
 
 from mpijob_elastic.model.job import MOST_WORKERS, LauncherPhase
+from mpijob_elastic.model.policy import Policy
 from tests.builders import config, failed, job, launcher, pending, pods, worker
 
 
@@ -49,3 +52,44 @@ def test_hosts_are_what_the_script_names() -> None:
     assert job(3).published_pods == pods(0, 1, 2)
     assert job(config=None).published_pods == ()
     assert job(config=config([])).published_pods == ()
+
+
+STARTED, WAITING, FINISHED = LauncherPhase.STARTED, LauncherPhase.WAITING, LauncherPhase.FINISHED
+UNSEEN = Policy(delete_without_discovery=True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "policy", "phase", "mounts", "elastic", "blind"),
+    [
+        (True, Policy(), None, False, True, False),
+        (False, Policy(), None, False, False, False),
+        # Before the start the launcher can be recreated, so the MPIJob decides.
+        (True, Policy(), WAITING, False, True, False),
+        (False, Policy(), WAITING, True, False, False),
+        (True, Policy(), STARTED, True, True, False),
+        (False, Policy(), STARTED, False, False, False),
+        # An edit for the next launcher, either way.
+        (True, Policy(enabled=True), STARTED, False, False, True),
+        (True, Policy(), STARTED, False, False, True),
+        (False, Policy(), STARTED, True, True, False),
+        (False, Policy(), FINISHED, True, True, False),
+        (True, Policy(), FINISHED, False, False, False),
+        # These hold at once.
+        (False, Policy(enabled=False), STARTED, True, False, False),
+        (True, UNSEEN, STARTED, False, True, True),
+        (False, UNSEEN, STARTED, False, False, False),
+    ],
+)
+def test_the_launcher_decides_once_its_driver_has_started(
+    asked: bool, policy: Policy, phase: LauncherPhase | None, mounts: bool, elastic: bool, blind: bool
+) -> None:
+    pod = launcher(phase, mounts_discovery=mounts, names_discovery=False) if phase else None
+    view = job(spec_elastic=asked, policy=policy, launcher=pod)
+    assert (view.elastic, view.blind) == (elastic, blind)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_command_that_names_discovery_is_elastic_and_blind_without_the_file(asked: bool) -> None:
+    view = job(spec_elastic=asked, launcher=launcher(mounts_discovery=False))
+    assert (view.elastic, view.blind) == (True, True)
+    assert not replace(view, policy=Policy(enabled=False)).elastic

@@ -76,11 +76,29 @@ def test_when_the_last_container_of_a_launcher_started() -> None:
             ],
             True,
         ),
-        ([{"name": "mpi-job-config", "configMap": {}}], True),
     ],
 )
-def test_whether_the_launcher_sees_the_host_list(volumes: list[Any], mounts: bool) -> None:
+def test_whether_the_launcher_was_created_to_read_the_host_list(volumes: list[Any], mounts: bool) -> None:
     assert pod(status={}, spec={"volumes": volumes}).mounts_discovery is mounts
+
+
+@pytest.mark.parametrize(
+    "volume", [{}, {"items": [{"key": "discover_hosts.sh", "path": "discover_hosts.sh"}], "optional": True}]
+)
+@pytest.mark.parametrize(
+    ("runs", "reads"),
+    [
+        ({}, False),
+        ({"command": None, "args": None, "env": None}, False),
+        ({"command": ["mpirun", "x"], "env": [{"name": "A", "value": "b"}]}, False),
+        ({"command": ["sh", "-c"], "args": ["horovodrun --host-discovery-script /x"]}, True),
+        ({"command": ["/train.sh"], "env": [{"name": "HOSTS", "value": "/etc/mpi/discover_hosts.sh"}]}, True),
+    ],
+)
+def test_any_other_mount_says_nothing_of_the_driver(volume: Any, runs: Any, reads: bool) -> None:
+    volumes = [{"name": "mpi-job-config", "configMap": volume}]
+    facts = pod(status={}, spec={"volumes": volumes, "containers": [{"name": "launcher", **runs}]})
+    assert facts.mounts_discovery is reads
 
 
 def test_the_last_state_says_how_and_where_a_pod_ended() -> None:

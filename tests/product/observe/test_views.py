@@ -54,7 +54,7 @@ def look(
 def test_a_job_of_the_operator_is_seen_whole() -> None:
     view = look(created())
     assert (view.namespace, view.name, view.replicas, view.slots) == ("default", "scale", 2, 1)
-    assert view.elastic
+    assert (view.spec_elastic, view.blind, view.elastic) == (True, True, True)  # no webhook was asked
     assert not view.foreign
     assert view.clean_pod_policy == "Running"
     assert [worker.name for worker in view.workers] == ["scale-worker-0", "scale-worker-1"]

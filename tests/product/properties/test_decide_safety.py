@@ -243,7 +243,11 @@ def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
 
 
 def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
-    if not view.elastic and not view.finished:
+    pod = view.launcher
+    started = pod is not None and pod.phase is LauncherPhase.STARTED
+    reads = pod is not None and (pod.mounts_discovery or pod.names_discovery or view.policy.delete_without_discovery)
+    plain = not view.elastic or (started and not reads)
+    if plain and not view.finished:
         assert all(isinstance(action, WriteConfig | TellUser) for action in plan.actions)
         assert all(view.config and change.hostfile == view.config.hostfile for change in of(WriteConfig, plan))
 

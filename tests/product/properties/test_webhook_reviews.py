@@ -24,7 +24,7 @@ JSON = st.recursive(
 )
 MUTATING, VALIDATING = handlers.mutating(NOTHING), handlers.validating(NOTHING)
 TABLES = st.sampled_from([MUTATING, VALIDATING])
-ALLOWED = re.compile(r"/spec/volumes/\d+/configMap/(items/\d+|optional)|/data/discover_hosts\.sh")
+ALLOWED = re.compile(r"/spec/volumes/\d+/configMap/items/\d+|/data/discover_hosts\.sh")
 SELECTOR = "/status/replicaStatuses/Worker/selector"
 CREATED = [launcher_pod(), worker_pod(), config_map(), mpi_job(command=ELASTIC, annotations={"mpijob-elastic/x": "1"})]
 JOB = mpi_job(replicas=3, conditions=["Created"])

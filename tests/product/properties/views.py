@@ -107,6 +107,7 @@ def _launcher(random: Random) -> Launcher:
     return launcher(
         random.choice([LauncherPhase.STARTED, *LauncherPhase]),
         mounts_discovery=random.random() < 0.8,
+        names_discovery=random.random() < 0.8,
         created_at=_time(random),
         delivering_since=random.choice([None, _time(random)]),
         refreshed=random.choice([None, "", "other@0"]),
@@ -128,6 +129,7 @@ def _policy(random: Random) -> Policy:
         drain_timeout=random.choice([0.0, 1.0, 60.0]),
         replace_failed_workers=random.choice([None, True, False]),
         delete_without_discovery=random.random() < 0.3,
+        enabled=random.choice([None, None, None, True, False]),
     )
 
 
@@ -149,15 +151,16 @@ def _config(random: Random) -> Config:
 
 def _job(random: Random) -> JobView:
     exec_names = random.choice([NAMES, tuple(_subset(NAMES, random))])
+    policy = _policy(random)
     view = JobView(
         namespace="default",
         ref=ref(JOB),
         replicas=random.randint(0, MOST),
         slots=random.randint(1, 2),
-        elastic=random.random() < 0.9,
+        spec_elastic=random.random() < 0.9 if policy.enabled is None else policy.enabled,
         np_workers=random.choice([0, 0, random.randint(0, MOST)]),
         min_np_workers=random.choice([0, 0, random.randint(0, MOST)]),
-        policy=_policy(random),
+        policy=policy,
         clean_pod_policy=random.choice(["None", "Running", "All"]),
         deleting=random.random() < 0.05,
         finished=random.random() < 0.1,

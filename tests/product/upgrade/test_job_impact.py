@@ -10,7 +10,7 @@ from upgrade.job_impact import Readiness
 REF = Ref(name="train", uid="1", resource_version="1")
 STARTED = Launcher(ref=REF, phase=LauncherPhase.STARTED, mounts_discovery=False, created_at=1000.0)
 CONFIG = Config(ref=REF, published=None, script=None, hostfile="", memory=Memory())
-JOB = JobView(namespace="ml", ref=REF, replicas=2, slots=1, elastic=True, launcher=STARTED)
+JOB = JobView(namespace="ml", ref=REF, replicas=2, slots=1, spec_elastic=True, launcher=STARTED)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ JOB = JobView(namespace="ml", ref=REF, replicas=2, slots=1, elastic=True, launch
         (replace(JOB, launcher=replace(STARTED, mounts_discovery=True)), Readiness.LIVE),
         (replace(JOB, launcher=replace(STARTED, mounts_discovery=True), config=CONFIG), Readiness.ELASTIC),
         (replace(JOB, launcher=replace(STARTED, phase=LauncherPhase.FINISHED)), Readiness.FINISHED),
-        (replace(JOB, elastic=False), Readiness.FIXED),
+        (replace(JOB, spec_elastic=False), Readiness.FIXED),
         (replace(JOB, finished=True), Readiness.FINISHED),
         (replace(JOB, deleting=True), Readiness.FINISHED),
         (replace(JOB, foreign="its pods carry labels"), Readiness.FOREIGN),

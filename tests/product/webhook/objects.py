@@ -18,7 +18,7 @@ def mpi_job(
     conditions: list[str] | None = None,
 ) -> Object:
     """A MPIJob; `conditions` are the types that are True, so one that the operator has seen has at least Created."""
-    launcher = command or ["mpirun", "python", "train.py"]
+    launcher = command or PLAIN
     job: Object = {
         "apiVersion": "kubeflow.org/v1",
         "kind": "MPIJob",
@@ -37,11 +37,12 @@ def mpi_job(
 
 
 ELASTIC = ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
+PLAIN = ["mpirun", "python", "train.py"]
 
 
 def launcher_pod(**job: Any) -> Object:
-    """The launcher pod that mpi-operator v0.2.3 creates for `mpi_job(**job)`."""
-    return objects.launcher(mpi_job(**job))
+    """The launcher pod that mpi-operator v0.2.3 creates for `mpi_job(**job)`; elastic unless a command is given."""
+    return objects.launcher(mpi_job(**{"command": ELASTIC, **job}))
 
 
 def worker_pod() -> Object:

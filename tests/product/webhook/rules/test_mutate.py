@@ -1,13 +1,16 @@
 """What is added, to what, and what is left alone."""
 
 import copy
+import json
 from collections.abc import Callable
+from typing import Any
 
 import jsonpatch
 import msgspec
 import pytest
 
-from tests.product.webhook.objects import ELASTIC, Object, config_map, launcher_pod, worker_pod
+from mpijob_elastic.model import job_facts
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, config_map, launcher_pod, mpi_job, worker_pod
 from webhook.rules import mutate
 from webhook.rules.json_patch import Patch
 
@@ -18,8 +21,8 @@ MOUNTED = [
 ]
 
 
-def patch_pod(pod: Object) -> Patch:
-    return mutate.launcher(msgspec.convert(pod, mutate.Pod))
+def patch_pod(pod: Object, job: Object | None = None) -> Patch:
+    return mutate.launcher(msgspec.convert(pod, mutate.Pod), job_facts.read(json.dumps(job).encode()) if job else None)
 
 
 def patch_config(config: Object) -> Patch:
@@ -32,7 +35,7 @@ def volume(pod: Object) -> Object:
 
 
 def test_a_launcher_gets_the_item_at_the_end_and_nothing_else() -> None:
-    pod = launcher_pod(command=ELASTIC)
+    pod = launcher_pod()
     patched: Object = jsonpatch.apply_patch(pod, patch_pod(pod))
 
     expected = copy.deepcopy(pod)
@@ -41,22 +44,40 @@ def test_a_launcher_gets_the_item_at_the_end_and_nothing_else() -> None:
     assert patch_pod(patched) == ()
 
 
-def test_a_launcher_that_has_no_use_for_the_file_starts_without_it_too() -> None:
+def annotated(**job: Any) -> Object:
+    return mpi_job(annotations={"mpijob-elastic/enabled": "true"}, **job)
+
+
+STRANGER = annotated()
+STRANGER["metadata"] = {**STRANGER["metadata"], "uid": "of an earlier job of this name"}
+
+
+@pytest.mark.parametrize(
+    ("job", "patched"),
+    [
+        (None, False),
+        (mpi_job(), False),
+        (annotated(), True),
+        (STRANGER, False),
+        # The template was edited after the operator had read it.
+        (mpi_job(command=ELASTIC), False),
+        (mpi_job(annotations={"mpijob-elastic/enabled": "false"}), False),
+    ],
+)
+def test_a_plain_launcher_gets_nothing_unless_its_job_says_that_it_is_elastic(
+    job: Object | None, patched: bool
+) -> None:
+    patch = patch_pod(launcher_pod(command=PLAIN), job)
+    assert [operation["value"] for operation in patch] == ([ITEM] if patched else [])
+
+
+def test_a_launcher_that_names_the_file_gets_it_whatever_its_job_says() -> None:
     pod = launcher_pod()
-    patched: Object = jsonpatch.apply_patch(pod, patch_pod(pod))
-
-    assert volume(patched) == {**volume(pod), "items": [*MOUNTED, ITEM], "optional": True}
-    assert patch_pod(patched) == ()
-
-
-def test_what_somebody_said_about_missing_keys_stays() -> None:
-    pod = launcher_pod()
-    volume(pod)["optional"] = False
-    assert volume(jsonpatch.apply_patch(pod, patch_pod(pod)))["optional"] is False
+    assert patch_pod(pod, mpi_job(annotations={"mpijob-elastic/enabled": "false"}))
 
 
 def test_the_volume_is_found_by_its_name_wherever_other_webhooks_put_theirs() -> None:
-    pod = launcher_pod(command=ELASTIC)
+    pod = launcher_pod()
     pod["spec"]["volumes"].insert(0, {"name": "istio", "emptyDir": {}})
 
     assert [operation["path"] for operation in patch_pod(pod)] == ["/spec/volumes/2/configMap/items/2"]

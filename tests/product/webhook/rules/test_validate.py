@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook.objects import ELASTIC, Object, mpi_job
 from webhook.rules import validate
@@ -179,8 +180,29 @@ def test_shrinking_a_job_that_is_not_elastic_is_warned_of() -> None:
     (warning,) = on_update(running(replicas=1), running(replicas=3)).warnings
     assert "spec.mpiReplicaSpecs.Worker.replicas 3 to 1: this job is not elastic" in warning
     assert "--host-discovery-script /etc/mpi/discover_hosts.sh" in warning
-    assert 'mpijob-elastic/enabled: "true"' in warning
+    assert "in a new launcher" in warning
     assert len(warning) <= LONGEST_WARNING
+
+
+@pytest.mark.parametrize(
+    ("edit", "before", "told"),
+    [
+        ({"annotations": {names.ENABLED: "true"}}, {}, True),
+        ({"command": ELASTIC}, {}, True),
+        # The launcher that runs reads the list, and does so again.
+        ({"command": ELASTIC}, {"command": ELASTIC, "annotations": {names.ENABLED: "false"}}, False),
+        ({"command": ELASTIC, "replicas": 3}, {"command": ELASTIC}, False),
+        ({"replicas": 3}, {}, False),
+    ],
+)
+def test_a_job_that_becomes_elastic_needs_a_new_launcher(edit: Object, before: Object, told: bool) -> None:
+    warnings = on_update(running(**edit), running(**before)).warnings
+    new = [warning for warning in warnings if "becomes elastic with a new launcher" in warning]
+    assert bool(new) is told
+    assert all("delete train-launcher" in warning and len(warning) <= LONGEST_WARNING for warning in new)
+    assert on_update(mpi_job(**edit), mpi_job(**before)).warnings == tuple(
+        warning for warning in warnings if warning not in new and "Worker.replicas" not in warning
+    )
 
 
 @pytest.mark.parametrize(

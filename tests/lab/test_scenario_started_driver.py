@@ -1,0 +1,88 @@
+"""An edit for the next launcher does not reach the driver that runs; nor does the loss of our memory."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from tests.lab.job import HOROVODRUN, MPIRUN, Job, State
+
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
+
+QUICK = {names.DRAIN_TIMEOUT: "1s"}
+HIDDEN = ["/train.sh"]
+
+
+@pytest.fixture
+def job(client: ApiWriter, namespace: str) -> Job:
+    return Job(client=client, namespace=namespace)
+
+
+def template(command: list[str]) -> dict[str, Any]:
+    """An edit of the launcher's template."""
+    container = {"name": "launcher", "image": "horovod:test", "command": command}
+    return {"spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [container]}}}}}}
+
+
+def items(state: State) -> list[str]:
+    """The keys that the launcher mounts."""
+    assert state.launcher is not None
+    volumes = {volume["name"]: volume for volume in state.launcher["spec"]["volumes"]}
+    volume = volumes[names.CONFIG_VOLUME]["configMap"]
+    assert "optional" not in volume
+    return [item["key"] for item in volume["items"]]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param({"metadata": {"annotations": {names.ENABLED: "true"}}}, id="enabled"),
+        pytest.param(template(HOROVODRUN), id="template", marks=pytest.mark.thorough),
+    ],
+)
+async def test_no_edit_cuts_a_plain_job_that_runs(job: Job, edit: dict[str, Any]) -> None:
+    await job.create(replicas=2, command=MPIRUN, annotations=QUICK)
+    before = await job.until(lambda state: len(state.hosts) == 2 and state.launcher_runs, "mpirun runs")
+    await job.scale(1)
+    await job.until(lambda state: "NotElastic" in state.notices, "the user is told")
+    await job.patch(edit)
+    await job.until(lambda state: "NotElastic" not in state.notices, "the edit is known")
+    await asyncio.sleep(10)  # longer than the drain of an elastic job takes here
+    after = await job.state()
+    assert after.running == job.workers(0, 1)
+    assert "It takes a new launcher" in after.notices
+    assert items(after) == [names.KEY_KUBEXEC, names.KEY_HOSTFILE]
+    assert (after.hosts, after.hostfile, after.exec_names) == (before.hosts, before.hostfile, before.exec_names)
+    assert after.refreshed is None
+
+
+async def test_no_edit_of_the_template_keeps_an_elastic_driver_from_scaling(job: Job) -> None:
+    await job.create(replicas=2, annotations=QUICK)
+    await job.settled(2)
+    await job.patch(template(MPIRUN))
+    await job.scale(1)
+    await job.settled(1)
+
+
+@pytest.mark.thorough
+async def test_a_command_that_hides_discovery_is_elastic_by_annotation(job: Job) -> None:
+    await job.create(replicas=2, command=HIDDEN, annotations={**QUICK, names.ENABLED: "true"})
+    state = await job.settled(2)
+    assert items(state) == [names.KEY_KUBEXEC, names.KEY_HOSTFILE, names.KEY_DISCOVER_HOSTS]
+    await job.scale(1)
+    await job.settled(1)
+
+
+async def test_drains_begin_again_after_the_memory_was_removed(job: Job, client: ApiWriter) -> None:
+    await job.create(replicas=3, annotations=QUICK)
+    await job.settled(3)
+    await job.at_rest()
+    path = resources.CONFIG_MAPS.path(job.namespace, names.config_map(job.name))
+    body = {"metadata": {"annotations": {names.MEMORY: None}}}
+    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
+    await job.until(lambda state: bool(state.memory), "a memory again")
+    await job.scale(2)
+    assert (await job.settled(2)).notices == ""
