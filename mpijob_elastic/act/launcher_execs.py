@@ -1,24 +1,26 @@
 """Look by exec into a launcher for the `kubectl exec`s that hold its ranks.
 
 The script prints only the name of the pod from a command line, because the rest contains a secret of Horovod. Looks run
-beside the reconcile loop, seldom (decide/frozen_execs) and a few at once; results are kept in memory alone.
+beside the reconcile loop, seldom (decide/frozen_execs), a few at once and fairly shared (act/turns); results are kept
+in memory alone.
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from mpijob_elastic.act.exec_looks import Tasks, look_into
+from mpijob_elastic.act.turns import FairTurns
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import LookIntoLauncher
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, Launcher
 
-# Seconds for a look, and the number of looks under way at once over all jobs.
+# Seconds for a look.
 LOOK_TIMEOUT = 5.0
-MOST_AT_ONCE = 4
+# Looks over all jobs, under way at once (of a namespace at most half of them) and begun in a second.
+MOST_AT_ONCE, MOST_A_SECOND = 16, 20.0
 # Bytes; a line for each rank of a large job.
 LONGEST_ANSWER = 2**20
 
@@ -56,7 +58,7 @@ class Execs:
         self._client = client
         self._now = now
         self._wake = wake
-        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
+        self._turns = FairTurns(at_once=MOST_AT_ONCE, a_second=MOST_A_SECOND)
         self._held: dict[str, Held] = {}
         self._launchers: dict[tuple[str, str], str] = {}
         self._asking = Tasks()
@@ -67,9 +69,13 @@ class Execs:
 
     def begin(self, view: JobView, action: LookIntoLauncher) -> None:
         """Look into a launcher, unless a look is under way."""
-        uid = action.launcher.ref.uid
-        if uid not in self._asking:
-            self._asking.begin(uid, self._ask(view, action))
+        uid, job = action.launcher.ref.uid, (view.namespace, view.name)
+        if uid in self._asking:
+            return
+        if self._launchers.get(job) != uid:
+            self.forget(*job)  # the former launcher
+            self._launchers[job] = uid
+        self._asking.begin(uid, self._ask(view, action))
 
     def tried(self, launcher: Launcher, ended: Mapping[Exec, bool]) -> None:
         """Remember the execs that the controller tried to end, each with True if it is gone.
@@ -94,12 +100,11 @@ class Execs:
         await self._asking.close()
 
     async def _ask(self, view: JobView, action: LookIntoLauncher) -> None:
-        async with self._slots:
+        async with self._turns.turn(view.namespace, view.name):
             after = await self._look(view, action)
-        self.forget(view.namespace, view.name)  # the former launcher
-        self._launchers[view.namespace, view.name] = action.launcher.ref.uid
-        self._held[action.launcher.ref.uid] = after
-        self._wake(view.namespace, view.name)
+        if self._launchers.get((view.namespace, view.name)) == action.launcher.ref.uid:  # else it was forgotten
+            self._held[action.launcher.ref.uid] = after
+            self._wake(view.namespace, view.name)
 
     async def _look(self, view: JobView, action: LookIntoLauncher) -> Held:
         asked_at = self._now()

@@ -1,33 +1,35 @@
 """Probe workers by exec for processes beside the main process: leaving workers often, published workers seldom.
 
-Probes run beside the reconcile loop, bounded in time, number and rate; an answer with news wakes the job. A failed
-probe is only counted: then the drain-timeout decides, and nothing follows for a published worker. Results are kept in
-memory alone: a restart costs another probe, and perhaps a number in a host name (decide/host_names).
+Probes run beside the reconcile loop, bounded in time, number and rate, and fairly shared (act/turns), because a shell
+may hang; an answer with news wakes the job. A failed probe is only counted: the next comes later (decide/retries), the
+drain-timeout decides, and nothing follows for a published worker. Results are kept in memory alone: a restart costs
+another probe, and perhaps a number in a host name (decide/host_names).
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mpijob_elastic.act.exec_looks import Tasks, look_into
-from mpijob_elastic.act.rates import Rate
+from mpijob_elastic.act.turns import FairTurns, Places
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.model.job import JobView, Probe, Worker
+from mpijob_elastic.model.job import JobView, Probe
 from mpijob_elastic.model.memory import pod_key
 from mpijob_elastic.telemetry.metrics import Metrics
 
-# Seconds for a look, and the number of looks under way at once over all jobs.
+# Seconds for a look.
 PROBE_TIMEOUT = 3.0
-MOST_AT_ONCE = 16
-# Looks a second over all jobs: into leaving workers, for whose GPUs somebody waits, and into published workers.
-LEAVING_A_SECOND = 50.0
-PUBLISHED_A_SECOND = 10.0
+# Looks over all jobs, under way at once and begun in a second: into leaving workers, for whose GPUs somebody waits, and
+# into published workers. A job alone may have a third of them under way, which is enough for all of a second's looks.
+LEAVING_AT_ONCE, LEAVING_A_SECOND = 48, 50.0
+PUBLISHED_AT_ONCE, PUBLISHED_A_SECOND = 24, 10.0
 # Looks into published workers that begin together. Each needs a connection of its own with a TLS handshake, and a look
 # that begins alone costs twice the CPU, because caches have gone cold (4.3 ms; 2.1 ms each if ten begin together).
 PUBLISHED_TOGETHER = 10
-# Published workers that may wait for their turn; any more are dropped, and decided on again later.
-MOST_WAITING = 100
+# Published workers that may be asked or wait for their turn. A job alone may have a third of them: as many as can be
+# asked until it decides again (decide/lost_ranks). Any more are dropped.
+MOST_WATCHED = 300
 
 # Only builtins of a POSIX shell, so it starts no process that it would count itself. It skips process 1, which is the
 # container's main process, the shell itself, and zombies: `sleep` as process 1 never reaps an orphaned rank.
@@ -59,6 +61,12 @@ class _Look:
     key: str
     container: str
     occasion: str
+    published: bool
+
+    @property
+    def name(self) -> str:
+        """Return what a single look may be under way for: a worker that leaves does not wait as a published worker."""
+        return f"{self.key} {self.occasion}"
 
 
 class Prober:
@@ -76,13 +84,13 @@ class Prober:
         self._metrics = metrics
         self._now = now
         self._wake = wake
-        self._slots = asyncio.Semaphore(MOST_AT_ONCE)
-        self._leaving = Rate(LEAVING_A_SECOND)
-        self._published = Rate(PUBLISHED_A_SECOND, together=PUBLISHED_TOGETHER)
+        self._leaving = FairTurns(at_once=LEAVING_AT_ONCE, a_second=LEAVING_A_SECOND)
+        self._published = FairTurns(at_once=PUBLISHED_AT_ONCE, a_second=PUBLISHED_A_SECOND, together=PUBLISHED_TOGETHER)
+        self._watched = Places(MOST_WATCHED)
         self._seen: dict[str, tuple[str, Probe]] = {}
-        self._pods: dict[tuple[str, str], set[str]] = {}
+        # The last occasion of each pod that was asked, by job. Any other answer comes too late.
+        self._asked: dict[tuple[str, str], dict[str, str]] = {}
         self._asking = Tasks()
-        self._watching: set[str] = set()
 
     def seen(self, pod: str, occasion: str) -> Probe:
         """Return the result of probing a pod (`Ref.key`) on this occasion (`Config.occasion`)."""
@@ -92,10 +100,19 @@ class Prober:
     def begin(self, view: JobView, action: ProbeWorkers) -> None:
         """Probe workers, each when its turn comes, unless a probe is under way."""
         for worker in action.workers:
-            if not action.published:
-                self._begin(view, worker, self._leaving)
-            elif len(self._watching) < MOST_WAITING and self._begin(view, worker, self._published):
-                self._watching.add(worker.ref.key)
+            # Keep no view: a look may wait for its turn, and the views of a large job would fill the memory.
+            look = _Look(
+                namespace=view.namespace,
+                job=view.name,
+                pod=worker.name,
+                key=worker.ref.key,
+                container=worker.container,
+                occasion=view.config.occasion(worker.name) if view.config else "",
+                published=action.published,
+            )
+            if look.occasion and look.name not in self._asking and self._take(look):
+                self._asked.setdefault((look.namespace, look.job), {})[look.key] = look.occasion
+                self._asking.begin(look.name, self._ask(look), ended=partial(self._give_back, look))
 
     def tidy(self, view: JobView) -> None:
         """Forget pods of a job that are gone and not in its memory, and results of past occasions."""
@@ -103,54 +120,46 @@ class Prober:
         config = view.config
         occasions = {worker.ref.key: config.occasion(worker.name) for worker in view.workers} if config else {}
         left = {pod_key(pod, left.pod) for pod, left in view.memory.left.items()}
-        known = self._pods.get(job, set())
-        past = {key for key in known & occasions.keys() if self._seen[key][0] != occasions[key]}
-        self._forget(job, (known - occasions.keys() - left) | past)
+        for key, occasion in list(self._asked.get(job, {}).items()):
+            if occasions.get(key, occasion) != occasion or not (key in occasions or key in left):
+                self._seen.pop(key, None)
+                del self._asked[job][key]
+        if not self._asked.get(job):
+            self._asked.pop(job, None)
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget a job that is gone."""
-        self._forget((namespace, name), self._pods.get((namespace, name), set()))
+        for key in self._asked.pop((namespace, name), ()):
+            self._seen.pop(key, None)
 
     async def close(self) -> None:
         """Stop every look that is under way."""
         await self._asking.close()
 
-    def _forget(self, job: tuple[str, str], keys: set[str]) -> None:
-        for key in keys:
-            self._seen.pop(key, None)
-        rest = self._pods.pop(job, set()) - keys
-        if rest:
-            self._pods[job] = rest
+    def _take(self, look: _Look) -> bool:
+        if not look.published:
+            return True
+        is_free = self._watched.free_for(look.namespace, look.job)
+        if is_free:
+            self._watched.take(look.namespace, look.job)
+        return is_free
 
-    def _begin(self, view: JobView, worker: Worker, rate: Rate) -> bool:
-        key = worker.ref.key
-        occasion = view.config.occasion(worker.name) if view.config else ""
-        if not occasion or key in self._asking:
-            return False
-        # Keep no view: a look may wait for its turn, and the views of a large job would fill the memory.
-        look = _Look(
-            namespace=view.namespace,
-            job=view.name,
-            pod=worker.name,
-            key=key,
-            container=worker.container,
-            occasion=occasion,
-        )
-        self._asking.begin(key, self._ask(look, rate), ended=lambda: self._watching.discard(key))
-        return True
+    def _give_back(self, look: _Look) -> None:
+        if look.published:
+            self._watched.take(look.namespace, look.job, count=-1)
 
-    async def _ask(self, look: _Look, rate: Rate) -> None:
-        await rate.turn()
-        async with self._slots:
+    async def _ask(self, look: _Look) -> None:
+        async with (self._published if look.published else self._leaving).turn(look.namespace, look.job):
             asked_at = self._now()
             outcome = await self._look(look)
+        probes = self._metrics.rank_probes if look.published else self._metrics.drain_probes
+        probes.labels(outcome).inc()
+        if self._asked.get((look.namespace, look.job), {}).get(look.key) != look.occasion:
+            return
         before = self.seen(look.key, look.occasion)
         after = _with(before, outcome, asked_at=asked_at)
         self._seen[look.key] = look.occasion, after
-        self._pods.setdefault((look.namespace, look.job), set()).add(look.key)
-        probes = self._metrics.drain_probes if rate is self._leaving else self._metrics.rank_probes
-        probes.labels(outcome).inc()
-        if rate is self._leaving or _tells(before, after):
+        if not look.published or _tells(before, after):
             self._wake(look.namespace, look.job)
 
     async def _look(self, look: _Look) -> str:
@@ -171,8 +180,8 @@ def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
         return Probe(busy_seen=True, idle_at=None, asked_at=asked_at, busy_at=asked_at)
     if outcome == "idle":
         since = asked_at if probe.idle_since is None else probe.idle_since
-        return replace(probe, idle_at=asked_at, asked_at=asked_at, idle_since=since)
-    return replace(probe, asked_at=asked_at)
+        return replace(probe, idle_at=asked_at, asked_at=asked_at, idle_since=since, failed=0)
+    return replace(probe, asked_at=asked_at, failed=probe.failed + 1)
 
 
 def _tells(before: Probe, after: Probe) -> bool:

@@ -9,7 +9,7 @@ leave, so a scale-out cancels a drain by itself. So does a node that is to stay 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from mpijob_elastic.decide import disruption
+from mpijob_elastic.decide import disruption, retries
 from mpijob_elastic.decide.actions import Note, Removal
 from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState
 from mpijob_elastic.model import durations
@@ -146,10 +146,11 @@ def _probe_at(worker: WorkerState, *, now: float) -> float | None:
     drain, pod = worker.drain, worker.pod
     if drain is None or drain.began is None or not pod.running or pod.opaque:
         return None  # the touch comes first, for looks into many workers would only hold it and the deletions up
-    asked = pod.probe.asked_at
+    asked, failed = pod.probe.asked_at, pod.probe.failed
     if not 0.0 < asked <= now:
         return drain.since
-    return asked + (PROBE_SOON if asked - drain.since < PROBE_SOON_FOR else PROBE_LATER)
+    usual = PROBE_SOON if asked - drain.since < PROBE_SOON_FOR else PROBE_LATER
+    return asked + retries.probe_pause(usual, failed, most=retries.LEAVING_PROBES_APART)
 
 
 def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:

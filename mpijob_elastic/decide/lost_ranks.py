@@ -124,4 +124,5 @@ def _probe_at(worker: Worker, often: Collection[str], *, now: float) -> float:
     asked_at = worker.probe.asked_at
     if not 0.0 < asked_at <= now:
         return now
-    return asked_at + (LOOK_SOON if worker.ref.name in often else LOOK_SELDOM)
+    usual = LOOK_SOON if worker.ref.name in often else LOOK_SELDOM
+    return asked_at + retries.probe_pause(usual, worker.probe.failed, most=retries.PUBLISHED_PROBES_APART)

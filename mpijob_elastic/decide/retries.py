@@ -1,4 +1,4 @@
-"""Back-offs: how often, and how late, the same is tried for workers and launchers."""
+"""Back-offs: how often, and how late, the same is tried for workers, launchers and probes."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -39,8 +39,16 @@ REPLACED = Backoff(delays=(0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0), given_up_
 MOVED = Backoff(delays=(0.0, 30.0, 120.0))
 # Workers whose rank is lost, published under a new host name.
 RENAMED = Backoff(delays=(0.0, 30.0, 60.0, 120.0, 240.0), given_up_for=3600.0)
+# Seconds between two probes of a worker that does not answer, at most: its shell hangs, or exec is refused.
+LEAVING_PROBES_APART = 30.0
+PUBLISHED_PROBES_APART = 600.0
 # Launchers that were created without discover_hosts.sh, deleted before they start.
 RELAUNCHED = Backoff(delays=(0.0, 15.0, 30.0))
+
+
+def probe_pause(usual: float, failed: int, *, most: float) -> float:
+    """Return the seconds between two probes: as usual after one failure, then twice as long after each in a row."""
+    return min(usual * 2.0 ** min(max(failed - 1, 0), 16), most)
 
 
 def counted(

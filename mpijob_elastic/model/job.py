@@ -50,7 +50,7 @@ class Probe:
 
     busy_seen: something besides its main process ran there at least once; busy_at: when last, 0 if never.
     idle_at: when last nothing ran, None if never or if something ran later; idle_since: when that began.
-    asked_at: time of the last exec, whatever its result.
+    asked_at: time of the last exec, whatever its result. failed: how many execs in a row gave no answer.
     """
 
     busy_seen: bool = False
@@ -58,6 +58,7 @@ class Probe:
     asked_at: float = 0.0
     busy_at: float = 0.0
     idle_since: float | None = None
+    failed: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

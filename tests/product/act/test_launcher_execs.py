@@ -183,3 +183,12 @@ async def test_a_job_that_is_gone_is_forgotten(tmp_path: Path) -> None:
         assert found.held(LAUNCHER.ref.uid).suspects
         found.forget("n", "j")
         assert found.held(LAUNCHER.ref.uid) == Held()
+
+
+async def test_a_look_that_ends_after_its_job_is_forgotten_leaves_nothing(tmp_path: Path) -> None:
+    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
+        found.begin(VIEW, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
+        found.forget("n", "j")
+        while found._asking:
+            await asyncio.sleep(0.01)
+        assert (found._held, found._launchers, woken) == ({}, {}, [])

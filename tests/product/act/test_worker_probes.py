@@ -144,7 +144,14 @@ async def test_what_goes_wrong_tells_nothing(world: World, word: str | None) -> 
     world.pods.says = {SECOND: word}
     world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
     await world.done()
-    assert seen(world, view, SECOND) == Probe(asked_at=NOW)
+    assert seen(world, view, SECOND) == Probe(asked_at=NOW, failed=1)
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
+    await world.done()
+    assert seen(world, view, SECOND).failed == 2
+    world.pods.says = {SECOND: "idle"}
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
+    await world.done()
+    assert seen(world, view, SECOND).failed == 0
 
 
 async def test_only_news_of_a_published_worker_wakes_its_job(world: World) -> None:
@@ -166,7 +173,8 @@ async def test_a_worker_is_asked_once_at_a_time(world: World) -> None:
 
 
 async def test_so_many_at_once_and_no_more(world: World) -> None:
-    size = worker_probes.MOST_AT_ONCE + 8
+    most = worker_probes.LEAVING_AT_ONCE // 3  # of a job alone
+    size = most + 8
     left = {pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=NOW - 1) for pod in pods(*range(1, size))}
     everybody = tuple(worker(index) for index in range(size))
     view = job(1, workers=everybody, config=config(pods(0), memory=Memory(left=left)))
@@ -176,14 +184,15 @@ async def test_so_many_at_once_and_no_more(world: World) -> None:
         while world.pods.at_once < 2:
             await asyncio.sleep(0.01)
     await world.done()
-    assert 2 <= world.pods.most_at_once <= worker_probes.MOST_AT_ONCE
+    assert 2 <= world.pods.most_at_once <= most
     assert sorted(world.pods.asked) == sorted(pods(*range(1, size)))
 
 
 async def test_of_too_many_published_workers_some_are_turned_away(world: World) -> None:
-    view = job(worker_probes.MOST_WAITING + 5)
+    most = worker_probes.MOST_WATCHED // 3  # of a job alone
+    view = job(most + 5)
     world.prober.begin(view, ProbeWorkers(workers=view.workers, published=True))
-    assert len(world.prober._asking) == worker_probes.MOST_WAITING
+    assert len(world.prober._asking) == most
 
 
 async def test_a_worker_that_still_trains_wakes_nobody(world: World) -> None:
@@ -221,3 +230,31 @@ async def test_what_was_seen_under_a_name_does_not_outlive_it(world: World) -> N
     assert not seen(world, view, SECOND).busy_seen
     world.prober.forget("default", "j")
     assert not seen(world, view, FIRST).busy_seen
+
+
+async def test_a_look_that_ends_after_its_job_is_forgotten_leaves_nothing(world: World) -> None:
+    view = leaving()
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
+    world.prober.forget("default", "j")
+    await world.done()
+    assert world.pods.asked == [SECOND]
+    assert (world.prober._seen, world.prober._asked, world.woken) == ({}, {}, [])
+
+
+async def test_a_look_that_ends_after_its_pod_is_tidied_leaves_nothing(world: World) -> None:
+    view = leaving()
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
+    world.prober.tidy(replace(view, workers=view.workers[:1], config=config(pods(0))))
+    await world.done()
+    assert (world.prober._seen, world.prober._asked) == ({}, {})
+
+
+async def test_a_worker_that_leaves_does_not_wait_for_its_look_as_a_published_worker(world: World) -> None:
+    published, view = job(2), leaving()
+    world.pods.says = {SECOND: "idle"}
+    world.prober.begin(published, ProbeWorkers(workers=published.workers[1:2], published=True))
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
+    await world.done()
+    assert world.pods.asked == [SECOND] * 2
+    assert seen(world, view, SECOND).idle_at == NOW
+    assert seen(world, published, SECOND) == Probe(), "the answer of a past occasion is dropped"

@@ -178,6 +178,11 @@ def test_a_replacement_that_must_wait_wakes_us() -> None:
         (Probe(asked_at=NOW - 2), True, LEFT_AT + 60),
         # Asked before the clock was set back.
         (Probe(asked_at=NOW + 3600), True, LEFT_AT + 60),
+        # A look that hangs or is refused: again as usual, then later and later.
+        (Probe(asked_at=NOW - 0.5, failed=1), False, NOW + 1.5),
+        (Probe(asked_at=NOW - 2, failed=2), False, NOW + 2),
+        (Probe(asked_at=NOW - 7, failed=3), False, NOW + 1),
+        (Probe(asked_at=NOW - 20, failed=2000), False, NOW + 10),
     ],
 )
 def test_a_leaving_worker_is_looked_at_now_and_then(probe: Probe, asks: bool, wake_at: float) -> None:

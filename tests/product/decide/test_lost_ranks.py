@@ -213,3 +213,10 @@ def test_an_answer_brings_about_no_question_while_others_are_waited_for() -> Non
     hangs, idle = Probe(), Probe(busy_seen=True, busy_at=NOW - 40, idle_since=NOW - 5, idle_at=NOW, asked_at=NOW)
     view = seen({0: hangs, 1: idle})
     assert [worker.name for worker in probed(view, now=NOW + 1)[0]] == [names.worker("j", 0)]
+
+
+@pytest.mark.parametrize(("failed", "pause"), [(0, 30.0), (1, 30.0), (2, 60.0), (5, 480.0), (6, 600.0), (99, 600.0)])
+def test_a_worker_that_does_not_answer_is_looked_at_seldom(failed: int, pause: float) -> None:
+    view = seen({index: Probe(busy_seen=True, asked_at=NOW, busy_at=NOW, failed=failed) for index in range(3)})
+    assert probed(view, now=NOW + pause - 1) == ((), NOW + pause)
+    assert len(probed(view, now=NOW + pause)[0]) == 3
