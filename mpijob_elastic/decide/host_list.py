@@ -16,6 +16,9 @@ from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState, h
 
 # Seconds that the first Ready worker of a scale-out waits for the others, so that they join in the same ring forming.
 GATHER = 2.0
+# The same where horovodrun counts resets (--reset-limit): each addition costs a reset, and pods that replace lost pods
+# come up one after the other.
+GATHER_TO_SAVE_RESETS = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +91,10 @@ def _gathered_at(state: JobState, joining: Collection[str]) -> float:
         return 0.0
     # Ready by a clock far ahead of ours counts as Ready long ago: waiting for that time could take hours.
     times = (honest(state.by_name[pod].pod.ready_at or 0.0, now=state.now) for pod in joining)
-    return min(times, default=0.0) + GATHER
+    # While training waits for its least size, additions cost no reset, and each second counts.
+    trains = len(state.view.host_of) >= max(1, state.view.min_np_workers)
+    saves = state.view.counts_resets and trains
+    return min(times, default=0.0) + (GATHER_TO_SAVE_RESETS if saves else GATHER)
 
 
 def _last(state: JobState) -> str:

@@ -38,6 +38,7 @@ _NAMES = {
     "--max-np": "max_np",
     "--max-num-proc": "max_np",
     "--host-discovery-script": "discovery_script",
+    "--reset-limit": "reset_limit",
     "--blacklist-cooldown-range": "cooldown",
 }
 _COOLDOWN = "--blacklist-cooldown-range"
@@ -48,7 +49,8 @@ class Launch:
     """The command that starts the ranks; an absent option is None.
 
     program: horovodrun, or a name in MPIRUN, whose options are not read. np, min_np, max_np: processes, and so slots.
-    cooldown: least and most seconds. unread: a part of the command is known only when it runs, and may be any option.
+    reset_limit: how often the driver may form the ring again. cooldown: least and most seconds. unread: a part of the
+    command is known only when it runs, and may be any option.
     """
 
     program: str
@@ -56,6 +58,7 @@ class Launch:
     min_np: int | None = None
     max_np: int | None = None
     discovery_script: str | None = None
+    reset_limit: int | None = None
     cooldown: tuple[int, int] | None = None
     unread: bool = False
 
@@ -126,6 +129,7 @@ def _launch(words: Sequence[str]) -> Launch:
         program=HOROVODRUN,
         **numbers,
         discovery_script=found.get("discovery_script"),
+        reset_limit=_number(found.get("reset_limit")),
         cooldown=_range(found.get("cooldown")),
         unread=unread or any(name in found and number is None for name, number in numbers.items()),
     )

@@ -218,7 +218,8 @@ class JobView:
     to manage, "" if it is. reported: the operator has written the job's status. finished: Succeeded, or Failed for
     good. succeeded_at: by the operator's clock, None unless it succeeded. notices: our annotation on it.
     np_workers: workers that horovodrun waits for at its start (-np). min_np_workers, max_np_workers: below the first
-    number training waits, above the second no more ranks start. 0 where the command does not say.
+    number training waits, above the second no more ranks start. 0 where the command does not say. counts_resets:
+    horovodrun ends the job after so many resets.
     former: probes of pods that left the host list and are gone, by name.
     drains_seen: for how many seconds the process that decides has seen each drain (by pod, and when it began), by a
     clock that never steps; a drain that is missing is new. None: nobody measures, as in the command line.
@@ -233,6 +234,7 @@ class JobView:
     np_workers: int = 0
     min_np_workers: int = 0
     max_np_workers: int = 0
+    counts_resets: bool = False
     policy: Policy = field(default_factory=Policy)
     problems: tuple[Problem, ...] = ()
     clean_pod_policy: str = "None"

@@ -52,6 +52,11 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         """Workers above which no more ranks start (--max-np); 0 if the command does not say."""
         return self._workers(self.launch.max_np if self.launch else None)
 
+    @property
+    def counts_resets(self) -> bool:
+        """True if horovodrun ends the job after so many resets (--reset-limit)."""
+        return self.launch is not None and self.launch.reset_limit is not None
+
     def _workers(self, slots: int | None) -> int:
         return -(-(slots or 0) // self.slots)
 

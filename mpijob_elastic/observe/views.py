@@ -88,6 +88,7 @@ def view(
         np_workers=job.np_workers,
         min_np_workers=job.min_np_workers,
         max_np_workers=job.max_np_workers,
+        counts_resets=job.counts_resets,
         policy=job.policy,
         problems=job.problems,
         clean_pod_policy=job.clean_pod_policy,

@@ -16,6 +16,8 @@ from webhook.rules import review, size
 
 # Nobody reads more than a handful.
 MOST = 5
+# Resets that last for a long training: a change of size costs one, a lost rank up to three.
+_ENOUGH_RESETS = 100
 _LONGEST_NAME = 63
 _ASKING = (
     names.MIN_REPLICAS,
@@ -69,6 +71,9 @@ def _command(job: JobFacts) -> Iterator[str]:
     elif script is not None and script != names.DISCOVER_HOSTS_PATH:
         yield f"--host-discovery-script is not {names.DISCOVER_HOSTS_PATH}, the file that follows the job's size"
     yield from _least(job, launch)
+    if launch.reset_limit is not None and launch.reset_limit < _ENOUGH_RESETS:
+        end = launch.reset_limit + 1
+        yield f"horovodrun ends the job at reset {end} (--reset-limit): a new size costs one, a lost rank up to three"
 
 
 def _least(job: JobFacts, launch: Launch) -> Iterator[str]:

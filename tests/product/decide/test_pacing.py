@@ -1,5 +1,7 @@
 """When the next change may follow."""
 
+from dataclasses import replace
+
 import pytest
 
 from mpijob_elastic.decide import derive, host_list
@@ -52,3 +54,23 @@ def test_without_a_launcher_nothing_has_to_settle() -> None:
 def test_the_first_of_a_scale_out_waits_a_moment_for_the_rest(workers: tuple[Worker, ...], gathered: float) -> None:
     view = job(workers=workers)
     assert host_list._gathered_at(derive(view, now=NOW), [workers[1].name]) == gathered
+
+
+@pytest.mark.parametrize(
+    ("min_np", "published", "wait"),
+    [
+        (0, (0,), host_list.GATHER_TO_SAVE_RESETS),
+        (1, (0,), host_list.GATHER_TO_SAVE_RESETS),
+        # Training waits for its least size, or has not begun: an addition costs no reset.
+        (2, (0,), host_list.GATHER),
+        (0, (), host_list.GATHER),
+    ],
+)
+def test_where_resets_count_additions_are_gathered_for_longer(
+    min_np: int, published: tuple[int, ...], wait: float
+) -> None:
+    workers = (worker(0), worker(1, ready_at=NOW - 1), pending(2))
+    view = job(workers=workers, config=config(pods(*published)), counts_resets=True, min_np_workers=min_np)
+    assert host_list._gathered_at(derive(view, now=NOW), [workers[1].name]) == NOW - 1 + wait
+    all_ready = replace(view, workers=(*workers[:2], worker(2, ready_at=NOW)))
+    assert host_list._gathered_at(derive(all_ready, now=NOW), [workers[1].name]) == 0.0
