@@ -1,16 +1,15 @@
 """The options of horovodrun in a launcher's command, as far as they can be read.
 
 The command is a list of words, or a script given to a shell (`sh -c "..."`). Nothing is expanded: a value with a `$` or
-a backtick is unknown, and a word that expands as a whole may be any option.
+a backtick is unknown, and a word that expands as a whole may be any option. The command may be hostile, and is read at
+every change of its job: limits keep any command below 3 ms.
 Options: horovod/runner/launch.py, parse_args, at v0.28.1.
 """
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import PurePosixPath
 
 HOROVODRUN = "horovodrun"
 MPIRUN = frozenset({"mpirun", "mpiexec", "mpirun.openmpi", "orterun"})
@@ -18,11 +17,22 @@ MPIRUN = frozenset({"mpirun", "mpiexec", "mpirun.openmpi", "orterun"})
 _SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
 # Programs that run the command after them.
 _WRAPPERS = frozenset({"exec", "time", "nohup", "env", "command"})
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.DOTALL)
-_SEPARATORS = ";&|()<>\n"
+_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}=")
+_MENTION = re.compile("|".join(map(re.escape, sorted({HOROVODRUN, *MPIRUN}))))
+# A shell's words and the commands that they make, https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html
+_COMMENT = r"(?<![^\s;&|()<>])\#[^\n]*+"
+_QUOTED = r"""'[^']*+'|"(?:[^"\\]++|\\.)*+"|\\."""
+_COMMAND = re.compile(
+    rf"""(?P<text>(?:{_COMMENT}|{_QUOTED}|[^;&|()<>\n'"\\\#]++|\#)++)|(?P<unclosed>['"\\])""", re.DOTALL
+)
+_WORD = re.compile(rf"""{_COMMENT}|(?P<word>(?:{_QUOTED}|[^\s'"\\]++)++)""", re.DOTALL)
+_ESCAPED = re.compile(r"""\\(["\\])""")
+_QUOTATION = re.compile(_QUOTED, re.DOTALL)
 # Levels of scripts within scripts.
 _DEEPEST = 3
-_LONGEST_SCRIPT = 64 * 2**10
+# Characters, and words of a command.
+_LONGEST_SCRIPT = 8 * 2**10
+_MOST_WORDS = 1000
 _WITHOUT_VALUE = re.compile(
     r"-v|-cb|-prefix-timestamp"
     r"|--(version|check-build|disable-cache|verbose|gloo|mpi|jsrun|tcp|prefix-output-with-timestamp)"
@@ -70,7 +80,7 @@ class Launch:
 
 def parse(command: Sequence[str]) -> Launch | None:
     """Return how a container's command and args start ranks; None if that cannot be read."""
-    return _parse(command, depth=0)
+    return _parse(command[:_MOST_WORDS], depth=0)
 
 
 def _parse(words: Sequence[str], *, depth: int) -> Launch | None:
@@ -78,7 +88,7 @@ def _parse(words: Sequence[str], *, depth: int) -> Launch | None:
     if not words or depth > _DEEPEST:
         return None
     program, *rest = words
-    program = PurePosixPath(program).name
+    program = program.rpartition("/")[2]
     if program == HOROVODRUN:
         return _launch(rest)
     if program in MPIRUN:
@@ -92,7 +102,7 @@ def _parse(words: Sequence[str], *, depth: int) -> Launch | None:
 
 def _without_wrappers(words: Sequence[str]) -> Sequence[str]:
     at = 0
-    while at < len(words) and (words[at] in _WRAPPERS or _ASSIGNMENT.fullmatch(words[at])):
+    while at < len(words) and (words[at] in _WRAPPERS or _ASSIGNMENT.match(words[at])):
         at += 1
     return words[at:]
 
@@ -100,26 +110,27 @@ def _without_wrappers(words: Sequence[str]) -> Sequence[str]:
 def _script(words: Sequence[str]) -> str | None:
     """Return the script in `-c SCRIPT`, also as `-lc` or after `-o pipefail`."""
     for option, script in pairwise(words):
-        if re.fullmatch(r"-[a-z]*c", option):
+        if re.fullmatch(r"-[a-z]{0,9}c", option):
             return script if len(script) <= _LONGEST_SCRIPT else None
     return None
 
 
 def _simple_commands(script: str) -> Iterator[list[str]]:
-    lexer = shlex.shlex(script.replace("\\\n", " "), posix=True, punctuation_chars=_SEPARATORS)
-    lexer.whitespace = " \t\r"
-    lexer.whitespace_split = True
-    words: list[str] = []
-    try:
-        for token in lexer:
-            if token.strip(_SEPARATORS):
-                words.append(token)
-            else:
-                yield words
-                words = []
-    except ValueError:  # a quotation without an end
+    """Yield the words of each command that may start ranks, up to a quotation without an end."""
+    if not _MENTION.search(script):
         return
-    yield words
+    for command in _COMMAND.finditer(script.replace("\\\n", " ")):
+        if command["unclosed"]:
+            return
+        if _MENTION.search(command["text"]):
+            yield [_QUOTATION.sub(_plain, found["word"]) for found in _WORD.finditer(command["text"]) if found["word"]]
+
+
+def _plain(quotation: re.Match[str]) -> str:
+    text = quotation[0]
+    if text[0] == "\\":
+        return text[1]
+    return text[1:-1] if text[0] == "'" else _ESCAPED.sub(r"\1", text[1:-1])
 
 
 def _launch(words: Sequence[str]) -> Launch:
@@ -163,5 +174,5 @@ def _number(text: str | None) -> int | None:
 
 
 def _range(text: str | None) -> tuple[int, int] | None:
-    ends = [_number(part) for part in (text or "").split()]
+    ends = [_number(part) for part in (text or "").split(maxsplit=2)]
     return (ends[0], ends[1]) if len(ends) == 2 and ends[0] is not None and ends[1] is not None else None

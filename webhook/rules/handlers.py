@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, mpijob
 from mpijob_elastic.model.job_facts import JobFacts
@@ -53,6 +54,8 @@ def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
     if handler is None:
         return Answer(verdict=review.UNCHANGED, outcome="unchanged")
     try:
+        for version in (request.object, request.old_object):
+            cost.check(version)
         verdict = handler(request)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         warning = f"mpijob-elastic could not read this {request.kind.kind[:32]} and let it pass: {error}"
@@ -93,22 +96,22 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
 
     def job_created(request: Request) -> Verdict:
         job = mpijob.decode(request.object)
+        new = job_facts.of(job)
         scaling = context.autoscalers(request.namespace, request.name)
-        doubts = hpa_fit.of_job(job_facts.of(job), scaling, now=context.now()) if scaling else ()
-        return _with(validate.created(job), tuple(doubts))
+        doubts = hpa_fit.of_job(new, scaling, now=context.now()) if scaling else ()
+        return _with(validate.created(job, new), tuple(doubts))
 
     def job_updated(request: Request) -> Verdict:
         job, before, now = mpijob.decode(request.object), mpijob.decode(request.old_object), context.now()
         if job.metadata.deleting or before.finished:
             return review.UNCHANGED
-        verdict = validate.updated(job, before, now=now, dry_run=request.dry_run)
+        new, old = job_facts.of(job), job_facts.of(before)
+        verdict = validate.updated(job, before, new=new, old=old, now=now, dry_run=request.dry_run)
         if scaling := context.autoscalers(request.namespace, request.name):
-            after, known = (hpa_fit.of_job(job_facts.of(version), scaling, now=now) for version in (job, before))
+            after, known = (hpa_fit.of_job(facts, scaling, now=now) for facts in (new, old))
             verdict = _with(verdict, review.new_warnings(after, known))
-        changes = pod_templates.changed(request.object, request.old_object)
-        old, new = job_facts.of(before), job_facts.of(job)
-        matters = changes and old.reported and (old.elastic or new.elastic)
-        return _with(verdict, changes if matters else ())
+        matters = old.reported and (old.elastic or new.elastic)
+        return _with(verdict, pod_templates.changed(request.object, request.old_object) if matters else ())
 
     def autoscaler(request: Request, raw: msgspec.Raw) -> Iterable[str]:
         hpa = hpa_facts.read(raw)

@@ -8,7 +8,6 @@ value has at most 63 characters, and so has a hostname, to which the kubelet cut
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -28,20 +27,19 @@ _ASKING = (
 )
 
 
-def created(job: MPIJob) -> tuple[str, ...]:
+def created(job: MPIJob, facts: JobFacts) -> tuple[str, ...]:
     """Return the warnings about a new job."""
-    return tuple(_findings(job))[:MOST]
+    return tuple(_findings(job, facts))[:MOST]
 
 
-def updated(job: MPIJob, before: MPIJob) -> tuple[str, ...]:
-    """Return the warnings that an update brings in."""
+def updated(job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts) -> tuple[str, ...]:
+    """Return the warnings that an update brings in; `new` and `old` are the facts of both versions."""
     if (job.spec, job.metadata.annotations) == (before.spec, before.metadata.annotations):
         return ()
-    return review.new_warnings(_findings(job), _findings(before))[:MOST]
+    return review.new_warnings(_findings(job, new), _findings(before, old))[:MOST]
 
 
-def _findings(job: MPIJob) -> Iterator[str]:
-    about = job_facts.of(job)
+def _findings(job: MPIJob, about: JobFacts) -> Iterator[str]:
     asks = any(key in job.metadata.annotations for key in _ASKING) and about.policy.enabled is not False
     if about.elastic:
         yield from _command(about)

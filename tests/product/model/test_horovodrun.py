@@ -84,10 +84,37 @@ def test_mpirun_is_recognised(program: str) -> None:
         ["sh", "-c", "'horovodrun -np 2"],
         ["sh", "train.sh", "horovodrun"],
         ["sh", "-c", "x" * 10**6],
+        ["sh", "-c", "a;" * 5_000 + LINE],
+        ["sh", "-c", "echo 'horovodrun'; ls # horovodrun -np 2"],
     ],
 )
 def test_what_cannot_be_read_is_none(command: list[str]) -> None:
     assert horovodrun.parse(command) is None
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"# don't\n{LINE}",
+        f"ls # then \n{LINE}",
+        f"echo a#b; {LINE}",
+        f"echo \"a; b\" 'c; d' \\; && {LINE}",
+        LINE.replace("--min-np 1", "'--min-np' \"1\""),
+        f"if true; then\n{LINE}\nfi".replace("then\n", ":\n"),
+    ],
+)
+def test_a_script_is_split_as_a_shell_does(script: str) -> None:
+    assert horovodrun.parse(["sh", "-c", script]) == WHOLE
+
+
+def test_quotations_are_taken_off() -> None:
+    found = horovodrun.parse(["sh", "-c", """horovodrun --host-discovery-script "/a \\"b\\" 'c'"'/d'\\ e -np 2"""])
+    assert found == Launch(program="horovodrun", np=2, discovery_script="/a \"b\" 'c'/d e")
+
+
+def test_only_the_first_thousand_words_are_read() -> None:
+    assert horovodrun.parse(["horovodrun", *["-v"] * 500, "-np", "2"]) == Launch(program="horovodrun", np=2)
+    assert horovodrun.parse(["horovodrun", *["-v"] * 500_000, "-np", "2"]) == Launch(program="horovodrun")
 
 
 def test_training_waits_below_np_unless_told_otherwise() -> None:

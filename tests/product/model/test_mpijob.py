@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from mpijob_elastic.model import job_facts
+from mpijob_elastic.model import job_facts, mpijob
 from mpijob_elastic.model.mpijob import MPIJob
 
 
@@ -58,3 +58,10 @@ def test_only_a_condition_that_is_true_counts() -> None:
     running = job.condition("Running")
     assert running is not None
     assert running.reason == "MPIJobRunning"
+
+
+def test_a_job_of_thousands_of_containers_is_refused_and_commas_in_a_short_one_are_not() -> None:
+    launcher = '{"metadata":{},"spec":{"mpiReplicaSpecs":{"Launcher":{"template":{"spec":{"containers":[%s]}}}}}}'
+    assert len(mpijob.decode((launcher % ",".join(["{}"] * 1000)).encode()).containers("launcher")) == 1000
+    with pytest.raises(msgspec.DecodeError, match="more than 5,000 fields"):
+        mpijob.decode((launcher % ",".join(["{}"] * 6000)).encode())

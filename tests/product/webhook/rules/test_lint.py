@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook.objects import Object, body, mpi_job
 from webhook.rules import handlers, lint, review
@@ -17,7 +18,8 @@ ELASTIC = {names.ENABLED: "true"}
 
 
 def said(job: Object) -> tuple[str, ...]:
-    return lint.created(msgspec.convert(job, MPIJob))
+    read = msgspec.convert(job, MPIJob)
+    return lint.created(read, job_facts.of(read))
 
 
 def with_sidecar(main: str | None = None) -> Object:

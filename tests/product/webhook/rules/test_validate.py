@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.mpijob import MPIJob
 from tests.product.webhook.objects import ELASTIC, Object, mpi_job
 from webhook.rules import validate
@@ -14,11 +15,14 @@ from webhook.rules.review import LONGEST_WARNING, Verdict
 
 
 def on_create(job: Object) -> Verdict:
-    return validate.created(msgspec.convert(job, MPIJob))
+    read = msgspec.convert(job, MPIJob)
+    return validate.created(read, job_facts.of(read))
 
 
 def on_update(job: Object, before: Object) -> Verdict:
-    return validate.updated(msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob), now=0.0)
+    after, earlier = msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob)
+    new, old = job_facts.of(after), job_facts.of(earlier)
+    return validate.updated(after, earlier, new=new, old=old, now=0.0)
 
 
 def annotated(**annotations: str) -> Object:
@@ -224,3 +228,8 @@ def test_changed_slots_of_a_running_job_are_warned_of() -> None:
     assert warning.startswith("spec.slotsPerWorker 1 to 2: the running job keeps 1")
     assert len(warning) <= LONGEST_WARNING
     assert on_update(mpi_job(slots=2), mpi_job(slots=1)) == Verdict()
+
+
+def test_of_many_unknown_annotations_a_few_are_named() -> None:
+    verdict = on_create(annotated(**{f"x{number:05}": "" for number in range(11_000)}))
+    assert [warning.partition("]")[0][-5:] for warning in verdict.warnings] == [f"{n:05}" for n in range(5)]
