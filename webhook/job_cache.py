@@ -41,6 +41,10 @@ class Watched:
         """Return the HPAs that scale the job of that name, as last seen; the job need not exist."""
         return tuple(self._by_job.get((namespace, job), {}).values())
 
+    def unreadable(self) -> int:
+        """Return the number of jobs and HPAs that cannot be read."""
+        return self._jobs.unreadable + self._autoscalers.unreadable
+
     async def run(self) -> None:
         """Watch for ever."""
         async with asyncio.TaskGroup() as group:

@@ -39,6 +39,11 @@ class Metrics:
             "When the served certificate expires, in seconds since the epoch; 0 before there is one",
             registry=self._registry,
         )
+        self.unreadable = Gauge(
+            "mpijob_elastic_webhook_unreadable_objects",
+            "MPIJobs and HPAs that are ignored because they cannot be read",
+            registry=self._registry,
+        )
         self.certificate_steps = Counter(
             "mpijob_elastic_webhook_certificate_steps",
             "Changes this replica made to the Secret: begin, renew, prepare, promote",

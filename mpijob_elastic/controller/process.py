@@ -172,3 +172,5 @@ class Controller:
         self._metrics.queue_age.set(self._queue.oldest_age() if leads else 0.0)
         for resource, age in self._caches.ages().items():
             self._metrics.cache_age.labels(resource).set(age)
+        for resource, count in self._caches.unreadable().items():
+            self._metrics.unreadable.labels(resource).set(count)

@@ -1,5 +1,6 @@
 """Lists, page by page: the only place that follows `continue`."""
 
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
@@ -10,6 +11,8 @@ from mpijob_elastic.kube.wire import Page
 
 T = TypeVar("T")
 
+log = logging.getLogger(__name__)
+
 PAGE = 500
 
 
@@ -19,7 +22,7 @@ async def pages(
     """Give the pages of a list, `size` objects each; `query` selects. Raises as `ApiReader.get` does, for each page."""
     asked = {**query, "limit": str(size)}
     while True:
-        page = wire.read_page(await client.get(path, query=asked, limits=limits))
+        page = await wire.read_page(await client.get(path, query=asked, limits=limits))
         yield page
         if not page.metadata.continue_:
             return
@@ -34,6 +37,17 @@ async def list_objects(
     selector: str = "",
     query: Mapping[str, str] = MappingProxyType({}),
 ) -> list[T]:
-    """Return every object at `path` that matches the label `selector` and `query`. Raises as `ApiReader.get` does."""
+    """Return every object at `path` that matches the label `selector` and `query`. Raises as `ApiReader.get` does.
+
+    An object that `read` refuses is logged and left out: its author must not stop what concerns others.
+    """
     asked = {**query, "labelSelector": selector} if selector else query
-    return [read(raw) async for page in pages(client, path, query=asked) for raw in page.items or ()]
+    found = []
+    async for page in pages(client, path, query=asked):
+        for raw in page.items or ():
+            try:
+                found.append(read(raw))
+            except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
+                meta = await wire.read_identity(raw)
+                log.warning("%s: left out %s/%s, which cannot be read: %s", path, meta.namespace, meta.name, error)
+    return found

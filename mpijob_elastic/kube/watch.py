@@ -29,13 +29,13 @@ from typing import Generic, Never, TypeVar
 
 import msgspec
 
-from mpijob_elastic.kube import errors, wire
+from mpijob_elastic.kube import cost, errors, wire
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.list import PAGE, pages
 from mpijob_elastic.kube.meta import Identity, KubeObject
 from mpijob_elastic.kube.reader import ApiReader, Limits
 from mpijob_elastic.kube.resources import Resource
-from mpijob_elastic.kube.store import StaleList, Store
+from mpijob_elastic.kube.store import Key, StaleList, Store
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -69,8 +69,8 @@ class WatchCache(Generic[T]):
     - `store` holds the objects, and never goes backward. Give it the answers to our own writes (`written`).
     - `on_change(old, new)` is called synchronously after each change, None meaning absent; it should only put keys
       into a queue. During the first list it is called for each object, before `synced` is set.
-    - `decode` turns the JSON of an object (bytes-like) into a struct. An object that it refuses is logged and treated
-      as absent, because we must not act on an object that we cannot read.
+    - `decode` turns the JSON of an object (bytes-like) into a struct. An object that it refuses is logged, counted by
+      `unreadable` and treated as absent, because we must not act on an object that we cannot read.
     """
 
     def __init__(  # noqa: PLR0913 - everything that varies is handed in
@@ -101,6 +101,12 @@ class WatchCache(Generic[T]):
         self._alive = clock()
         self._must_list = True
         self._barren = 0
+        self._unreadable: set[Key] = set()
+
+    @property
+    def unreadable(self) -> int:
+        """The number of objects that exist and cannot be read."""
+        return len(self._unreadable)
 
     def age(self) -> float:
         """Return the seconds since the last proof that news arrives: an event, a bookmark, a list.
@@ -141,16 +147,17 @@ class WatchCache(Generic[T]):
         except (errors.Gone, errors.Invalid) as error:
             self._must_list = True
             return error
-        except (errors.KubeError, StaleList, msgspec.DecodeError) as error:
+        except (errors.KubeError, StaleList, msgspec.DecodeError, RecursionError) as error:
             return error
         return None
 
     async def _list(self) -> None:
         listing = self.store.begin_list()
+        self._unreadable.clear()
         limits = Limits(attempt=self._times.list_timeout, throttled=0)
         found = pages(self._client, self._path, query=self._selectors, size=self._times.page, limits=limits)
         async for page in found:
-            items = [item for raw in page.items or () if (item := self._read(raw)[1]) is not None]
+            items = [item for raw in page.items or () if (item := (await self._read(raw))[1]) is not None]
             self.store.list_page(listing, page.metadata.resource_version, items)
             self._alive = self._clock()
         self.store.end_list(listing)
@@ -171,26 +178,34 @@ class WatchCache(Generic[T]):
         async with opened as lines:
             self._barren += 1
             async for line in lines:
-                self._take(line)
+                await self._take(line)
                 self._barren = 0
 
-    def _take(self, text: bytes) -> None:
+    async def _take(self, text: bytes) -> None:
         line = wire.read_line(text)
         if line.type == "ERROR":
             raise errors.from_event(line.object)
         if line.type == "BOOKMARK":
             current = self.store.bookmark(wire.read_stub(line.object).metadata.resource_version)
         else:
-            meta, item = self._read(line.object)
-            current = self.store.event(meta, None if line.type == "DELETED" else item)
+            meta, item = await self._read(line.object)
+            gone = line.type == "DELETED"
+            if item is not None or gone:
+                self._unreadable.discard((meta.namespace, meta.name))
+            current = self.store.event(meta, None if gone else item)
         if current:
             self._alive = self._clock()
 
-    def _read(self, raw: bytes) -> tuple[Identity, T | None]:
+    async def _read(self, raw: bytes) -> tuple[Identity, T | None]:
         try:
+            cost.check(raw)
             item = self._decode(raw)
-        except msgspec.DecodeError as error:
-            meta = wire.read_stub(raw).metadata
-            log.warning("ignoring %s %s/%s: %s", self._plural, meta.namespace, meta.name, error)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong, it is wrong with this object alone
+            meta = await wire.read_identity(raw)
+            key = (meta.namespace, meta.name)
+            # Said once a list, because its author may edit it all day.
+            level = logging.DEBUG if key in self._unreadable else logging.WARNING
+            self._unreadable.add(key)
+            log.log(level, "ignoring %s %s/%s: %s", self._plural, *key, error)
             return meta, None
         return item.metadata, item

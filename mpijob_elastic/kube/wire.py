@@ -2,13 +2,17 @@
 
 Only the envelope is decoded here. The objects in it stay bytes (`msgspec.Raw`, a view) until their own decoder reads
 the few fields that it uses. https://kubernetes.io/docs/reference/using-api/api-concepts/
+
+An object may be hostile: 1.5 MiB, nested up to 10,000 levels (sigs.k8s.io/json), with half a million fields. msgspec
+recurses even where it only skips, and raises RecursionError from some 900 levels. Its neighbours must not suffer.
 """
 
+import asyncio
 import re
 
 import msgspec
 
-from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.kube.meta import Identity, ObjectMeta
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
@@ -36,12 +40,60 @@ class Stub(msgspec.Struct):
     metadata: ObjectMeta
 
 
-read_page = msgspec.json.Decoder(Page).decode
+class _Named(msgspec.Struct):
+    metadata: Identity
+
+
+_read_flat_page = msgspec.json.Decoder(Page).decode
+_read_named = msgspec.json.Decoder(_Named).decode
 read_stub = msgspec.json.Decoder(Stub).decode
 _read_any_line = msgspec.json.Decoder(Line).decode
 
 # A line begins like this (staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/watch.go); the object is the rest.
 _NEWS = re.compile(rb'\{"type":"(ADDED|MODIFIED|DELETED)","object":')
+# All up to the next bracket outside of strings.
+_BRACKET = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]++|\\.)*+")*+([{}\[\]])', re.DOTALL)
+
+
+async def read_page(text: bytes) -> Page:
+    """Return a page of a list. Raises msgspec.DecodeError if it is none."""
+    try:
+        return _read_flat_page(text)
+    except RecursionError:
+        # Python code, unlike msgspec, lets the event loop run beside it.
+        rest, items = await asyncio.to_thread(_cut, text)
+        page = _read_flat_page(rest)
+        return Page(metadata=page.metadata, items=items)
+
+
+async def read_identity(raw: bytes | msgspec.Raw) -> Identity:
+    """Return the identity of an object of any depth and size. Raises msgspec.DecodeError if it has none."""
+    try:
+        return _read_named(raw).metadata
+    except RecursionError:
+        rest, _ = await asyncio.to_thread(_cut, bytes(raw))
+        return _read_named(rest).metadata
+
+
+def _cut(text: bytes) -> tuple[bytes, list[msgspec.Raw]]:
+    """Take everything out that is nested in two levels of brackets; null stands in its place.
+
+    So a page gives its items, and an object keeps the texts of its metadata. Without recursion.
+    """
+    rest, cut = bytearray(), list[msgspec.Raw]()
+    depth = at = start = 0
+    for bracket in _BRACKET.finditer(text):
+        if bracket[1] in b"{[":
+            depth += 1
+            if depth == 3:
+                start = bracket.start(1)
+                rest += text[at:start] + b"null"
+        else:
+            if depth == 3:
+                at = bracket.end()
+                cut.append(msgspec.Raw(text[start:at]))
+            depth -= 1
+    return bytes(rest + text[at:]), cut
 
 
 def read_line(text: bytes) -> Line:

@@ -119,6 +119,10 @@ class Caches:
         of_nodes = self._nodes.age() if self._nodes else None
         return ages if of_nodes is None else ages | {"nodes": of_nodes}
 
+    def unreadable(self) -> dict[str, int]:
+        """Return the number of objects that cannot be read, by resource."""
+        return {resource: cache.unreadable for resource, cache in self._required.items()}
+
     def job_keys(self) -> Iterable[JobKey]:
         """Return the keys of all jobs."""
         return [JobKey(job.metadata.namespace, job.metadata.name) for job in self.jobs.store.values()]

@@ -64,4 +64,7 @@ class Metrics:
         self.cache_age = gauge(
             "mpijob_elastic_cache_age_seconds", "Time since the last sign of life of a watch.", ["resource"]
         )
+        self.unreadable = gauge(
+            "mpijob_elastic_unreadable_objects", "Objects that are ignored because they cannot be read.", ["resource"]
+        )
         self.leader = gauge("mpijob_elastic_leader", "1 while this process is the leader.")

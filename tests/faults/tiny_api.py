@@ -21,6 +21,10 @@ from tests.faults.kubeconfig import write_plain
 
 Object = dict[str, Any]
 
+# A text that is sent as lists in one another, too deep for a JSON module to write.
+DEEP = "DEEP"
+_DEEP = "[" * 9_000 + "]" * 9_000
+
 
 class TinyApi:
     """`objects` is what is stored, by path of the object; `history` every event as (revision, collection, event).
@@ -135,7 +139,8 @@ class TinyApi:
         token = str(uuid.uuid4()) if rest else ""
         if rest:
             self._pages[token] = (taken, rest)
-        return web.json_response({"metadata": {"resourceVersion": str(taken), "continue": token}, "items": page})
+        found = {"metadata": {"resourceVersion": str(taken), "continue": token}, "items": page}
+        return web.json_response(text=_text(found))
 
     def _collection(self, path: str) -> list[Object]:
         return [item for place, item in sorted(self.objects.items()) if place.rsplit("/", 1)[0] == path]
@@ -149,7 +154,7 @@ class TinyApi:
             return response
         while generation == self._generation:
             for event in self._since(reached, raw.path):
-                await response.write(json.dumps(event).encode() + b"\n")
+                await response.write(_text(event).encode() + b"\n")
             if not await self._wait(reached := self.revision):
                 await response.write(_line("BOOKMARK", {"metadata": {"resourceVersion": str(reached)}}))
         return response
@@ -186,4 +191,8 @@ def refusal(status: int, reason: str) -> web.Response:
 
 
 def _line(kind: str, item: Object) -> bytes:
-    return json.dumps({"type": kind, "object": item}).encode() + b"\n"
+    return _text({"type": kind, "object": item}).encode() + b"\n"
+
+
+def _text(item: Object) -> str:
+    return json.dumps(item, separators=(",", ":")).replace(f'"{DEEP}"', _DEEP)

@@ -12,11 +12,12 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Answer, EventError, Fault, Freeze, LoseEvents, Request, StaleAnswers, lists, watches
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
+from tests.faults.tiny_api import DEEP, TinyApi
 from tests.faults.waiting import eventually
 from tests.product.kube.items import Item, state
 from tests.product.kube.watched import PATH, RETRY, TIMES, Watched, fill, watching
@@ -252,3 +253,35 @@ async def test_our_own_writes_are_seen_at_once_and_told_once(
         await eventually(lambda: watched.agrees_with(api))
         told = [(old and old.metadata.name, new and new.metadata.name) for old, new in watched.changes]
         assert told == [(None, "a"), ("a", None), (None, "b")]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"spec": DEEP, "status": {"text": ']}]}\\"'}},
+        {"labels": {str(number): "" for number in range(cost.MOST_VALUES + 2)}},
+        {"value": "no number"},
+    ],
+    ids=["deep", "large", "wrong"],
+)
+async def test_an_object_that_cannot_be_read_costs_itself_alone(
+    api: TinyApi, client: ApiWriter, caplog: pytest.LogCaptureFixture, hostile: dict[str, object]
+) -> None:
+    await api.create(PATH, "a")
+    await api.create(PATH, "bad", **hostile)
+    await api.create(PATH, "c")
+    async with watching(client, replace(TIMES, page=3)) as watched:
+
+        def seen() -> set[str]:
+            return {one.metadata.name for one in watched.cache.store.values()}
+
+        assert (seen(), watched.cache.unreadable) == ({"a", "c"}, 1)
+        assert "ignoring pods n/bad: " in caplog.text
+        await api.update(PATH, "c", **hostile)
+        await api.update(PATH, "a", value=3)
+        await eventually(lambda: watched.changes[-1][1] and watched.changes[-1][1].value == 3)
+        assert (seen(), watched.cache.unreadable) == ({"a"}, 2)
+        await api.delete(PATH, "bad")
+        await api.update(PATH, "c", **dict.fromkeys(hostile))
+        await eventually(lambda: seen() == {"a", "c"})
+        assert watched.cache.unreadable == 0

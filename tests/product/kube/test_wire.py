@@ -35,3 +35,20 @@ def test_every_type_is_read(kind: str) -> None:
 def test_what_is_no_line_is_refused_before_anything_is_made_of_it(text: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         wire.read_stub(wire.read_line(text).object)
+
+
+DEEP = b'{"metadata":{"name":"deep\\"]}","uid":"u","managedFields":' + b"[" * 9_000 + b"]" * 9_000 + b'},"spec":{}}'
+
+
+@pytest.mark.parametrize(
+    "page", [b'{"metadata":{"continue":"x"},"items":[%s]}', b'{"items":[%s],"metadata":{"continue":"x"}}']
+)
+async def test_a_page_with_a_deep_object_gives_its_items(page: bytes) -> None:
+    found = await wire.read_page(page % b",".join([OBJECT, DEEP, OBJECT]))
+    assert found.metadata.continue_ == "x"
+    assert [bytes(item) for item in found.items or ()] == [OBJECT, DEEP, OBJECT]
+
+
+async def test_the_identity_of_a_deep_object_is_read() -> None:
+    found = await wire.read_identity(DEEP)
+    assert (found.name, found.uid) == ('deep"]}', "u")
