@@ -13,6 +13,7 @@ from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.model import durations
+from webhook.bodies import Bodies, Crowded
 from webhook.metrics import Metrics
 from webhook.rules import handlers, review
 from webhook.rules.handlers import NOTHING, Answer, Handler, Kind, ReviewContext
@@ -42,15 +43,14 @@ class Admission:
         self._metrics = metrics
         self._draining = draining
         self._context = context
-        self._small = asyncio.Semaphore(limits.small_requests)
-        self._large = asyncio.Semaphore(limits.large_requests)
+        self._bodies = Bodies(most=limits.bodies_bytes)
         self._answering: set[asyncio.Task[object]] = set()
         self._log = structlog.get_logger("webhook")
 
     def application(self) -> web.Application:
         """Return the paths that the webhook configurations name."""
         mutating, validating = handlers.mutating(self._context), handlers.validating(self._context)
-        application = web.Application(client_max_size=self._limits.request_bytes)
+        application = web.Application()
         for path, table in ((names.PATH_MUTATE, mutating), (names.PATH_VALIDATE, validating)):
             application.router.add_post(path, partial(self._respond, table))
         return application
@@ -103,20 +103,22 @@ class Admission:
         if (http.content_length or 0) > self._limits.request_bytes:
             raise _Refused(413, "too_large", too_large)
         seconds = _seconds(http.query.get("timeout"), at_most=self._limits.read_seconds)
+        body = bytearray()
         try:
-            async with asyncio.timeout(seconds), self._lane(http.content_length):
-                return await http.read()
+            async with asyncio.timeout(seconds) as limit:
+                with self._bodies.reading(http.remote or "", limit) as grew:
+                    async for part in http.content.iter_any():
+                        body += part
+                        if len(body) > self._limits.request_bytes:
+                            raise _Refused(413, "too_large", too_large)
+                        grew(len(part))
+                return bytes(body)
+        except Crowded:
+            raise _Refused(503, "crowded", f"{http.remote} sends more than can be read at once") from None
         except TimeoutError:
             raise _Refused(408, "timed_out", f"the body did not arrive within {seconds} s") from None
-        except web.HTTPRequestEntityTooLarge:
-            raise _Refused(413, "too_large", too_large) from None
         except (web.RequestPayloadError, ConnectionError) as error:
             raise _Refused(400, "malformed", f"the body did not arrive as its headers say: {error}") from None
-
-    def _lane(self, length: int | None) -> asyncio.Semaphore:
-        # Few large bodies at once bound the memory, and they do not hold up small bodies.
-        small = length is not None and length <= self._limits.small_bytes
-        return self._small if small else self._large
 
     def _refuse(self, refused: _Refused) -> web.Response:
         self._metrics.review(kind="", operation="", outcome=refused.outcome)

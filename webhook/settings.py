@@ -14,18 +14,20 @@ class Limits:
 
     request_bytes: the largest body. An UPDATE review holds two objects of up to 3 MiB
     (https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/webhook/admission/http.go).
-    small_requests, large_requests: bodies that are read at once, of up to `small_bytes` and above.
-    read_seconds: for waiting and reading together, unless the caller asks for less by `?timeout=`.
-    idle_seconds: how long a connection may stay without a whole request head. It is above the 90 s after which the API
+    bodies_bytes: of all bodies that are being read.
+    read_seconds: for a body, and for a connection's TLS handshake and first request head. It is the longest
+    timeoutSeconds of the webhook configurations: then the API server has given up. `?timeout=` may ask for less.
+    idle_seconds: how long a connection may stay without another request. It is above the 90 s after which the API
     server closes idle connections itself, because a connection that we close may just be in use.
+    connections: for each address. An API server sends at most 600 requests at once, by its own limits
+    (--max-requests-inflight and --max-mutating-requests-inflight), of which few are for us.
     """
 
     request_bytes: int = 8 * 2**20
-    small_bytes: int = 128 * 2**10
-    small_requests: int = 128
-    large_requests: int = 4
-    read_seconds: float = 10.0
+    bodies_bytes: int = 32 * 2**20
+    read_seconds: float = 2.0
     idle_seconds: float = 120.0
+    connections: int = 256
 
 
 @dataclass(frozen=True, kw_only=True)

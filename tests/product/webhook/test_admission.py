@@ -13,11 +13,12 @@ import pytest
 
 from tests.product.webhook.objects import Object, body, launcher_pod, mpi_job
 from webhook.admission import Admission
-from webhook.listener import listening
+from webhook.listener import Bounds, listening
 from webhook.metrics import Metrics
 from webhook.settings import Limits
 
-LIMITS = Limits(small_requests=2, large_requests=1, small_bytes=10_000, read_seconds=0.3, request_bytes=8 * 2**20)
+LIMITS = Limits(read_seconds=0.3, request_bytes=8 * 2**20)
+HEAD = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +52,8 @@ def metric(metrics: Metrics, name: str) -> float:
 async def serving(limits: Limits = LIMITS) -> AsyncIterator[Server]:
     metrics, draining = Metrics(), asyncio.Event()
     admission = Admission(limits=limits, metrics=metrics, draining=draining)
-    listen = partial(listening, host="127.0.0.1", port=0, idle_seconds=limits.idle_seconds, finish_seconds=1.0)
+    bounds = Bounds(first_seconds=limits.read_seconds, idle_seconds=limits.idle_seconds, connections=limits.connections)
+    listen = partial(listening, host="127.0.0.1", port=0, bounds=bounds, finish_seconds=1.0)
     async with (
         listen(admission.application()) as port,
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
@@ -161,10 +163,17 @@ async def test_broken_http_is_refused(server: Server, sent: bytes) -> None:
 
 
 async def test_a_request_head_that_comes_too_slowly_ends_the_connection() -> None:
-    async with serving(Limits(idle_seconds=0.2)) as server:
+    async with serving(Limits(read_seconds=0.2)) as server:
+        for head in (b"", b"POST /mutate HTTP/1.1\r\nHost: x\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(head)
+            assert await asyncio.wait_for(reader.read(), 10) == b""
+            writer.close()
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\n")
-        assert await reader.read() == b""
+        for _ in range(2):
+            writer.write(HEAD % 1 + b"x")
+            assert (await asyncio.wait_for(reader.readuntil(b"(byte 0)\n"), 10)).startswith(b"HTTP/1.1 400")
+            await asyncio.sleep(0.3)  # a caller that has asked may wait before it asks again
         writer.close()
 
 
@@ -182,14 +191,53 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_slow_large_bodies_do_not_hold_up_small_ones() -> None:
-    async with serving(Limits(large_requests=1, small_bytes=10_000, read_seconds=60.0)) as server:
-        slow = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(5)]
-        for _, writer in slow:
-            writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 10001\r\n\r\n{")
-        await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 5)
+async def announced(server: Server, length: int) -> asyncio.StreamWriter:
+    """A connection that announces a body and does not send it."""
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(HEAD % length + b"{")
+    return writer
+
+
+@pytest.mark.parametrize("length", [100, 8 * 2**20])
+async def test_bodies_that_do_not_come_hold_nobody_up(length: int) -> None:
+    async with serving(Limits(read_seconds=60.0)) as server:
+        silent = [await announced(server, length) for _ in range(140)]
+        await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 140)
+        assert "patch" in await asyncio.wait_for(server.reviewed(body(launcher_pod())), 10)
+        assert "patch" in await asyncio.wait_for(server.reviewed(padded(2**20)), 10)
+        for writer in silent:
+            writer.transport.abort()
+        await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 0)
+
+
+async def test_one_connection_too_many_ends_the_quietest_of_its_address() -> None:
+    async with serving(Limits(connections=2)) as server:
+        quiet, keeps = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(2)]
+        keeps[1].write(b"POST")
+        elsewhere = await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.2", 0))
+        await asyncio.sleep(0.05)
         assert "patch" in await server.reviewed(body(launcher_pod()))
-        for _, writer in slow:
+        assert await asyncio.wait_for(quiet[0].read(), 10) == b""
+        for _, writer in (keeps, elsewhere):
+            writer.write((HEAD % 0).removeprefix(b"POST" if writer is keeps[1] else b""))
+        for reader, _ in (keeps, elsewhere):
+            assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 400")
+        for _, writer in (quiet, keeps, elsewhere):
+            writer.close()
+
+
+async def test_the_caller_that_holds_the_most_bytes_gives_one_body_up() -> None:
+    async with serving(Limits(bodies_bytes=3 * 2**20, read_seconds=60.0)) as server:
+        greedy = [
+            await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.2", 0)) for _ in range(2)
+        ]
+        for _, writer in greedy:
+            writer.write(HEAD % (2 * 2**20) + b" " * (3 * 2**19 - 2**18))
+            await writer.drain()
+        await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 2)
+        assert "patch" in await asyncio.wait_for(server.reviewed(padded(2**20)), 10)
+        await until(lambda: server.counted("crowded") == 1)
+        for _, writer in greedy:
             writer.transport.abort()
         await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 0)
 
