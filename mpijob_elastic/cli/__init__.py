@@ -7,6 +7,7 @@ import typer
 
 from mpijob_elastic import __version__
 from mpijob_elastic.cli import controller, explain, get, install, upgrade, watch, webhook
+from mpijob_elastic.telemetry.terminal import say
 
 app = typer.Typer(
     name="mpijob-elastic",
@@ -32,7 +33,7 @@ app.command(name="webhook")(webhook.webhook)
 @app.command()
 def version() -> None:
     """Print the version."""
-    typer.echo(f"mpijob-elastic {__version__}")
+    say(f"mpijob-elastic {__version__}")
 
 
 def main() -> None:
@@ -44,5 +45,5 @@ def main() -> None:
     try:
         app(prog_name="kubectl mpijob-elastic" if is_plugin else "mpijob-elastic")
     except (KubeError, OSError) as error:
-        print(f"mpijob-elastic: {error}", file=sys.stderr)  # noqa: T201
+        say(*f"mpijob-elastic: {error}".split("\n"), err=True)
         sys.exit(1)

@@ -11,6 +11,7 @@ import typer
 
 from mpijob_elastic.install.changes import Ask, Change, Outcome
 from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
     from mpijob_elastic.install.installer import Plan
@@ -61,24 +62,25 @@ def run(work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, c
     try:
         asyncio.run(connected())
     except KeyboardInterrupt:
-        typer.echo("Interrupted. Run the same command again to finish.", err=True)
+        say("Interrupted. Run the same command again to finish.", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
 def tell(news: Change | str, *, prefix: str = "- ", differences: bool = True) -> None:
     """Print the change of an object, or a sentence after `prefix`."""
     if isinstance(news, str):
-        typer.echo(prefix + news)
+        say(*(prefix + news).split("\n"))
         return
     note = f" ({news.note})" if news.note else ""
-    typer.echo(f"{typer.style(f'{news.outcome:<11}', fg=_COLOURS.get(news.outcome))} {news.identity}{note}")
+    outcome = typer.style(f"{news.outcome:<11}", fg=_COLOURS.get(news.outcome))
+    say(f" {news.identity}{note}", lead=outcome)
     for line in news.difference.splitlines()[2:] if differences else ():
-        typer.secho(f"    {line}", fg={"+": "green", "-": "red"}.get(line[:1]))
+        say(f"    {line}", colour={"+": "green", "-": "red"}.get(line[:1]))
 
 
 def end(*, confirmed: bool, dry_run: bool, done: str) -> None:
     """Print how the command ended; exit with 1 if the user declined."""
     if not confirmed:
-        typer.echo("Not confirmed: nothing was changed.", err=True)
+        say("Not confirmed: nothing was changed.", err=True)
         raise typer.Exit(1)
-    typer.echo("Dry run: nothing was written." if dry_run else done)
+    say("Dry run: nothing was written." if dry_run else done)

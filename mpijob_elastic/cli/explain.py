@@ -1,11 +1,11 @@
 """`mpijob-elastic explain`."""
 
-import sys
 from typing import Annotated, Literal
 
 import typer
 
 from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
+from mpijob_elastic.telemetry.terminal import say
 
 Output = Literal["table", "json", "yaml"]
 
@@ -65,6 +65,6 @@ def explain(
             )
         )
     except (KubeError, OSError) as error:
-        print(f"mpijob-elastic: {error}", file=sys.stderr)  # noqa: T201
+        say(*f"mpijob-elastic: {error}".split("\n"), err=True)
         raise typer.Exit(NOT_SEEN) from None
     raise typer.Exit(0 if all_train else NOT_ALL_TRAIN)

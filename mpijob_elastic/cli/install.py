@@ -11,6 +11,7 @@ from mpijob_elastic import names
 from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.options import Context, Kubeconfig
 from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.telemetry import terminal
 
 if TYPE_CHECKING:
     from mpijob_elastic.kube.writer import ApiWriter
@@ -49,7 +50,7 @@ def install(
     if print_manifests:
         import yaml  # noqa: PLC0415 - --help need not load it
 
-        typer.echo(yaml.safe_dump_all(wanted.manifests(), sort_keys=False), nl=False)
+        terminal.say(*yaml.safe_dump_all(wanted.manifests(), sort_keys=False).splitlines())
         return
     options = installer.Options(dry_run=dry_run, force=force_conflicts, wait=wait, timeout=timeout)
     say = partial(common.tell, prefix="waiting: ", differences=dry_run)
@@ -83,17 +84,17 @@ def uninstall(
         await _check_no_record(client)
         server, found = await removal.prepare(client)
         if not found:
-            typer.echo("Nothing is installed.")
+            terminal.say("Nothing is installed.")
             return
         if dry_run or not yes:
-            typer.echo("To be deleted, with everything in the namespace:")
-            typer.echo("\n".join(f"  {one.identity}" for one in found))
-        typer.echo(removal.STAYS)
+            terminal.say("To be deleted, with everything in the namespace:")
+            terminal.say(*(f"  {one.identity}" for one in found))
+        terminal.say(*removal.STAYS.splitlines())
         if not dry_run:
             if not yes:
                 typer.confirm(f"Delete this from {client.host}?", abort=True)
             await removal.run(client, server, found, seconds=timeout, say=partial(common.tell, prefix="waiting: "))
-            typer.echo("Uninstalled.")
+            terminal.say("Uninstalled.")
 
     common.run(work, kubeconfig, context)
 

@@ -6,6 +6,8 @@ from typing import Literal
 
 import structlog
 
+from mpijob_elastic.telemetry.terminal import printable
+
 LogFormat = Literal["json", "console"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
@@ -28,15 +30,27 @@ def configure(*, log_format: LogFormat, level: LogLevel) -> None:
     )
     renderers: list[structlog.typing.Processor]
     if log_format == "console":
-        renderers = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+        renderers = [_printable, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
     else:
-        renderers = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        renderers = [structlog.processors.JSONRenderer()]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                *renderers,
+            ],
         )
     )
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+
+
+def _printable(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Return the event without control characters: JSON has escapes for them, a terminal obeys them."""
+    shown = {key: value if isinstance(value, int | float) else printable(str(value)) for key, value in event.items()}
+    if trace := event.get("exception"):
+        shown["exception"] = "\n".join(map(printable, str(trace).splitlines()))
+    return shown

@@ -16,6 +16,7 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.telemetry.terminal import say
 
 
 class NoSuchWorker(errors.KubeError):
@@ -37,7 +38,7 @@ async def explain(
         facts = await _facts(client, snapshot, registered, pod=pod, look=look, home=home)
     found = find(snapshot.view, facts, now=time.time(), worker=pod)
     write = get.WRITERS.get(output)
-    print(write(found) if write else "\n".join(reasons.text(found)))  # noqa: T201
+    say(*(write(found).split("\n") if write else reasons.text(found)))
     return found.all_train
 
 

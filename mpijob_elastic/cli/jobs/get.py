@@ -1,7 +1,6 @@
 """`get`: read, report, print."""
 
 import difflib
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +17,7 @@ from mpijob_elastic.cli.target import Where, reached
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model import phrases
+from mpijob_elastic.telemetry.terminal import say
 
 
 class NoSuchJob(errors.KubeError):
@@ -32,13 +32,13 @@ async def get(where: Where, *, job: str | None, output: str) -> None:
     now = time.time()
     reports = [build(snapshot, now=now) for snapshot in snapshots]
     if not reports:
-        print(f"No MPIJobs found{_in(namespace)}.", file=sys.stderr)  # noqa: T201
+        say(f"No MPIJobs found{_in(namespace)}.", err=True)
     if output in WRITERS:
-        print(WRITERS[output](reports[0] if job else {"items": reports}))  # noqa: T201
+        say(*WRITERS[output](reports[0] if job else {"items": reports}).split("\n"))
     elif reports:
         moment = datetime.fromtimestamp(now, UTC)
         page = table.jobs(reports, now=moment, namespaces=namespace is None, wide=output == "wide")
-        print("\n".join(table.details(reports[0], now=moment) if job else page))  # noqa: T201
+        say(*(table.details(reports[0], now=moment) if job else page))
 
 
 async def find(client: ApiReader, namespace: str | None, job: str) -> Snapshot:

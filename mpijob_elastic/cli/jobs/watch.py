@@ -18,6 +18,7 @@ from mpijob_elastic.cli.jobs.follow import follow
 from mpijob_elastic.cli.jobs.report import JobReport, build
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
 from mpijob_elastic.cli.target import Where, reached
+from mpijob_elastic.telemetry.terminal import printable, say
 
 # Takes a report and the changes since the report before it.
 Show = Callable[[JobReport, list[str]], None]
@@ -69,7 +70,7 @@ def _screen(console: Console) -> Iterator[Show]:
 
 def _print_lines(_: JobReport, news: list[str]) -> None:
     for line in news:
-        print(f"{_clock()}  {line}", flush=True)  # noqa: T201
+        say(f"{_clock()}  {line}")
 
 
 class Page:
@@ -89,7 +90,7 @@ class Page:
         if self._report is None:
             return Text("")
         lines = [*table.details(self._report, now=datetime.now(UTC)), "", "Changes:", *self._recent]
-        return Text("\n".join(lines))
+        return Text("\n".join(map(printable, lines)))
 
 
 def _clock() -> str:

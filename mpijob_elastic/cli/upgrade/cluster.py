@@ -9,6 +9,7 @@ import typer
 
 from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.options import Context, Kubeconfig
+from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
     from mpijob_elastic.kube.writer import ApiWriter
@@ -47,7 +48,7 @@ def preflight(
 
     async def work(client: ApiWriter) -> None:
         report = await looking.look(client, plan, now=time.time())
-        typer.echo(_rendered(report, output), nl=False)
+        say(*_rendered(report, output).removesuffix("\n").split("\n"))
         if report.verdict:
             raise typer.Exit(report.verdict)
 
@@ -122,8 +123,7 @@ def status(*, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
 
     async def work(client: ApiWriter) -> None:
         found = await status.look(client)
-        for line in found.lines():
-            typer.echo(line)
+        say(*found.lines())
         if not found.complete:
             raise typer.Exit(WITH_CARE if found.begun else NO)
 

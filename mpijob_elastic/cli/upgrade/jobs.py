@@ -11,6 +11,7 @@ import typer
 
 from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
+from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
     from mpijob_elastic.kube.writer import ApiWriter
@@ -78,7 +79,7 @@ def convert(
     """
     from upgrade.conversion import files  # noqa: PLC0415 - --help need not load the client
 
-    complain = partial(typer.echo, err=True)
+    complain = partial(say, err=True)
     if (source is None) == (live is None):
         raise typer.BadParameter("give either a file, a folder or -, or --live KIND/NAME", param_hint="SOURCE")
     if live is None:

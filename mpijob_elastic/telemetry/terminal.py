@@ -1,0 +1,28 @@
+"""Everything that a terminal shows.
+
+Whoever may annotate a job, or run a process in its pods, chooses texts that an administrator's terminal shows. Control
+characters in them could rewrite the screen or type commands, and direction marks reorder a line. They are shown as
+escapes, which JSON reads back.
+"""
+
+import re
+
+import typer
+
+
+def printable(line: str) -> str:
+    """Return a line in which every character that does not print, an end of line too, is an escape as in JSON."""
+    return line if line.isprintable() else "".join(map(_shown, line))
+
+
+def say(*lines: str, lead: str = "", colour: str | None = None, err: bool = False) -> None:
+    """Print lines to standard output, or to standard error; `lead` stands before the first, and keeps its colours."""
+    for line in lines:
+        typer.echo(lead + typer.style(printable(line), fg=colour), err=err)
+        lead = ""
+
+
+def _shown(character: str) -> str:
+    if character.isprintable():
+        return character
+    return re.sub("....", r"\\u\g<0>", character.encode("utf-16-be", "surrogatepass").hex())

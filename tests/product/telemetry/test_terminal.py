@@ -1,0 +1,64 @@
+"""What users write in their jobs does not drive an administrator's terminal."""
+
+import io
+import json
+import logging
+
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from mpijob_elastic.cli.jobs.watch import Page
+from mpijob_elastic.telemetry import logs
+from mpijob_elastic.telemetry.terminal import printable, say
+from tests.product.cli import worlds
+
+# Clears the screen; the same with one character; turns a line around; ends the line; a bell; half a character.
+HOSTILE = "\x1b[2J \x9b2J \u202e \r\n \x07 \x7f \ud800"
+
+
+@pytest.mark.parametrize("text", ["", "train-worker-1: 3→1", "日本語 ü"])
+def test_plain_text_stays(text: str) -> None:
+    assert printable(text) == text
+
+
+def test_what_does_not_print_is_shown() -> None:
+    assert printable(HOSTILE) == r"\u001b[2J \u009b2J \u202e \u000d\u000a \u0007 \u007f \ud800"
+
+
+@given(st.text(), st.text())
+def test_every_text_becomes_one_line_that_prints(text: str, more: str) -> None:
+    assert printable(text + more).isprintable()
+    if '"' not in text and "\\" not in text:
+        assert json.loads(f'"{printable(text)}"') == text
+
+
+def test_commands_print_it_so(capsys: pytest.CaptureFixture[str]) -> None:
+    say("one", f"two {HOSTILE}", lead="> ")
+    say(HOSTILE, err=True)
+    out, err = capsys.readouterr()
+    assert out.splitlines() == ["> one", f"two {printable(HOSTILE)}"]
+    assert err == f"{printable(HOSTILE)}\n"
+
+
+def test_the_live_page_shows_it_so() -> None:
+    page, shown = Page(), io.StringIO()
+    page.show(worlds.at_rest(2), [HOSTILE])
+    Console(file=shown, width=400).print(page.render())
+    assert printable(HOSTILE) in shown.getvalue()
+    assert shown.getvalue().replace("\n", "").isprintable()
+
+
+def test_logs_on_a_terminal_show_it_so(capsys: pytest.CaptureFixture[str]) -> None:
+    before = logging.getLogger().handlers[:]
+    try:
+        logs.configure(log_format="console", level="info")
+        structlog.get_logger("x").info(HOSTILE, field=HOSTILE)
+        logging.getLogger("y").warning("ignoring %s", HOSTILE)
+        logging.getLogger("z").error("failed", exc_info=ValueError(HOSTILE))
+    finally:
+        logging.getLogger().handlers[:] = before
+        structlog.reset_defaults()
+    assert all(line.isprintable() for line in capsys.readouterr().err.split("\n"))
