@@ -11,6 +11,7 @@ from tests.campaign.part import HEADER, Options, Outcome, row
 
 # The parts in the order in which they run. Each is imported only when it runs.
 PARTS = {
+    "hostile-objects": "tests.campaign.hostile_objects",
     "properties": "tests.campaign.properties",
 }
 
@@ -45,7 +46,7 @@ def _run(part: str, options: Options) -> Outcome:
     try:
         outcome: Outcome = import_module(PARTS[part]).run(options)
     except Exception:  # noqa: BLE001 - see above
-        return Outcome(runs=0, violations=(f"crashed\n{traceback.format_exc()}",), numbers="crashed")
+        return Outcome(runs=0, violations=(f"crashed\n{traceback.format_exc(limit=-20)}",), numbers="crashed")
     return outcome
 
 

@@ -1,0 +1,308 @@
+"""Hostile objects: reviews and watch lines with anything in the place of any value.
+
+A review must get an answer, without a fault of ours, and a patch only where it is due. A watch line or a page must cost
+at most its own object: it is read or counted as unreadable, its neighbours stay, and the plan for its job is made. Each
+may take 5 ms of the event loop's thread for each 100 KiB, measured as CPU time of that thread, best of three.
+"""
+
+import asyncio
+import base64
+import copy
+import json
+import logging
+import re
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, cast
+
+import jsonpatch
+import structlog
+
+from lab.operator import objects
+from mpijob_elastic.decide import decide
+from mpijob_elastic.kube import wire
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.model import job_facts
+from mpijob_elastic.observe import views
+from mpijob_elastic.observe.caches import Caches, JobKey
+from tests.campaign import hostile_texts as texts
+from tests.campaign.part import Options, Outcome
+from tests.product.webhook.objects import ELASTIC, Object, mpi_job, review
+from webhook.rules import handlers, hpa_facts
+from webhook.rules import review as reviews
+from webhook.rules.handlers import ReviewContext
+from webhook.rules.review import Malformed
+
+# A run is a batch of so many cases; all runs together make more than a million.
+BATCH = 10_000
+RUNS = 105
+# One case in so many fills an object.
+LARGE = 150
+SIZES = (100 * 2**10, 400 * 2**10, 1_500 * 2**10)
+# CPU milliseconds for each 100 KiB, or less, of a case.
+BUDGET = 5.0
+PATCHED = re.compile(
+    r"add /spec/volumes/\d+/configMap/(items/\d+|optional)|add /data/discover_hosts\.sh"
+    r"|replace /data/hostfile|add /status/replicaStatuses/Worker/selector"
+)
+OURS = frozenset({"hostfile", "discover_hosts.sh", "items", "optional", "selector"})
+
+
+def run(options: Options) -> Outcome:
+    """Run batches of cases."""
+    logging.disable(logging.CRITICAL)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        return asyncio.run(_run(options))
+    finally:
+        logging.disable(logging.NOTSET)
+        structlog.reset_defaults()
+
+
+@dataclass
+class Tally:
+    """What came of the cases so far; slowest: CPU milliseconds, and bytes, of the slowest case."""
+
+    runs: int = 0
+    cases: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+    slowest: tuple[float, int] = (0.0, 0)
+    worst_rate: float = 0.0
+
+    def blame(self, what: str, text: bytes) -> None:
+        shown = text if len(text) < 3000 else text[:1500] + b" ... " + text[-1500:]
+        self.violations.append(f"{what} ({len(text)} bytes): {shown.decode(errors='replace')}")
+
+
+async def _run(options: Options) -> Outcome:
+    tally = Tally()
+    for number in options.runs(RUNS):
+        random = Random(f"{options.seed} {number}")
+        stage, reviewed = Stage(tally), list(_reviews(random))
+        tally.runs += BATCH
+        for _ in range(BATCH):
+            if random.random() < 0.5:
+                await _review(random, reviewed, tally)
+            else:
+                await stage.line(random)
+        if len(tally.violations) > 20:
+            break
+    slowest, size = tally.slowest
+    found = ", ".join(f"{count:,} {what}" for what, count in sorted(tally.cases.items()))
+    cost = f"slowest {slowest:.1f} ms of CPU ({size / 1024:,.0f} KiB), most {tally.worst_rate:.1f} ms a 100 KiB"
+    return Outcome(runs=tally.runs, violations=tuple(tally.violations), numbers=f"{found}; {cost}")
+
+
+async def _timed(case: Callable[[], Awaitable[None]], size: int, tally: Tally) -> bool:
+    """Run a case; return False if it was too slow each of three times."""
+    for _ in range(3):
+        before = time.thread_time()
+        await case()
+        spent = 1000 * (time.thread_time() - before)
+        rate = spent / max(1.0, size / 102_400)
+        if rate <= BUDGET:
+            tally.slowest = max(tally.slowest, (spent, size))
+            tally.worst_rate = max(tally.worst_rate, rate)
+            return True
+    return False
+
+
+Spots = list[tuple[bytes, bytes]]
+
+
+def _spoiled(random: Random, found: Spots) -> bytes:
+    before, after = random.choice(found)
+    large = random.randrange(LARGE) == 0
+    return before + (texts.filling(random, random.choice(SIZES)) if large else texts.fragment(random)) + after
+
+
+# ---- Reviews
+
+JOB = mpi_job(replicas=3, command=ELASTIC, annotations={"mpijob-elastic/min-replicas": "2"}, conditions=["Created"])
+COUNTED = {**JOB, "status": {**JOB["status"], "replicaStatuses": {"Launcher": {}, "Worker": {"active": 3}}}}
+SCALE = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": JOB["metadata"], "spec": {"replicas": 3}}
+HPA = {
+    "apiVersion": "autoscaling/v1",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "a", "namespace": "default", "uid": "h", "resourceVersion": "2"},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train"},
+        "minReplicas": 1,
+        "maxReplicas": 9,
+    },
+}
+CONTEXT = ReviewContext(
+    job=lambda _namespace, _name: job_facts.read(texts.compact(JOB)),
+    autoscalers=lambda _namespace, _job: (hpa_facts.read(texts.compact(HPA)),),
+    now=lambda: 1e9,
+)
+TABLES = (handlers.mutating(CONTEXT), handlers.validating(CONTEXT))
+
+
+def _reviews(random: Random) -> Iterator[Spots]:
+    """Yield the spots of each kind of review, as it is sent and with a value spoiled already."""
+    grown = mpi_job(replicas=5, slots=2, command=["sh", "-c", "exec horovodrun -np 2 x"], conditions=["Created"])
+    documents = [
+        review(objects.launcher(JOB)),
+        review(objects.worker(JOB, 0)),
+        review(objects.config_map(JOB)),
+        review(COUNTED, old=JOB, subResource="status"),
+        review(JOB),
+        review(grown, old=JOB, dryRun=True),
+        review({**SCALE, "spec": {"replicas": 5}}, old=SCALE, subResource="scale", name="train"),
+        review({**HPA, "spec": {**HPA["spec"], "maxReplicas": 2}}, old=HPA, name="a"),  # type: ignore[dict-item]
+    ]
+    for document in copy.deepcopy(documents):
+        yield texts.spots(document)
+        *parents, last = random.choice(list(texts.places(document["request"]["object"])))
+        part: Any = document["request"]["object"]
+        for step in parents:
+            part = part[step]
+        part[last] = random.choice(texts.VALUES)
+        yield texts.spots(document)
+
+
+async def _review(random: Random, reviewed: list[Spots], tally: Tally) -> None:
+    sent, table = _spoiled(random, random.choice(reviewed)), random.choice(TABLES)
+    answered: list[bytes] = []
+
+    async def case() -> None:
+        answered.clear()
+        try:
+            request = reviews.parse(sent)
+        except Malformed:
+            return
+        answered.append(reviews.answer(request, handlers.answer(request, table).verdict))
+
+    try:
+        fast = await _timed(case, len(sent), tally)
+    except Exception as error:  # noqa: BLE001 - what is looked for
+        tally.blame(f"a review failed with {error!r}", sent)
+        return
+    if not fast:
+        tally.blame("a review is slow", sent)
+    tally.cases["reviews" if answered else "malformed reviews"] += 1
+    if answered and b'"patch"' in answered[0]:
+        tally.cases["patches"] += 1
+        problem = _foreign(sent, answered[0], check_whole=random.randrange(20) == 0)
+        if problem:
+            tally.blame(problem, sent)
+
+
+def _foreign(sent: bytes, answered: bytes, *, check_whole: bool) -> str:
+    """Return what is wrong with a patch, "" if nothing is."""
+    operations = json.loads(base64.b64decode(json.loads(answered)["response"]["patch"]))
+    for operation in operations:
+        if not PATCHED.fullmatch(f"{operation['op']} {operation['path']}"):
+            return f"a foreign patch: {operation}"
+    if check_whole and len(sent) < 50_000:
+        obj = json.loads(sent)["request"]["object"]
+        owners = obj["metadata"].get("ownerReferences", ())
+        is_job = obj.get("kind") == "MPIJob" or "replicaStatuses" in obj.get("status", {})
+        if not is_job and not any(owner["kind"] == "MPIJob" and owner["controller"] for owner in owners):
+            return f"a patch of what no MPIJob controls: {operations}"
+        try:
+            changed = jsonpatch.make_patch(obj, jsonpatch.apply_patch(obj, operations)).patch
+        except RecursionError:  # of the library, which the product does not use so
+            return ""
+        if not all(OURS & set(change["path"].split("/")) for change in changed):
+            return f"a patch changes more than it says: {changed}"
+    return ""
+
+
+# ---- Watch lines and pages
+
+KEEPS = frozenset(
+    {(), ("metadata",), *(("metadata", key) for key in ("name", "namespace", "uid", "resourceVersion", "selfLink"))}
+)
+VERSION = b'"@VERSION"'
+NEIGHBOUR = "neighbour"
+
+
+class Stage:
+    """The caches of a controller, into which lines are fed as if the API server had sent them."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._woken: list[JobKey] = []
+        client = cast("ApiReader", None)  # nothing is asked
+        self._caches = Caches(client, namespace=None, enqueue=self._woken.append, random=Random(1))
+        self._version = 10
+        caches = self._caches
+        job = {**JOB, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}
+        pods = [objects.launcher(JOB), *(objects.worker(JOB, index) for index in range(3))]
+        self._kinds: list[tuple[WatchCache[Any], Spots]] = []
+        kinds: list[tuple[WatchCache[Any], Object]] = [
+            *((caches.jobs, one) for one in (job, JOB)),
+            *((caches.pods, _running(one)) for one in pods),
+            (caches.configs, objects.config_map(JOB)),
+            (caches.roles, objects.role(JOB)),
+        ]
+        for cache, document in kinds:
+            whole = _identified(document)
+            self._kinds.append((cache, texts.spots(whole, KEEPS)))
+            cache.store.put(cache._decode(texts.compact(whole).replace(VERSION, b'"1"')))
+            other = _identified({"metadata": {"name": NEIGHBOUR}})
+            cache.store.put(cache._decode(texts.compact(other).replace(VERSION, b'"1"')))
+
+    async def line(self, random: Random) -> None:
+        """Feed a line, or a page, with a spoiled object."""
+        cache, found = random.choice(self._kinds)
+        spoiled = _spoiled(random, found)
+        paged = random.randrange(20) == 0
+        feed = self._page if paged else self._line
+        try:
+            fast = await _timed(lambda: feed(cache, spoiled), len(spoiled), self._tally)
+            self._plan()
+        except Exception as error:  # noqa: BLE001 - what is looked for
+            self._tally.blame(f"a {'page' if paged else 'line'} failed with {error!r}", spoiled)
+            return
+        self._tally.cases["pages" if paged else "lines"] += 1
+        if not fast:
+            self._tally.blame("a line is slow", spoiled)
+        if cache.store.get("default", NEIGHBOUR) is None:
+            self._tally.blame("a neighbour is lost", spoiled)
+        if cache.unreadable:
+            self._tally.cases["unreadable"] += 1
+            cache._unreadable.clear()
+
+    async def _line(self, cache: WatchCache[Any], spoiled: bytes) -> None:
+        self._version += 1
+        text = b'{"type":"MODIFIED","object":' + spoiled.replace(VERSION, b'"%d"' % self._version) + b"}"
+        await cache._take(text)
+        assert cache.store.position == self._version
+
+    async def _page(self, cache: WatchCache[Any], spoiled: bytes) -> None:
+        bad = spoiled.replace(VERSION, b'"5"')
+        good = b'{"metadata":{"name":"b","namespace":"default","resourceVersion":"5"}}'
+        page = await wire.read_page(b'{"items":[%s,%s,%s],"metadata":{"resourceVersion":"5"}}' % (good, bad, good))
+        items = [bytes(item) for item in page.items or ()]
+        assert items == [good, bad, good]
+        for item in items:
+            await cache._read(item)
+
+    def _plan(self) -> None:
+        if (view := self._caches.view(JobKey("default", "train"), probes=views.never_asked)) is not None:
+            decide(view, now=1.8e9)
+
+
+def _identified(document: Object) -> Object:
+    whole: Object = json.loads(json.dumps(document))
+    metadata = whole["metadata"]
+    defaults = {"namespace": "default", "uid": metadata.get("uid", "u"), "resourceVersion": VERSION[1:-1].decode()}
+    whole["metadata"] = {"labels": {}, "annotations": {}, **metadata, **defaults}
+    return whole
+
+
+def _running(pod: Object) -> Object:
+    at = "2026-01-01T00:00:00Z"
+    status = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": at}],
+        "containerStatuses": [{"name": "main", "state": {"running": {"startedAt": at}}, "lastState": {}}],
+    }
+    return {**pod, "status": status}
