@@ -92,9 +92,14 @@ def _shrink(job: JobFacts, gone: range) -> str:
 
 
 def _few(indices: range) -> str:
-    rest = len(indices) - _NAMED
+    rest = _count(indices) - _NAMED
     return ", ".join(f"worker-{index}" for index in indices[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _verb(indices: range, singular: str, plural: str) -> str:
-    return singular if len(indices) == 1 else plural
+    return singular if _count(indices) == 1 else plural
+
+
+def _count(indices: range) -> int:
+    # len() fails beyond 2**63, and a size may be any number.
+    return abs(indices.stop - indices.start)

@@ -9,8 +9,8 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.mpijob import MPIJob
-from tests.product.webhook.objects import ELASTIC, Object, mpi_job
-from webhook.rules import validate
+from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
+from webhook.rules import handlers, review, validate
 from webhook.rules.review import LONGEST_WARNING, Verdict
 
 
@@ -233,3 +233,15 @@ def test_changed_slots_of_a_running_job_are_warned_of() -> None:
 def test_of_many_unknown_annotations_a_few_are_named() -> None:
     verdict = on_create(annotated(**{f"x{number:05}": "" for number in range(11_000)}))
     assert [warning.partition("]")[0][-5:] for warning in verdict.warnings] == [f"{n:05}" for n in range(5)]
+
+
+def test_any_size_is_shown() -> None:
+    job, before = (of_size(replicas) for replicas in (10**30, 3))
+    for old, new in ((job, before), (before, job)):
+        request = review.parse(body(new, old=old, dryRun=True))
+        answered = handlers.answer(request, handlers.validating(handlers.NOTHING))
+        assert any("would scale" in warning for warning in answered.verdict.warnings)
+
+
+def of_size(replicas: int) -> Object:
+    return mpi_job(replicas=replicas, conditions=["Created"], command=ELASTIC)
