@@ -7,6 +7,7 @@ next decision sees it. A refusal is raised, and the queue has the job looked at 
 """
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Protocol
 
@@ -43,6 +44,9 @@ Tried = Callable[[Launcher, Mapping[Exec, bool]], None]
 
 # Deletions of one job under way: a large scale-in waits for fewer answers, and still opens few connections.
 DELETIONS_AT_ONCE = 4
+# Seconds for which deletions follow a decision on live objects; after them it is made again. Or for as long as that
+# reading took, so that a slow API server spends no more on reading than on deleting.
+SURE_FOR = 0.1
 
 
 class Outdated(Exception):
@@ -182,19 +186,35 @@ class Writer:
             self._events.emit(view, note)
 
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
-        sure = await self._recheck.removals(view, action)
-        slots = asyncio.Semaphore(DELETIONS_AT_ONCE)
+        left, refused = deque(action.removals), 0
+        clock = asyncio.get_running_loop().time
+        while left:
+            began = clock()
+            sure = deque(await self._recheck.removals(view, DeleteWorkers(removals=tuple(left))))
+            refused += len(left) - len(sure)
+            left, read = sure, clock()
+            refused += await self._delete_until(view, left, at=read + max(SURE_FOR, read - began))
+        if refused:
+            raise Outdated(f"{refused} workers may not be deleted any more")
 
-        async def delete(removal: Removal) -> None:
-            async with slots:
-                await self._delete_worker(view, removal)
+    async def _delete_until(self, view: JobView, left: deque[Removal], *, at: float) -> int:
+        """Delete workers from the front of `left` until that time of the loop; return how many had changed."""
+        changed = 0
+
+        async def delete_in_turn() -> None:
+            nonlocal changed
+            while left and asyncio.get_running_loop().time() < at:
+                try:
+                    await self._delete_worker(view, left.popleft())
+                except errors.Conflict:
+                    changed += 1
 
         # Await each even if another fails, so that nothing is under way at the next look at the job.
-        outcomes = await asyncio.gather(*map(delete, sure), return_exceptions=True)
+        lanes = (delete_in_turn() for _ in range(DELETIONS_AT_ONCE))
+        outcomes = await asyncio.gather(*lanes, return_exceptions=True)
         for failure in filter(None, outcomes):
             raise failure
-        if len(sure) < len(action.removals):
-            raise Outdated(f"{len(action.removals) - len(sure)} workers may not be deleted any more")
+        return changed
 
     async def _delete_worker(self, view: JobView, removal: Removal) -> None:
         try:
