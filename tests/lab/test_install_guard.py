@@ -18,16 +18,27 @@ from mpijob_elastic.act.worker_probes import SCRIPT
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, SECRETS, Resource
+from mpijob_elastic.kube.resources import (
+    CONFIG_MAPS,
+    MPI_JOBS,
+    MUTATING_WEBHOOKS,
+    PODS,
+    ROLES,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.job import MOST_WORKERS
 from tests.builders import KUBEXEC
 from tests.lab.waiting import PATIENCE
 
 pytestmark = pytest.mark.lab
 JOB = "train"
 LABELS = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_NAME: JOB}
+APP = {names.LABEL_APP: JOB}
 LAUNCHER, WORKER = names.launcher(JOB), names.worker(JOB, 0)
 CONFIG = names.config_map(JOB)
 PROBE = ["/bin/sh", "-c", SCRIPT]
@@ -46,6 +57,50 @@ NOT_TO_END = (
     (6, f"{WORKER}*"),
     (6, f"x-{WORKER}"),
     (6, f"{WORKER}\n"),
+)
+NO_SCRIPTS = (
+    "",
+    "#!/bin/sh",
+    "#!/bin/bash\n",
+    "#!/bin/sh\nid\n",
+    f"#!/bin/sh\necho {WORKER}:1",
+    f"#!/bin/sh\necho {WORKER}\n",
+    f"#!/bin/sh\necho {WORKER}:1 2\n",
+    f"#!/bin/sh\necho {WORKER}:1; id\n",
+    f"#!/bin/sh\necho {WORKER}:1\n\n",
+    f"#!/bin/sh\necho {WORKER}:$(id)\n",
+    f"#!/bin/sh\necho {WORKER}:0\n",
+    f"#!/bin/sh\necho {WORKER}.r0:1\n",
+    f"#!/bin/sh\necho {WORKER}.x:1\n",
+    f"#!/bin/sh\necho {LAUNCHER}:1\n",
+    f"#!/bin/sh\necho other-{WORKER}:1\n",
+    "#!/bin/sh\necho other-worker-0:1\n",
+    f"#!/bin/sh\necho {JOB}-worker-00:1\n",
+    # What stands for the beginning of a line in the policy.
+    "#!/bin/sh\nW0:1\n",
+    f"#!/bin/sh\necho {WORKER}:1\nW0:1\n",
+    f"#!/bin/sh\n echo {WORKER}:1\n",
+    f"#!/bin/sh\r\necho {WORKER}:1\n",
+    f"x\n#!/bin/sh\necho {WORKER}:1\n",
+)
+NO_HOSTFILES = (
+    "x",
+    "W0 slots=1\n",
+    f"{WORKER}\n",
+    f"{WORKER} slots=0\n",
+    f"{WORKER} slots=1",
+    f"{WORKER} slots=1 max_slots=2\n",
+    f"{LAUNCHER} slots=1\n",
+    "other-worker-0 slots=1\n",
+)
+NO_WORKERS = (
+    "database-0",
+    "other-worker-0",
+    f"x-{WORKER}",
+    f"{WORKER}0x",
+    f"{JOB}-worker-01",
+    f"{JOB}-worker-",
+    LAUNCHER,
 )
 # What a real job's ConfigMap is like with 1,000 workers.
 HOSTFILE = names.hostfile([names.worker(JOB, index) for index in range(1000)], slots=8)
@@ -109,9 +164,11 @@ async def test_pods_only_the_launchers_touch(controller: Account) -> None:
     await controller.patches(PODS, LAUNCHER, annotations({names.REFRESHED: "one"}))
     await controller.patches(PODS, LAUNCHER, annotations({names.REFRESHED: None}))
     for patch in (
-        annotations({"other": "x"}),
+        annotations({names.STATUS: "x"}),
+        annotations({"kept": "no"}),
         annotations({"kept": None}),
-        {"metadata": {"labels": {"x": "y"}}},
+        {"metadata": {"labels": {names.LABEL_JOB_ROLE: names.ROLE_WORKER}}},
+        {"metadata": {"labels": {names.LABEL_JOB_ROLE: None}}},
         {"metadata": {"finalizers": ["x.example/y"]}},
         {"metadata": {"ownerReferences": None}},
         [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil"}],
@@ -162,8 +219,10 @@ async def test_exec_no_input(cluster: Cluster, installed: Installed, controller:
 
 
 async def test_config_maps_only_the_host_lists_and_the_memory(controller: Account) -> None:
-    data = {names.KEY_DISCOVER_HOSTS: "#!/bin/sh\n", names.KEY_HOSTFILE: HOSTFILE.replace("slots=8", "slots=4")}
-    await controller.patches(CONFIG_MAPS, CONFIG, {**annotations({names.MEMORY: "{}"}), "data": data})
+    hosts = [names.worker(JOB, 0), names.host(names.worker(JOB, 11), 12)]
+    for script in (names.discover_hosts(hosts, slots=8), names.discover_hosts([], slots=1)):
+        data = {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: HOSTFILE.replace("slots=8", "slots=4")}
+        await controller.patches(CONFIG_MAPS, CONFIG, {**annotations({names.MEMORY: "{}"}), "data": data})
     # Once, and never back.
     await controller.patches(CONFIG_MAPS, CONFIG, {"data": {names.KEY_KUBEXEC: kubexec.mapped(KUBEXEC)}})
     for patch in (
@@ -175,9 +234,11 @@ async def test_config_maps_only_the_host_lists_and_the_memory(controller: Accoun
         {"data": {names.KEY_HOSTFILE: None}},
         {"binaryData": {"more": "eA=="}},
         {"immutable": True},
-        annotations({"other": "x"}),
-        {"metadata": {"labels": {"x": "y"}}},
+        annotations({names.STATUS: "x"}),
+        {"metadata": {"labels": {"app": None}}},
         {"metadata": {"ownerReferences": None}},
+        *({"data": {names.KEY_DISCOVER_HOSTS: script}} for script in NO_SCRIPTS),
+        *({"data": {names.KEY_HOSTFILE: hostfile}} for hostfile in NO_HOSTFILES),
     ):
         with refused("mpijob-elastic-config-maps"):
             await controller.patches(CONFIG_MAPS, CONFIG, patch)
@@ -188,18 +249,39 @@ async def test_config_maps_only_the_host_lists_and_the_memory(controller: Accoun
             await controller.patches(CONFIG_MAPS, name, {"data": {key: "evil"}})
 
 
+async def test_config_maps_of_the_largest_job(controller: Account) -> None:
+    """The API server bounds the cost of an expression; a script of 10,000 hosts under long names must be within."""
+    pods = [names.worker(JOB, index) for index in range(MOST_WORKERS)]
+    script = names.discover_hosts([names.host(pod, 999_999_999) for pod in pods], slots=2**31 - 1)
+    data = {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: names.hostfile(pods, slots=2**31 - 1)}
+    await controller.patches(CONFIG_MAPS, CONFIG, {"data": data})
+
+
+async def test_what_other_admission_plugins_add_is_let_through(controller: Account) -> None:
+    """They run before the policies, so to these it looks as if we had sent it."""
+    marks = {"policy.example.com/checked": "yes"}
+    patch = {"metadata": {"annotations": marks, "labels": marks}}
+    for resource, name in ((PODS, LAUNCHER), (CONFIG_MAPS, CONFIG), (ROLES, LAUNCHER), (MPI_JOBS, JOB)):
+        await controller.patches(resource, name, patch)
+
+
+async def test_roles_of_the_largest_job(controller: Account) -> None:
+    workers = [names.worker(JOB, index) for index in range(MOST_WORKERS)]
+    await controller.patches(ROLES, LAUNCHER, [{"op": "add", "path": "/rules/1/resourceNames", "value": workers}])
+
+
 async def test_roles_only_workers_by_name(controller: Account) -> None:
     path = "/rules/1/resourceNames"
     workers = [names.worker(JOB, index) for index in range(1000)]
     await controller.patches(ROLES, LAUNCHER, [{"op": "add", "path": path, "value": workers}])
     for patch in (
-        [{"op": "add", "path": f"{path}/-", "value": "database-0"}],
+        *([{"op": "add", "path": f"{path}/-", "value": name}] for name in NO_WORKERS),
         [{"op": "replace", "path": path, "value": []}],
         [{"op": "remove", "path": path}],
         [{"op": "add", "path": "/rules/0/resourceNames", "value": ["x-worker-1"]}],
         [{"op": "replace", "path": "/rules/0/verbs", "value": ["get"]}],
         [{"op": "remove", "path": "/rules/0"}],
-        annotations({"other": "x"}),
+        {"metadata": {"labels": {"app": None}}},
     ):
         with refused("mpijob-elastic-roles"):
             await controller.patches(ROLES, LAUNCHER, patch)
@@ -218,8 +300,9 @@ async def test_mpijobs_only_what_we_say_of_them(controller: Account) -> None:
     await controller.patches(MPI_JOBS, JOB, annotations({names.STATUS: None}))
     for patch in (
         annotations({names.ENABLED: "true"}),
+        annotations({"kept": "no"}),
         annotations({"kept": None}),
-        {"metadata": {"labels": {"x": "y"}}},
+        {"metadata": {"labels": {"app": None}}},
         {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 9}}}},
     ):
         with refused("mpijob-elastic-mpijobs"):
@@ -260,6 +343,40 @@ async def test_secrets_only_the_certificates(installed: Installed, controller: A
                 await webhook.create_object(SECRETS.path(names.NAMESPACE), body={**body, **kind("v1", "Secret")})
 
 
+@pytest.mark.parametrize("resource", [MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS])
+async def test_of_the_webhook_configurations_only_the_bundle(
+    installed: Installed, controller: Account, resource: Resource
+) -> None:
+    path = resource.path(name=names.WEBHOOK_CONFIGURATION)
+    async with await connect(user_agent="test", kubeconfig=installed.webhook_kubeconfig) as client:
+        hook = "/webhooks/0"
+        bundle = {"op": "add", "path": f"{hook}/clientConfig/caBundle", "value": "eA=="}
+        query = {"dryRun": "All"}
+        await client.patch_object(path, body=[bundle], content_type=JSON_PATCH, query=query)
+        another = {"op": "copy", "from": hook, "path": "/webhooks/-"}
+        refusals: list[dict[str, object]] = [
+            {"op": "replace", "path": f"{hook}/clientConfig/url", "value": "https://127.0.0.1:1/"},
+            {"op": "add", "path": f"{hook}/rules/0/resources/-", "value": "secrets"},
+            {"op": "replace", "path": f"{hook}/rules/0/operations", "value": ["DELETE"]},
+            {"op": "replace", "path": f"{hook}/failurePolicy", "value": "Fail"},
+            {"op": "replace", "path": f"{hook}/timeoutSeconds", "value": 30},
+            {"op": "remove", "path": f"{hook}/namespaceSelector"},
+            {"op": "add", "path": f"{hook}/matchConditions", "value": [{"name": "never", "expression": "false"}]},
+            {"op": "add", "path": f"{hook}/objectSelector", "value": {"matchLabels": {"x": "y"}}},
+            {"op": "remove", "path": hook},
+            {"op": "move", "from": hook, "path": "/webhooks/1"},
+            {"op": "remove", "path": "/webhooks"},
+            {"op": "add", "path": "/metadata/labels/x", "value": "y"},
+            {"op": "add", "path": "/metadata/finalizers", "value": ["x.example/y"]},
+        ]
+        for change in refusals:
+            with refused("mpijob-elastic-webhook-configurations"):
+                await client.patch_object(path, body=[change], content_type=JSON_PATCH, query=query)
+        renamed = {"op": "replace", "path": f"{hook}/name", "value": "more.webhook.mpijob-elastic"}
+        with refused("mpijob-elastic-webhook-configurations"):
+            await client.patch_object(path, body=[another, renamed], content_type=JSON_PATCH, query=query)
+
+
 def kind(api_version: str, name: str) -> dict[str, str]:
     return {"apiVersion": api_version, "kind": name}
 
@@ -281,7 +398,7 @@ def mpi_job() -> dict[str, Any]:
     replicas = {role: {"replicas": 1, "template": {"spec": {"containers": []}}} for role in ("Launcher", "Worker")}
     return {
         **kind("kubeflow.org/v1", "MPIJob"),
-        "metadata": {"name": JOB, "annotations": {"kept": "yes"}},
+        "metadata": {"name": JOB, "annotations": {"kept": "yes"}, "labels": APP},
         "spec": {"mpiReplicaSpecs": replicas},
     }
 
@@ -294,7 +411,7 @@ def pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
 
 def config_map(name: str) -> dict[str, Any]:
     data = {names.KEY_HOSTFILE: HOSTFILE, names.KEY_KUBEXEC: KUBEXEC}
-    return {**kind("v1", "ConfigMap"), "metadata": {"name": name}, "data": data}
+    return {**kind("v1", "ConfigMap"), "metadata": {"name": name, "labels": APP}, "data": data}
 
 
 def role(name: str) -> dict[str, Any]:
@@ -302,7 +419,7 @@ def role(name: str) -> dict[str, Any]:
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
         {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"], "resourceNames": [WORKER]},
     ]
-    return {**kind("rbac.authorization.k8s.io/v1", "Role"), "metadata": {"name": name}, "rules": rules}
+    return {**kind("rbac.authorization.k8s.io/v1", "Role"), "metadata": {"name": name, "labels": APP}, "rules": rules}
 
 
 def jobs_objects(reference: dict[str, Any]) -> list[dict[str, Any]]:

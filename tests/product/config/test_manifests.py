@@ -98,6 +98,20 @@ def test_kubexec_may_be_edited_as_the_policy_lets_through() -> None:
     assert kubexec.MAPPING.replace("\n", r"\n") in expressions
 
 
+def test_host_lists_are_as_the_policy_lets_through() -> None:
+    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-config-maps")
+    expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
+    [script] = [found[1] for text in expressions if (found := re.search(r"script\.matches\(r'(.*)'\)", text))]
+    [hostfile] = [found[1] for text in expressions if (found := re.search(r"hostfile\.matches\(r'(.*)'\)", text))]
+    pods = [names.worker("j.x-worker-1", index) for index in (0, 7, 10, 2**31 - 1)]
+    hosts = [names.host(pod, incarnation) for pod, incarnation in zip(pods, (0, 1, 20, 999_999_999), strict=True)]
+    for listed in ([], hosts):
+        text = names.discover_hosts(listed, slots=2**31 - 1).replace("echo j.x-worker-1-worker-", "W")
+        assert re.fullmatch(script, text)
+        text = names.hostfile(pods[: len(listed)], slots=16).replace("j.x-worker-1-worker-", "W")
+        assert re.fullmatch(hostfile, text)
+
+
 @pytest.mark.parametrize("overlay", RENDERED)
 def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
     texts = {
@@ -112,8 +126,9 @@ def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
     assert f"key == '{names.STATUS}'" in texts["mpijob-elastic-mpijobs"]
     assert f"'{names.SCALE_TIMEOUT}' in variables.before" in texts["mpijob-elastic-mpijobs"]
     assert f"object.metadata.name == '{names.CERTIFICATE_SECRET}'" in texts["mpijob-elastic-secrets"]
+    webhooks = {"mpijob-elastic-secrets", "mpijob-elastic-webhook-configurations"}
     for name, text in texts.items():
-        account = names.WEBHOOK if name == "mpijob-elastic-secrets" else names.CONTROLLER
+        account = names.WEBHOOK if name in webhooks else names.CONTROLLER
         assert f"'system:serviceaccount:{names.NAMESPACE}:{account}'" in text
 
 
