@@ -7,8 +7,10 @@ next decision sees it. A refusal is raised, and the queue has the job looked at 
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import msgspec
@@ -36,8 +38,10 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.job import JobView, Launcher, Ref
+from mpijob_elastic.model.job import JobView, Launcher, Ref, Refusal
 from mpijob_elastic.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 # Takes the execs of a launcher that the controller tried to end, each with True if it is gone.
 Tried = Callable[[Launcher, Mapping[Exec, bool]], None]
@@ -85,6 +89,19 @@ class Writer:
         self._tried = tried
         self._events = events
         self._metrics = metrics
+        # By namespace and name of the job. In memory alone: after a restart the touch is tried again at once.
+        self._refused: dict[tuple[str, str], Refusal] = {}
+
+    def informed(self, view: JobView) -> JobView:
+        """Return the view, with the refusal of the launcher's last touch if it was refused."""
+        found, launcher = self._refused.get((view.namespace, view.name)), view.launcher
+        if found is None or launcher is None or found.tries.uid != launcher.ref.uid:
+            return view
+        return replace(view, launcher=replace(launcher, refused=found))
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Forget a job that is gone."""
+        self._refused.pop((namespace, name), None)
 
     async def perform(self, view: JobView, action: Action) -> None:
         """Carry out an action.
@@ -97,7 +114,7 @@ class Writer:
             case WriteConfig():
                 await self._write_config(view, action)
             case RefreshLauncher():
-                await self._annotate(view, resources.PODS, action.launcher.ref, names.REFRESHED, action.digest)
+                await self._refresh(view, action)
             case DeleteWorkers():
                 await self._delete_workers(view, action)
             case DeleteLauncher():
@@ -170,6 +187,17 @@ class Writer:
         self._tried(action.launcher, {found: outcome != end_execs.FAILED for found, outcome in outcomes.items()})
         if ended := [found for found, outcome in outcomes.items() if outcome == end_execs.ENDED]:
             self._events.emit(view, frozen_execs.ended(view, ended))
+
+    async def _refresh(self, view: JobView, action: RefreshLauncher) -> None:
+        """Touch the launcher. A refusal is remembered and not raised, so that it holds up nothing else."""
+        self.forget(view.namespace, view.name)
+        try:
+            await self._annotate(view, resources.PODS, action.launcher.ref, names.REFRESHED, action.digest)
+        except errors.ApiError as error:
+            if isinstance(error, errors.Conflict | errors.NotFound | errors.Throttled):
+                raise
+            log.warning("%s/%s is not touched: %s", view.namespace, action.launcher.ref.name, error)
+            self._refused[view.namespace, view.name] = Refusal(tries=action.tries, reason=error.message)
 
     async def _annotate(self, view: JobView, resource: resources.Resource, ref: Ref, key: str, value: str) -> None:
         # No resourceVersion: the annotation is ours alone, and a status update beside it is no conflict.

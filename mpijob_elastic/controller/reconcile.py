@@ -59,7 +59,7 @@ class Reconciler:
         view = self.caches.view(key, probes=self.prober.seen, holds=self.execs.held)
         if view is None:
             return None
-        state = derive(self.drains.timed(view), now=self.now())
+        state = derive(self.drains.timed(self.writer.informed(view)), now=self.now())
         self.drains.watch(state)
         return state
 
@@ -67,6 +67,7 @@ class Reconciler:
         if state is None:
             self.scales.forget(key)
             self.drains.forget(key.namespace, key.name)
+            self.writer.forget(key.namespace, key.name)
             self.prober.forget(key.namespace, key.name)
             self.execs.forget(key.namespace, key.name)
             return

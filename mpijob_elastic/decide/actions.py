@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import Launcher, Ref, Worker
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.memory import Memory, Tries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +66,13 @@ class WriteConfig:
 class RefreshLauncher:
     """Touch the launcher pod, so that its kubelet shows it the new ConfigMap at once.
 
-    digest: for its annotation. again: the repetition, 0 for the first touch for this change.
+    digest: for its annotation. again: the repetition, 0 for the first touch for this change. tries: counts this touch,
+    should it be refused.
     """
 
     launcher: Launcher
     digest: str
+    tries: Tries
     again: int = 0
 
 

@@ -14,9 +14,11 @@ from dataclasses import replace
 from mpijob_elastic import names
 from mpijob_elastic.decide import disruption, host_list, launcher_start, lost_ranks, next_memory
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
+from mpijob_elastic.decide.retries import TOUCHED
 from mpijob_elastic.decide.state import JobState, WorkerState
 from mpijob_elastic.model import durations, kubexec
 from mpijob_elastic.model.job import Config
+from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.phrases import listed
 
 # Seconds after the first touch at which it is repeated while a rank may run in a leaving worker. A watch mostly lags
@@ -47,15 +49,20 @@ def refresh(state: JobState, config: Config) -> tuple[RefreshLauncher | None, fl
     launcher, known, now = state.view.launcher, state.launcher, state.now
     if launcher is None or not known.can_be_shown:
         return None, None
+    refused = launcher.refused.tries if launcher.refused else None
+    if refused and (again_at := TOUCHED.due_at(refused, now=now)) > now:
+        return None, again_at
+    tries = Tries(count=refused.count + 1 if refused else 1, at=now, uid=launcher.ref.uid)
+    touch = RefreshLauncher(launcher=launcher, digest=mark(config, at=now), tries=tries)
     if known.shown_at is None:
-        return RefreshLauncher(launcher=launcher, digest=mark(config, at=now)), None
+        return touch, None
     if not any(_may_be_busy(worker) for worker in state.leaving):
         return None, None
     times = [known.shown_at + after for after in TOUCH_AGAIN_AFTER]
     again = sum(at <= now for at in times)
     if again > known.again:
         digest = mark(config, at=known.shown_at, again=again)
-        return RefreshLauncher(launcher=launcher, digest=digest, again=again), None
+        return replace(touch, digest=digest, again=again), None
     return None, min((at for at in times if at > now), default=None)
 
 

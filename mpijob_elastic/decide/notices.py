@@ -24,6 +24,12 @@ NEWS_FOR = 900.0
 PENDING_AFTER = 120.0
 # Workers given up that are named, of each kind: an annotation has limits.
 MOST_GIVEN_UP = 8
+# A touch that is refused so often in a row is worth a word: no short trouble of the API server is.
+REFUSED_OFTEN = 2
+# Characters of the API server's reason: a policy engine may quote whole policies, and an Event holds 1024.
+LONGEST_REASON = 500
+
+REFRESH_REFUSED = "RefreshRefused"
 
 
 def tell(state: JobState) -> tuple[TellUser | None, float | None]:
@@ -124,6 +130,13 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
             "AdmissionMissed",
             f"{pod} was created {len(RELAUNCHED.delays)} times without {names.DISCOVER_HOSTS_PATH}; check that "
             f"the webhook {names.WEBHOOK} is running and that its caBundle is set",
+        )
+    if state.launcher.refresh_due and launcher.refused and launcher.refused.tries.count >= REFUSED_OFTEN:
+        yield warning(
+            REFRESH_REFUSED,
+            f"{pod} cannot be told of the new host list, so nothing drains and no further change is published: the "
+            f"API server refuses to change its annotation {names.REFRESHED} ({launcher.refused.reason[:LONGEST_REASON]}"
+            f"). Exempt the user system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER} from the policy that does",
         )
 
 

@@ -44,6 +44,8 @@ LEAVING_PROBES_APART = 30.0
 PUBLISHED_PROBES_APART = 600.0
 # Launchers that were created without discover_hosts.sh, deleted before they start.
 RELAUNCHED = Backoff(delays=(0.0, 15.0, 30.0))
+# Touches of a launcher that the API server refuses; after the last delay it is tried again and again.
+TOUCHED = Backoff(delays=(1.0, 2.0, 5.0, 10.0, 30.0, 60.0))
 
 
 def probe_pause(usual: float, failed: int, *, most: float) -> float:

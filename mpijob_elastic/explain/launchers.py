@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import disruption
+from mpijob_elastic.decide.notices import REFRESH_REFUSED
 from mpijob_elastic.explain import pods
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, waiting, wrong
@@ -37,6 +38,9 @@ def findings(job: Case) -> Iterator[Finding]:
             "launcher; training then restarts from its last checkpoint"
         )
         yield wrong("blind-launcher", said, next_step=job.kubectl("delete pod", name))
+    refused = next((line for line in job.view.notices.splitlines() if line.startswith(f"{REFRESH_REFUSED}: ")), "")
+    if refused and job.state.launcher.refresh_due:
+        yield wrong("refresh-refused", refused.partition(": ")[2], next_step=job.controller_log)
     why = launcher and (launcher.disruption or job.facts.threats.get(name, ""))
     if launcher and why and job.view.elastic and not launcher.deleting:
         said = f"{name} is about to be deleted ({why}): {disruption.KEEP_LAUNCHER}"

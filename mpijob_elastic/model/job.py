@@ -13,7 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.hosts import Published
 from mpijob_elastic.model.kubexec import is_mapped, mapped
-from mpijob_elastic.model.memory import Memory, pod_fingerprint, pod_key
+from mpijob_elastic.model.memory import Memory, Tries, pod_fingerprint, pod_key
 from mpijob_elastic.model.policy import Policy, Problem
 
 # A ConfigMap and a Role hold 1 MiB each. A larger size is a typing error that must not become a billion names.
@@ -119,12 +119,21 @@ class LauncherPhase(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Touches of the launcher that the API server refused in a row: how many and when last, and why, in its words."""
+
+    tries: Tries
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Launcher:
     """The launcher pod; node, disruption and ends_at as for a worker.
 
     delivering_since: when kubectl-delivery started. started_at: when its last container started, None while none runs.
     held: the execs by which it holds its ranks, as execs into it have shown. mounts_discovery: it mounts
     discover_hosts.sh, so it was elastic at its creation. names_discovery: its own command says that it is elastic.
+    refused: None unless its last touch was refused.
     """
 
     ref: Ref
@@ -141,6 +150,7 @@ class Launcher:
     disruption: str = ""
     ends_at: float | None = None
     held: Held = field(default_factory=Held)
+    refused: Refusal | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

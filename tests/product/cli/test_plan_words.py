@@ -26,7 +26,7 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.memory import Memory, Tries
 from tests import builders
 
 NOTE = Note(reason="Reason", message="because")
@@ -47,7 +47,7 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
         ["publish j-worker-2, j-worker-3 in discover_hosts.sh", "remove j-worker-1 from discover_hosts.sh"],
     ),
     RefreshLauncher: (
-        RefreshLauncher(launcher=builders.launcher(), digest="d"),
+        RefreshLauncher(launcher=builders.launcher(), digest="d", tries=Tries(count=1, at=0.0, uid="u")),
         ["touch j-launcher, so that its kubelet refreshes discover_hosts.sh now"],
     ),
     DeleteWorkers: (
@@ -97,7 +97,7 @@ def test_a_write_without_a_change_of_hosts_says_what_it_writes() -> None:
 
 
 def test_a_repeated_touch_says_why() -> None:
-    touch = RefreshLauncher(launcher=builders.launcher(), digest="d", again=1)
+    touch = RefreshLauncher(launcher=builders.launcher(), digest="d", again=1, tries=Tries(count=1, at=0.0, uid="u"))
     [words] = plan_words.words(builders.job(), Plan(actions=(touch,)))
     assert words.startswith("touch j-launcher again, because ranks may still run in leaving workers")
 

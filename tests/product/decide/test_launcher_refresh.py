@@ -7,8 +7,8 @@ import pytest
 
 from mpijob_elastic.decide import config_map, decide, derive
 from mpijob_elastic.decide.actions import RefreshLauncher
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
-from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Refusal
+from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, shown, worker
 
@@ -170,3 +170,29 @@ def test_a_repetition_that_we_did_not_write_is_no_touch(again: str) -> None:
     assert view.launcher is not None
     foreign = replace(view, launcher=launcher(refreshed=f"{view.launcher.refreshed}+{again}"))
     assert derive(foreign, now=NOW + 1).launcher.shown_at is None
+
+
+def refused(view: JobView, *, times: int, at: float) -> JobView:
+    """The same job after so many touches in a row were refused."""
+    assert view.launcher is not None
+    tries = Tries(count=times, at=at, uid=view.launcher.ref.uid)
+    return replace(view, launcher=replace(view.launcher, refused=Refusal(tries=tries, reason="a policy says no")))
+
+
+@pytest.mark.parametrize(("times", "wait"), [(1, 1.0), (2, 2.0), (3, 5.0), (6, 60.0), (7, 60.0), (1000, 60.0)])
+def test_a_touch_that_was_refused_is_tried_again_later_and_later(times: int, wait: float) -> None:
+    view = refused(job(known=False), times=times, at=NOW)
+    assert refresh(view, now=NOW + wait - 0.1) is None
+    assert decide(view, now=NOW).wake_at == NOW + wait
+    touch = refresh(view, now=NOW + wait)
+    assert touch is not None
+    assert (touch.tries.count, touch.tries.at) == (times + 1, NOW + wait)
+
+
+def test_a_refused_touch_holds_up_nothing_else_and_no_worker_counts_as_told() -> None:
+    left = Left(at=LONG_AGO, pod=worker(2).ref.fingerprint)
+    memory = Memory(removed_at=LONG_AGO, left={"j-worker-2": left})
+    view = job(3, known=False, replicas=2, config=config(pods(0, 1), memory=memory))
+    due = decide(refused(view, times=2, at=NOW), now=NOW)
+    assert [type(action).__name__ for action in due.actions] == ["TellUser"]
+    assert due.looks == ()

@@ -5,10 +5,16 @@ from dataclasses import replace
 import pytest
 
 from mpijob_elastic.decide import derive, notices
-from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.job import JobView, LauncherPhase, Refusal
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy, Problem
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, worker
+
+
+def refusal(times: int, *, reason: str = "denied") -> Refusal:
+    """So many touches in a row that were refused."""
+    return Refusal(tries=Tries(count=times, at=NOW, uid="u"), reason=reason)
+
 
 BLIND = launcher(mounts_discovery=False)
 PLAIN = launcher(mounts_discovery=False, names_discovery=False)
@@ -39,6 +45,9 @@ LATE = (worker(0), worker(1), pending(2, created_at=LONG_AGO))
         (job(launcher=launcher(LauncherPhase.WAITING), config=GAVE_UP), []),
         (job(elastic=False, replicas=2), ["NotElastic"]),
         (job(elastic=False, replicas=2, workers=(worker(0), worker(1), worker(2, deleting=True))), []),
+        (job(known=False, launcher=launcher(refused=refusal(1))), []),
+        (job(known=False, launcher=launcher(refused=refusal(2))), ["RefreshRefused"]),
+        (job(launcher=launcher(refused=refusal(2))), []),
         (job(slots=4), ["SlotsUnchanged"]),
         (job(slots=4, launcher=None), []),
         (job(slots=4, config=config([])), []),
@@ -158,3 +167,12 @@ def test_a_notice_recommends_no_edit_that_the_driver_cannot_follow(view: JobView
     assert told is not None
     assert remedy in told.text
     assert 'enabled="true"' not in told.text
+
+
+def test_a_refused_touch_is_told_with_its_reason_cut_short_and_who_to_exempt() -> None:
+    reason = "admission webhook denied:\n" + "x" * 5000
+    told, _ = notices.tell(derive(job(known=False, launcher=launcher(refused=refusal(2, reason=reason))), now=NOW))
+    assert told is not None
+    assert "(admission webhook denied: xxx" in told.text
+    assert "system:serviceaccount:mpijob-elastic:mpijob-elastic-controller" in told.text
+    assert len(told.text) < 1000

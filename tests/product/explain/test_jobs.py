@@ -52,6 +52,13 @@ def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView,
     [
         (job(reported=False), {"created_at": NOW - 5.0}, "no-operator", "j was created 5s ago", Level.WAITING),
         (job(reported=False), {"created_at": NOW - 60.0}, "no-operator", "created 1m ago", Level.WRONG),
+        (
+            job(known=False, notices="NotElastic: x\nRefreshRefused: j-launcher cannot be told (a policy says no)"),
+            {},
+            "refresh-refused",
+            "j-launcher cannot be told (a policy says no)",
+            Level.WRONG,
+        ),
         (job(), {"controller": "no controller leads"}, "no-controller", "so j keeps its present size", Level.WRONG),
         (job(), {"webhook": "no replica is ready"}, "no-webhook", "no replica is ready", Level.WRONG),
         (job(elastic=False), {}, "not-elastic", "--host-discovery-script", Level.FINE),
