@@ -52,18 +52,17 @@ def refresh(state: JobState, config: Config) -> tuple[RefreshLauncher | None, fl
     refused = launcher.refused.tries if launcher.refused else None
     if refused and (again_at := TOUCHED.due_at(refused, now=now)) > now:
         return None, again_at
+    again = 0
+    if known.shown_at is not None:
+        if not any(_may_be_busy(worker) for worker in state.leaving):
+            return None, None
+        times = [known.shown_at + after for after in TOUCH_AGAIN_AFTER]
+        again = sum(at <= now for at in times)
+        if again <= known.again:
+            return None, min((at for at in times if at > now), default=None)
+    digest = mark(config, at=known.shown_at or now, again=again)
     tries = Tries(count=refused.count + 1 if refused else 1, at=now, uid=launcher.ref.uid)
-    touch = RefreshLauncher(launcher=launcher, digest=mark(config, at=now), tries=tries)
-    if known.shown_at is None:
-        return touch, None
-    if not any(_may_be_busy(worker) for worker in state.leaving):
-        return None, None
-    times = [known.shown_at + after for after in TOUCH_AGAIN_AFTER]
-    again = sum(at <= now for at in times)
-    if again > known.again:
-        digest = mark(config, at=known.shown_at, again=again)
-        return replace(touch, digest=digest, again=again), None
-    return None, min((at for at in times if at > now), default=None)
+    return RefreshLauncher(launcher=launcher, digest=digest, tries=tries, again=again), None
 
 
 def _may_be_busy(worker: WorkerState) -> bool:
