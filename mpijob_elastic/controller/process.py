@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
@@ -53,9 +54,9 @@ async def run(settings: Settings) -> None:
 
 
 class Controller:
-    """Everything that the process holds, wired."""
+    """Everything that the process holds, wired; `now` returns seconds since the epoch."""
 
-    def __init__(self, client: ApiWriter, settings: Settings) -> None:
+    def __init__(self, client: ApiWriter, settings: Settings, *, now: Callable[[], float] = time.time) -> None:
         random = Random()  # noqa: S311 - jitter, no secret
         self._client = client
         self._settings = settings
@@ -76,9 +77,9 @@ class Controller:
             times=settings.lease_times,
         )
         gate = Gate(client, time_left=self._lease.time_left, metrics=self._metrics)
-        self._events = Events(gate, metrics=self._metrics, instance=settings.identity, now=time.time, random=random)
-        self._prober = Prober(client, metrics=self._metrics, now=time.time, wake=self._wake)
-        self._execs = Execs(client, now=time.time, wake=self._wake)
+        self._events = Events(gate, metrics=self._metrics, instance=settings.identity, now=now, random=random)
+        self._prober = Prober(client, metrics=self._metrics, now=now, wake=self._wake)
+        self._execs = Execs(client, now=now, wake=self._wake)
         drains = DrainTimes(clock=time.monotonic)
         writer = Writer(
             gate,
@@ -89,7 +90,7 @@ class Controller:
                 judge=self._caches.judge,
                 timed=drains.timed,
                 is_gone=self._caches.is_node_gone,
-                now=time.time,
+                now=now,
             ),
             tried=self._execs.tried,
             events=self._events,
@@ -103,7 +104,7 @@ class Controller:
             execs=self._execs,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),
             drains=drains,
-            now=time.time,
+            now=now,
         )
 
     async def run(self, stop: asyncio.Event) -> None:

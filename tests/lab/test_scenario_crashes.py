@@ -8,18 +8,14 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.controller.process import Controller
-from mpijob_elastic.controller.settings import Settings
-from mpijob_elastic.kube.client import connect
-from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Call, Request, Reset, writes
 from tests.faults.proxy import FaultProxy
+from tests.lab.controlling import controlling
 from tests.lab.history import recorded
 from tests.lab.job import Job
 
@@ -28,7 +24,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook", "operator")]
 # Role, list, touch; list, touch, two deletions, Role.
 MOST_WRITES = 8
 AT_ONCE = 6
-TIMES = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.5, attempt=1.0, look=0.2)
 
 
 @asynccontextmanager
@@ -40,27 +35,6 @@ async def namespaces(cluster: Cluster, count: int) -> AsyncIterator[list[str]]:
         yield names
     finally:
         await asyncio.to_thread(cluster.kubectl, "delete", "namespace", *names, "--wait=false")
-
-
-@asynccontextmanager
-async def controlling(kubeconfig: Path, namespace: str) -> AsyncIterator[asyncio.Task[None]]:
-    """A controller for one namespace in this process; it ends with the block, cleanly unless it was cancelled."""
-    stop = asyncio.Event()
-    settings = Settings(
-        identity=secrets.token_hex(4),
-        namespace=namespace,
-        lease_namespace=namespace,
-        health_host="127.0.0.1",
-        health_port=0,
-        lease_times=TIMES,
-    )
-    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=kubeconfig) as client:
-        task = asyncio.create_task(Controller(client, settings).run(stop))
-        try:
-            yield task
-        finally:
-            stop.set()
-            await asyncio.gather(task, return_exceptions=True)
 
 
 def on_job(request: Request) -> bool:

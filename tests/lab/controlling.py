@@ -1,0 +1,47 @@
+"""Controllers in this process, so that a test has their clock and can end them at any moment."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from mpijob_elastic.controller.process import Controller
+from mpijob_elastic.controller.settings import Settings
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.lease import LeaseTimes
+
+# Short, so that a test need not wait long for the next leader.
+TIMES = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.5, attempt=1.0, look=0.2)
+
+
+@asynccontextmanager
+async def controlling(
+    kubeconfig: Path,
+    namespace: str,
+    *,
+    now: Callable[[], float] = time.time,
+    everywhere: bool = False,
+    times: LeaseTimes = TIMES,
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Run a controller for one namespace, or everywhere with its Lease there; `now` is its clock.
+
+    It ends with the block, cleanly unless it was cancelled.
+    """
+    stop = asyncio.Event()
+    settings = Settings(
+        identity=secrets.token_hex(4),
+        namespace=None if everywhere else namespace,
+        lease_namespace=namespace,
+        health_host="127.0.0.1",
+        health_port=0,
+        lease_times=times,
+    )
+    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=kubeconfig) as client:
+        task = asyncio.create_task(Controller(client, settings, now=now).run(stop))
+        try:
+            yield task
+        finally:
+            stop.set()
+            await asyncio.gather(task, return_exceptions=True)
