@@ -97,6 +97,7 @@ def publish(config: Config, action: WriteConfig) -> Config:
         script=action.script,
         hostfile=action.hostfile,
         memory=memory,
+        writer="mpijob-elastic",
         kubexec=config.kubexec if action.kubexec is None else action.kubexec,
     )
 
@@ -107,7 +108,7 @@ def _publish(view: JobView, action: WriteConfig) -> JobView:
     # A probe counts for its occasion only: since the worker left, or got its host name.
     same = {pod.name for pod in view.workers if view.config.occasion(pod.name) == config.occasion(pod.name)}
     workers = [worker if worker.name in same else replace(worker, probe=Probe()) for worker in view.workers]
-    return replace(view, config=config, workers=tuple(workers))
+    return replace(view, config=config, workers=tuple(workers), foreign="")  # no other operator lives here
 
 
 def _set_size(view: JobView, action: LowerPodGroup | RollBack) -> JobView:

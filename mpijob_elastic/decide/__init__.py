@@ -55,6 +55,11 @@ def plan(state: JobState) -> Plan:
 def _steps(state: JobState, config: Config, role: Role) -> Plan:
     view = state.view
     change, wake = config_map.write(state, config)
+    if view.notices and view.handed_over and (tried := handover.take_back(state, config, change, wake_at=wake)):
+        return tried
+    if state.mends_at > state.now:  # nothing that follows holds for a list that is not ours
+        told, wake = notices.tell(state)
+        return _plan(state, [side_objects.grow_role(view, role), told], [], [state.mends_at, wake])
     actions: list[Action | None] = [side_objects.grow_role(view, role), side_objects.lower_pod_group(view), change]
     wakes: list[float | None] = [wake]
     looks: list[Look | None] = []

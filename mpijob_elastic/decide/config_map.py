@@ -12,11 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, host_list, launcher_start, lost_ranks, next_memory
+from mpijob_elastic.decide import disruption, handover, host_list, launcher_start, lost_ranks, next_memory
 from mpijob_elastic.decide.actions import Note, RefreshLauncher, WriteConfig, normal, warning
 from mpijob_elastic.decide.retries import TOUCHED
 from mpijob_elastic.decide.state import JobState, WorkerState
 from mpijob_elastic.model import durations, kubexec
+from mpijob_elastic.model.hosts import hostfile_slots
 from mpijob_elastic.model.job import Config
 from mpijob_elastic.model.memory import Tries
 from mpijob_elastic.model.phrases import listed
@@ -106,8 +107,9 @@ def _kubexec(state: JobState, config: Config, published: Iterable[str]) -> str |
 
 def _slots(state: JobState, config: Config) -> int:
     # The driver mis-assigns local ranks when a listed host's slots change (horovod#1849): they hold while it runs.
-    if state.view.driver_running and config.published and config.published.hosts:
-        return config.published.slots
+    if state.view.driver_running and (config.published is None or config.published.hosts):
+        known = config.published.slots if config.published and config.signed else hostfile_slots(config.hostfile)
+        return known or state.view.slots
     return state.view.slots
 
 
@@ -122,6 +124,8 @@ def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots
 
 
 def _notes(state: JobState, change: WriteConfig) -> Iterable[Note]:
+    if state.edited:
+        yield handover.edited(state)
     if change.added:
         added = listed(_host(state, pod) for pod in change.added)
         yield normal("HostsPublished", f"{added} added to discover_hosts.sh: {_sizes(state, change)}")

@@ -38,15 +38,14 @@ def derive(view: JobView, *, now: float) -> JobState:
 
 def _moment(view: JobView, *, now: float) -> Moment:
     config = view.config
-    signed = config is not None and config.memory is not None and config.memory.script == config.fingerprint
-    known = signed and config is not None and config.published is not None
-    edited = not signed and config is not None and handover.is_edited(config)
+    known = config is not None and config.signed and config.published is not None
     return Moment(
         view=view,
         now=now,
-        foreign=handover.reason(view, now=now) if edited or view.foreign else "",
+        foreign=handover.reason(view, now=now) if view.foreign else "",
         memory_known=known,
-        edited=edited,
+        edited=config is not None and config.memory is not None and not config.signed,
+        mends_at=handover.mends_at(config, now=now) if config and not (config.signed or view.foreign) else 0.0,
         # No worker was told to leave by a list that got lost.
         drains_count=known and (bool(view.host_of) or not view.driver_running),
         may_number=view.elastic and config is not None and config.finds_numbered,

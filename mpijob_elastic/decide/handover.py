@@ -1,44 +1,150 @@
-"""Handover: jobs that another, elastic operator manages get no more writes, and a last notice.
+"""Handover: whose a job is, when somebody else writes its discover_hosts.sh too.
 
-Two signs. Objects of the job are such an operator's (observe.views). Or somebody else wrote discover_hosts.sh twice: a
-hand edit is mended once, but if two writers alternate, we have to give way, because an operator will not. When it was
-mended is remembered beside the list; that we gave way, in what is said on the job, so a restart begins no second fight.
+A writer with the marks of an elastic operator (observe.operators) will not give way, so we do: the job gets a notice
+and no further write. An operator may stop. So once it has been silent for a while, a single write puts our list in the
+place of its list. If it lives, it replaces that at once, and the next try comes after twice as long; if our list stays
+for a minute, the job is ours again. The time to wait is in the notice, which an operator leaves alone. It is doubled
+before the try, so a crash between the two writes costs time only. A user may give the job back at any time by deleting
+the key.
+
+Every other edit is put right: the driver would take garbage, or a list without a worker, for the truth. The first times
+at once, then ever later, because two programs that never tire must not keep the API server busy.
 """
 
+import math
+import re
+
+import msgspec
+
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import Plan, TellUser, warning
-from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.decide.actions import Note, Plan, TellUser, WriteConfig, normal, warning
+from mpijob_elastic.decide.retries import MENDED
+from mpijob_elastic.decide.state import JobState, honest
+from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import Config, JobView
+from mpijob_elastic.model.memory import Mended
 from mpijob_elastic.model.phrases import listed
 
-# Seconds after a mended script within which another foreign script is taken as intended.
-MENDED_FOR = 600.0
+# Seconds for which another operator must not have written before its job is taken back; doubled after each vain try.
+SILENT_FOR = 600.0
+LONGEST_SILENCE = 86_400.0
+# Seconds for which our list must stay then. An operator that lives replaces it within one or two.
+PROVEN_AFTER = 60.0
+# An edit so many seconds after the last has nothing to do with it.
+FORGIVEN_AFTER = 600.0
+# Seconds that an edit stays whose writer dropped our memory too, so that nobody can count how often it wrote.
+UNCOUNTED_PAUSE = 5.0
+
+_WAIT = re.compile(r"not written to it for (?P<wait>[0-9a-z.]+)")
 
 
 def reason(view: JobView, *, now: float) -> str:
-    """Return why a foreign or edited job is left alone, in words; "" if it is ours."""
-    if view.foreign:
-        return view.foreign
-    if not view.handed_over and (view.finished or now - view.memory.mended_at > MENDED_FOR):
-        return ""
-    return f"another writer changed its {names.KEY_DISCOVER_HOSTS} again"
-
-
-def is_edited(config: Config) -> bool:
-    """Return True if the script is not the script that our memory was written with."""
-    if config.memory is None or config.script is None:
-        return False
-    return config.memory.script != config.fingerprint
+    """Return why a job is left alone, in words; "" if it is ours, or is to be taken back now."""
+    return "" if view.handed_over and (_is_given_back(view) or _back_at(view) <= now) else view.foreign
 
 
 def farewell(state: JobState) -> Plan:
-    """Return the last write: a notice on a job that was ours, once, whatever the other operator does later."""
+    """Return a notice on a job that was ours, once; and when to try to take the job back."""
     view = state.view
-    if view.handed_over or view.finished or not (view.reported and _was_ours(view)):
+    if view.finished:
         return Plan()
-    message = f"{view.name} is no longer managed by mpijob-elastic: {state.foreign}. {_advice(view)}"
+    if view.handed_over:
+        return Plan(wake_at=None if math.isinf(view.foreign_at) else _back_at(view))
+    if not (view.reported and _was_ours(view)):
+        return Plan()
+    return Plan(actions=(_notice(view, why=state.foreign, wait=SILENT_FOR),))
+
+
+def take_back(state: JobState, config: Config, write: WriteConfig | None, *, wake_at: float | None) -> Plan | None:
+    """Return what is due for a job that was handed over; None once it is ours. write, wake_at: of our list."""
+    view, now = state.view, state.now
+    if _is_given_back(view):
+        return None
+    if view.foreign:
+        if write is None:
+            return Plan(wake_at=wake_at)
+        notice = _notice(view, why=view.foreign, wait=min(2 * _wait(view), LONGEST_SILENCE))
+        return Plan(actions=(TellUser(ref=view.ref, text=notice.text), write))
+    last = view.memory.mended
+    proven_at = honest(last.at, now=now) + PROVEN_AFTER if config.signed and last else 0.0
+    return Plan(wake_at=proven_at) if proven_at > now else None
+
+
+def taken_back(view: JobView) -> Note:
+    """Return the words on a job that is ours again."""
+    return normal("TakenBack", f"{view.name} is managed by mpijob-elastic again: nobody else writes its host list")
+
+
+def mends_at(config: Config, *, now: float) -> float:
+    """Return when a script that is not ours may be replaced; 0 if at once."""
+    if config.memory is None:
+        as_created = config.script in (None, names.discover_hosts([], slots=1))
+        return 0.0 if as_created else honest(config.written_at, now=now) + UNCOUNTED_PAUSE
+    last = config.memory.mended
+    return MENDED.due_at(last, now=now) if last else 0.0
+
+
+def mended(state: JobState) -> Mended | None:
+    """Return what to remember of replaced scripts with the next write."""
+    config, old, now = state.view.config, state.view.memory.mended, state.now
+    if old and now - old.at >= FORGIVEN_AFTER:
+        old = None
+    if config is None or not (state.edited or (state.view.foreign and config.script is not None)):
+        return msgspec.structs.replace(old, at=min(old.at, now)) if old else None
+    return Mended(count=old.count + 1 if old else 1, at=now, writer=config.writer)
+
+
+def edited(state: JobState) -> Note:
+    """Return the words on a script that is being put right."""
+    config = state.view.config
+    who = (config and config.writer) or "another program"
+    return warning("HostListEdited", f"{names.KEY_DISCOVER_HOSTS} was changed by {who}; it is put right")
+
+
+def contested(state: JobState) -> tuple[Note | None, float | None]:
+    """Return the notice while somebody keeps changing the script, and when that is over."""
+    last = state.view.memory.mended
+    over_at = last.at + FORGIVEN_AFTER if last and last.count > 1 else 0.0
+    if last is None or over_at <= state.now:
+        return None, None
+    longest = durations.render(MENDED.delays[-1])
+    message = (
+        f"{last.writer or 'another program'} keeps changing {names.KEY_DISCOVER_HOSTS} in ConfigMap "
+        f"{names.config_map(state.view.name)}. It is put right each time, after a pause that grows up to {longest}; "
+        "stop the other writer"
+    )
+    return warning("HostListContested", message), over_at
+
+
+def outlook(view: JobView) -> str:
+    """Return when a job that was handed over becomes ours again, in words."""
+    return _outlook(view, wait=_wait(view))
+
+
+def _outlook(view: JobView, *, wait: float) -> str:
+    if math.isinf(view.foreign_at):
+        return "It is managed again when these are gone."
+    return f"It is taken back once the other operator has not written to it for {durations.render(wait)}."
+
+
+def _is_given_back(view: JobView) -> bool:
+    key_deleted = view.config is not None and view.config.script is None
+    return key_deleted and not math.isinf(view.foreign_at)
+
+
+def _back_at(view: JobView) -> float:
+    return view.foreign_at + _wait(view)
+
+
+def _wait(view: JobView) -> float:
+    found = _WAIT.search(view.notices)
+    return (durations.parse(found["wait"].rstrip(".")) if found else None) or SILENT_FOR
+
+
+def _notice(view: JobView, *, why: str, wait: float) -> TellUser:
+    message = f"{view.name} is no longer managed by mpijob-elastic: {why}. {_outlook(view, wait=wait)} {_advice(view)}"
     note = warning(names.REASON_HANDED_OVER, message)
-    return Plan(actions=(TellUser(ref=view.ref, text=note.line, notes=(note,)),))
+    return TellUser(ref=view.ref, text=note.line, notes=(note,))
 
 
 def _was_ours(view: JobView) -> bool:
@@ -50,7 +156,7 @@ def _was_ours(view: JobView) -> bool:
 def _advice(view: JobView) -> str:
     surplus = [worker.name for worker in view.surplus if not worker.deleting]
     back = (
-        f"To have it managed again, stop the other writer and delete key {names.KEY_DISCOVER_HOSTS} from "
+        f"To have it managed again at once, stop that operator and delete key {names.KEY_DISCOVER_HOSTS} from "
         f"ConfigMap {names.config_map(view.name)}"
     )
     if not surplus:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import host_names, launcher_start, lost_ranks, retries, scale_timeout
+from mpijob_elastic.decide import handover, host_names, launcher_start, lost_ranks, retries, scale_timeout
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model.job import Config, script_fingerprint
@@ -44,7 +44,7 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
         renamed=lost_ranks.tries(state, change.removed) if state.idle else state.losses,
         launchers=old.launchers if view.driver_running else launcher_start.tries(state),
         elders=elders(state, added=change.added, removed=change.removed) if is_change else old.elders,
-        mended_at=now if state.edited else min(old.mended_at, now),
+        mended=handover.mended(state) if state.edited or view.foreign or old.mended else None,
     )
     if change.script == config.script:
         return msgspec.structs.replace(new, script=config.fingerprint)

@@ -7,7 +7,7 @@ waits for.
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, frozen_execs
+from mpijob_elastic.decide import disruption, frozen_execs, handover
 from mpijob_elastic.decide.actions import Note, TellUser, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.retries import RELAUNCHED, RENAMED, REPLACED
@@ -50,13 +50,17 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
         notes.append(warning("WorkersNotReady", f"{message}; see `kubectl describe pod` of those workers"))
     given_up = (last for last in state.losses.values() if RENAMED.is_given_up(last))
     forgiven_at = (min(last.at, now) + RENAMED.given_up_for for last in given_up)
-    times = [*pending_from, *map(_late_at, stuck), *forgiven_at]
+    contested, over_at = handover.contested(state) if view.memory.mended else (None, None)
+    notes += [contested] if contested else []
+    times = [*pending_from, *map(_late_at, stuck), *forgiven_at, over_at or 0.0]
     wake_at = min((at for at in times if at > now), default=None)
     text = "\n".join(note.line for note in notes)
     if text == view.notices:
         return None, wake_at
     said = view.notices.splitlines()
     fresh = tuple(note for note in notes if note.line not in said)
+    if view.notices and view.handed_over:
+        fresh = (*fresh, handover.taken_back(view))
     return TellUser(ref=view.ref, text=text, notes=fresh), wake_at
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic.decide.state import honest
 from mpijob_elastic.model.job import Worker
-from mpijob_elastic.model.memory import Tries
+from mpijob_elastic.model.memory import Mended, Tries
 
 # Trouble after so many seconds without any has a new reason: counting starts again.
 FORGIVEN_AFTER = 1800.0
@@ -22,7 +22,7 @@ class Backoff:
         """Tell whether there were more tries than delays."""
         return tries is not None and tries.count > len(self.delays)
 
-    def due_at(self, tries: Tries, *, now: float) -> float:
+    def due_at(self, tries: Tries | Mended, *, now: float) -> float:
         """Return when the next try is due."""
         return honest(tries.at, now=now) + self.delays[min(tries.count, len(self.delays)) - 1]
 
@@ -46,6 +46,9 @@ PUBLISHED_PROBES_APART = 600.0
 RELAUNCHED = Backoff(delays=(0.0, 15.0, 30.0))
 # Touches of a launcher that the API server refuses; after the last delay it is tried again and again.
 TOUCHED = Backoff(delays=(1.0, 2.0, 5.0, 10.0, 30.0, 60.0))
+# Scripts of another writer, replaced by ours: five edits by hand are put right within seconds, and two programs that
+# write against one another come to one write in five minutes.
+MENDED = Backoff(delays=(0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0))
 
 
 def probe_pause(usual: float, failed: int, *, most: float) -> float:

@@ -112,7 +112,7 @@ class Moment:
 
     foreign: why the job is left alone, in words, "" where it is ours. memory_known: the memory tells of every worker
     that is not in the list why it is not. drains_count: it is known which workers were told to leave. edited: the
-    script is not the script that our memory was written with. may_number: the
+    script is not the script that our memory was written with; mends_at: when it may be put right. may_number: the
     launcher finds the pod of a numbered host name, or will once kubexec.sh says how. losses: lost ranks that are not
     forgiven, by worker.
     """
@@ -124,6 +124,7 @@ class Moment:
     drains_count: bool
     may_number: bool
     edited: bool
+    mends_at: float
     launcher: LauncherState
     losses: Mapping[str, Tries] = field(default_factory=dict)
 

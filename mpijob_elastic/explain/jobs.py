@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import frozen_execs, notices
+from mpijob_elastic.decide import frozen_execs, handover, notices
 from mpijob_elastic.explain import launchers
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
@@ -26,6 +26,7 @@ def over(job: Case) -> Finding | None:
         return waiting("deleted", f"{job.name} is being deleted", next_step=job.on_job("get", "-o yaml"))
     if why := job.state.foreign:
         said = f"{job.name} is managed by another operator, so mpijob-elastic leaves it alone: {why}"
+        said = f"{said}. {handover.outlook(job.view)}"
         return wrong("foreign", said, next_step=job.on_job("describe"))
     return None
 
@@ -45,6 +46,7 @@ def findings(job: Case) -> Iterator[Finding]:
     if facts.webhook:
         said = f"{facts.webhook}, so a launcher created now gets no {names.KEY_DISCOVER_HOSTS}"
         yield wrong("no-webhook", said, next_step=f"kubectl -n {facts.home} get pods,endpoints")
+    yield from _edited(job)
     if not (job.view.elastic or job.view.blind):
         said = (
             f"{job.name} is not elastic: its launcher names neither {names.KEY_DISCOVER_HOSTS} nor "
@@ -64,3 +66,16 @@ def findings(job: Case) -> Iterator[Finding]:
         end = "The controller ends it within a minute" if by_itself else "End it so that the driver continues"
         said = f"{frozen_execs.words(job.view, facts.frozen)}. {end}"
         yield wrong("frozen-exec", said, next_step=frozen_execs.remedy(job.view, facts.frozen))
+
+
+def _edited(job: Case) -> Iterator[Finding]:
+    config, at = job.view.config, job.state.mends_at
+    step = job.kubectl("get configmap", names.config_map(job.name), "--show-managed-fields -o yaml")
+    contested, _ = handover.contested(job.state)
+    if contested:
+        yield wrong("contested", contested.message, next_step=step)
+    elif config and (job.state.edited or at):
+        who = config.writer or "another program"
+        when = f"in {durations.render(at - job.state.now)}" if at > job.state.now else "at once"
+        said = f"{names.KEY_DISCOVER_HOSTS} of {job.name} was changed by {who}; the controller puts it right {when}"
+        yield waiting("edited", said, next_step=step)

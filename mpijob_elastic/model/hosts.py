@@ -11,6 +11,8 @@ from mpijob_elastic import names
 # A pod's name and an int32.
 _LINE = re.compile(r"echo (?P<host>[a-z0-9][a-z0-9.-]{0,252}):(?P<slots>[1-9][0-9]{0,9})\n")
 
+_SLOTS = re.compile(r" slots=([1-9][0-9]{0,9})$", re.MULTILINE)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
@@ -18,6 +20,12 @@ class Published:
 
     hosts: tuple[str, ...] = ()
     slots: int = 1
+
+
+def hostfile_slots(hostfile: str) -> int | None:
+    """Return the slots of the first host in a hostfile; None if it names none."""
+    found = _SLOTS.search(hostfile)
+    return int(found[1]) if found else None
 
 
 def parse_script(script: str) -> Published | None:

@@ -4,6 +4,7 @@ Times are seconds since the epoch.
 """
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -157,7 +158,8 @@ class Launcher:
 class Config:
     """The operator's ConfigMap. published: None if discover_hosts.sh is absent or not as we write it.
 
-    kubexec: the script by which the launcher reaches workers, None if absent.
+    kubexec: the script by which the launcher reaches workers, None if absent. writer: field manager that last changed
+    discover_hosts.sh, "" if unknown; written_at: its last write, 0 if unknown.
     """
 
     ref: Ref
@@ -166,6 +168,13 @@ class Config:
     hostfile: str
     memory: Memory | None
     kubexec: str | None = None
+    writer: str = ""
+    written_at: float = 0.0
+
+    @cached_property
+    def signed(self) -> bool:
+        """True if discover_hosts.sh is the script that our memory was written with."""
+        return self.memory is not None and self.memory.script == self.fingerprint
 
     @cached_property
     def host_of(self) -> Mapping[str, str]:
@@ -225,8 +234,9 @@ class JobView:
     """A job and its objects.
 
     spec_elastic: its MPIJob asks for elasticity, see `elastic`. workers: in numeric order. foreign: why it is not ours
-    to manage, "" if it is. reported: the operator has written the job's status. finished: Succeeded, or Failed for
-    good. succeeded_at: by the operator's clock, None unless it succeeded. notices: our annotation on it.
+    to manage, "" if it is. foreign_at: last sign of life of the operator that manages it; infinite if its silence means
+    nothing. reported: the operator has written the job's status. finished: Succeeded, or Failed for good. succeeded_at:
+    by the operator's clock, None unless it succeeded. notices: our annotation on it.
     np_workers: workers that horovodrun waits for at its start (-np). min_np_workers, max_np_workers: below the first
     number training waits, above the second no more ranks start. 0 where the command does not say. counts_resets:
     horovodrun ends the job after so many resets.
@@ -253,6 +263,7 @@ class JobView:
     finished: bool = False
     succeeded_at: float | None = None
     foreign: str = ""
+    foreign_at: float = math.inf
     notices: str = ""
     selector_due: bool = False
     workers: tuple[Worker, ...] = ()

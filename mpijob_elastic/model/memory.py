@@ -14,6 +14,8 @@ import msgspec
 Time = Annotated[float, msgspec.Meta(ge=0.0, le=1e11)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 Try = Annotated[int, msgspec.Meta(ge=1, le=10**9)]
+# As long as a field manager may be.
+Manager = Annotated[str, msgspec.Meta(max_length=128)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=10**8)]
 
 
@@ -63,6 +65,14 @@ class Tries(msgspec.Struct, frozen=True, kw_only=True):
     uid: str
 
 
+class Mended(msgspec.Struct, frozen=True, kw_only=True):
+    """How often somebody else's discover_hosts.sh was replaced, the time of the last, and who had written it."""
+
+    count: Try
+    at: Time
+    writer: Manager
+
+
 class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything remembered of a job; mappings are by pod name.
 
@@ -77,7 +87,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     renamed: host names given up because their rank was lost while the pod ran on.
     launchers: launchers recreated because they cannot see the host list.
     elders: pods that may be the host the driver has known for longest; empty if any may be.
-    mended_at: when another program's discover_hosts.sh was last replaced.
+    mended: replacements of a discover_hosts.sh that somebody else wrote.
     script: fingerprint of the discover_hosts.sh that this was written with.
     """
 
@@ -93,7 +103,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     renamed: Mapping[str, Tries] = msgspec.field(default_factory=dict)
     launchers: Tries | None = None
     elders: tuple[str, ...] = ()
-    mended_at: Time = 0.0
+    mended: Mended | None = None
     script: str = ""
 
 

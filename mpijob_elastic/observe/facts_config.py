@@ -1,29 +1,33 @@
 """The facts of a job's ConfigMap and Role, as the operator made them."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model.wire import Owned, Wire, owned
+from mpijob_elastic.model.wire import Owned, Wire, owned, seconds
 
 
-class _ConfigMap(Wire, frozen=True):
-    metadata: ObjectMeta
-    data: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Written(Wire, frozen=True):
-    manager: str = ""
-    time: str = ""
-    fields_v1: msgspec.Raw = msgspec.Raw()
+class _Fields(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    data: dict[str, msgspec.Raw] = msgspec.field(name="f:data", default_factory=dict)
 
 
 class _Managed(Wire, frozen=True):
-    managed_fields: list[_Written] | None = None
+    """https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management."""
+
+    manager: str = ""
+    time: str | None = None
+    fields_v1: _Fields = _Fields()
 
 
-class _Origin(Wire, frozen=True):
-    metadata: _Managed
+class _Metadata(ObjectMeta, frozen=True, gc=False):
+    managed_fields: tuple[_Managed, ...] | None = None
+
+
+class _ConfigMap(Wire, frozen=True):
+    metadata: _Metadata
+    data: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Rule(Wire, frozen=True):
@@ -39,7 +43,8 @@ class _Role(Wire, frozen=True):
 class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A ConfigMap that an MPIJob controls; of any other only the metadata. Absent texts are None.
 
-    forgotten: its script is of this controller, and the memory written with it is gone.
+    writer: field manager that last changed the script, "" if unknown; written_at: its last write, by the API server's
+    clock (seconds since the epoch), 0 if unknown.
     """
 
     metadata: Owned
@@ -47,7 +52,8 @@ class ConfigFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hostfile: str | None = None
     memory: str | None = None
     kubexec: str | None = None
-    forgotten: bool = False
+    writer: str = ""
+    written_at: float = 0.0
 
 
 class RoleFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -59,7 +65,6 @@ class RoleFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 _config_maps = msgspec.json.Decoder(_ConfigMap)
-_origins = msgspec.json.Decoder(_Origin)
 _texts = msgspec.json.Decoder(dict[str, str] | None)
 _roles = msgspec.json.Decoder(_Role)
 
@@ -71,28 +76,22 @@ def read_config(raw: bytes) -> ConfigFacts:
     if not metadata.job:
         return ConfigFacts(metadata=metadata)  # another program's with the same label; its data may be large
     data = _texts.decode(config.data) or {}
-    memory = config.metadata.annotations.get(names.MEMORY)
+    written_at, writer = max(_writers(config.metadata), default=(0.0, ""))
     return ConfigFacts(
         metadata=metadata,
         script=data.get(names.KEY_DISCOVER_HOSTS),
         hostfile=data.get(names.KEY_HOSTFILE),
-        memory=memory,
+        memory=config.metadata.annotations.get(names.MEMORY),
         kubexec=data.get(names.KEY_KUBEXEC),
-        forgotten=memory is None and _is_ours(raw),
+        writer=writer,
+        written_at=written_at,
     )
 
 
-def _is_ours(raw: bytes) -> bool:
-    """Tell whether this controller wrote the script, and nobody has written another key since.
-
-    https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
-    """
-    written = _origins.decode(raw).metadata.managed_fields or ()
-    last = max((each.time for each in written if b'"f:data"' in bytes(each.fields_v1)), default="")
-    script = f'"f:{names.KEY_DISCOVER_HOSTS}"'.encode()
-    return any(
-        each.manager == names.PROGRAM and each.time == last and script in bytes(each.fields_v1) for each in written
-    )
+def _writers(metadata: _Metadata) -> Iterator[tuple[float, str]]:
+    for entry in metadata.managed_fields or ():
+        if f"f:{names.KEY_DISCOVER_HOSTS}" in entry.fields_v1.data:
+            yield seconds(entry.time) or 0.0, entry.manager
 
 
 def read_role(raw: bytes) -> RoleFacts:

@@ -15,7 +15,7 @@ from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.model.wire import ConfigMapVolume, Owned, owned, seconds
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 
-# [v0.3.0] numbers its pods; [training-operator] has labels of its own. Such pods have an elastic operator already.
+# [v0.3.0] numbers its workers; [training-operator] has labels of its own.
 _FOREIGN_LABEL = "replica-index"
 _FOREIGN_PREFIX = "training.kubeflow.org/"
 # The scheduler lists every reason of every node.
@@ -26,11 +26,12 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod with the operator's labels; times are seconds since the epoch.
 
     launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at: only for a launcher.
-    ready_at: None while it is not Ready. foreign: an operator that is elastic itself made it. node: "" while it is not
-    scheduled; obstacle: why not. node_gone: that node was seen to be deleted. disrupted: the condition that announces
-    its end, or "". tolerations: those that let it stay for ever in spite of a NoExecute taint. ends_at: end of its
-    grace period, None unless it is being deleted. shares_processes: with other containers of the pod, or with its node.
-    out_of_memory: a container was killed for it. pre_stop: a container has a preStop hook.
+    ready_at: None while it is not Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that
+    operator made it. node: "" while it is not scheduled; obstacle: why not. node_gone: that node was seen to be
+    deleted. disrupted: the condition that announces its end, or "". tolerations: those that let it stay for ever in
+    spite of a NoExecute taint. ends_at: end of its grace period, None unless it is being deleted. shares_processes:
+    with other containers of the pod, or with its node. out_of_memory: a container was killed for it. pre_stop: a
+    container has a preStop hook.
     """
 
     metadata: Owned
@@ -42,6 +43,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ready_at: float | None = None
     last_state: str = ""
     foreign: bool = False
+    of_training_operator: bool = False
     launcher_phase: LauncherPhase = LauncherPhase.WAITING
     mounts_discovery: bool = False
     names_discovery: bool = False
@@ -82,7 +84,8 @@ def of(pod: Pod) -> PodFacts:
         containers=tuple(container.name for container in spec.containers or ()),
         ready_at=_ready_at(conditions, created_at),
         last_state=_last_state(spec, status, ended),
-        foreign=_FOREIGN_LABEL in labels or any(label.startswith(_FOREIGN_PREFIX) for label in labels),
+        foreign=_FOREIGN_LABEL in labels,
+        of_training_operator=any(label.startswith(_FOREIGN_PREFIX) for label in labels),
         launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
         mounts_discovery=launcher and _mounts_discovery(spec),
         names_discovery=launcher and _names_discovery(spec),

@@ -6,16 +6,17 @@ deleted job of the same name, is never seen (safety rule 5).
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import hosts, kubexec, memory_text
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.memory import pod_key
 from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.observe import operators
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.pod_groups import GangFacts
@@ -79,6 +80,7 @@ def view(
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
     config, role, gang = _owned(config, job), _owned(role, job), _owned(gang, job)
     seen = _config(config) if config else None
+    foreign, foreign_at = operators.marks(job, pods=mine, config=seen, owner=config.metadata if config else None)
     return JobView(
         namespace=job.metadata.namespace,
         ref=_ref(job.metadata),
@@ -96,7 +98,8 @@ def view(
         reported=job.reported,
         finished=job.finished,
         succeeded_at=job.succeeded_at,
-        foreign=_foreign(mine, config),
+        foreign=foreign,
+        foreign_at=foreign_at,
         notices=job.notices,
         selector_due=keeps_selector and job.lacks_selector,
         workers=_workers(job, mine, seen, probes),
@@ -110,20 +113,6 @@ def view(
 
 def _owned(fact: F | None, job: JobFacts) -> F | None:
     return fact if fact and fact.metadata.job_uid == job.metadata.uid else None
-
-
-def _foreign(pods: list[PodFacts], config: ConfigFacts | None) -> str:
-    """Return why another, elastic operator manages the job; "" if none does."""
-    owners = [pod.metadata for pod in pods] + ([config.metadata] if config else [])
-    versions = {owner.api_version for owner in owners} - {MPI_JOBS.api_version}
-    if versions:
-        return f"its objects belong to {', '.join(sorted(versions))}"
-    if any(pod.foreign for pod in pods):
-        return "its pods carry labels of an operator newer than v0.2.3"
-    known = config is None or config.memory is not None or config.forgotten
-    if config and not known and config.script not in (None, names.discover_hosts([], slots=1)):
-        return "its discover_hosts.sh is written by somebody else"
-    return ""
 
 
 def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes: Probes) -> tuple[Worker, ...]:
@@ -205,14 +194,20 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
 
 
 def _config(config: ConfigFacts) -> Config:
-    return Config(
+    found = Config(
         ref=_ref(config.metadata),
         published=hosts.parse_script(config.script) if config.script is not None else None,
         script=config.script,
         hostfile=config.hostfile or "",
         memory=memory_text.parse(config.memory),
         kubexec=config.kubexec,
+        writer=config.writer,
+        written_at=config.written_at,
     )
+    # Whom somebody else's list names, in our form, need not exist: then it is no better than garbage.
+    job = config.metadata.job
+    strangers = not found.signed and any(names.worker_index(pod, job=job) is None for pod in found.host_of)
+    return replace(found, published=None) if strangers else found
 
 
 def _role(role: RoleFacts) -> Role | None:

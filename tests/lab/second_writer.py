@@ -1,18 +1,20 @@
-"""A second writer of discover_hosts.sh, which keeps our annotations on the ConfigMap, as mpi-operator v2beta1 does.
+"""A second writer of discover_hosts.sh in the form and under the name of an elastic operator.
 
-mpi-operator v0.3.0 replaces the ConfigMap whole, so it cannot show what becomes of two writers.
+It keeps our annotations on the ConfigMap, which mpi-operator v0.3.0 drops: it replaces the ConfigMap whole.
 """
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
@@ -20,15 +22,16 @@ LOOK_EVERY = 0.05  # seconds
 
 
 @asynccontextmanager
-async def writing(client: ApiWriter, namespace: str) -> AsyncIterator[None]:
+async def writing(kubeconfig: Path, namespace: str) -> AsyncIterator[None]:
     """Write the host list of every job of a namespace for as long as the block lasts."""
-    task = asyncio.create_task(_write(client, namespace))
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+    async with await connect(user_agent="mpi-operator", kubeconfig=kubeconfig) as client:
+        task = asyncio.create_task(_write(client, namespace))
+        try:
+            yield
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
 
 async def _write(client: ApiWriter, namespace: str) -> None:

@@ -283,7 +283,7 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
     await job.settled(2)
     operator = deploy_operator(lab.cluster, "mpioperator/mpi-operator:v0.3.0")
     try:
-        async with second_writer.writing(client, namespace):
+        async with second_writer.writing(lab.cluster.kubeconfig, namespace):
             before = await job.until(lambda state: names.is_handed_over(state.notices), "we gave way")
             assert before.memory
             found = await status.look(client)

@@ -94,7 +94,9 @@ def test_without_the_right_to_read_roles_the_plan_is_unknown_and_says_why() -> N
 def test_a_job_of_another_operator_is_not_ours_to_make_elastic() -> None:
     pod = worlds.worker(0)
     pod["metadata"]["labels"]["replica-index"] = "0"
-    report = worlds.at_rest(1, workers=[pod])
+    config = worlds.config_map(worlds.workers(0))
+    del config["metadata"]["annotations"]
+    report = worlds.at_rest(1, workers=[pod], config=config)
     assert not report.elastic
     assert "newer than v0.2.3" in report.foreign
     assert report.next == ["note on the job that another operator manages it"]

@@ -1,5 +1,6 @@
 """Findings on a job as a whole."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,18 @@ from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView, LauncherPhase
-from mpijob_elastic.model.memory import Memory, Scale
+from mpijob_elastic.model.memory import Memory, Mended, Scale
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pending, pods, worker
 from tests.product.explain.said import BUSY, of_job, of_worker
 
+LATELY = Mended(count=3, at=NOW - 5.0, writer="kubectl-edit")
 WAITING, DELIVERING = LauncherPhase.WAITING, LauncherPhase.DELIVERING
+
+
+def edited(memory: Memory) -> JobView:
+    view = job(config=config(pods(0, 1, 2), memory=memory))
+    assert view.config is not None
+    return replace(view, config=replace(view.config, script="garbage", published=None, writer="kubectl-edit"))
 
 
 def ended_after_resize() -> JobView:
@@ -62,6 +70,14 @@ def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView,
         (job(), {"controller": "no controller leads"}, "no-controller", "so j keeps its present size", Level.WRONG),
         (job(), {"webhook": "no replica is ready"}, "no-webhook", "no replica is ready", Level.WRONG),
         (job(elastic=False), {}, "not-elastic", "--host-discovery-script", Level.FINE),
+        (
+            edited(Memory()),
+            {},
+            "edited",
+            "changed by kubectl-edit; the controller puts it right at once",
+            Level.WAITING,
+        ),
+        (edited(Memory(mended=LATELY)), {}, "contested", "kubectl-edit keeps changing discover_hosts.sh", Level.WRONG),
         (job(launcher=None), {}, "no-launcher", "j-launcher does not exist yet", Level.WAITING),
         (job(launcher=launcher(WAITING)), {}, "launcher-starting", "j-launcher has not started", Level.WAITING),
         (job(launcher=launcher(LauncherPhase.FINISHED)), {}, "launcher-ended", "has ended", Level.WAITING),

@@ -109,39 +109,6 @@ def test_objects_of_a_newer_operator_are_foreign() -> None:
     world = created()
     world["ConfigMap/scale-config"]["metadata"]["ownerReferences"][0]["apiVersion"] = "kubeflow.org/v2beta1"
     assert "v2beta1" in look(world).foreign
-    world = created()
-    world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\necho scale-worker-0:1\n"
-    assert "written by somebody else" in look(world).foreign
-
-
-def written(manager: str, *keys: str, at: int = 1) -> dict[str, Any]:
-    """An entry of the managedFields of a ConfigMap."""
-    fields: dict[str, Any] = {"f:data": {f"f:{key}": {} for key in keys}}
-    return {"manager": manager, "operation": "Update", "time": f"2026-01-01T00:00:0{at}Z", "fieldsV1": fields}
-
-
-CREATED = written("mpi-operator.v1", "hostfile", "kubexec.sh")
-OURS = written("mpijob-elastic", "discover_hosts.sh", at=2)
-
-
-@pytest.mark.parametrize(
-    ("managed", "foreign"),
-    [
-        ([CREATED, OURS], False),
-        ([OURS, {**CREATED, "time": OURS["time"]}], False),
-        # An elastic operator replaces the ConfigMap, and our annotation goes.
-        ([written("mpi-operator", "discover_hosts.sh", "hostfile", at=3)], True),
-        ([written("mpi-operator", "hostfile", at=3), OURS], True),
-        ([CREATED, written("mpijob-elastic", "hostfile", at=2), written("kubectl-edit", "discover_hosts.sh")], True),
-        ([], True),
-        (None, True),
-    ],
-)
-def test_a_removed_memory_is_not_another_operators_doing(managed: list[dict[str, Any]] | None, foreign: bool) -> None:
-    world = created()
-    world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\necho scale-worker-0:1\n"
-    world["ConfigMap/scale-config"]["metadata"]["managedFields"] = managed
-    assert bool(look(world).foreign) is foreign
 
 
 def test_the_webhooks_empty_script_is_not_foreign() -> None:

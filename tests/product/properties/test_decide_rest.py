@@ -46,7 +46,7 @@ def is_at_work(view: JobView) -> bool:
     ended = view.finished or (view.launcher is not None and view.launcher.phase is LauncherPhase.FINISHED)
     readable = view.config is not None and view.config.published is not None and view.role is not None
     begun = bool(view.workers or view.launcher)
-    return view.elastic and readable and begun and not (view.deleting or view.foreign or view.handed_over or ended)
+    return view.elastic and readable and begun and not (view.deleting or view.foreign or ended)
 
 
 def exec_names(view: JobView) -> set[str]:

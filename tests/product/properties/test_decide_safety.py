@@ -47,11 +47,21 @@ def removals(plan: Plan) -> Iterable[Removal]:
 
 
 def others_are_left_alone(view: JobView, plan: Plan) -> None:
-    if view.deleting or (view.foreign and view.handed_over):
+    if view.deleting:
         assert plan == Plan()
-    elif view.foreign:
+    elif derive(view, now=NOW).foreign and view.handed_over:
+        assert not plan.actions
+        assert not plan.looks
+    elif view.foreign and view.handed_over and not (view.config and view.config.script is None):
+        assert silent_for_ten_minutes(view)
+        assert {type(action) for action in plan.actions} <= {TellUser, WriteConfig, DeleteWorkers}
+    elif view.foreign and not view.handed_over:
         assert all(names.is_handed_over(tell.text) for tell in of(TellUser, plan))
         assert len(plan.actions) == len(of(TellUser, plan)) <= 1
+
+
+def silent_for_ten_minutes(view: JobView) -> bool:
+    return view.foreign_at + 600.0 <= NOW
 
 
 def a_host_is_added_when_it_is_ready_ours_reachable_and_wanted(view: JobView, plan: Plan) -> None:

@@ -4,6 +4,7 @@ An example costs hypothesis one draw, the seed of a view, for a view of many dra
 the rest of a test. Times lie around NOW on both sides, for every one of them is of another clock.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
@@ -17,7 +18,7 @@ from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
-from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Tries, pod_fingerprint
+from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Mended, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import JOB, KUBEXEC, LONG_AGO, NOW, launcher, pods, ref, worker
 from tests.simulated_writes import apply
@@ -77,7 +78,7 @@ def _memory(random: Random) -> Memory:
         moved={name: _tries(random) for name in _subset(NAMES, random)},
         growth=random.choice([None, _growth(random)]),
         launchers=random.choice([None, _tries(random)]),
-        mended_at=random.choice([0.0, 0.0, _time(random)]),
+        mended=random.choice([None, None, Mended(count=random.randint(1, 12), at=_time(random), writer="vi")]),
         hosts={name: _host(name, random) for name in _subset(NAMES, random)},
         renamed={name: _tries(random) for name in _subset(NAMES, random)},
     )
@@ -165,6 +166,8 @@ def _job(random: Random) -> JobView:
         deleting=random.random() < 0.05,
         finished=random.random() < 0.1,
         foreign="somebody else's" if random.random() < 0.05 else "",
+        foreign_at=random.choice([math.inf, _time(random)]),
+        notices="" if random.random() < 0.95 else "HandedOver: told",
         workers=tuple(_worker(index, random) for index in _subset(range(MOST), random)),
         launcher=None if random.random() < 0.1 else _launcher(random),
         config=None if random.random() < 0.05 else _config(random),
