@@ -13,6 +13,7 @@ from tests.campaign.part import HEADER, Options, Outcome, row
 PARTS = {
     "hostile-objects": "tests.campaign.hostile_objects",
     "properties": "tests.campaign.properties",
+    "random-sequences": "tests.campaign.random_sequences",
 }
 
 

@@ -1,0 +1,180 @@
+"""Random sequences of users' operations, foreign edits and misfortune beside the real operator, as Acto makes them.
+
+Each sequence has a job of its own. Many places play at once, each with its namespace and its controller. Every job
+must converge, and no safety rule may break on the way. A sequence that fails is shrunk and printed with its seed:
+`KEPT` in tests/lab/test_random_sequences.py is the place for it.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from lab.cluster import Cluster
+from lab.install import install_into
+from lab.operator.process import Operator
+from lab.options import Options as LabOptions
+from lab.registration import called
+from lab.replicas import Webhook
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.campaign.part import Options, Outcome
+from tests.campaign.sequence_place import Place, placed
+from tests.campaign.sequence_play import PATIENCE, converged, play
+from tests.campaign.sequence_rules import Version, broken, record
+from tests.campaign.sequence_steps import Step, sequence
+from tests.lab.job import Job
+from tests.lab.waiting import seen, until
+
+SEQUENCES = 2000
+PLACES = 40
+NODES = 10  # kwok lets each hold 110 pods
+# Sequences that may be tried to make a failure shorter.
+MOST_SHRINKS = 10
+# Seconds that each of them gets: more than a healthy job needs.
+SHORT_PATIENCE = 100.0
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """What the sequences came to. seconds: of each. violations: as `Outcome` has them."""
+
+    seconds: list[float] = field(default_factory=list)
+    steps: int = 0
+    violations: list[str] = field(default_factory=list)
+
+
+def run(options: Options) -> Outcome:
+    """Play the sequences."""
+    logging.getLogger("mpijob_elastic").setLevel(logging.CRITICAL)  # killed controllers complain
+    began = time.monotonic()
+    with surroundings(f"campaign-{secrets.token_hex(3)}") as cluster:
+        tally = asyncio.run(_play_all(cluster, options))
+    minutes = (time.monotonic() - began) / 60
+    typical = statistics.median(tally.seconds) if tally.seconds else 0.0
+    longest = max(tally.seconds, default=0.0)
+    numbers = (
+        f"{tally.steps} steps, {PLACES} jobs at once, {minutes:.0f} minutes; a sequence took {typical:.0f} s (median), "
+        f"{longest:.0f} s at most"
+    )
+    return Outcome(runs=len(tally.seconds), violations=tuple(tally.violations), numbers=numbers)
+
+
+@contextmanager
+def surroundings(name: str) -> Iterator[Cluster]:
+    """Yield a lab with the real operator and a webhook; the controllers are those of the places."""
+    with (
+        Cluster.start(name=name, options=LabOptions(nodes=NODES)) as cluster,
+        Operator.start(cluster, qps=0, flags=["--threadiness=8"]),
+        Webhook.start(cluster, install_into(cluster)),
+    ):
+        until(lambda: called(cluster))
+        yield cluster
+
+
+async def _play_all(cluster: Cluster, options: Options) -> Tally:
+    tally, numbers = Tally(), options.runs(SEQUENCES)
+    async with await connect(user_agent="mpijob-elastic-campaign-user", kubeconfig=cluster.kubeconfig) as client:
+
+        async def work(index: int) -> None:
+            namespace = f"place-{index}"
+            await _create_namespace(client, namespace)
+            async with placed(client, cluster.kubeconfig, namespace) as place:
+                for number in numbers:
+                    await _judge(place, f"{options.seed}:{number}", tally)
+
+        await asyncio.gather(*(work(index) for index in range(PLACES)))
+    return tally
+
+
+async def _judge(place: Place, seed: str, tally: Tally) -> None:
+    steps = sequence(seed)
+    began = time.monotonic()
+    wrong = await attempt(place, steps)
+    tally.seconds.append(time.monotonic() - began)
+    tally.steps += len(steps)
+    if len(tally.seconds) % 50 == 0:
+        print(f"random-sequences: {len(tally.seconds)} played", file=sys.stderr, flush=True)
+    if wrong:
+        shorter, why = await _shrink(place, steps, wrong)
+        lines = "\n".join(f"    {step}," for step in shorter)
+        tally.violations.append(f"seed {seed}\n  {why}\n  first seen: {wrong}\n  KEPT:\n{lines}")
+        print(f"random-sequences: {tally.violations[-1]}", file=sys.stderr, flush=True)
+
+
+async def _shrink(place: Place, steps: tuple[Step, ...], why: str) -> tuple[tuple[Step, ...], str]:
+    """Return a shorter sequence that fails too, found by leaving out steps, halves first; and what is wrong with it."""
+    tries, size = 0, len(steps) // 2
+    while size >= 1 and tries < MOST_SHRINKS:
+        for start in range(1, len(steps), size):  # the first step creates the job
+            fewer = steps[:start] + steps[start + size :]
+            if len(fewer) == len(steps) or tries >= MOST_SHRINKS:
+                continue
+            tries += 1
+            if wrong := await attempt(place, fewer, patience=SHORT_PATIENCE):
+                steps, why = fewer, wrong
+                break
+        else:
+            size //= 2
+    return steps, why
+
+
+_jobs = itertools.count()
+
+
+async def attempt(place: Place, steps: tuple[Step, ...], *, patience: float = PATIENCE) -> str:
+    """Play a sequence with a new job; return what went wrong, "" if nothing did."""
+    job = Job(client=place.client, namespace=place.namespace, name=f"s{next(_jobs)}")
+    if place.failed():
+        await place.lead()
+    place.ahead = 0.0
+    place.edits.clear()
+    place.deleted.clear()
+    versions: list[Version] = []
+    watching = asyncio.create_task(record(place.client, place.namespace, versions))
+    wrong = []
+    stranger = await _stranger(job)
+    try:
+        await play(place, job, steps)
+        await converged(place, job, steps[0], patience=patience)
+    except (AssertionError, TimeoutError, errors.KubeError) as error:
+        wrong.append(f"{type(error).__name__}: {error}")
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    wrong += broken(versions, job=job.name, edits=place.edits, deleted_by_users=place.deleted)
+    with contextlib.suppress(errors.NotFound):
+        await job.delete()
+        await place.client.delete_object(stranger)
+    return "; ".join(wrong)
+
+
+async def _stranger(job: Job) -> str:
+    """Create a pod that looks like a worker of the job, and that no job owns; return its path."""
+    name = f"{job.name}-worker-9"
+    labels = {
+        names.LABEL_GROUP_NAME: names.GROUP,
+        names.LABEL_JOB_NAME: job.name,
+        names.LABEL_JOB_ROLE: names.ROLE_WORKER,
+    }
+    spec = {"containers": [{"name": "worker", "image": "horovod:test"}], "terminationGracePeriodSeconds": 1}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+    await job.client.create_object(resources.PODS.path(job.namespace), body=body)
+    return resources.PODS.path(job.namespace, name)
+
+
+async def _create_namespace(client: ApiWriter, name: str) -> None:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    await client.create_object(resources.NAMESPACES.path(), body=body)
+    # Admission refuses pods before the namespace has it.
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    await seen(lambda: client.find(account), lambda found: found is not None, f"{account} in {name}")

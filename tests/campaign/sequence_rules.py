@@ -1,0 +1,254 @@
+"""Random sequences: the safety rules (docs/architecture.md) on everything that the API server stored of one job.
+
+Nothing here asks `decide`. resourceVersions of one etcd are one sequence over all kinds. The controller decides on what
+its watches have brought, so what it needs may be `TOLERANCE` seconds old; what its preconditions guard may not.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model import job_facts
+from mpijob_elastic.model.hosts import parse_script
+
+Object = dict[str, Any]
+WATCHED = (resources.MPI_JOBS, resources.PODS, resources.CONFIG_MAPS, resources.ROLES)
+# Seconds by which a watch may lag on a busy machine.
+TOLERANCE = 5.0
+# Seconds that a rank has to leave at least, where its drain-timeout is not shorter: see decide.drain; and how far the
+# times at which this process saw two events may be nearer to one another than the events were.
+LEAST_DRAIN, BLUR = 2.0, 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """An object after a write, or before it was `deleted`; at: when this process saw it (monotonic seconds)."""
+
+    kind: str
+    name: str
+    number: int
+    at: float
+    deleted: bool
+    content: Object
+
+
+async def record(client: ApiWriter, namespace: str, into: list[Version]) -> None:
+    """Follow everything in a namespace; cancel to stop."""
+    async with asyncio.TaskGroup() as group:
+        for resource in WATCHED:
+            group.create_task(_follow(client, resource, namespace, into))
+
+
+async def _follow(client: ApiWriter, resource: resources.Resource, namespace: str, into: list[Version]) -> None:
+    known: set[str] = set()
+    while True:
+        try:
+            async with client.stream(resource.path(namespace), query={"watch": "true"}, silence=3600) as lines:
+                async for line in lines:
+                    event = msgspec.json.decode(line)
+                    metadata = event["object"].get("metadata", {})
+                    if event["type"] in ("ADDED", "MODIFIED", "DELETED") and metadata["resourceVersion"] not in known:
+                        known.add(metadata["resourceVersion"])
+                        into.append(
+                            Version(
+                                kind=resource.kind,
+                                name=metadata["name"],
+                                number=int(metadata["resourceVersion"]),
+                                at=time.monotonic(),
+                                deleted=event["type"] == "DELETED",
+                                content=event["object"],
+                            )
+                        )
+        except errors.KubeError:
+            await asyncio.sleep(0.5)
+
+
+@dataclass(kw_only=True)
+class _Job:
+    """What is known of the job after each version."""
+
+    name: str
+    edits: set[tuple[str, str, str]]
+    deleted_by_users: set[str]
+    past: dict[tuple[str, str], list[Version]] = field(default_factory=lambda: defaultdict(list))
+    hosts: tuple[str, ...] | None = ()
+    left_at: dict[str, float] = field(default_factory=dict)
+    dead: set[tuple[str, str]] = field(default_factory=set)
+    memory_lost: bool = False
+
+    def last(self, kind: str, name: str) -> Version | None:
+        found = self.past[kind, name]
+        return found[-1] if found else None
+
+    def recent(self, kind: str, name: str, *, at: float) -> list[Version]:
+        """The versions that the controller may have seen as the last."""
+        found = self.past[kind, name]
+        replaced = [after.at for after in found[1:]] + [at]
+        return [version for version, until in zip(found, replaced, strict=True) if until >= at - TOLERANCE]
+
+
+def broken(
+    versions: list[Version], *, job: str, edits: set[tuple[str, str, str]], deleted_by_users: set[str]
+) -> list[str]:
+    """Return what broke a safety rule. edits: versions of other writers; deleted_by_users: uids of pods."""
+    known = _Job(name=job, edits=edits, deleted_by_users=deleted_by_users)
+    wrong = []
+    checks = {"ConfigMap": _config, "Role": _role, "Pod": _pod, "MPIJob": _nothing}
+    ours = {job, names.config_map(job), names.launcher(job)}
+    for version in sorted(versions, key=lambda version: version.number):
+        if version.name in ours or names.worker_index(version.name, job=job) is not None:
+            where = f"{version.kind} {version.name}@{version.number}"
+            wrong += [f"{where}: {one}" for one in checks[version.kind](known, version)]
+            known.past[version.kind, version.name].append(version)
+    return wrong
+
+
+def _nothing(_known: _Job, _version: Version) -> Iterator[str]:
+    yield from ()
+
+
+def _config(known: _Job, new: Version) -> Iterator[str]:
+    old = known.last("ConfigMap", new.name)
+    script = new.content.get("data", {}).get(names.KEY_DISCOVER_HOSTS)
+    parsed = None if script is None else parse_script(script)
+    strangers = [host for host in parsed.hosts if not _is_worker(host, known.name)] if parsed else []
+    hosts = parsed.hosts if parsed and not strangers else None  # a list that names strangers is garbage
+    if new.deleted or old is None or _uid(old) != _uid(new):
+        known.hosts, known.memory_lost = hosts or (), False
+        known.left_at.clear()
+        return
+    is_edit = ("ConfigMap", new.name, str(new.number)) in known.edits
+    before = known.hosts
+    if is_edit:
+        known.memory_lost |= _memory(old) != _memory(new)
+    else:
+        yield from _published(known, new, before, hosts)
+    for host in set(before or ()) - set(hosts or ()):
+        known.left_at[names.pod_of(host)] = new.at
+    known.hosts = hosts
+
+
+def _published(
+    known: _Job, new: Version, before: tuple[str, ...] | None, hosts: tuple[str, ...] | None
+) -> Iterator[str]:
+    if hosts is None:
+        yield "the host list is not in our form"
+        return
+    added = [host for host in hosts if host not in (before or ())]
+    launcher = known.last("Pod", names.launcher(known.name))
+    running = launcher is not None and _started(launcher)
+    if before and not hosts and running:
+        yield "rule 2: the host list becomes empty"
+    if before and added and set(before) - set(hosts):
+        yield "rule 4: a removal and an addition in one write"
+    if len({names.pod_of(host) for host in hosts}) < len(hosts):
+        yield "rule 8: two hosts stand for one pod"
+    for host in added:
+        pod = names.pod_of(host)
+        if not any(_ready(version) and _owner(version) for version in known.recent("Pod", pod, at=new.at)):
+            yield f"rule 1: {host} is published and was not a Ready pod of the job"
+        roles = known.recent("Role", names.launcher(known.name), at=new.at)
+        if not any(pod in _exec_names(role) for role in roles):
+            yield f"rule 1: {host} is published without a right to exec"
+        if launcher and (_uid(launcher), host) in known.dead and not known.memory_lost:
+            yield f"rule 8: {host} is published again, and a rank may have died under this name"
+
+
+def _role(known: _Job, new: Version) -> Iterator[str]:
+    old = known.last("Role", new.name)
+    if old is None or new.deleted or _uid(old) != _uid(new) or ("Role", new.name, str(new.number)) in known.edits:
+        return
+    for host in known.hosts or ():
+        pod = names.pod_of(host)
+        exists = (last := known.last("Pod", pod)) and not last.deleted
+        if exists and pod in _exec_names(old) and pod not in _exec_names(new):
+            yield f"rule 4: the Role loses {pod}, which is published"
+
+
+def _pod(known: _Job, new: Version) -> Iterator[str]:
+    old = known.last("Pod", new.name)
+    launcher = known.last("Pod", names.launcher(known.name))
+    ends = (_going(new) or new.deleted) and (old is None or not (_going(old) or old.deleted) or _uid(old) != _uid(new))
+    fails = _phase(new) == "Failed" and (old is None or _phase(old) != "Failed")
+    host = next((host for host in known.hosts or () if names.pod_of(host) == new.name), None)
+    if (ends or fails) and host and launcher and _started(launcher):
+        known.dead.add((_uid(launcher), host))
+    is_deletion = ends and old is not None and _uid(old) == _uid(new) and _uid(new) not in known.deleted_by_users
+    job = known.last("MPIJob", known.name)
+    if is_deletion and not _owner(new):
+        yield "rule 5: a pod that no job owns is deleted"
+    if is_deletion and old and job and not job.deleted and _uid(job) == _owner(new):
+        check = _launcher_deleted if new.name == names.launcher(known.name) else _worker_deleted
+        yield from check(known, new, old)
+
+
+def _launcher_deleted(_known: _Job, _new: Version, old: Version) -> Iterator[str]:
+    if _started(old):
+        yield "rule 7: a launcher that has started is deleted"
+
+
+def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
+    index = names.worker_index(new.name, job=known.name)
+    jobs = [job_facts.read(msgspec.json.encode(each.content)) for each in known.recent("MPIJob", known.name, at=new.at)]
+    failed = _phase(old) == "Failed"
+    if not any(job.elastic for job in jobs):
+        yield "rule 2: a worker of a job that is not elastic is deleted"
+    if not failed and not any(index is not None and index >= job.replicas for job in jobs):
+        yield "rules 2, 3: a worker that the size asks for is deleted"
+    listed = [names.pod_of(host) for host in known.hosts or ()]
+    if new.name in listed and not (failed and listed == [new.name]):
+        yield "rule 2: a worker that is published is deleted"
+    launcher = known.last("Pod", names.launcher(known.name))
+    left_at = known.left_at.get(new.name)
+    if launcher and _started(launcher) and not _going(launcher) and left_at and not failed:
+        least = min([LEAST_DRAIN, *(job.policy.drain_timeout for job in jobs)])
+        if new.at - left_at < least - BLUR:
+            yield f"rule 2: a worker is deleted {new.at - left_at:.1f} s after it left the list"
+
+
+def _is_worker(host: str, job: str) -> bool:
+    return names.worker_index(names.pod_of(host), job=job) is not None
+
+
+def _uid(version: Version) -> str:
+    return str(version.content["metadata"]["uid"])
+
+
+def _owner(version: Version) -> str:
+    return next((str(one["uid"]) for one in version.content["metadata"].get("ownerReferences", [])), "")
+
+
+def _going(version: Version) -> bool:
+    return "deletionTimestamp" in version.content["metadata"]
+
+
+def _phase(version: Version) -> str:
+    return str(version.content.get("status", {}).get("phase", ""))
+
+
+def _started(version: Version) -> bool:
+    return _phase(version) == "Running" and not version.deleted
+
+
+def _ready(version: Version) -> bool:
+    conditions = version.content.get("status", {}).get("conditions", [])
+    is_ready = any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return is_ready and not _going(version) and not version.deleted
+
+
+def _exec_names(version: Version) -> list[str]:
+    rules = version.content.get("rules") or []
+    return [name for rule in rules if rule["resources"] == ["pods/exec"] for name in rule.get("resourceNames", [])]
+
+
+def _memory(version: Version) -> str | None:
+    memory: str | None = version.content["metadata"].get("annotations", {}).get(names.MEMORY)
+    return memory
