@@ -9,8 +9,8 @@ from lab.cluster import Cluster
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Delay, Meanwhile, Request
 from tests.faults.proxy import FaultProxy
+from tests.lab.controlling import controlling
 from tests.lab.job import Job
-from tests.lab.test_scenario_crashes import controlling
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook", "operator")]
 WORKERS = 34
