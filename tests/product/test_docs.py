@@ -26,6 +26,7 @@ from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model import disruption_signs, durations, job_facts, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
+from tests.campaign.__main__ import PARTS
 from webhook.metrics import Metrics as WebhookMetrics
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +80,16 @@ def test_modules_and_files_exist(page: Path) -> None:
     assert {
         path for path in ours if not any((root / path).exists() for root in (ROOT, ROOT / "mpijob_elastic"))
     } == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_tests_that_a_page_names_exist(page: Path) -> None:
+    named = set(re.findall(r"`([\w/]+\.py)::(\w+)`", page.read_text()))
+    assert {(path, name) for path, name in named if f"def {name}(" not in (ROOT / path).read_text()} == set()
+
+
+def test_each_part_of_the_campaign_is_explained() -> None:
+    assert {cells[0].strip("`") for cells in rows(DOCS / "reliability.md", "`[a-z-]+`")} == set(PARTS)
 
 
 def test_each_page_is_in_the_readme() -> None:
