@@ -79,7 +79,7 @@ def config(
 
 
 def named(pod: str, *, uid: str | None = None, incarnation: int = 0) -> Host:
-    """What is remembered of a pod's host name; by default of the pod that `worker` gives."""
+    """The remembered host name of a pod; by default of the pod that `worker` gives."""
     return Host(pod=pod_fingerprint(uid or f"uid-of-{pod}"), incarnation=incarnation)
 
 

@@ -1,4 +1,4 @@
-"""What every test starts from."""
+"""Settings of all tests."""
 
 import os
 import signal

@@ -13,7 +13,7 @@ from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase
 
 
 class Readiness(StrEnum):
-    """How a job becomes elastic."""
+    """The way in which a job becomes elastic."""
 
     ELASTIC = "elastic"
     LIVE = "live"

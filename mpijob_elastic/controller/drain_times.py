@@ -1,4 +1,4 @@
-"""How long this process has seen each drain, by a monotonic clock.
+"""Drain times: since when this process has seen each drain, by a monotonic clock.
 
 A drain begins at a time that some leader wrote down. The wall clock of this process may be ahead of that leader's, or
 step forward meanwhile, so the wall clock alone ends no drain. Times are kept in memory: a new leader starts to count

@@ -138,7 +138,7 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
     if state.launcher.refresh_due and launcher.refused and launcher.refused.tries.count >= REFUSED_OFTEN:
         yield warning(
             REFRESH_REFUSED,
-            f"{pod} cannot be told of the new host list, so nothing drains and no further change is published: the "
+            f"{pod} cannot learn of the new host list, so nothing drains and no further change is published: the "
             f"API server refuses to change its annotation {names.REFRESHED} ({launcher.refused.reason[:LONGEST_REASON]}"
             f"). Exempt the user system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER} from the policy that does",
         )

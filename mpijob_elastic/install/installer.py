@@ -35,7 +35,7 @@ NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to install. image: None for that of the manifests; jobs_namespace: None for all namespaces."""
+    """An installation. image: None for that of the manifests; jobs_namespace: None for all namespaces."""
 
     overlays: tuple[Overlay, ...] = ()
     image: str | None = None
@@ -60,7 +60,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to install: dry_run and force as in `Applier`; wait: for readiness, at most `timeout` seconds each time."""
+    """Options of an installation: dry_run and force as in `Applier`; wait: for readiness, `timeout` seconds at most."""
 
     dry_run: bool = False
     force: bool = False

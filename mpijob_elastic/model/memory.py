@@ -66,7 +66,7 @@ class Tries(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mended(msgspec.Struct, frozen=True, kw_only=True):
-    """How often somebody else's discover_hosts.sh was replaced, the time of the last, and who had written it."""
+    """Replacements of a foreign discover_hosts.sh: their count, the last time, and who had written it."""
 
     count: Try
     at: Time

@@ -148,7 +148,7 @@ class Caches:
         return self._nodes.judge(pods) if self._nodes else list(pods)
 
     async def is_node_gone(self, name: str) -> bool:
-        """Ask the API server now if a node does not exist; False if that cannot be told."""
+        """Ask the API server now if a node does not exist; False if the server cannot say."""
         return self._nodes is not None and await self._nodes.is_gone(name)
 
     def see_definition(self, *, keeps_selector: bool) -> None:

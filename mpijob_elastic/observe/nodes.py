@@ -128,7 +128,7 @@ class Nodes:
         return self._cache.age() if self._cache.synced.is_set() else None
 
     async def is_gone(self, name: str) -> bool:
-        """Ask the API server now if a node does not exist; False if that cannot be told."""
+        """Ask the API server now if a node does not exist; False if the server cannot say."""
         try:
             is_gone = await self._client.find(NODES.path(name=name)) is None
         except errors.KubeError as error:

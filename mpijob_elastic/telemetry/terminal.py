@@ -1,6 +1,6 @@
-"""Everything that a terminal shows.
+"""Text for terminals.
 
-Whoever may annotate a job, or run a process in its pods, chooses texts that an administrator's terminal shows. Control
+Users who may annotate a job, or run a process in its pods, choose texts that an administrator's terminal shows. Control
 characters in them could rewrite the screen or type commands, and direction marks reorder a line. They are shown as
 escapes, which JSON reads back.
 """

@@ -65,7 +65,7 @@ def run(options: Options) -> Outcome:
 
 @dataclass
 class Tally:
-    """What came of the cases so far; slowest: CPU milliseconds, and bytes, of the slowest case."""
+    """The results so far; slowest: CPU milliseconds, and bytes, of the slowest case."""
 
     runs: int = 0
     cases: Counter[str] = field(default_factory=Counter)

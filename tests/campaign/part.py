@@ -1,4 +1,4 @@
-"""What a part of the campaign gets and returns."""
+"""The options and the outcome of a part of the campaign."""
 
 import time
 from collections.abc import Iterator

@@ -46,7 +46,7 @@ SHORT_PATIENCE = 100.0
 
 @dataclass(kw_only=True)
 class Tally:
-    """What the sequences came to. seconds: of each. violations: as `Outcome` has them."""
+    """The results so far. seconds: of each sequence. violations: as `Outcome` has them."""
 
     seconds: list[float] = field(default_factory=list)
     steps: int = 0

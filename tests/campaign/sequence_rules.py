@@ -73,7 +73,7 @@ async def _follow(client: ApiWriter, resource: resources.Resource, namespace: st
 
 @dataclass(kw_only=True)
 class _Job:
-    """What is known of the job after each version."""
+    """The history of the job, up to each version."""
 
     name: str
     edits: set[tuple[str, str, str]]

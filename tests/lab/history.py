@@ -1,4 +1,4 @@
-"""What happened to one job's pods and host list, in the order in which the API server wrote it.
+"""The history of a job's pods and host list, in the order in which the API server wrote it.
 
 Two watches give the versions; resourceVersions of one etcd are one sequence over all kinds, which the API does not
 promise, but the lab's etcd keeps.

@@ -36,7 +36,7 @@ async def job(client: ApiWriter, cluster: Cluster, namespace: str) -> Job:
 
 
 def ours(tail: Tail, job: Job) -> list[Write]:
-    """What the controller wrote in the job's namespace, Events apart."""
+    """Return the controller's writes in the job's namespace, but for Events."""
     return [
         write
         for write in tail.writes()
@@ -45,7 +45,7 @@ def ours(tail: Tail, job: Job) -> list[Write]:
 
 
 def shown(cluster: Cluster, job: Job) -> dict[str, object]:
-    """What `mpijob-elastic get` says."""
+    """Return the output of `mpijob-elastic get`."""
     command = [sys.executable, "-m", "mpijob_elastic", "get", job.name, "-n", job.namespace, "-o", "json"]
     output = subprocess.run([*command, f"--kubeconfig={cluster.kubeconfig}"], check=True, capture_output=True).stdout
     found: dict[str, object] = json.loads(output)

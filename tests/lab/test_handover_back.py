@@ -16,7 +16,7 @@ from lab.operator.process import Operator
 from mpijob_elastic import names
 from mpijob_elastic.decide.handover import PROVEN_AFTER, SILENT_FOR
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.controlling import controlling
+from tests.lab.controllers import controlling
 from tests.lab.job import Job, State
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("webhook")]

@@ -57,7 +57,7 @@ def own_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def everybodys(cluster: Cluster) -> Rights:
-    """What an account has that nobody gave anything."""
+    """Return the rights of an account that nobody gave any."""
     return rights(cluster, "nobody", "default")
 
 

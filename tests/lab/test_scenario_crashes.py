@@ -15,7 +15,7 @@ from lab.cluster import Cluster
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Call, Request, Reset, writes
 from tests.faults.proxy import FaultProxy
-from tests.lab.controlling import controlling
+from tests.lab.controllers import controlling
 from tests.lab.history import recorded
 from tests.lab.job import Job
 

@@ -1,4 +1,4 @@
-"""What a user types, and what comes of it: the whole path on a real API server."""
+"""The whole path on a real API server: a user types, and the job changes."""
 
 import asyncio
 import os
@@ -109,7 +109,7 @@ async def test_eleven_twelve_two(job: Job) -> None:
 
 
 async def deletions(job: Job) -> list[str]:
-    """What is said of workers that were deleted."""
+    """Return the Events of deleted workers, up to their reasons."""
     return sorted(message.split(":")[0] for reason, message in await job.events() if reason in DELETED)
 
 

@@ -9,7 +9,7 @@ from lab.cluster import Cluster
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Delay, Meanwhile, Request
 from tests.faults.proxy import FaultProxy
-from tests.lab.controlling import controlling
+from tests.lab.controllers import controlling
 from tests.lab.job import Job
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook", "operator")]

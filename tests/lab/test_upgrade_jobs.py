@@ -1,4 +1,4 @@
-"""What an upgrade, its canary, `adopt` and a rollback mean for jobs that run, on a lab of their own."""
+"""Upgrade, canary, `adopt` and rollback beside jobs that run, on a lab of their own."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Which workers may be deleted now, and why."""
+"""Drains: the workers that may be deleted now, and why."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an object may cost."""
+"""The cost of an object is bounded."""
 
 import msgspec
 import pytest

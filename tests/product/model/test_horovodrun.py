@@ -1,4 +1,4 @@
-"""What can be read of a launcher's command, and that nothing is read into it."""
+"""A launcher's command is read as far as it is certain, and no further."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a view derives from its parts."""
+"""Properties that a view derives from its parts."""
 
 from dataclasses import replace
 

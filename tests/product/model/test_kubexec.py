@@ -56,7 +56,7 @@ def test_what_somebody_else_wrote_is_left_alone(script: str | None) -> None:
 
 
 def reached(script: str, host: str, *words: str, program: str, tmp_path: Path) -> list[str]:
-    """What kubectl is called with, a word a line; no other program can be found."""
+    """Return the arguments with which the script calls kubectl, a word a line; no other program can be found."""
     kubectl = tmp_path / "kubectl"
     kubectl.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     kubectl.chmod(0o755)

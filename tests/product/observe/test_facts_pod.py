@@ -1,4 +1,4 @@
-"""What is kept of a pod."""
+"""The facts of a pod."""
 
 import json
 from typing import Any

@@ -42,7 +42,7 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
 
 
 def is_at_work(view: JobView) -> bool:
-    """Whether it is ours to bring to its size, and can be."""
+    """Tell whether the job is ours to bring to its size, and can be."""
     ended = view.finished or (view.launcher is not None and view.launcher.phase is LauncherPhase.FINISHED)
     readable = view.config is not None and view.config.published is not None and view.role is not None
     begun = bool(view.workers or view.launcher)

@@ -113,7 +113,7 @@ def no_name_is_given_to_another_pod_in_doubt(view: JobView, plan: Plan) -> None:
 
 
 def is_known_to_a_driver(view: JobView) -> bool:
-    """Whether a driver runs that may have blacklisted a name, and whose launcher can be told of others."""
+    """Tell whether a driver runs that may have blacklisted a name, and whose launcher can learn other names."""
     return view.elastic and view.driver_running and view.config is not None and view.config.kubexec in OURS
 
 

@@ -68,7 +68,7 @@ def _taken_over(view: JobView, *, at: float) -> JobView:
 
 
 def _written(view: JobView, script: str) -> JobView:
-    """What a program does that writes the data of the ConfigMap and leaves its annotations."""
+    """Return the job after a program wrote the data of the ConfigMap and left its annotations."""
     assert view.config is not None
     return replace(view, config=replace(view.config, script=script, published=parse_script(script), writer="kubectl"))
 

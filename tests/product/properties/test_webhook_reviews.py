@@ -75,7 +75,7 @@ def response(sent: bytes, table: Any) -> Object:
 
 
 def check_patch(document: Object, answer: Object) -> None:
-    """What is patched is the operator's, and applying the patch adds in our place what a second review leaves alone."""
+    """Check that only objects of the operator are patched, in our place, and that a second review leaves them alone."""
     obj = document["request"]["object"]
     operations = json.loads(base64.b64decode(answer["patch"]))
     if document["request"].get("subResource"):

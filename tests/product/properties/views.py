@@ -211,5 +211,5 @@ jobs = st.integers(0, 2**63).map(lambda seed: _lived(Random(seed)))
 
 
 def some(condition: Callable[[JobView], bool]) -> bool:
-    """Whether the condition holds for any of many views, always the same ones: what is rare must be found each time."""
+    """Tell whether the condition holds for any of many views, the same each time: rare views must always be found."""
     return any(condition(_lived(Random(seed))) for seed in range(50_000))

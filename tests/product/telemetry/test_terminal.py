@@ -1,4 +1,4 @@
-"""What users write in their jobs does not drive an administrator's terminal."""
+"""Text that users write in their jobs does not drive an administrator's terminal."""
 
 import io
 import json

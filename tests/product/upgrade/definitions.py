@@ -25,6 +25,6 @@ def v1(crd: Object) -> Object:
 
 
 def applied(crd: Object, patch: list[Object]) -> Object:
-    """What a JSON patch makes of it; raises jsonpatch.JsonPatchTestFailed."""
+    """Return the definition after a JSON patch; raises jsonpatch.JsonPatchTestFailed."""
     result: Object = jsonpatch.apply_patch(crd, patch)
     return result

@@ -1,4 +1,4 @@
-"""What the author of a job is told early: each finding once, none where all is well, nothing on plain jobs."""
+"""Warnings for the author of a job: each finding once, none where all is well, nothing on plain jobs."""
 
 import copy
 from typing import Any

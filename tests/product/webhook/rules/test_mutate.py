@@ -1,4 +1,4 @@
-"""What is added, to what, and what is left alone."""
+"""Additions to launchers, ConfigMaps and statuses; everything else is left alone."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""What is said of a MPIJob: field, value, what is allowed."""
+"""Verdicts on a MPIJob name the field, its value and the allowed values."""
 
 import copy
 from typing import Any
