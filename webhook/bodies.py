@@ -62,4 +62,5 @@ class Bodies:
             victim = max((one for one in self._readings if one.peer == greediest), key=lambda one: one.held)
             self._readings.discard(victim)
             victim.given_up = True
-            victim.limit.reschedule(0.0)
+            if not victim.limit.expired():
+                victim.limit.reschedule(0.0)
