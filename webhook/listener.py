@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 import time
+from asyncio import sslproto
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,23 +11,13 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from webhook.settings import Limits
+
 # Seconds to read and discard the rest of a refused body, so that the caller sees the answer and no reset.
 _LINGERING = 2.0
 _END_OF_HEAD = b"\r\n\r\n"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bounds:
-    """The bounds of connections.
-
-    first_seconds: for the TLS handshake, and then for the first request head. idle_seconds: without another request.
-    connections: of one address; one more ends its quietest, so that an address shared with the API server (a proxy, a
-    node) stays usable.
-    """
-
-    first_seconds: float
-    idle_seconds: float
-    connections: int
+# Bytes of a TLS record. With the 256 KiB that asyncio takes for each connection, three pods could exhaust the memory.
+sslproto.SSLProtocol.max_size = 16 * 2**10
 
 
 @asynccontextmanager
@@ -35,7 +26,7 @@ async def listening(
     *,
     host: str | None,
     port: int,
-    bounds: Bounds,
+    limits: Limits,
     finish_seconds: float,
     tls: ssl.SSLContext | None = None,
 ) -> AsyncIterator[int]:
@@ -48,7 +39,7 @@ async def listening(
         access_log=None,
         # Compressed bodies are not accepted: nothing may grow after its size was checked.
         auto_decompress=False,
-        keepalive_timeout=bounds.idle_seconds,
+        keepalive_timeout=limits.idle_seconds,
         lingering_time=_LINGERING,
         shutdown_timeout=finish_seconds,
     )
@@ -56,8 +47,8 @@ async def listening(
     try:
         serve = runner.server
         assert serve is not None
-        peers = _Peers(bounds)
-        handshake = bounds.first_seconds if tls else None
+        peers = _Peers(limits)
+        handshake = limits.read_seconds if tls else None
         listener = await asyncio.get_running_loop().create_server(
             lambda: _Connection(serve(), peers), host, port, ssl=tls, backlog=1024, ssl_handshake_timeout=handshake
         )
@@ -73,12 +64,15 @@ async def listening(
 class _Peers:
     """The open connections, by address."""
 
-    bounds: Bounds
+    limits: Limits
     open: defaultdict[str, set["_Connection"]] = field(default_factory=lambda: defaultdict(set))
 
     def add(self, peer: str, new: "_Connection") -> None:
-        if len(self.open[peer]) >= self.bounds.connections:
-            min(self.open[peer], key=lambda connection: connection.heard).drop()
+        mine, everyone = self.open[peer], self.open.values()
+        crowded = len(mine) >= self.limits.connections
+        if crowded or sum(map(len, everyone)) >= self.limits.all_connections:
+            crowd = mine if crowded else max(everyone, key=len)
+            min(crowd, key=lambda connection: connection.heard).drop()
         self.open[peer].add(new)
 
     def remove(self, peer: str, gone: "_Connection") -> None:
@@ -102,17 +96,23 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
         self._peer = (transport.get_extra_info("peername") or ("",))[0]
         self._peers.add(self._peer, self)
-        loop = asyncio.get_running_loop()
-        self._waiting = loop.call_later(self._peers.bounds.first_seconds, self.drop)
+        self._waiting = self._drop_after(self._peers.limits.idle_seconds)
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         self.heard = time.monotonic()
         if self._tail is not None:
-            self._tail = None if _END_OF_HEAD in self._tail + data else (self._tail + data)[-len(_END_OF_HEAD) :]
+            if not self._tail:
+                self._waiting.cancel()
+                self._waiting = self._drop_after(self._peers.limits.read_seconds)
+            head = self._tail + data
+            self._tail = None if _END_OF_HEAD in head else head[-len(_END_OF_HEAD) :]
             if self._tail is None:
                 self._waiting.cancel()
         self._inner.data_received(data)
+
+    def _drop_after(self, seconds: float) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(seconds, self.drop)
 
     def drop(self) -> None:
         """End the connection at once."""

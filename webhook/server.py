@@ -25,7 +25,7 @@ from webhook.certificates.files import Files
 from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.serving import Serving
 from webhook.job_cache import Watched
-from webhook.listener import Bounds, listening
+from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.rules.certificates.decision import Policy
 from webhook.rules.handlers import NOTHING, ReviewContext
@@ -80,11 +80,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             metrics.unreadable.set_function(watched.unreadable)
         admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, context=context)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)
-        limits = settings.limits
-        bounds = Bounds(
-            first_seconds=limits.read_seconds, idle_seconds=limits.idle_seconds, connections=limits.connections
-        )
-        listen = partial(listening, host=settings.host, bounds=bounds, finish_seconds=settings.finish_seconds)
+        listen = partial(listening, host=settings.host, limits=settings.limits, finish_seconds=settings.finish_seconds)
         health_port = await stack.enter_async_context(listen(health_paths, port=settings.health_port))
         port = await stack.enter_async_context(listen(admission.application(), port=settings.port, tls=serving.context))
         stack.push_async_callback(admission.finished, within=settings.finish_seconds)

@@ -15,12 +15,16 @@ class Limits:
     request_bytes: the largest body. An UPDATE review holds two objects of up to 3 MiB
     (https://github.com/kubernetes-sigs/controller-runtime/blob/main/pkg/webhook/admission/http.go).
     bodies_bytes: of all bodies that are being read.
-    read_seconds: for a body, and for a connection's TLS handshake and first request head. It is the longest
-    timeoutSeconds of the webhook configurations: then the API server has given up. `?timeout=` may ask for less.
-    idle_seconds: how long a connection may stay without another request. It is above the 90 s after which the API
-    server closes idle connections itself, because a connection that we close may just be in use.
-    connections: for each address. An API server sends at most 600 requests at once, by its own limits
-    (--max-requests-inflight and --max-mutating-requests-inflight), of which few are for us.
+    read_seconds: for a body, for a TLS handshake, and for a connection's first request head from its first byte. It is
+    the longest timeoutSeconds of the webhook configurations: then the API server has given up. `?timeout=` may ask for
+    less.
+    idle_seconds: how long a connection may stay without a request. It is above the 90 s after which the API server
+    closes idle connections itself, because a connection that we close may just be in use. That goes for a connection
+    without a first request too: Go opens more than it needs, and keeps them.
+    connections: of an address. An API server sends at most 600 requests at once, by its own limits
+    (--max-requests-inflight and --max-mutating-requests-inflight), of which few are for us. One more ends the quietest,
+    so that an address shared with the API server (a proxy, a node) stays usable.
+    all_connections: each takes some 50 KiB. One more ends the quietest of the address that has most.
     """
 
     request_bytes: int = 8 * 2**20
@@ -28,6 +32,7 @@ class Limits:
     read_seconds: float = 2.0
     idle_seconds: float = 120.0
     connections: int = 256
+    all_connections: int = 1024
 
 
 @dataclass(frozen=True, kw_only=True)

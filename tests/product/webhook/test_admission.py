@@ -13,7 +13,7 @@ import pytest
 
 from tests.product.webhook.objects import Object, body, launcher_pod, mpi_job
 from webhook.admission import Admission
-from webhook.listener import Bounds, listening
+from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.settings import Limits
 
@@ -52,8 +52,7 @@ def metric(metrics: Metrics, name: str) -> float:
 async def serving(limits: Limits = LIMITS) -> AsyncIterator[Server]:
     metrics, draining = Metrics(), asyncio.Event()
     admission = Admission(limits=limits, metrics=metrics, draining=draining)
-    bounds = Bounds(first_seconds=limits.read_seconds, idle_seconds=limits.idle_seconds, connections=limits.connections)
-    listen = partial(listening, host="127.0.0.1", port=0, bounds=bounds, finish_seconds=1.0)
+    listen = partial(listening, host="127.0.0.1", port=0, limits=limits, finish_seconds=1.0)
     async with (
         listen(admission.application()) as port,
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
@@ -164,17 +163,28 @@ async def test_broken_http_is_refused(server: Server, sent: bytes) -> None:
 
 async def test_a_request_head_that_comes_too_slowly_ends_the_connection() -> None:
     async with serving(Limits(read_seconds=0.2)) as server:
-        for head in (b"", b"POST /mutate HTTP/1.1\r\nHost: x\r\n"):
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            writer.write(head)
-            assert await asyncio.wait_for(reader.read(), 10) == b""
-            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\n")
+        assert await asyncio.wait_for(reader.read(), 10) == b""
+        writer.close()
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         for _ in range(2):
             writer.write(HEAD % 1 + b"x")
             assert (await asyncio.wait_for(reader.readuntil(b"(byte 0)\n"), 10)).startswith(b"HTTP/1.1 400")
             await asyncio.sleep(0.3)  # a caller that has asked may wait before it asks again
         writer.close()
+
+
+async def test_a_connection_without_a_request_is_kept_as_long_as_one_that_waits_for_the_next() -> None:
+    """Go's clients open more connections than they use at once, and keep the rest for later."""
+    async with serving(Limits(read_seconds=0.1, idle_seconds=0.5)) as server:
+        used, unused = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(2)]
+        await asyncio.sleep(0.25)
+        used[1].write(HEAD % 0)
+        assert (await asyncio.wait_for(used[0].readline(), 10)).startswith(b"HTTP/1.1 400")
+        assert await asyncio.wait_for(unused[0].read(), 10) == b""
+        used[1].close()
+        unused[1].close()
 
 
 async def test_a_caller_that_hangs_up_leaves_nothing_behind(server: Server) -> None:
@@ -223,6 +233,20 @@ async def test_one_connection_too_many_ends_the_quietest_of_its_address() -> Non
         for reader, _ in (keeps, elsewhere):
             assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 400")
         for _, writer in (quiet, keeps, elsewhere):
+            writer.close()
+
+
+async def test_with_too_many_connections_together_the_address_with_most_gives_one_up() -> None:
+    async with serving(Limits(all_connections=3)) as server:
+        many = [await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.2", 0)) for _ in range(2)]
+        one = await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.3", 0))
+        await asyncio.sleep(0.05)
+        assert "patch" in await server.reviewed(body(launcher_pod()))
+        assert await asyncio.wait_for(many[0][0].read(), 10) == b""
+        for reader, writer in (many[1], one):
+            writer.write(HEAD % 0)
+            assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 400")
+        for _, writer in (*many, one):
             writer.close()
 
 
