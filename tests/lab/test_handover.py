@@ -94,6 +94,7 @@ async def test_two_writers_do_not_fight(job: Job, cluster: Cluster) -> None:
     assert (await asyncio.to_thread(shown, cluster, job))["elastic"] is False
 
 
+@pytest.mark.thorough
 async def test_it_is_ours_again_when_the_other_one_is_gone_with_its_list(
     job: Job, cluster: Cluster, client: ApiWriter
 ) -> None:

@@ -22,6 +22,7 @@ def deletes_pod(request: Request) -> bool:
     return request.method == "DELETE" and "/pods/" in request.path
 
 
+@pytest.mark.thorough
 async def test_workers_wanted_again_in_the_middle_of_a_large_scale_in_stay(
     cluster: Cluster, client: ApiWriter, namespace: str
 ) -> None:
