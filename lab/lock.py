@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from lab.layout import Layout
 
-# Whoever asks `is_held` holds a free lock for some microseconds.
+# A caller of `is_held` holds a free lock for some microseconds.
 PATIENCE = 1.0  # seconds
 
 

@@ -1,4 +1,4 @@
-"""Clears away what a lab that was killed has left. Whoever calls holds the lab's lock."""
+"""Clears away what a lab that was killed has left. The caller holds the lab's lock."""
 
 import shutil
 

@@ -3,8 +3,8 @@
 Life of a lab
 - `up` starts `python -m lab.supervisor` in a session of its own and writes a Request to its standard input. The
   supervisor writes States, one line each, to its standard output until the lab is ready or has failed.
-- That standard input is a lifeline: if it closes before the line `detach`, whoever wanted the lab is gone, and so goes
-  the lab.
+- That standard input is a lifeline: if it closes before the line `detach`, the program that wanted the lab is gone, and
+  so goes the lab.
 - SIGTERM, SIGINT and SIGHUP end it. If it is killed, the kernel ends the components (see lab.processes).
 - If a component ends by itself, the lab is of no use: it ends, and the state and the logs stay to tell why.
 - While it is up, the supervisor does what it is asked to do with real nodes (see lab.keeper).

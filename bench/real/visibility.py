@@ -1,4 +1,4 @@
-"""What a container sees of its ConfigMap, and when, printed by a loop that runs in it."""
+"""Sightings of a mounted ConfigMap, with times, printed by a loop that runs in the container."""
 
 import ast
 import os

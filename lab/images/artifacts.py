@@ -62,7 +62,7 @@ class Store:
         if not self.path(artifact).exists():
             self._folder.mkdir(parents=True, exist_ok=True)
             with alone(self._folder / ".lock", say, what="images"):
-                # Whoever held the lock and was killed could not clear up.
+                # A holder of the lock that was killed could not clear up.
                 for unfinished in self._folder.glob(".making-*"):
                     shutil.rmtree(unfinished)
                 self._make_all(self.missing(artifact), say)

@@ -17,7 +17,7 @@ def ensure(name: str, say: Say) -> Path:
     """Return the docker-archive of an image; build it first if it is missing or out of date. Raise LabError.
 
     `ctr -n k8s.io images import PATH` imports it, and pods find it by its reference (containerd puts docker.io/ and,
-    where there is no slash, library/ before it). `say` is told of progress: it may take ten minutes, once, and what was
+    where there is no slash, library/ before it). `say` gets progress: it may take ten minutes, once, and what was
     done before an interruption is not done again.
     """
     return _store().ensure(_artifact(name), say)

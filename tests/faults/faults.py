@@ -1,4 +1,4 @@
-"""What can go wrong between a client and the API server, as values to give to `FaultProxy.inject`.
+"""Faults between a client and the API server, as values to give to `FaultProxy.inject`.
 
 A fault overrides the moments at which it strikes; to strike it may wait, raise `Drop` to reset the connection, or
 answer in the server's place. It says nothing of which requests it strikes: that is the predicate given beside it.
@@ -28,7 +28,7 @@ class Request:
 
     @property
     def watch(self) -> bool:
-        """Whether it opens a watch."""
+        """True if it opens a watch."""
         return self.query.get("watch") in {"true", "1"}
 
 

@@ -94,7 +94,7 @@ class FaultProxy:
 
     @property
     def kubeconfig(self) -> Path:
-        """Of a client that is to go through the proxy."""
+        """The kubeconfig of a client that goes through the proxy."""
         return self._folder / "kubeconfig"
 
     @contextmanager
@@ -128,7 +128,7 @@ class FaultProxy:
             transport.abort()
 
     def count(self, on: Callable[[Request], bool] = everything) -> int:
-        """How many requests of this kind have come."""
+        """Return the number of requests of this kind."""
         return sum(1 for request in self.requests if on(request))
 
     async def _listen(self) -> None:

@@ -33,7 +33,7 @@ class Seen:
     metrics: list[Object]
 
     def says(self, kind: str, status: str, reason: str, text: str = "") -> bool:
-        """Whether the condition of that type says so."""
+        """Tell whether the condition of that type says so."""
         found = self.conditions.get(kind, ("", "", ""))
         return found[:2] == (status, reason) and text in found[2]
 
@@ -81,7 +81,7 @@ class Autoscaler:
 
 
 def applied(cluster: Cluster, text: str, *options: str) -> str:
-    """What `kubectl apply` says on stderr; fails where it fails."""
+    """Run `kubectl apply`, which must succeed; return its stderr."""
     command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "apply", "-f", "-", *options]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -24,7 +24,7 @@ MPIRUN = ["mpirun", "-np", "2", "python", "train.py"]
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """What stands on the API server for one job at one moment; pods by name."""
+    """The objects of one job on the API server at one moment; pods by name."""
 
     hosts: list[str]
     hostfile: list[str]
@@ -43,7 +43,7 @@ class State:
 
     @property
     def launcher_runs(self) -> bool:
-        """Whether its main container does."""
+        """True if its main container runs."""
         return bool((self.launcher or {}).get("status", {}).get("phase") == "Running")
 
     @property

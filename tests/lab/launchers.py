@@ -33,7 +33,7 @@ def items(pod: Object) -> list[Any]:
 
 
 async def tried(client: ApiWriter, resource: Resource, namespace: str, obj: Object) -> Object:
-    """What would become of an object; nothing is stored. Raises as `ApiReader` does."""
+    """Create an object in a dry run and return it; nothing is stored. Raises as `ApiReader` does."""
     body = {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
     path = resource.path(namespace)
     answer: Object = msgspec.json.decode(await client.create_object(path, query={"dryRun": "All"}, body=body))
@@ -41,7 +41,7 @@ async def tried(client: ApiWriter, resource: Resource, namespace: str, obj: Obje
 
 
 async def patched(client: ApiWriter, namespace: str) -> bool:
-    """Whether the webhook is asked about a launcher and answers."""
+    """Tell whether the webhook is asked about a launcher and answers."""
     asked = launcher("asked")  # of no job that a test has
     return ITEM in items(await tried(client, PODS, namespace, asked))
 
@@ -74,7 +74,7 @@ async def patient(client: ApiWriter) -> AsyncIterator[None]:
 
 @dataclass
 class Calls:
-    """How many launchers were tried, and how many of them nobody patched."""
+    """The number of launchers that were tried, and of those that the webhook did not patch."""
 
     made: int = 0
     lost: int = 0

@@ -1,4 +1,4 @@
-"""What a Service is to the webhook: one address, new connections to ready replicas only, open ones left alone."""
+"""A Service, as the webhook sees it: one address, new connections to ready replicas only, open ones left alone."""
 
 import asyncio
 import contextlib

@@ -49,7 +49,7 @@ async def looked(metrics: Values, job: Job, times: int = 2) -> None:
 
 
 async def written(job: Job) -> tuple[int, str]:
-    """How often its spec was changed, and its version, which every write changes."""
+    """Return the generation, which changes of the spec count, and the version, which every write changes."""
     raw = await job.client.get(resources.MPI_JOBS.path(job.namespace, job.name))
     metadata = msgspec.json.decode(raw)["metadata"]
     return metadata["generation"], metadata["resourceVersion"]

@@ -68,7 +68,7 @@ def test_a_field_that_is_unknown_would_not_be_taken(cluster: Cluster, namespace:
 
 @pytest.mark.parametrize("name", ["cpu.yaml", "gpu.yaml", "queue.yaml"])
 def test_its_bounds_are_those_of_the_example_job(name: str, cluster: Cluster, namespace: str) -> None:
-    """What goes beyond is warned of, so the webhook knows the job by then."""
+    """The webhook warns about larger bounds, so it knows the job already."""
     applied(cluster, text("job.yaml", namespace))
     beyond = json.loads(text(name, namespace))
     beyond["spec"]["maxReplicas"] += 1

@@ -107,7 +107,7 @@ async def admin(cluster: Cluster) -> AsyncIterator[ApiWriter]:
 
 @pytest.fixture
 async def record(admin: ApiWriter, namespace: str) -> AsyncIterator[Record]:
-    """What the server sees, from the creation of both objects on; the Lease is there as it would be installed."""
+    """Yield the server's record, from the creation of both objects on; the Lease is there as it would be installed."""
     body = {"metadata": {"name": NAME}}
     await admin.create_object(CONFIG_MAPS.path(namespace), body=body)
     answer = await admin.create_object(LEASES.path(namespace), body=body)

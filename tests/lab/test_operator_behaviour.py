@@ -1,4 +1,4 @@
-"""What mpi-operator v0.2.3 does that the product relies on."""
+"""Behaviour of mpi-operator v0.2.3 on which the product relies."""
 
 import json
 from typing import Any
@@ -119,7 +119,7 @@ def test_a_deleted_launcher_is_created_anew_beside_the_old_hostfile(operator: Op
     job.running()
     job.scale(1)
     job.kubectl("label", "pod/j-launcher", "old=true")
-    # Not waiting: kubectl misses the end of a pod that is created anew at once.
+    # Not waiting: kubectl misses the end of a pod that is recreated at once.
     job.kubectl("delete", "pod/j-launcher", "--wait=false")
     job.created("pod", "--selector=mpi-job-role=launcher,!old")
     assert job.get("configmap/j-config")["data"]["hostfile"] == "j-worker-0 slots=1\nj-worker-1 slots=1\n"

@@ -1,4 +1,4 @@
-"""`kubectl scale` through the whole path, and the selector that an HPA reads: it stays, whoever writes the status."""
+"""`kubectl scale` through the whole path, and the selector that an HPA reads: it stays, whatever writes the status."""
 
 import asyncio
 import re

@@ -45,7 +45,7 @@ async def kubexec_of(client: ApiWriter, job: Job) -> str:
 
 
 def launchers_kubectl(cluster: Cluster, job: Job) -> str:
-    """What a script calls to use kubectl with the launcher's own rights, in its namespace."""
+    """Return a command that runs kubectl with the launcher's own rights, in its namespace."""
     rights = cluster.service_account_kubeconfig(job.namespace, f"{job.name}-launcher")
     return f"{cluster.binaries.kubectl} --kubeconfig={rights} --namespace={job.namespace}"
 
@@ -113,6 +113,6 @@ async def test_a_lost_rank_is_found_and_its_worker_comes_back_under_a_new_name(
 
 
 def busy_looks(controller: Controller) -> float:
-    """How often a rank was seen in a published worker."""
+    """Return how often a rank was seen in a published worker."""
     found = BUSY.search(controller.metrics())
     return float(found[1]) if found else 0.0

@@ -1,4 +1,4 @@
-"""What happens when something was not there in time: the webhook, the controller, the ConfigMap."""
+"""The webhook, the controller or the ConfigMap was not there in time."""
 
 import asyncio
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ async def label(client: ApiWriter, namespace: str, labels: Mapping[str, str | No
 
 
 def mounted(state: State) -> bool:
-    """Whether the launcher has the item of ours."""
+    """Tell whether the launcher has our item."""
     volumes = state.launcher["spec"]["volumes"] if state.launcher else []
     items = [item for volume in volumes for item in volume.get("configMap", {}).get("items", [])]
     return any(item["key"] == "discover_hosts.sh" for item in items)
@@ -135,12 +135,12 @@ async def test_a_launcher_created_while_the_webhook_was_away_is_made_anew_before
 
 
 async def times_told(job: Job, reason: str) -> int:
-    """How many Events of ours with this reason there are."""
+    """Return the number of our Events with this reason."""
     return [each for each, _ in await job.events()].count(reason)
 
 
 def uid(state: State) -> str | None:
-    """Which launcher."""
+    """Return the uid of the launcher."""
     value: str | None = state.launcher["metadata"]["uid"] if state.launcher else None
     return value
 

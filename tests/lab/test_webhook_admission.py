@@ -1,4 +1,4 @@
-"""What the API server asks the webhook, what comes of it, and whom it never asks."""
+"""The requests about which the API server asks the webhook, and their results; it asks about no others."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.lab
 
 
 def reviews(webhook: Webhook) -> float:
-    """How many reviews have been answered, of whatever kind and outcome."""
+    """Return the number of answered reviews, of all kinds and outcomes."""
     lines = [line for line in webhook.metrics().splitlines() if not line.startswith("#")]
     counts = [line for line in lines if line.startswith("mpijob_elastic_webhook_reviews_total")]
     return sum(float(line.rpartition(" ")[2]) for line in counts)

@@ -180,7 +180,7 @@ async def test_a_blanked_bundle_is_put_back(
 
 
 async def test_a_stale_write_of_a_bundle_is_a_conflict(client: ApiWriter, installed: Installed) -> None:
-    """What the rotation relies on: a resourceVersion that is not the current one is refused in a JSON patch."""
+    """The rotation relies on it: a JSON patch at a resourceVersion that is not current is refused."""
     assert installed.webhook_port
     stale = [
         {"op": "replace", "path": "/metadata/resourceVersion", "value": "1"},

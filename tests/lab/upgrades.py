@@ -109,7 +109,7 @@ async def interrupted(cluster: Cluster, run: Callable[[ApiWriter], Awaitable[obj
 
 
 def _is_change(request: Request) -> bool:
-    """Whether something is written for good."""
+    """Tell whether something is stored."""
     reviews = request.path.endswith("accessreviews")
     return request.write_number is not None and "dryRun" not in request.query and not reviews
 

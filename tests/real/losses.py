@@ -1,4 +1,4 @@
-"""How workers lose their ranks."""
+"""Ways in which workers lose their ranks."""
 
 import json
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def _lose_node(cluster: Cluster, namespace: str, pod: str) -> None:
 
 
 class Loss(Enum):
-    """What happens to a worker. Evicted or deleted, its rank may still leave in time; the others are cut.
+    """A way in which a worker loses its rank. Evicted or deleted, its rank may still leave in time; the others are cut.
 
     A lost node takes the worker that was evicted three losses before, for that one went to the second node.
     """

@@ -1,4 +1,4 @@
-"""What of a lab could be seen on the machine around it."""
+"""Traces that a lab could leave on the machine around it."""
 
 import os
 import re
@@ -18,7 +18,7 @@ _CONTAINER = re.compile(r"[0-9a-f]{64}")  # how containerd names sandboxes and c
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What a careless lab would change: interfaces, mounts, firewall rules, kernel settings, directories, cgroups."""
+    """State that a careless lab changes: interfaces, mounts, firewall rules, kernel settings, directories, cgroups."""
 
     interfaces: list[str]
     mounts: list[str]
@@ -51,13 +51,13 @@ def _rules() -> list[str]:
 
 
 def namespaces(state: State) -> set[str]:
-    """Those of all real nodes, and of the network between them."""
+    """Return the namespaces of all real nodes, and of the network between them."""
     nodes = [namespaces_of(state, place) for place in places(state.options.real_nodes)]
     return set().union(*nodes, _links(state, switch.COMPONENT, "net"))
 
 
 def namespaces_of(state: State, place: Place) -> set[str]:
-    """Those of one real node."""
+    """Return the namespaces of one real node."""
     return _links(state, place.name, "pid_for_children", "mnt", "net")
 
 

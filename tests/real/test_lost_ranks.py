@@ -42,7 +42,7 @@ def incarnations(job: TrainingJob) -> dict[str, int] | None:
 
 
 def all_train(job: TrainingJob) -> bool | None:
-    """Whether the last step was one of all ranks, and all pods run."""
+    """Tell whether all ranks took part in the last step, and all pods run."""
     steps, pods = job.log().steps, job.pods()
     return (
         bool(steps) and steps[-1].size == SIZE and len(pods) == SIZE + 1 and set(pods.values()) == {"Running"}
@@ -50,7 +50,7 @@ def all_train(job: TrainingJob) -> bool | None:
 
 
 def trained_for(job: TrainingJob, host: str, *, seconds: float) -> bool | None:
-    """Whether its last rank began so long ago."""
+    """Tell whether its last rank began so long ago."""
     return max(one.time for one in job.log().starts if one.host == host) + seconds < time.time() or None
 
 
@@ -74,7 +74,7 @@ def lose(job: TrainingJob, loss: Loss, pod: str) -> Recovery:
 
 
 def told(recoveries: Sequence[tuple[Loss, Recovery]]) -> Iterator[str]:
-    """What was measured, in lines."""
+    """Yield the measurements, a line each."""
     for loss in Loss:
         them = [one for kind, one in recoveries if kind is loss]
         if them:

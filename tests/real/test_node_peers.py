@@ -63,5 +63,5 @@ def test_a_node_whose_power_fails_tells_nobody_leaves_nothing_and_comes_back_as_
     cluster.kubectl("wait", f"pod/{SECOND}", "--for=delete", "--timeout=180s", "--namespace", namespace)
 
     cluster.start_node(SECOND)
-    assert run(cluster, namespace, SECOND, "[ ! -e /started ]; echo anew; sleep 1d")
-    assert cluster.kubectl("logs", SECOND, "--namespace", namespace) == "anew\n"
+    assert run(cluster, namespace, SECOND, "[ ! -e /started ]; echo again; sleep 1d")
+    assert cluster.kubectl("logs", SECOND, "--namespace", namespace) == "again\n"

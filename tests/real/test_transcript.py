@@ -21,7 +21,7 @@ ENVIRONMENT = {"TARGET_STEPS": str(STEPS), "STEP_SECONDS": "0.25", "COMMIT_STEPS
 def await_training(job: TrainingJob, size: int, *, since: float) -> None:
     """Wait until the wanted workers train, the launcher prints them, and no other worker is left."""
     step = until(f"{size} ranks train", lambda: training.first_with(job.log().steps, size=size, since=since))
-    assert set(step.hosts) == set(workers(size))  # ranks are dealt anew each time
+    assert set(step.hosts) == set(workers(size))  # ranks are dealt again each time
     until(f"only {size} workers are there", lambda: set(job.pods()) == {*workers(size), "train-launcher"} or None)
     assert job.hosts() == [f"{name}:1" for name in workers(size)]
 

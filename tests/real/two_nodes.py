@@ -19,7 +19,7 @@ def schedule_on(cluster: Cluster, node: str) -> None:
 
 
 def lose(cluster: Cluster, node: str) -> None:
-    """Its power fails, and whoever looks after nodes, in a cloud a controller, says that it is gone.
+    """Its power fails, and the keeper of nodes, in a cloud a controller, says that it is gone.
 
     Its pods are deleted a minute later, by the garbage collector of kube-controller-manager
     (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-garbage-collection).

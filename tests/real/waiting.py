@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def until(what: str, look: Callable[[], T | None], *, patience: float = 180.0) -> T:
-    """What `look` finds, as soon as that is not None; fails after `patience` seconds."""
+    """Return what `look` finds, as soon as that is not None; fail after `patience` seconds."""
     deadline = time.monotonic() + patience
     while (found := look()) is None:
         assert time.monotonic() < deadline, f"not within {patience:.0f} s: {what}"

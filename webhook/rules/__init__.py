@@ -1,1 +1,1 @@
-"""What the webhook answers: pure functions from objects to patches, warnings and verdicts."""
+"""The webhook's answers: pure functions from objects to patches, warnings and verdicts."""

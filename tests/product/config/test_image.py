@@ -1,4 +1,4 @@
-"""What can be said of the Dockerfile without an engine to build it with."""
+"""Checks of the Dockerfile that need no engine to build it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What no manifest may grant, in any overlay."""
+"""Rights that no manifest may grant, in any overlay."""
 
 from typing import Any
 

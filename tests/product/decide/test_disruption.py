@@ -101,7 +101,7 @@ def deleted(plan: Plan) -> dict[str, str]:
 
 
 DRAINED = doomed(3, probe=Probe(idle_at=NOW - 1, asked_at=NOW - 1))
-ANEW = doomed(3, created_at=NOW - 5)
+AGAIN = doomed(3, created_at=NOW - 5)
 
 
 @pytest.mark.parametrize(
@@ -165,11 +165,11 @@ def test_a_worker_leaves_in_one_write_with_the_count_of_its_moves() -> None:
     ],
 )
 def test_each_incarnation_counts_once(memory: Memory, counted: Tries) -> None:
-    assert remembered(left(memory, ANEW)).moved == {"j-worker-3": counted}
+    assert remembered(left(memory, AGAIN)).moved == {"j-worker-3": counted}
 
 
 def test_a_pod_that_comes_back_to_such_nodes_again_and_again_trains_there() -> None:
-    view = left(moved(3, uid="before", at=NOW - 60), ANEW)
+    view = left(moved(3, uid="before", at=NOW - 60), AGAIN)
     assert leaving(view, now=NOW) == set()
     [change] = [action for action in decide(view, now=NOW).actions if isinstance(action, WriteConfig)]
     assert change.added == pods(3)
@@ -184,7 +184,7 @@ def reasons(view: JobView) -> list[str]:
     [
         (job(4, workers=workers(1, 3)), []),
         (job(4, workers=workers(1, 3), policy=at_least(4)), ["DisruptionHeld"]),
-        (left(moved(3, uid="before", at=NOW - 60), ANEW), ["DisruptionRepeated"]),
+        (left(moved(3, uid="before", at=NOW - 60), AGAIN), ["DisruptionRepeated"]),
         (job(launcher=launcher(disruption=TAINT, node="n")), ["LauncherDisrupted"]),
         (job(launcher=launcher(LauncherPhase.WAITING, disruption=TAINT)), ["LauncherDisrupted"]),
         (job(launcher=launcher(disruption=TAINT, deleting=True)), []),

@@ -1,4 +1,4 @@
-"""Which host name a worker gets: never a name under which a rank of this driver may have died."""
+"""The host name that a worker gets: never a name under which a rank of this driver may have died."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which workers a launcher that has not started waits for."""
+"""The workers for which a launcher waits before it starts."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the webhook is asked about, as installed."""
+"""The requests about which the webhook is asked, as installed."""
 
 from pathlib import Path
 from typing import Any

@@ -24,7 +24,7 @@ def failure(reason: str, message: str, exit_code: str = "") -> dict[str, object]
 
 @asynccontextmanager
 async def server(talk: Talk, folder: Path, *, protocol: str = "v5.channel.k8s.io") -> AsyncIterator[list[web.Request]]:
-    """A server that lets `talk` speak to whoever comes."""
+    """A server that lets `talk` speak to each client."""
     requests: list[web.Request] = []
 
     async def serve(request: web.Request) -> web.WebSocketResponse:

@@ -1,4 +1,4 @@
-"""Others write the Lease too: they delete it, make it anew, edit it, take it by force."""
+"""Others write the Lease too: they delete it, create it again, edit it, take it by force."""
 
 import asyncio
 

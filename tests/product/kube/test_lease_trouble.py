@@ -35,7 +35,7 @@ async def scenario(troubles: list[tuple[int, str, float]], seed: int) -> None:
     candidates = [Candidate(server, f"{number}", seed=seed + number) for number in range(3)]
 
     def only_the_holder_holds(write: Write) -> None:
-        """What the server's record says at the moment of each write."""
+        """Check the server's record at the moment of each write."""
         others = [one.identity for one in candidates if one.leads and one.identity != write.holder]
         assert not (write.holder and others), f"{write.holder} takes the Lease while {others} may write"
 

@@ -64,5 +64,5 @@ async def scenario(steps: list[tuple[str, str]], workers: int, random: Random) -
 
 
 def left_behind(queue: WorkQueue[str]) -> bool:
-    """Whether a finished key left anything in the queue."""
+    """Tell whether a finished key left anything in the queue."""
     return any([queue._ready, queue._taken, queue._timers, queue._failures])

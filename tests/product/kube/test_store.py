@@ -58,10 +58,10 @@ def test_an_answer_to_a_write_of_ours_is_taken_in_unless_the_watch_has_overtaken
 
 def test_a_deletion_removes_unless_our_own_write_is_later() -> None:
     store, _ = make()
-    store.put(item("a", 12, uid="anew"))
+    store.put(item("a", 12, uid="second"))
     store.event(item("a", 11, uid="old").metadata, None)
     assert store.get("n", "a") is not None
-    store.event(item("a", 13, uid="anew").metadata, None)
+    store.event(item("a", 13, uid="second").metadata, None)
     assert store.get("n", "a") is None
 
 

@@ -35,7 +35,7 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """What `asyncio.run` does, in no time."""
+    """Do what `asyncio.run` does, in no time."""
     with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
         return runner.run(main)
 

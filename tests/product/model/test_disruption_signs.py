@@ -1,4 +1,4 @@
-"""Which taints and conditions say that a node is about to go."""
+"""Taints and conditions by which a node is about to go."""
 
 import pytest
 

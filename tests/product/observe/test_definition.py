@@ -1,4 +1,4 @@
-"""Whether a selector that is written into a status stays there and is of use."""
+"""A definition keeps and uses a selector in the status, or does not."""
 
 from typing import Any
 

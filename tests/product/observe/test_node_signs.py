@@ -1,4 +1,4 @@
-"""What is kept of a node, and which pods go with it."""
+"""The facts of a node, and the pods that go with it."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Whoever is lost, there again, listed or not: nobody is added beside hosts that may get over the loss of rank 0."""
+"""Whatever worker is lost, back, listed or not: none is added beside hosts that may get over the loss of rank 0."""
 
 import msgspec
 from hypothesis import given

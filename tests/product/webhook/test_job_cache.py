@@ -1,4 +1,4 @@
-"""Which HPAs scale a job: whatever order they come, change and go in."""
+"""The HPAs that scale a job, in whatever order they come, change and go."""
 
 import json
 from random import Random

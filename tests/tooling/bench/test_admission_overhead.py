@@ -1,4 +1,4 @@
-"""What admission adds."""
+"""The time that admission adds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a process has used."""
+"""CPU and memory that a process has used."""
 
 import os
 import subprocess

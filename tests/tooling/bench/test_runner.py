@@ -1,4 +1,4 @@
-"""How a run ends: what is shown and saved, and the exit code."""
+"""The end of a run: its output, its file, its exit code."""
 
 import signal
 import socket

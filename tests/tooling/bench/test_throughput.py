@@ -1,4 +1,4 @@
-"""How many jobs a second, from the writes of a burst."""
+"""Jobs a second, from the writes of a burst."""
 
 import pytest
 

@@ -36,7 +36,7 @@ start-*) /bin/rm "$TOOLS/down" ;;
 network-inspect) /bin/cat "$TOOLS/gateways" ;;
 esac
 """
-# What is told of a node is in node.0, node.1, ..., an answer each.
+# Answers about a node are in node.0, node.1, ..., an answer each.
 KUBECTL = """
 case " $* " in
 *" -f - "*) /bin/cat > "$TOOLS/applied" ;;
@@ -76,7 +76,7 @@ class Tools:
             (self.root / f"node.{number}").write_text(json.dumps(node) if node else "")
 
     def asked(self, program: str) -> list[str]:
-        """What it was asked since the last time."""
+        """Return what it was asked since the last time."""
         lines = (self.root / "log").read_text().splitlines()
         (self.root / "log").write_text("".join(f"{line}\n" for line in lines if not line.startswith(program)))
         return [line for line in lines if line.startswith(program)]

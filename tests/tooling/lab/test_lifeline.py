@@ -17,7 +17,7 @@ PROGRAMS = Programs(**{field: Path("/bin") / field for field in Programs.__struc
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    """Of a lab that is up, with files of a component."""
+    """The layout of a lab that is up, with files of a component."""
     layout = Layout(tmp_path / "lab")
     layout.etcd.mkdir(parents=True)
     (layout.etcd / "member").touch()

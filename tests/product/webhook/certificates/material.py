@@ -23,6 +23,6 @@ def leaf(signer: Pair, *, now: datetime = NOON, hosts: frozenset[str] = POLICY.h
 
 
 def healthy(*, now: datetime = NOON) -> Content:
-    """What the first start leaves."""
+    """Return what the first start leaves."""
     signer = authority(now=now)
     return Content(authority=signer, leaf=leaf(signer, now=now))

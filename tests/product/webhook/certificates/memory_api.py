@@ -25,7 +25,7 @@ CONFIGURATIONS = tuple(
 
 
 class _Turn:
-    """Awaiting it hands control to whoever drives the coroutine."""
+    """Awaiting it hands control to the caller that drives the coroutine."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield

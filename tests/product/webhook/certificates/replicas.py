@@ -70,7 +70,7 @@ class World:
         self.history.append((self.now, self.bundles()))
 
     def believes(self, certificate: x509.Certificate | None, *, lag: float) -> bool:
-        """Whether an API server that may be `lag` seconds behind certainly accepts a call to that certificate."""
+        """Tell whether an API server that may be `lag` seconds behind certainly accepts a call to that certificate."""
         if certificate is None or pairs.fault(certificate, now=self.wall()) or HOST not in pairs.names_of(certificate):
             return False
         past = [bundles for at, bundles in self.history if at <= self.now - lag][-1:]

@@ -28,7 +28,7 @@ class Mounted:
             (self.directory / "tls.key").write_bytes(key.key_pem)
 
     def served(self) -> Pair | None:
-        """Which pair is served after a look."""
+        """Look, and return the pair that is served then."""
         self._files.look()
         return next((pair for pair in (ONE, TWO) if pair.certificate == self.serving.certificate), None)
 

@@ -1,4 +1,4 @@
-"""What a client sees in the handshake, before and after certificates are exchanged."""
+"""The certificate that a client gets in the handshake, before and after an exchange."""
 
 import asyncio
 import ssl

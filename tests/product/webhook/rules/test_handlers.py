@@ -1,4 +1,4 @@
-"""Which request is answered by whom, and that nothing unreadable is ever blocked."""
+"""Each request has its handler, and nothing unreadable is ever blocked."""
 
 import pytest
 

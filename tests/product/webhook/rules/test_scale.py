@@ -1,4 +1,4 @@
-"""What is said of a scale: bounds and their source, the job's end, horovodrun's limits, what a dry run shows."""
+"""Verdicts on a scale: bounds and their source, the job's end, horovodrun's limits, what a dry run shows."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How a change went, from one second after another."""
+"""The course of a change, from one second after another."""
 
 from bench.audit import Write
 from bench.real.timeline import course

@@ -1,4 +1,4 @@
-"""What a container saw."""
+"""Sightings of a container."""
 
 from bench.real import visibility
 

@@ -1,4 +1,4 @@
-"""Which host names may be used when."""
+"""The times at which host names may be used."""
 
 import math
 from random import Random

@@ -1,4 +1,4 @@
-"""What is asked for on the command line becomes a trace, or is refused before anything starts."""
+"""The command line becomes a trace, or is refused before anything starts."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is kept and what is lost when a ring ends, and when a job does."""
+"""Steps that are kept or lost when a ring ends, and when a job does."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a trace says about its machines, and what is no trace."""
+"""A trace of machines, and texts that are none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is read of a job's objects."""
+"""Facts that are read of a job's objects."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Artifacts: made once, in order, and anew when what they are made from has changed."""
+"""Artifacts: made once, in order, and again when what they are made from has changed."""
 
 import threading
 from collections.abc import Callable

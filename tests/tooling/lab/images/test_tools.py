@@ -1,4 +1,4 @@
-"""What must be installed."""
+"""Tools that must be installed."""
 
 import sys
 from pathlib import Path

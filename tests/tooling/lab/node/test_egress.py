@@ -1,4 +1,4 @@
-"""The API server is told of a socket that it can use, or nothing is started."""
+"""The API server gets a socket that it can use, or nothing is started."""
 
 from pathlib import Path
 

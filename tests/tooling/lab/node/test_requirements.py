@@ -1,4 +1,4 @@
-"""What a machine lacks for a real node is said before anything is started, with what to do."""
+"""Requirements of a real node that a machine lacks are named before anything is started, with what to do."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""How training got over the loss of a rank."""
+"""The recovery of training from the loss of a rank."""
 
 from lab.training.log import Log, Told
 from lab.training.recovery import Recovery, recovery

@@ -8,7 +8,7 @@ from webhook.rules.certificates.content import MOST_RETIRED, Content
 
 
 def stored(wanted: Content) -> dict[str, bytes]:
-    """What the API server keeps of it."""
+    """Return what the API server keeps of it."""
     return {key: value for key, value in content.render(wanted).items() if value is not None}
 
 
