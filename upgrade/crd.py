@@ -51,7 +51,7 @@ COLUMNS: tuple[Mapping[str, Any], ...] = (
 )
 ONE_WAY = (
     f"{NAME}: the schema stays structural, with the same checks, and keeps every unknown field; the API "
-    "server does not accept the former one any more"
+    "server does not accept the former schema any more"
 )
 
 

@@ -117,7 +117,7 @@ async def read(client: ApiReader) -> Kept | None:
 async def keep(client: ApiWriter, applier: Applier, wanted: Iterable[Manifest], crd: Mapping[str, Any]) -> str:
     """Make sure that there is a record, and say which. Raises `Refused` and `errors.KubeError`.
 
-    The first record is the true one for ever.
+    The first record stays true for ever.
     """
     namespace = await namespaces.find(client, names.NAMESPACE)
     if namespace is not None and namespace.deleting:
@@ -127,7 +127,7 @@ async def keep(client: ApiWriter, applier: Applier, wanted: Iterable[Manifest], 
         )
     if kept := await read(client):
         await set_phase(client, Phase.APPLYING)
-        return f"the state of {kept.record.taken_at} is already recorded and stays the one to go back to"
+        return f"the state of {kept.record.taken_at} is already recorded, and a rollback goes back to that"
     await namespaces.ensure(client, names.NAMESPACE, namespaces.FOR_RECORD, labels=LABELS)
     secret = {
         "apiVersion": "v1",
@@ -140,7 +140,7 @@ async def keep(client: ApiWriter, applier: Applier, wanted: Iterable[Manifest], 
     try:
         await client.create_object(SECRETS.path(names.NAMESPACE), body=secret)
     except errors.AlreadyExists:
-        return "somebody else has just recorded the state before the upgrade; it stays the one to go back to"
+        return "somebody else has just recorded the state before the upgrade; a rollback goes back to that"
     return f"the state before is recorded in Secret {names.NAMESPACE}/{NAME}"
 
 

@@ -24,7 +24,7 @@ _NOBODY = "?"
 def of(moment: Moment, worker: Worker) -> tuple[int, bool]:
     """Return the incarnation in the host name that this worker has or will get; and if it succeeds a lost rank.
 
-    A worker succeeds a lost rank where one may have died in the pod that had its host name last.
+    A worker succeeds a lost rank if a rank may have died in the pod that had its host name last.
     """
     last = _last(moment, worker.ref.name)
     another = moment.view.driver_running and last is not None and last.pod not in ("", worker.ref.fingerprint)

@@ -286,7 +286,7 @@ async def test_a_process_that_is_killed_leaves_nothing_undone(legacy: Lab, clien
     process.communicate(timeout=120)
     code, output = legacy.run("apply", "--yes", "--no-wait", "--no-canary")
     assert code == 0, output
-    assert "stays the one to go back to" in output
+    assert "a rollback goes back to that" in output
     assert legacy.run("status")[0] in {0, 3}
     code, output = legacy.run("rollback", "--yes")
     assert code == 0, output

@@ -71,7 +71,7 @@ async def lease(client: ApiReader, namespace: str) -> LeaseObject | None:
 
 
 async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], *, namespace: str, now: float) -> str:
-    """Return why no controller is at work, "" where one is or where that cannot be told; `read` returns the Lease.
+    """Return why no controller is at work, "" if a controller is or if nobody knows; `read` returns the Lease.
 
     A Lease that looks old is read once more, because the clock of this machine may be wrong.
     """
@@ -99,7 +99,7 @@ async def controller_trouble(read: Callable[[], Awaitable[LeaseObject | None]], 
 
 
 async def webhook_trouble(client: ApiReader, registered: Registration | None) -> str:
-    """Return why the API server cannot call the webhook, "" where it can or where that cannot be told."""
+    """Return why the API server cannot call the webhook, "" if it can or if nobody knows."""
     if registered is None:
         return ""
     if not registered:
