@@ -161,7 +161,7 @@ async def test_a_structural_schema_keeps_what_users_wrote(legacy: Lab, client: A
     with pytest.raises(LabError, match="greater than or equal to 1"):
         legacy.cluster.kubectl("scale", "-n", "jobs", "mpijob/train", "--replicas=0")
     await legacy.rollback(client)
-    assert any("does not accept the former one any more" in line for line in legacy.said)
+    assert any("does not accept the former schema any more" in line for line in legacy.said)
     assert "scale" not in v1(legacy.definition())["subresources"]
 
 
