@@ -70,7 +70,8 @@ def _json(value: object) -> str:
 
 
 def _yaml(value: object) -> str:
-    return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True).rstrip()
+    # Not allow_unicode: `say` escapes what does not print, and YAML knows escapes only in the quotes that it then writes.
+    return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False).rstrip()
 
 
 WRITERS: dict[str, Callable[[object], str]] = {"json": _json, "yaml": _yaml}

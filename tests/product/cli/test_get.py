@@ -1,7 +1,7 @@
 """`get` against a server that answers what the test says, above all what goes wrong."""
 
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from aiohttp import web
 from mpijob_elastic.cli.jobs import fetch, get
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
+from mpijob_elastic.telemetry.terminal import printable
 from tests.faults.kubeconfig import write_plain
 from tests.product.cli import worlds
 
@@ -147,3 +148,10 @@ async def test_roles_that_may_not_be_read_only_cost_the_plan(
     page = capsys.readouterr().out.splitlines()
     assert page[-1].startswith("  unknown: you lack the right to read the launcher's Role")
     assert page[10].split()[4] == "?"
+
+
+@pytest.mark.parametrize(("output", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_what_a_machine_reads_is_what_the_user_wrote(output: str, read: Callable[[str], object]) -> None:
+    said = {"notices": ["Größe \u00a0 \u202ereversed\u200b", "\x1b[2J", "two\nlines"]}
+    shown = "\n".join(map(printable, get.WRITERS[output](said).split("\n")))
+    assert read(shown) == said
