@@ -7,6 +7,7 @@ import yaml
 
 from mpijob_elastic import names
 from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.telemetry.terminal import printable
 from upgrade import crd
 from upgrade.conversion import mpi_job, old_definition, training_job
 from upgrade.conversion.results import Converted, Notes, Object, Source
@@ -68,7 +69,8 @@ def render(converted: Iterable[Converted]) -> str:
 
 
 def _render(one: Converted) -> str:
-    comments = "".join(f"# {one.subject}: {note}\n" for note in one.notes)
+    # The author of the object chose the names of its fields.
+    comments = "".join(printable(f"# {one.subject}: {note}") + "\n" for note in one.notes)
     return comments + yaml.safe_dump(dict(one.manifest), sort_keys=False, width=120)
 
 

@@ -210,3 +210,11 @@ def test_a_folder_is_converted_file_by_file(tmp_path: Path) -> None:
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="holds no"):
         files.convert(tmp_path)
+
+
+def test_the_name_of_a_field_stays_within_its_comment() -> None:
+    hostile = "x\nkind: ClusterRoleBinding\n---\n\x1b[2J\u2028y"
+    (job,) = documents.convert_text(TRAINING_JOB, where="a file")
+    shown = documents.render([documents.convert({**yaml.safe_load(TRAINING_JOB), "spec": {hostile: 1}})])
+    assert [found["kind"] for found in yaml.safe_load_all(shown)] == [job.manifest["kind"]]
+    assert "\x1b" not in shown
