@@ -70,7 +70,7 @@ def _json(value: object) -> str:
 
 
 def _yaml(value: object) -> str:
-    # Not allow_unicode: `say` escapes what does not print, and YAML knows escapes only in the quotes that it then writes.
+    # In ASCII: `say` escapes what does not print, and YAML knows escapes only in double quotes.
     return yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False).rstrip()
 
 
