@@ -78,7 +78,9 @@ def probe(state: JobState) -> tuple[ProbeWorkers | None, float | None]:
     first = min(due.values())
     if first > state.now:
         return None, first
-    chosen = tuple(worker for worker in watched if due[worker.ref.name] <= state.now + TOGETHER)
+    # The longest overdue come first, because `act` drops those beyond its limits.
+    first_due = sorted(watched, key=lambda worker: due[worker.ref.name])
+    chosen = tuple(worker for worker in first_due if due[worker.ref.name] <= state.now + TOGETHER)
     # Workers that are asked now answer in time or not; the others are due later.
     rest = [at for at in due.values() if at > state.now + TOGETHER]
     return ProbeWorkers(workers=chosen, published=True), min([state.now + LOOK_SOON, *rest])
@@ -123,6 +125,6 @@ def _suspicious(state: JobState, watched: tuple[Worker, ...]) -> frozenset[str]:
 def _probe_at(worker: Worker, often: Collection[str], *, now: float) -> float:
     asked_at = worker.probe.asked_at
     if not 0.0 < asked_at <= now:
-        return now
+        return 0.0
     usual = LOOK_SOON if worker.ref.name in often else LOOK_SELDOM
     return asked_at + retries.probe_pause(usual, worker.probe.failed, most=retries.PUBLISHED_PROBES_APART)

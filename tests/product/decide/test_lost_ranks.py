@@ -215,6 +215,17 @@ def test_an_answer_brings_about_no_question_while_others_are_waited_for() -> Non
     assert [worker.name for worker in probed(view, now=NOW + 1)[0]] == [names.worker("j", 0)]
 
 
+def test_in_a_job_of_any_size_each_worker_has_its_turn() -> None:
+    """Of those that are due, `act` asks only so many until the job is decided on again."""
+    view, now, asked = seen({}, size=500), NOW + 60, set[str]()
+    for _ in range(6):
+        turns = {worker.name for worker in probed(view, now=now)[0][:100]}
+        answered = replace(BUSY, asked_at=now, busy_at=now)
+        workers = [replace(worker, probe=answered) if worker.name in turns else worker for worker in view.workers]
+        view, now, asked = replace(view, workers=tuple(workers)), now + 10, asked | turns
+    assert len(asked) == 500
+
+
 @pytest.mark.parametrize(("failed", "pause"), [(0, 30.0), (1, 30.0), (2, 60.0), (5, 480.0), (6, 600.0), (99, 600.0)])
 def test_a_worker_that_does_not_answer_is_looked_at_seldom(failed: int, pause: float) -> None:
     view = seen({index: Probe(busy_seen=True, asked_at=NOW, busy_at=NOW, failed=failed) for index in range(3)})
