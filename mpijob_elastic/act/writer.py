@@ -93,9 +93,9 @@ class Writer:
         self._refused: dict[tuple[str, str], Refusal] = {}
 
     def informed(self, view: JobView) -> JobView:
-        """Return the view, with the refusal of the launcher's last touch if it was refused."""
-        found, launcher = self._refused.get((view.namespace, view.name)), view.launcher
-        if found is None or launcher is None or found.tries.uid != launcher.ref.uid:
+        """Return the view, with the refusal of the launcher's last touch if that was for the same change."""
+        found, launcher, config = self._refused.get((view.namespace, view.name)), view.launcher, view.config
+        if not (found and launcher and config) or (found.tries.uid, found.change) != (launcher.ref.uid, config.digest):
             return view
         return replace(view, launcher=replace(launcher, refused=found))
 
@@ -197,7 +197,9 @@ class Writer:
             if isinstance(error, errors.Conflict | errors.NotFound | errors.Throttled):
                 raise
             log.warning("%s/%s is not touched: %s", view.namespace, action.launcher.ref.name, error)
-            self._refused[view.namespace, view.name] = Refusal(tries=action.tries, reason=error.message)
+            change = action.digest.partition("@")[0]
+            refused = Refusal(change=change, tries=action.tries, reason=error.message)
+            self._refused[view.namespace, view.name] = refused
 
     async def _annotate(self, view: JobView, resource: resources.Resource, ref: Ref, key: str, value: str) -> None:
         # No resourceVersion: the annotation is ours alone, and a status update beside it is no conflict.

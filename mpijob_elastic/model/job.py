@@ -121,8 +121,12 @@ class LauncherPhase(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """Touches of the launcher that the API server refused in a row: how many and when last, and why, in its words."""
+    """Touches of the launcher for one change that the API server refused in a row: the count, the last, and why.
 
+    change: `Config.digest`. reason: in the words of the API server.
+    """
+
+    change: str
     tries: Tries
     reason: str
 

@@ -16,7 +16,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import NOW, job, launcher, ref
+from tests.builders import NOW, config, job, launcher, pods, ref
 from tests.faults.faults import Answer, writes
 from tests.faults.proxy import FaultProxy
 from tests.product.act.test_deleting import Answered, Nothing, Taken
@@ -64,6 +64,15 @@ async def test_a_refusal_is_of_one_launcher_and_ends_with_its_job(proxy: FaultPr
     assert writer.informed(VIEW) != VIEW
     writer.forget(VIEW.namespace, VIEW.name)
     assert writer.informed(VIEW) == VIEW
+
+
+async def test_a_refusal_is_of_one_change_of_the_list(proxy: FaultProxy, writer: Writer) -> None:
+    """Else the next change would be said to be refused before it was tried."""
+    with proxy.inject(Answer(status=403), on=writes):
+        await writer.perform(VIEW, touch(VIEW))
+    after = job(known=False, config=config(pods(0, 1)))
+    assert writer.informed(after) == after
+    assert writer.informed(VIEW) != VIEW
 
 
 @pytest.mark.parametrize(("status", "error"), [(404, errors.NotFound), (409, errors.Conflict), (429, errors.Throttled)])

@@ -176,7 +176,9 @@ def refused(view: JobView, *, times: int, at: float) -> JobView:
     """The same job after so many touches in a row were refused."""
     assert view.launcher is not None
     tries = Tries(count=times, at=at, uid=view.launcher.ref.uid)
-    return replace(view, launcher=replace(view.launcher, refused=Refusal(tries=tries, reason="a policy says no")))
+    return replace(
+        view, launcher=replace(view.launcher, refused=Refusal(change="", tries=tries, reason="a policy says no"))
+    )
 
 
 @pytest.mark.parametrize(("times", "wait"), [(1, 1.0), (2, 2.0), (3, 5.0), (6, 60.0), (7, 60.0), (1000, 60.0)])

@@ -13,7 +13,7 @@ from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending
 
 def refusal(times: int, *, reason: str = "denied") -> Refusal:
     """So many touches in a row that were refused."""
-    return Refusal(tries=Tries(count=times, at=NOW, uid="u"), reason=reason)
+    return Refusal(change="", tries=Tries(count=times, at=NOW, uid="u"), reason=reason)
 
 
 BLIND = launcher(mounts_discovery=False)
