@@ -37,7 +37,7 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
     same = (change.script, change.hostfile, change.kubexec) == (config.script, config.hostfile, None)
     if same and not next_memory.is_due(state, config, memory):
         return None, step.wake_at
-    return replace(change, memory=memory, notes=tuple(_notes(state, change))), step.wake_at
+    return replace(change, memory=memory, notes=tuple(_notes(state, config, change))), step.wake_at
 
 
 def mark(config: Config, *, at: float, again: int = 0) -> str:
@@ -123,9 +123,9 @@ def _hostfile(state: JobState, config: Config, published: tuple[str, ...], slots
     return names.hostfile(list(launcher_start.awaited(state, config)), slots=slots)
 
 
-def _notes(state: JobState, change: WriteConfig) -> Iterable[Note]:
+def _notes(state: JobState, config: Config, change: WriteConfig) -> Iterable[Note]:
     if state.edited:
-        yield handover.edited(state)
+        yield handover.edited(config)
     if change.added:
         added = listed(_host(state, pod) for pod in change.added)
         yield normal("HostsPublished", f"{added} added to discover_hosts.sh: {_sizes(state, change)}")

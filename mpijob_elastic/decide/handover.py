@@ -40,7 +40,8 @@ _WAIT = re.compile(r"not written to it for (?P<wait>[0-9a-z.]+)")
 
 def reason(view: JobView, *, now: float) -> str:
     """Return why a job is left alone, in words; "" if it is ours, or is to be taken back now."""
-    return "" if view.handed_over and (_is_given_back(view) or _back_at(view) <= now) else view.foreign
+    is_silent = not view.finished and _back_at(view) <= now  # a job that has ended is not written to by anybody
+    return "" if view.handed_over and (_is_given_back(view) or is_silent) else view.foreign
 
 
 def farewell(state: JobState) -> Plan:
@@ -91,14 +92,24 @@ def mended(state: JobState) -> Mended | None:
         old = None
     if config is None or not (state.edited or (state.view.foreign and config.script is not None)):
         return msgspec.structs.replace(old, at=min(old.at, now)) if old else None
-    return Mended(count=old.count + 1 if old else 1, at=now, writer=config.writer)
+    return Mended(count=old.count + 1 if old else 1, at=now, writer="" if _wrote_script(config) else config.writer)
 
 
-def edited(state: JobState) -> Note:
-    """Return the words on a script that is being put right."""
-    config = state.view.config
-    who = (config and config.writer) or "another program"
-    return warning("HostListEdited", f"{names.KEY_DISCOVER_HOSTS} was changed by {who}; it is put right")
+def edited(config: Config) -> Note:
+    """Return the words on a script or memory that is being put right."""
+    return warning("HostListEdited", f"{changed(config)}; it is put right")
+
+
+def changed(config: Config) -> str:
+    """Return in words what somebody else has changed, where script and memory do not belong together."""
+    if _wrote_script(config):
+        return f"annotation {names.MEMORY} of ConfigMap {config.ref.name} was changed by another program"
+    return f"{names.KEY_DISCOVER_HOSTS} was changed by {config.writer or 'another program'}"
+
+
+def _wrote_script(config: Config) -> bool:
+    """Tell whether the last writer of the script was we, so that somebody else wrote the memory alone."""
+    return config.script is not None and config.writer == names.PROGRAM
 
 
 def contested(state: JobState) -> tuple[Note | None, float | None]:

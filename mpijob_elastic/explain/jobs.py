@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import frozen_execs, handover, notices
+from mpijob_elastic.decide import config_map, frozen_execs, handover, notices
 from mpijob_elastic.explain import launchers
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
@@ -74,8 +74,7 @@ def _edited(job: Case) -> Iterator[Finding]:
     contested, _ = handover.contested(job.state)
     if contested:
         yield wrong("contested", contested.message, next_step=step)
-    elif config and (job.state.edited or at):
-        who = config.writer or "another program"
+    elif config and (job.state.edited or at) and config_map.write(job.state, config)[0]:
         when = f"in {durations.render(at - job.state.now)}" if at > job.state.now else "at once"
-        said = f"{names.KEY_DISCOVER_HOSTS} of {job.name} was changed by {who}; the controller puts it right {when}"
+        said = f"{job.name}: {handover.changed(config)}; the controller puts it right {when}"
         yield waiting("edited", said, next_step=step)

@@ -91,6 +91,15 @@ def test_an_edit_is_put_right_and_that_is_remembered_and_told(script: str) -> No
     assert "kubectl-edit" in note.message
 
 
+def test_where_the_memory_alone_was_edited_nobody_is_blamed_for_the_script() -> None:
+    view = job()
+    assert view.config is not None
+    found = write(replace(view, config=replace(view.config, memory=Memory(), writer="mpijob-elastic")))
+    [note] = [note for note in found.notes if note.reason == "HostListEdited"]
+    assert note.message.startswith("annotation mpijob-elastic/memory of ConfigMap j-config was changed by another")
+    assert found.memory.mended == Mended(count=1, at=NOW, writer="")
+
+
 def put_right(view: JobView, *, now: float) -> tuple[JobView, float]:
     """The job after its list was written again, and the time of that."""
     while True:
@@ -225,6 +234,11 @@ def test_it_is_tried_after_ten_silent_minutes_and_the_next_wait_is_written_down_
     assert notice.notes == ()
     assert isinstance(ours, WriteConfig)
     assert parse_script(ours.script) is not None
+
+
+def test_a_job_that_ended_under_another_operator_is_left_alone_however_silent_that_is() -> None:
+    view = replace(handed_over(taken_over(ago=5.0)), finished=True, clean_pod_policy="All", replicas=1)
+    assert decide(view, now=NOW + 86_400.0) == Plan()
 
 
 def tried(*, at: float) -> JobView:

@@ -25,6 +25,12 @@ def edited(memory: Memory) -> JobView:
     return replace(view, config=replace(view.config, script="garbage", published=None, writer="kubectl-edit"))
 
 
+def forgotten(view: JobView) -> JobView:
+    """The job after somebody removed our memory."""
+    assert view.config is not None
+    return replace(view, config=replace(view.config, memory=None, writer="mpijob-elastic", written_at=LONG_AGO))
+
+
 def ended_after_resize() -> JobView:
     resized = config(pods(0, 1, 2), memory=Memory(added_at=NOW - 42.0, scale=Scale(before=2, after=3, at=NOW - 42.0)))
     return job(config=resized, finished=True, succeeded_at=NOW - 30.0)
@@ -55,6 +61,10 @@ def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView,
     assert not explanation.all_train
 
 
+def test_nothing_is_said_to_be_put_right_where_nothing_is() -> None:
+    assert [found.cause for found in explain(forgotten(job(elastic=False)), Facts(), now=NOW).job] == ["not-elastic"]
+
+
 @pytest.mark.parametrize(
     ("view", "facts", "cause", "words", "level"),
     [
@@ -77,6 +87,7 @@ def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView,
             "changed by kubectl-edit; the controller puts it right at once",
             Level.WAITING,
         ),
+        (forgotten(job()), {}, "edited", "annotation mpijob-elastic/memory of ConfigMap j-config was", Level.WAITING),
         (edited(Memory(mended=LATELY)), {}, "contested", "kubectl-edit keeps changing discover_hosts.sh", Level.WRONG),
         (job(launcher=None), {}, "no-launcher", "j-launcher does not exist yet", Level.WAITING),
         (job(launcher=launcher(WAITING)), {}, "launcher-starting", "j-launcher has not started", Level.WAITING),
