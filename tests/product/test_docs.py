@@ -92,6 +92,11 @@ def test_each_part_of_the_campaign_is_explained() -> None:
     assert {cells[0].strip("`") for cells in rows(DOCS / "reliability.md", "`[a-z-]+`")} == set(PARTS)
 
 
+def test_no_change_is_listed_twice() -> None:
+    lines = [line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if line]
+    assert sorted(set(lines)) == sorted(lines)
+
+
 def test_each_page_is_in_the_readme() -> None:
     pages = {page.relative_to(ROOT) for page in PAGES if page.parent != DOCS / "decisions"} - {Path("README.md")}
     listed = {

@@ -216,7 +216,7 @@ def test_an_answer_brings_about_no_question_while_others_are_waited_for() -> Non
 
 
 def test_in_a_job_of_any_size_each_worker_has_its_turn() -> None:
-    """Of those that are due, `act` asks only so many until the job is decided on again."""
+    """Until the job is decided on again, `act` looks into only so many of the workers that are due."""
     view, now, asked = seen({}, size=500), NOW + 60, set[str]()
     for _ in range(6):
         turns = {worker.name for worker in probed(view, now=now)[0][:100]}
