@@ -52,7 +52,7 @@ class Status:
         more = len(self.handed_over) - _MOST_JOBS
         named = ", ".join(self.handed_over[:_MOST_JOBS]) + (f" and {more} more" if more > 0 else "")
         recorded = f"state before recorded {self.recorded_at}" if self.recorded_at else "no state before recorded"
-        return [
+        lines = [
             f"upgrade: {self.phase or 'none'}; {self.damaged or recorded}",
             f"definition: {'scalable' if self.scalable else 'without the scale subresource'}",
             f"objects of ours: {self.objects}" + (f"; {self.late or 'all ready'}" if self.begun else ""),
@@ -61,12 +61,10 @@ class Status:
                 f"operator: {one} changes the size of jobs itself; `mpijob-elastic upgrade rollback` leaves them to it"
                 for one in self.elastic
             ),
-            *(
-                [f"handed over: {named}: another operator manages them, and we no longer write to them"]
-                if named
-                else []
-            ),
         ]
+        if named:
+            lines.append(f"handed over: {named}: another operator manages them, and we no longer write to them")
+        return lines
 
 
 async def look(client: ApiWriter) -> Status:

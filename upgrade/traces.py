@@ -7,7 +7,7 @@ that was handed over belongs to the other operator.
 https://kubernetes.io/docs/concepts/storage/volumes/#configmap
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,9 +78,8 @@ class Traces:
         ]
 
 
-def find(*, jobs: Iterable[MPIJob], configs: Iterable[ConfigFacts], pods: Iterable[PodFacts]) -> Traces:
+def find(*, jobs: Sequence[MPIJob], configs: Iterable[ConfigFacts], pods: Sequence[PodFacts]) -> Traces:
     """Return our traces on these MPIJobs, ConfigMaps and pods."""
-    jobs, pods = list(jobs), list(pods)
     launchers = [pod for pod in pods if pod.role == names.ROLE_LAUNCHER]
     handed_over = {job.metadata.uid for job in jobs if names.is_handed_over(_status(job) or "")}
     mounting = {_job(pod) for pod in launchers if pod.mounts_discovery and pod.phase not in _ENDED}
@@ -151,8 +150,6 @@ def _unmapped(script: str | None) -> Patch:
 
 def _removal(resource: Resource, one: Identity, patch: Patch, *, subresource: str = "") -> list[Removal]:
     """Return the removal; none if there is nothing to remove."""
-    same = {"op": "test", "path": "/metadata/uid", "value": one.uid}
-    removal = Removal(
-        resource=resource, namespace=one.namespace, name=one.name, patch=[same, *patch], subresource=subresource
-    )
+    patch = patch and [{"op": "test", "path": "/metadata/uid", "value": one.uid}, *patch]
+    removal = Removal(resource=resource, namespace=one.namespace, name=one.name, patch=patch, subresource=subresource)
     return [removal] if patch else []

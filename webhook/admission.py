@@ -87,8 +87,9 @@ class Admission:
             self._log.exception("a review failed, so its object passes unchanged")
             answer = Answer(verdict=review.UNCHANGED, outcome="error")
         self._metrics.review(kind=request.kind.kind, operation=request.operation, outcome=answer.outcome)
+        # Ordinary reviews are only counted: a log line would cost a quarter of a review's time.
         self._log.log(
-            _level(answer),
+            logging.DEBUG if answer.outcome in {"patched", "unchanged"} else logging.INFO,
             "reviewed",
             outcome=answer.outcome,
             operation=request.operation[:_LOGGED],
@@ -124,11 +125,6 @@ class Admission:
         self._metrics.review(kind="", operation="", outcome=refused.outcome)
         self._log.info("refused", status=refused.status, reason=str(refused))
         return web.Response(status=refused.status, text=f"{refused}\n")
-
-
-def _level(answer: Answer) -> int:
-    # Ordinary reviews are only counted: a log line would cost a quarter of a review's time.
-    return logging.DEBUG if answer.outcome in {"patched", "unchanged"} else logging.INFO
 
 
 def _seconds(timeout: str | None, *, at_most: float) -> float:

@@ -64,7 +64,11 @@ async def for_bundles(applier: Applier, hooks: Sequence[Identity], *, seconds: f
 
     async def missing() -> str:
         found = await asyncio.gather(*(applier.read(one) for one in hooks))
-        return ", ".join(f"{one} has no caBundle yet" for one, live in zip(hooks, found, strict=True) if _blank(live))
+        return ", ".join(
+            f"{one} has no caBundle yet"
+            for one, live in zip(hooks, found, strict=True)
+            if live is None or any(not hook["clientConfig"].get("caBundle") for hook in live["webhooks"])
+        )
 
     if late := await until(missing, seconds=seconds, say=say):
         raise Refused(
@@ -93,26 +97,19 @@ async def _missing(condition: Missing) -> str:
         return str(error)
 
 
-def _blank(live: dict[str, Any] | None) -> bool:
-    return live is None or any(not hook["clientConfig"].get("caBundle") for hook in live["webhooks"])
-
-
 async def _reasons(applier: Applier, deployments: Iterable[Identity]) -> list[str]:
     reasons = []
     for one in deployments:
         live = await applier.read(one)
         if live is None:
             continue
-        reasons += _conditions(live)
+        conditions = live.get("status", {}).get("conditions", [])
+        failures = [one for one in conditions if one["type"] == "ReplicaFailure" and one["status"] == "True"]
+        reasons += [failure["message"] for failure in failures]
         selector = ",".join(f"{key}={value}" for key, value in live["spec"]["selector"]["matchLabels"].items())
         pods = await list_objects(applier.client, PODS.path(one.namespace), msgspec.json.decode, selector=selector)
         reasons += [reason for pod in pods for reason in _pod_reasons(pod)]
     return [f"\n  {reason}" for reason in dict.fromkeys(reasons)]
-
-
-def _conditions(deployment: dict[str, Any]) -> list[str]:
-    conditions = deployment.get("status", {}).get("conditions", [])
-    return [one["message"] for one in conditions if one["type"] == "ReplicaFailure" and one["status"] == "True"]
 
 
 def _pod_reasons(pod: dict[str, Any]) -> list[str]:

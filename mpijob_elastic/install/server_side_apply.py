@@ -49,7 +49,8 @@ class Applier:
         if not self.server.serves(manifest):
             return Change(identity=one, outcome=Outcome.SKIPPED, note=f"not served by {self.server.version}")
         live = await self.read(one)
-        if live is None and self.dry_run and await self._lacks_namespace(one):
+        home = NAMESPACES.path(name=one.namespace)
+        if live is None and self.dry_run and one.namespace and await self.client.find(home) is None:
             return Change(identity=one, outcome=Outcome.CREATED, note="not checked: its namespace does not exist yet")
         try:
             return changes.changed(one, live, await self._write(one, manifest))
@@ -76,6 +77,3 @@ class Applier:
         except (errors.Invalid, errors.Forbidden) as error:
             raise Refused(f"{one}: {error}") from error
         return objects.read(body)
-
-    async def _lacks_namespace(self, one: Identity) -> bool:
-        return bool(one.namespace) and await self.client.find(NAMESPACES.path(name=one.namespace)) is None

@@ -28,11 +28,7 @@ def configure(*, log_format: LogFormat, level: LogLevel) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
     )
-    renderers: list[structlog.typing.Processor]
-    if log_format == "console":
-        renderers = [_printable, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
-    else:
-        renderers = [structlog.processors.JSONRenderer()]
+    people = [_printable, structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -40,7 +36,7 @@ def configure(*, log_format: LogFormat, level: LogLevel) -> None:
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
-                *renderers,
+                *(people if log_format == "console" else [structlog.processors.JSONRenderer()]),
             ],
         )
     )

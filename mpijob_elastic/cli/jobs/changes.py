@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs.report import MISSING, JobReport, WorkerReport
+from mpijob_elastic.cli.jobs.report import MISSING, JobReport
 
 
 def between(before: JobReport | None, after: JobReport) -> list[str]:
@@ -41,12 +41,11 @@ def _workers(before: JobReport, after: JobReport) -> Iterator[str]:
 
 
 def _conditions(report: JobReport) -> dict[str, str]:
-    return {worker.name: _condition(worker) for worker in report.workers if worker.phase != MISSING}
-
-
-def _condition(worker: WorkerReport) -> str:
-    words = (worker.phase, "Ready" if worker.ready else "", "draining" if worker.draining else "")
-    return " ".join(word for word in words if word)
+    return {
+        worker.name: worker.phase + " Ready" * worker.ready + " draining" * bool(worker.draining)
+        for worker in report.workers
+        if worker.phase != MISSING
+    }
 
 
 def _hosts(report: JobReport) -> str:

@@ -1,7 +1,7 @@
 """Select what a user asks for (one job, the jobs of a namespace, all jobs), and read it once: four paged lists.
 
-Jobs come first, because they show what is wrong. An object that cannot be read ends the command with a message, except
-Roles: few users may read those, and only the plan needs them.
+Jobs come first, because they show what is wrong. A list that this user may not read ends the command with a message,
+except Roles: few users may read those, and only the plan needs them.
 """
 
 from collections.abc import Callable

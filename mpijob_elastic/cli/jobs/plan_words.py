@@ -23,8 +23,8 @@ def _words(action: actions.Action) -> Iterator[str]:
             yield from _config_words(action)
         case actions.RefreshLauncher():
             again = " again, because ranks may still run in leaving workers" if action.again else ""
-            touched = f"{action.launcher.ref.name}{again}"
-            yield f"touch {touched}, so that its kubelet refreshes {names.KEY_DISCOVER_HOSTS} now"
+            refreshes = f"so that its kubelet refreshes {names.KEY_DISCOVER_HOSTS} now"
+            yield f"touch {action.launcher.ref.name}{again}, {refreshes}"
         case actions.EndExecs():
             pods = phrases.listed(sorted({found.pod for found in action.execs}))
             yield f"end frozen `kubectl exec` into {pods} in {action.launcher.ref.name}"
@@ -42,10 +42,8 @@ def _look_words(look: actions.Look) -> str:
     # Only the controller knows when it last looked into published workers and the launcher.
     if isinstance(look, actions.LookIntoLauncher):
         return f"check by exec, unless just done, that {look.launcher.ref.name} holds no exec into a pod that is gone"
-    pods = phrases.listed(pod.name for pod in look.workers)
-    if look.published:
-        return f"check by exec, from time to time, that ranks run in {pods}"
-    return f"check by exec whether ranks still run in {pods}"
+    question = ", from time to time, that ranks" if look.published else " whether ranks still"
+    return f"check by exec{question} run in {phrases.listed(pod.name for pod in look.workers)}"
 
 
 def _config_words(action: actions.WriteConfig) -> Iterator[str]:
