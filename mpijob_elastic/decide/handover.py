@@ -59,11 +59,11 @@ def farewell(state: JobState) -> Plan:
 def take_back(state: JobState, config: Config, write: WriteConfig | None, *, wake_at: float | None) -> Plan | None:
     """Return what is due for a job that was handed over; None once it is ours. write, wake_at: of our list."""
     view, now = state.view, state.now
-    if _is_given_back(view):
-        return None
     if view.foreign:
         if write is None:
             return Plan(wake_at=wake_at)
+        if _is_given_back(view):
+            return None
         notice = _notice(view, why=view.foreign, wait=min(2 * _wait(view), LONGEST_SILENCE))
         return Plan(actions=(TellUser(ref=view.ref, text=notice.text), write))
     last = view.memory.mended
@@ -128,7 +128,9 @@ def contested(state: JobState) -> tuple[Note | None, float | None]:
 
 
 def outlook(view: JobView) -> str:
-    """Return when a job that was handed over becomes ours again, in words."""
+    """Return when a job that is left alone becomes ours, in words."""
+    if not (view.handed_over or _was_ours(view)):
+        return "It has never been ours, and is managed once these are gone."
     return _outlook(view, wait=_wait(view))
 
 

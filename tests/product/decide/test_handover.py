@@ -284,3 +284,11 @@ def test_it_is_ours_again_at_once_when_the_key_is_deleted() -> None:
     after = replace(view, foreign="", config=config(pods(0, 1, 2), memory=msgspec.structs.replace(ours.memory)))
     gone = [action for action in decide(after, now=NOW).actions if isinstance(action, TellUser)]
     assert [action.text for action in gone] == [""]
+
+
+def test_until_a_worker_can_be_listed_a_job_that_was_given_back_keeps_its_notice() -> None:
+    """A notice that goes and comes would be two writes in each round."""
+    view = handed_over(taken_over(ago=5.0))
+    assert view.config is not None
+    view = replace(view, workers=(), config=replace(view.config, script=None, published=None))
+    assert decide(view, now=NOW) == Plan()

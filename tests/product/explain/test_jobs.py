@@ -61,6 +61,14 @@ def test_a_job_that_is_over_or_not_ours_has_no_workers_to_explain(view: JobView,
     assert not explanation.all_train
 
 
+def test_nobody_is_told_that_a_job_is_taken_back_that_never_was_ours() -> None:
+    never = job(foreign="its pods carry labels", foreign_at=NOW - 5.0, config=None, known=False)
+    [found] = explain(never, Facts(), now=NOW).job
+    assert "managed once these are gone" in found.says
+    [found] = explain(replace(never, notices="NotElastic: x"), Facts(), now=NOW).job
+    assert "taken back once the other operator has not written to it for 10m" in found.says
+
+
 def test_nothing_is_said_to_be_put_right_where_nothing_is() -> None:
     assert [found.cause for found in explain(forgotten(job(elastic=False)), Facts(), now=NOW).job] == ["not-elastic"]
 
