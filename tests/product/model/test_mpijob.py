@@ -1,5 +1,7 @@
 """The fields of a MPIJob that we read, and the operator's defaults for those that are missing."""
 
+import json
+
 import msgspec
 import pytest
 
@@ -65,3 +67,7 @@ def test_a_job_of_thousands_of_containers_is_refused_and_commas_in_a_short_one_a
     assert len(mpijob.decode((launcher % ",".join(["{}"] * 1000)).encode()).containers("launcher")) == 1000
     with pytest.raises(msgspec.DecodeError, match="more than 5,000 fields"):
         mpijob.decode((launcher % ",".join(["{}"] * 6000)).encode())
+    with pytest.raises(msgspec.DecodeError, match="more than 5,000 fields"):
+        mpijob.decode((launcher % ",".join(["null"] * 6000)).encode())
+    script = json.dumps("x = f(a, b, c, (1,2))\n" * 3000)
+    assert mpijob.decode((launcher % f'{{"args":[{script}]}}').encode()).containers("launcher")

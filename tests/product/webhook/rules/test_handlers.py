@@ -104,3 +104,9 @@ def test_an_object_nested_too_deeply_is_let_through() -> None:
     missing = validated(body(None, kind={"group": "kubeflow.org", "version": "v1", "kind": "MPIJob"}))
     assert missing.outcome == "unreadable"
     assert missing.verdict.allowed
+
+
+def test_space_between_the_parts_hides_no_number_of_them() -> None:
+    pod = launcher_pod()
+    pod["spec"]["containers"] = [{}] * 20_000
+    assert mutated(body(pod).replace(b",", b",  ")).outcome == "unreadable"

@@ -45,7 +45,7 @@ def replaced(**fields: object) -> bytes:
         (b"[]", "Expected `object`, got `array`"),
         (b"null", "Expected `object`, got `null`"),
         (b'"\\ud800"', "body is not an AdmissionReview"),
-        (b"[" * 100_000, "Expected `object`, got `array`"),
+        (b"[" * 100_000, "nested too deeply"),
         (b'{"a":' * 100_000, "nested too deeply"),
         (b'{"request":{"uid":"1","object":' + b"[" * 100_000, "nested too deeply"),
         (without("apiVersion"), "required field `apiVersion`"),
