@@ -18,11 +18,12 @@ from webhook.certificates.serving import Serving
 from webhook.metrics import Metrics
 from webhook.settings import Limits
 
+ELASTIC = ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "train"]
 JOB: dict[str, Any] = {
     "metadata": {"name": "train", "namespace": "n", "uid": "u", "resourceVersion": "1"},
     "spec": {
         "mpiReplicaSpecs": {
-            "Launcher": {"template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}},
+            "Launcher": {"template": {"spec": {"containers": [{"name": "main", "image": "i", "command": ELASTIC}]}}},
             "Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}},
         }
     },
