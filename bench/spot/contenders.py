@@ -91,4 +91,4 @@ def peer(other: Peer) -> Contender:
 
 
 def _forgetful(*, name: SideName, title: str, elastic: bool, start: Start) -> Contender:
-    return Contender(name=name, title=title, elastic=elastic, quiet=2.0, patience=2.0, remembers=False, start=start)
+    return Contender(name=name, title=title, elastic=elastic, quiet=2.0, patience=5.0, remembers=False, start=start)
