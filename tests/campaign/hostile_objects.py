@@ -31,6 +31,7 @@ from mpijob_elastic.observe import views
 from mpijob_elastic.observe.caches import Caches, JobKey
 from tests.campaign import hostile_texts as texts
 from tests.campaign.part import Options, Outcome
+from tests.json_places import places
 from tests.product.webhook.objects import ELASTIC, Object, mpi_job, review
 from webhook.rules import handlers, hpa_facts
 from webhook.rules import review as reviews
@@ -158,7 +159,7 @@ def _reviews(random: Random) -> Iterator[Spots]:
     ]
     for document in copy.deepcopy(documents):
         yield texts.spots(document)
-        *parents, last = random.choice(list(texts.places(document["request"]["object"])))
+        *parents, last = random.choice(list(places(document["request"]["object"])))
         part: Any = document["request"]["object"]
         for step in parents:
             part = part[step]

@@ -1,9 +1,10 @@
 """Hostile JSON: fragments that stand in place of a value, and lists so long or deep that they fill an object."""
 
 import json
-from collections.abc import Iterator
 from random import Random
 from typing import Any
+
+from tests.json_places import places
 
 WORDS = (
     "sh",
@@ -128,15 +129,6 @@ def spots(document: Any, kept: frozenset[tuple[str | int, ...]] = frozenset()) -
         part[last] = value
         found.append((before, after))
     return found
-
-
-def places(document: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield every place in a JSON document, but for its root."""
-    steps = document.items() if isinstance(document, dict) else enumerate(document)
-    for step, value in steps:
-        yield (*at, step)
-        if isinstance(value, dict | list):
-            yield from places(value, (*at, step))
 
 
 def compact(document: Any) -> bytes:

@@ -4,13 +4,13 @@ import base64
 import copy
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import jsonpatch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.json_places import places
 from tests.product.webhook.objects import ELASTIC, Object, body, config_map, launcher_pod, mpi_job, review, worker_pod
 from webhook.rules import handlers
 from webhook.rules import review as reviews
@@ -34,15 +34,6 @@ REVIEWS = [
     review(mpi_job(slots=2, conditions=["Created"]), old=JOB),
     review(COUNTED, old=JOB, subResource="status"),
 ]
-
-
-def places(document: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every place in a JSON document, the root left out."""
-    steps = document.items() if isinstance(document, dict) else enumerate(document)
-    for step, value in steps:
-        yield (*at, step)
-        if isinstance(value, dict | list):
-            yield from places(value, (*at, step))
 
 
 @st.composite
