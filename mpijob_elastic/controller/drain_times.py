@@ -22,6 +22,8 @@ class DrainTimes:
 
     def timed(self, view: JobView) -> JobView:
         """Return the view with the time for which each of its drains has been seen."""
+        if not view.memory.left:
+            return view  # nothing drains, as at most looks
         first, now = self._first.get((view.namespace, view.name), {}), self._clock()
         return replace(view, drains_seen={found: now - at for found, at in first.items()})
 
