@@ -23,7 +23,10 @@ ON_DEMAND = "lab-0"
 
 
 class Pool:
-    """The nodes of a side, labelled with its name; `gone` are the nodes that were taken."""
+    """The nodes of a side, labelled with its name.
+
+    gone: nodes that were taken. usable: nodes that take new pods.
+    """
 
     def __init__(self, cluster: Cluster, client: ApiWriter, *, name: str, namespace: str) -> None:
         self._version = cluster.options.kubernetes_version
@@ -32,6 +35,7 @@ class Pool:
         self._namespace = namespace
         self._port: int | None = None
         self.gone: set[str] = set()
+        self.usable: set[str] = set()
 
     async def prepare(self) -> None:
         """Read the port that serves `kubectl exec`. Raises as `ApiReader` does."""
@@ -43,7 +47,9 @@ class Pool:
         name = f"{self._name}-{move.name}"
         if move.kind is Kind.UP:
             await self._client.create_object(NODES.path(), body=self.node(name))
+            self.usable.add(name)
         elif move.kind is Kind.NOTICE:
+            self.usable.discard(name)
             patch = {"spec": {"taints": [TAINT]}}
             await self._client.patch_object(NODES.path(name=name), body=patch, content_type=MERGE_PATCH)
         else:
@@ -73,6 +79,7 @@ class Pool:
         In a real cluster the pods stay for about a minute, until pod garbage collection. Here they go at once, which
         favours a side that does not watch nodes.
         """
+        self.usable.discard(name)
         self.gone.add(name)
         query = {"fieldSelector": f"spec.nodeName={name}", "labelSelector": f"{names.LABEL_JOB_NAME}={jobs.JOB}"}
         found = msgspec.json.decode(await self._client.get(PODS.path(self._namespace), query=query))

@@ -35,6 +35,8 @@ TICK = 0.2
 PATIENCE = 60.0
 # Seconds; a shorter skip is not worth it.
 SHORTEST_SKIP = 1.0
+# Seconds without a write after which a pod that could run is no longer waited for. Busy cores may need many.
+OWED_PATIENCE = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,6 +140,8 @@ class Replay:
     def _rests(self, seen: World) -> bool:
         """Return True if no real program is at work. The model may wait: its next change can be skipped to."""
         needed = self._contender.quiet if self._training.settled(seen) else self._contender.patience
+        if self._training.owed(seen, machines=len(self._pool.usable)):
+            needed = max(needed, OWED_PATIENCE)
         if time.time() - self._acted_at < needed:
             return False
         writes = [write.at for write in self._tail.writes() if write.namespace == self._namespace]

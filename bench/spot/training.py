@@ -32,6 +32,7 @@ class Training:
 
     def __init__(self, *, costs: Costs, size: int, elastic: bool, chance: Random) -> None:
         self._costs = costs
+        self._size = size
         self._elastic = elastic
         self._chance = chance
         self._driver: Driver | None = None
@@ -55,6 +56,11 @@ class Training:
         """Return True if the launcher's init container has ended, so that its main container may start."""
         awaited = {pod_of(host) for host in world.hostfile}
         return bool(world.launcher and awaited) and awaited <= world.running.keys()
+
+    def owed(self, world: World, *, machines: int) -> bool:
+        """Return True if a pod does not run although nothing keeps it waiting. `machines`: those that take pods."""
+        launcher = not world.launcher or (self.delivered(world) and not world.started)
+        return launcher or len(world.running) < min(self._size, machines)
 
     def tick(self, now: float, world: World, *, lost: Collection[str] = ()) -> None:
         """Let time pass. `lost`: hosts whose rank has died although their pod runs."""

@@ -49,6 +49,16 @@ def test_a_launcher_is_delivered_once_every_host_of_its_hostfile_runs() -> None:
     assert training.delivered(replace(BOTH, hostfile=(names.host(WORKERS[0], 1),)))
 
 
+def test_what_nothing_keeps_waiting_is_owed() -> None:
+    training = Run().training
+    assert training.owed(World(), machines=0)
+    assert training.owed(replace(FIRST, running={}, started=False), machines=1)
+    assert training.owed(replace(BOTH, started=False), machines=2)
+    assert not training.owed(BOTH, machines=2)
+    assert not training.owed(BOTH, machines=3)
+    assert not training.owed(a_world(running=WORKERS[:1], started=False), machines=1)
+
+
 def test_nothing_trains_before_the_launcher_runs() -> None:
     run = Run()
     run.until(30, replace(BOTH, started=False))
