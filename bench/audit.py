@@ -16,7 +16,9 @@ import msgspec
 class Write:
     """A successful write: when it was received and answered, in seconds since the epoch.
 
-    `user` and `agent` are the writer's name and User-Agent; `subresource` is "" for the object itself.
+    `user` and `agent` are the writer's name and User-Agent; `subresource` is "" for the object itself. `credential`
+    tells processes of one ServiceAccount apart that have different tokens; "" without a token. `holder`: of a Lease,
+    "" where it is released; None for all else.
     """
 
     received: float
@@ -28,10 +30,13 @@ class Write:
     name: str
     user: str
     agent: str
+    credential: str = ""
+    holder: str | None = None
 
 
 class _User(msgspec.Struct):
     username: str = ""
+    extra: dict[str, list[str]] = {}
 
 
 class _Reference(msgspec.Struct):
@@ -45,6 +50,14 @@ class _Response(msgspec.Struct):
     code: int = 0
 
 
+class _LeaseSpec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+
+
+class _Body(msgspec.Struct):
+    spec: _LeaseSpec | None = None
+
+
 class _Entry(msgspec.Struct, rename="camel"):
     verb: str
     request_received_timestamp: datetime
@@ -54,9 +67,12 @@ class _Entry(msgspec.Struct, rename="camel"):
     user_agent: str = ""
     object_ref: _Reference = msgspec.field(default_factory=_Reference)
     response_status: _Response = msgspec.field(default_factory=_Response)
+    request_object: _Body = msgspec.field(default_factory=_Body)
 
 
 _decoder = msgspec.json.Decoder(_Entry)
+# https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/#credential-id
+_CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _VERBS = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -73,6 +89,7 @@ def _counts(entry: _Entry) -> bool:
 
 
 def _write(entry: _Entry) -> Write:
+    spec = entry.request_object.spec
     return Write(
         received=entry.request_received_timestamp.timestamp(),
         at=entry.stage_timestamp.timestamp(),
@@ -83,6 +100,8 @@ def _write(entry: _Entry) -> Write:
         name=entry.object_ref.name,
         user=entry.user.username,
         agent=entry.user_agent,
+        credential="".join(entry.user.extra.get(_CREDENTIAL, ())),
+        holder=spec.holder_identity or "" if spec else None,
     )
 
 

@@ -78,11 +78,14 @@ class Replica:
 
     @classmethod
     @contextmanager
-    def _run(cls, cluster: Cluster, name: str, kubeconfig: Path, options: Sequence[str]) -> Iterator[Self]:
+    def _run(
+        cls, cluster: Cluster, name: str, kubeconfig: Path, options: Sequence[str], program: Sequence[str]
+    ) -> Iterator[Self]:
         [port] = free_ports(1)
-        command = [sys.executable, "-m", "mpijob_elastic", name, f"--kubeconfig={kubeconfig}", f"--health-port={port}"]
+        command = [sys.executable, "-m", *program]
+        own = [f"--kubeconfig={kubeconfig}", f"--health-port={port}"]
         log = _new_log(cluster, name)
-        process = spawn([*command, *options], log=log, environment=_environment())
+        process = spawn([*command, *own, *options], log=log, environment=_environment())
         replica = cls(process=process, log=log, health=f"http://127.0.0.1:{port}")
         try:
             replica._await_ready(name)
@@ -111,7 +114,8 @@ class Controller(Replica):
         """Run one for as long as the block lasts; it is ready. `options` are further ones of its command."""
         only = [f"--namespace={installed.namespace}", "--no-node-watch"] if installed.namespace else []
         options = (*only, "--health-host=127.0.0.1", *options)
-        with cls._run(cluster, "controller", installed.controller_kubeconfig, options) as running:
+        program = ["mpijob_elastic", "controller"]
+        with cls._run(cluster, "controller", installed.controller_kubeconfig, options, program) as running:
             yield running
 
 
@@ -120,16 +124,20 @@ class Webhook(Replica):
 
     @classmethod
     @contextmanager
-    def start(cls, cluster: Cluster, installed: Installed, *options: str, port: int | None = None) -> Iterator[Self]:
+    def start(
+        cls, cluster: Cluster, installed: Installed, *options: str, port: int | None = None, module: str | None = None
+    ) -> Iterator[Self]:
         """Run one for as long as the block lasts; it is ready. `options` are further ones of its command.
 
-        Unless they say otherwise it does not drain: there is nobody here who must learn of its end first.
+        Unless they say otherwise it does not drain: there is nobody here who must learn of its end first. `module`
+        takes the same options, and runs instead of the command.
         """
         host = cluster.machine
         where = [f"--host={host}", f"--port={port or installed.webhook_port}", f"--extra-san={host}"]
         only = [f"--jobs-namespace={installed.namespace}"] if installed.namespace else []
         options = (*where, *only, "--drain-seconds=0", *options)
-        with cls._run(cluster, "webhook", installed.webhook_kubeconfig, options) as running:
+        program = [module] if module else ["mpijob_elastic", "webhook"]
+        with cls._run(cluster, "webhook", installed.webhook_kubeconfig, options, program) as running:
             yield running
 
 

@@ -11,9 +11,11 @@ from tests.campaign.part import HEADER, Options, Outcome, row
 
 # The parts in the order in which they run. Each is imported only when it runs.
 PARTS = {
+    "failovers": "tests.campaign.failovers",
     "hostile-objects": "tests.campaign.hostile_objects",
     "properties": "tests.campaign.properties",
     "random-sequences": "tests.campaign.random_sequences",
+    "rotations": "tests.campaign.rotations",
 }
 
 

@@ -1,12 +1,13 @@
-"""Controllers in this process, so that a test has their clock and can end them at any moment."""
+"""Controllers in this process, so that a test has their clock and can end them at any moment; and who leads."""
 
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from lab.replicas import Controller as Replica
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube.client import connect
@@ -45,3 +46,13 @@ async def controlling(
         finally:
             stop.set()
             await asyncio.gather(task, return_exceptions=True)
+
+
+def awaited_leader(controllers: Iterable[Replica]) -> Replica:
+    """Wait until a replica leads, and return it."""
+    for _ in range(600):
+        leaders = [one for one in controllers if "\nmpijob_elastic_leader 1.0\n" in one.metrics()]
+        if leaders:
+            return leaders[0]
+        time.sleep(0.1)
+    raise AssertionError("nobody leads")

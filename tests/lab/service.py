@@ -22,10 +22,15 @@ class Backend:
 
 
 class Service:
-    """Forwards each connection to a backend that was ready at the last probe. `backends` may change at any time."""
+    """Forwards each connection to a backend that was ready at the last probe. `backends` may change at any time.
 
-    def __init__(self) -> None:
+    opened: the number of connections so far. latency: seconds by which each piece of an answer is late.
+    """
+
+    def __init__(self, *, latency: float = 0.0) -> None:
         self.backends: list[Backend] = []
+        self.opened = 0
+        self._latency = latency
         self._ready: frozenset[Backend] = frozenset()
         self._open: set[asyncio.Task[None]] = set()
 
@@ -59,12 +64,14 @@ class Service:
         assert task is not None
         self._open.add(task)
         task.add_done_callback(self._open.discard)
-        with contextlib.suppress(OSError), contextlib.closing(writer):
+        self.opened += 1
+        # asyncio before 3.12 logs a task that ends cancelled as a fault; this is the end of the task.
+        with contextlib.suppress(OSError, asyncio.CancelledError), contextlib.closing(writer):
             if self._ready:
                 chosen = random.choice([*self._ready])
                 inner, outer = await asyncio.open_connection("127.0.0.1", chosen.port)
                 with contextlib.closing(outer):
-                    await _first(_copy(reader, outer), _copy(inner, writer))
+                    await _first(_copy(reader, outer), _copy(inner, writer, late=self._latency))
 
 
 async def _says_ready(session: aiohttp.ClientSession, backend: Backend) -> bool:
@@ -75,8 +82,9 @@ async def _says_ready(session: aiohttp.ClientSession, backend: Backend) -> bool:
         return False
 
 
-async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter, *, late: float = 0.0) -> None:
     while data := await source.read(2**16):
+        await asyncio.sleep(late)
         target.write(data)
         await target.drain()
 

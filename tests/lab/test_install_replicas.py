@@ -1,13 +1,12 @@
 """Controller and webhook run with nothing but the tokens of their ServiceAccounts, and end when they are told to."""
 
-import time
-
 import pytest
 
 from lab.cluster import Cluster
 from lab.install import Installed
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
+from tests.lab.controllers import awaited_leader
 
 pytestmark = pytest.mark.lab
 
@@ -34,12 +33,3 @@ def test_webhook_makes_its_certificates_and_ends(cluster: Cluster, installed: In
         assert webhook.terminate() == 0
     assert "Forbidden" not in webhook.log.read_text()
     cluster.kubectl("get", "secret", "-n", names.NAMESPACE, names.CERTIFICATE_SECRET)
-
-
-def awaited_leader(controllers: list[Controller]) -> Controller:
-    for _ in range(600):
-        leaders = [one for one in controllers if "\nmpijob_elastic_leader 1.0\n" in one.metrics()]
-        if leaders:
-            return leaders[0]
-        time.sleep(0.1)
-    raise AssertionError("nobody leads")

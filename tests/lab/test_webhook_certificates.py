@@ -5,24 +5,20 @@ webhook's ServiceAccount. A failed call shows as a launcher without the item, si
 """
 
 import asyncio
-from base64 import b64decode
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 
-import msgspec
 import pytest
 
 from lab.install import Installed
 from lab.ports import free_ports
-from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
+from tests.lab.certificates import MUTATING, SECRET, VALIDATING, bundles, lose_secret, secret
 from tests.lab.launchers import calling, patched, patient, until_patched
 from tests.lab.service import Backend, Service
-from tests.product.webhook.objects import Object
 from webhook.certificates.rotation import Timing
 from webhook.rules.certificates.pairs import Lifetimes
 from webhook.server import running
@@ -30,37 +26,9 @@ from webhook.settings import Settings
 
 pytestmark = pytest.mark.lab
 
-SECRET = SECRETS.path(names.NAMESPACE, names.CERTIFICATE_SECRET)
-MUTATING, VALIDATING = (one.path(name=names.WEBHOOK_CONFIGURATION) for one in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS))
 # A third of a leaf must be longer than a busy machine ever stops a replica.
 BRIEF = Lifetimes(authority=timedelta(seconds=36), leaf=timedelta(seconds=18))
 Replica = Callable[[], AbstractAsyncContextManager[Backend]]
-
-
-async def get(client: ApiWriter, path: str) -> Object:
-    found: Object = msgspec.json.decode(await client.get(path))
-    return found
-
-
-async def secret(client: ApiWriter, key: str) -> bytes:
-    """A part of the Secret; b"" where there is none."""
-    try:
-        return b64decode((await get(client, SECRET))["data"].get(key, ""))
-    except errors.NotFound:
-        return b""
-
-
-async def bundles(client: ApiWriter) -> set[bytes]:
-    """The different caBundles of all our webhooks."""
-    found = [hook for path in (MUTATING, VALIDATING) for hook in (await get(client, path))["webhooks"]]
-    return {b64decode(hook["clientConfig"].get("caBundle", "")) for hook in found}
-
-
-async def lose_secret(client: ApiWriter) -> None:
-    try:
-        await client.delete_object(SECRET)
-    except errors.NotFound:
-        return
 
 
 @pytest.fixture

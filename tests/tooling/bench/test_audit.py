@@ -46,6 +46,19 @@ def test_a_write_is_read_with_its_times() -> None:
     ]
 
 
+def test_of_a_lease_it_is_read_who_holds_it_and_with_which_token() -> None:
+    user = {"username": "a", "extra": {"authentication.kubernetes.io/credential-id": ["JTI=1"], "other": ["x"]}}
+    held, released = (
+        line(user=user, objectRef={"resource": "leases"}, requestObject={"spec": {"holderIdentity": holder}})
+        for holder in ("h", "")
+    )
+    assert [(write.credential, write.holder) for write in read([held, released, line()])] == [
+        ("JTI=1", "h"),
+        ("JTI=1", ""),
+        ("", None),
+    ]
+
+
 @pytest.mark.parametrize(
     "more",
     [
