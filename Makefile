@@ -10,7 +10,7 @@ BESIDE := $(PYTHON_BIN) scripts/beside.py
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all rest check unit lab campaign real bench manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all rest check unit lab campaign real bench image manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,9 @@ real: lab-binaries  ## The tests with pods that run; as root, else they are skip
 
 bench: lab-binaries  ## Measure; see docs/performance.md
 	$(PYTHON_BIN) -m bench all $(BENCH_ARGS)
+
+image: setup  ## Build the image into dist/, without Docker and without root (Debian, Ubuntu)
+	$(PYTHON_BIN) -m lab.images.product
 
 manifests: lab-binaries  ## Render config/ into the package, as `mpijob-elastic install` applies it
 	$(PYTHON_BIN) -m lab.render

@@ -98,7 +98,7 @@ class Cluster:
         return done.stdout
 
     def load_image(self, archive: Path) -> None:
-        """Make the images of a Docker archive known on each real node that is up. Raise LabError."""
+        """Make the images of an archive known on each real node that is up. Raise LabError."""
         state = read_state(Layout(self.state_dir))
         pids = state.components if state else {}
         holders = [pids[place.name].pid for place in places(self.options.real_nodes) if place.name in pids]

@@ -7,3 +7,5 @@ lock pyproject.toml --output-file requirements/runtime.txt
 lock pyproject.toml --group dev --output-file requirements/dev.txt
 # What builds the wheel in the image.
 sed -n 's/^requires = \["\(.*\)"\]$/\1/p' pyproject.toml | lock - --output-file requirements/build.txt
+# Python and its libraries in the image.
+python -m lab.images.product.lock

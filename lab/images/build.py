@@ -7,14 +7,19 @@ from lab.build import Say
 from lab.errors import LabError
 from lab.images import delivery, horovod
 from lab.images.artifacts import Artifact, Store
+from lab.images.product import image as product
 from lab.layout import cache_dir
 
-REFERENCES: Mapping[str, str] = {delivery.NAME: delivery.REFERENCE, horovod.NAME: horovod.REFERENCE}
+REFERENCES: Mapping[str, str] = {
+    delivery.NAME: delivery.REFERENCE,
+    horovod.NAME: horovod.REFERENCE,
+    product.NAME: product.REFERENCE,
+}
 """What a pod calls each image, by name."""
 
 
 def ensure(name: str, say: Say) -> Path:
-    """Return the docker-archive of an image; build it first if it is missing or out of date. Raise LabError.
+    """Return the archive of an image; build it first if it is missing or out of date. Raise LabError.
 
     `ctr -n k8s.io images import PATH` imports it, and pods find it by its reference (containerd puts docker.io/ and,
     where there is no slash, library/ before it). `say` gets progress: it may take ten minutes, once, and what was
@@ -24,7 +29,7 @@ def ensure(name: str, say: Say) -> Path:
 
 
 def built(name: str) -> Path | None:
-    """Return the docker-archive of an image if it is there and up to date; raise LabError for an unknown name."""
+    """Return the archive of an image if it is there and up to date; raise LabError for an unknown name."""
     path = _store().path(_artifact(name))
     return path if path.exists() else None
 
@@ -41,6 +46,8 @@ def _artifact(name: str) -> Artifact:
             return delivery.artifact()
         case horovod.NAME:
             return horovod.artifact()
+        case product.NAME:
+            return product.artifact()
         case _:
             raise LabError(f"there is no image {name!r}; there are {', '.join(REFERENCES)}.")
 

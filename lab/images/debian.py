@@ -36,7 +36,11 @@ def make_root(making: Making, packages: Sequence[str], *, hooks: Sequence[str] =
     command += [f"--customize-hook={hook}" for hook in (*hooks, forget)]
     command += [f"--format={'tar' if keep else 'null'}", "--skip=output/dev"]
     target = str(making.target) if keep else "-"
-    run([*command, SUITE, target, *_mirrors()], say=making.say, environment={"TMPDIR": str(making.folder)})
+    run(
+        [*command, SUITE, target, *(f"deb {line}" for line in mirrors())],
+        say=making.say,
+        environment={"TMPDIR": str(making.folder)},
+    )
 
 
 def packages_of(path: Path) -> list[str]:
@@ -44,11 +48,11 @@ def packages_of(path: Path) -> list[str]:
     return path.read_text().split()
 
 
-def _mirrors() -> list[str]:
-    """Lines for sources.list: where this machine has the suite from; if it has not, mmdebstrap has defaults."""
+def mirrors() -> list[str]:
+    """Return where this machine gets the suite from, as `http://deb.debian.org/debian bookworm main`; may be empty."""
     wanted = ("--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages", "Origin: Debian")
     found = _output("apt-get", "indextargets", *wanted).splitlines()
-    return list(dict.fromkeys(f"deb {line}" for line in found if line.split()[1].partition("-")[0] == SUITE))
+    return list(dict.fromkeys(line for line in found if line.split()[1].partition("-")[0] == SUITE))
 
 
 def _apt_options() -> list[str]:

@@ -9,8 +9,9 @@ from typing import Final
 
 from lab.build import ensure_programs
 from lab.errors import LabError
-from lab.images.archive import File, Link, Settings, write_image, write_layer
+from lab.images.archive import File, Link, write_layer
 from lab.images.artifacts import Artifact, Making
+from lab.images.oci import Settings, write_image
 from lab.images.tools import Tool, is_static
 from lab.operator import KUBECTL_DELIVERY_IMAGE
 from lab.versions import DEFAULT_KUBERNETES

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from lab.images.archive import File, Settings, write_image, write_layer
+from lab.images.archive import File, write_layer
 from lab.images.artifacts import Artifact, Making
 from lab.images.debian import MMDEBSTRAP, SUITE, make_root, packages_of
+from lab.images.oci import Settings, write_image
 from lab.images.running import run
 
 NAME: Final = "horovod-elastic-pytorch"

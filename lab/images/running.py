@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from lab.build import Say
 from lab.errors import LabError
@@ -15,14 +16,17 @@ _PHASES = "running|downloading|extracting|installing|cleaning|creating"
 _TELLING = re.compile(rf"I: (?P<phase>(?:{_PHASES}) [a-z].*?)\.*$|\s*(?P<percent>\[ *\d+%\])")
 
 
-def run(command: Sequence[str], *, say: Say, environment: Mapping[str, str] | None = None) -> None:
-    """Run a program to its end; raise LabError with the end of its output if it fails.
+def run(
+    command: Sequence[str], *, say: Say, environment: Mapping[str, str] | None = None, directory: Path | None = None
+) -> None:
+    """Run a program to its end, in `directory` or here; raise LabError with the end of its output if it fails.
 
     It is not killed with us but asked to end, for it may have mounts to undo.
     """
     tail: deque[str] = deque(maxlen=TAIL)
     with subprocess.Popen(
         command,
+        cwd=directory,
         env={**os.environ, **(environment or {}), "LC_ALL": "C.UTF-8"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -4,14 +4,15 @@ import subprocess
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.images.archive import File, Settings, write_image, write_layer
+from lab.images.archive import File, write_layer
+from lab.images.oci import Settings, write_image
 from lab.node import containerd, namespaces
 
 PAUSE = "mpijob-elastic.local/pause:1"
 
 
 def load(node: int, archive: Path) -> None:
-    """Make the images of a Docker archive known on a node, which `node` holds (see entering). Raise LabError."""
+    """Make the images of an archive known on a node, which `node` holds (see entering). Raise LabError."""
     with archive.open("rb") as file:
         command = namespaces.inside(node, containerd.ask("images", "import", "-"))
         done = subprocess.run(command, stdin=file, capture_output=True, text=True, check=False)

@@ -1,11 +1,10 @@
-"""Images as `docker save` writes them."""
+"""Layers: the same bytes from the same content."""
 
-import hashlib
-import json
+import os
 import tarfile
 from pathlib import Path
 
-from lab.images.archive import File, Link, Settings, write_image, write_layer
+from lab.images.archive import File, Folder, Link, tree, write_layer
 
 
 def test_a_layer_holds_files_links_and_the_folders_above_them(tmp_path: Path) -> None:
@@ -38,27 +37,28 @@ def test_a_layer_is_the_same_whenever_it_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
-def test_an_image_names_its_layers_by_their_digests(tmp_path: Path) -> None:
-    layers = [tmp_path / "low.tar", tmp_path / "high.tar"]
-    for layer in layers:
-        write_layer(layer, {layer.name: File(content=b"")})
-    settings = Settings(command=("run", "it"), environment={"A": "1"})
-    write_image(tmp_path / "image.tar", reference="name:tag", layers=layers, settings=settings)
-    with tarfile.open(tmp_path / "image.tar") as tar:
-        read = {one.name: _read(tar, one.name) for one in tar}
-    [manifest] = json.loads(read["manifest.json"])
-    configuration = json.loads(read[manifest["Config"]])
-    digests = [hashlib.sha256(layer.read_bytes()).hexdigest() for layer in layers]
-    assert manifest["RepoTags"] == ["name:tag"]
-    assert [read[name] for name in manifest["Layers"]] == [layer.read_bytes() for layer in layers]
-    assert configuration["rootfs"]["diff_ids"] == [f"sha256:{digest}" for digest in digests]
-    assert manifest["Config"] == f"{hashlib.sha256(read[manifest['Config']]).hexdigest()}.json"
-    assert configuration["config"]["Cmd"] == ["run", "it"]
-    assert configuration["config"]["Env"][0].startswith("PATH=/usr/local/sbin:")
-    assert configuration["config"]["Env"][1] == "A=1"
+def test_a_folder_becomes_the_same_layer_whoever_made_it(tmp_path: Path) -> None:
+    for name, umask, moment in (("one", 0o022, 1), ("other", 0o077, 2)):
+        before = os.umask(umask)
+        program = tmp_path / name / "usr" / "bin" / "program"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!")
+        program.chmod(0o755 & ~umask)
+        (tmp_path / name / "sh").symlink_to("/usr/bin/program")
+        (tmp_path / name / "tmp").mkdir()
+        (tmp_path / name / "tmp").chmod(0o1777)
+        os.utime(program, (moment, moment))
+        os.umask(before)
+        write_layer(tmp_path / f"{name}.tar", tree(tmp_path / name))
+    assert (tmp_path / "one.tar").read_bytes() == (tmp_path / "other.tar").read_bytes()
+    entries = tree(tmp_path / "one")
+    assert entries["tmp"] == Folder(mode=0o1777)
+    assert entries["sh"] == Link("/usr/bin/program")
+    assert entries["usr/bin/program"] == File(content=tmp_path / "one/usr/bin/program", mode=0o755)
 
 
-def _read(tar: tarfile.TarFile, name: str) -> bytes:
-    file = tar.extractfile(name)
-    assert file is not None
-    return file.read()
+def test_of_a_folder_only_the_part_asked_for_is_taken(tmp_path: Path) -> None:
+    for name in ("opt/program", "usr/lib/other"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    assert list(tree(tmp_path, below="opt")) == ["opt/program"]

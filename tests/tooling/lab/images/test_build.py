@@ -21,7 +21,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
-    with pytest.raises(LabError, match="no image 'other'; there are kubectl-delivery, horovod-elastic-pytorch"):
+    with pytest.raises(LabError, match="no image 'other'; there are kubectl-delivery, horovod-elastic-pytorch, mp"):
         build.ensure("other", lambda _: None)
 
 

@@ -1,0 +1,98 @@
+"""Images as OCI archives, which `docker load` takes as well."""
+
+import gzip
+import hashlib
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.images.archive import File, write_layer
+from lab.images.oci import Settings, digest, full, read_layers, write_image
+
+SETTINGS = Settings(
+    entrypoint=("run",), command=("it",), environment={"A": "1"}, user="65532:65532", labels={"title": "run"}
+)
+
+
+@pytest.fixture
+def layers(tmp_path: Path) -> list[Path]:
+    found = [tmp_path / "low.tar", tmp_path / "high.tar"]
+    for layer in found:
+        write_layer(layer, {layer.name: File(content=b"content")})
+    return found
+
+
+def read(archive: Path) -> dict[str, bytes]:
+    with tarfile.open(archive) as tar:
+        files = {entry.name: tar.extractfile(entry) for entry in tar}
+        return {name: file.read() for name, file in files.items() if file is not None}
+
+
+def follow(found: dict[str, bytes], descriptor: dict[str, Any]) -> bytes:
+    data = found[f"blobs/{descriptor['digest'].replace(':', '/')}"]
+    assert descriptor["size"] == len(data)
+    assert descriptor["digest"] == f"sha256:{hashlib.sha256(data).hexdigest()}"
+    return data
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_an_image_names_its_layers_by_their_digests(layers: list[Path], tmp_path: Path, compress: bool) -> None:
+    archive = tmp_path / "image.tar"
+    write_image(archive, reference="name:tag", layers=layers, settings=SETTINGS, compress=compress)
+    found = read(archive)
+    [described] = json.loads(found["index.json"])["manifests"]
+    manifest = json.loads(follow(found, described))
+    configuration = json.loads(follow(found, manifest["config"]))
+    stored = [follow(found, layer) for layer in manifest["layers"]]
+    plain = [layer.read_bytes() for layer in layers]
+    assert [gzip.decompress(data) if compress else data for data in stored] == plain
+    assert all(layer["mediaType"].endswith("+gzip") is compress for layer in manifest["layers"])
+    assert configuration["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(data).hexdigest()}" for data in plain]
+    assert configuration["config"] == {
+        "Entrypoint": ["run"],
+        "Cmd": ["it"],
+        "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "A=1"],
+        "User": "65532:65532",
+        "Labels": {"title": "run"},
+    }
+    assert digest(archive) == described["digest"]
+    assert set(described["annotations"].values()) == {"docker.io/library/name:tag"}
+
+
+def test_docker_finds_the_same_image(layers: list[Path], tmp_path: Path) -> None:
+    write_image(tmp_path / "image.tar", reference="name:tag", layers=layers, settings=SETTINGS, compress=True)
+    found = read(tmp_path / "image.tar")
+    [saved] = json.loads(found["manifest.json"])
+    assert saved["RepoTags"] == ["name:tag"]
+    assert json.loads(found[saved["Config"]])["os"] == "linux"
+    assert [gzip.decompress(found[name]) for name in saved["Layers"]] == [layer.read_bytes() for layer in layers]
+
+
+def test_the_same_layers_make_the_same_archive(layers: list[Path], tmp_path: Path) -> None:
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+        target = tmp_path / folder / "image.tar"
+        write_image(target, reference="name:tag", layers=layers, settings=SETTINGS, compress=True)
+    assert (tmp_path / "one/image.tar").read_bytes() == (tmp_path / "other/image.tar").read_bytes()
+
+
+def test_layers_can_be_read_again(layers: list[Path], tmp_path: Path) -> None:
+    write_image(tmp_path / "image.tar", reference="name:tag", layers=layers, settings=SETTINGS, compress=True)
+    assert [layer.getnames() for layer in read_layers(tmp_path / "image.tar")] == [["low.tar"], ["high.tar"]]
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("name:tag", "docker.io/library/name:tag"),
+        ("team/name:tag", "docker.io/team/name:tag"),
+        ("localhost/name:tag", "localhost/name:tag"),
+        ("registry.example.com/name:tag", "registry.example.com/name:tag"),
+        ("registry:5000/name:tag", "registry:5000/name:tag"),
+    ],
+)
+def test_a_node_knows_an_image_by_its_full_reference(reference: str, expected: str) -> None:
+    assert full(reference) == expected
