@@ -52,3 +52,14 @@ async def test_a_page_with_a_deep_object_gives_its_items(page: bytes) -> None:
 async def test_the_identity_of_a_deep_object_is_read() -> None:
     found = await wire.read_identity(DEEP)
     assert (found.name, found.uid) == ('deep"]}', "u")
+
+
+async def test_the_identity_is_read_without_what_follows_it() -> None:
+    """The rest of an object may be a million brackets, a second of Python for each edit."""
+    found = await wire.read_identity(b'{"kind":"a","metadata":{"name":"a","uid":"u","x":[[]]},"spec":' + b"[" * 20_000)
+    assert (found.name, found.uid) == ("a", "u")
+
+
+async def test_the_identity_is_not_read_from_a_field_of_a_similar_name() -> None:
+    forged = b'{"a\\"metadata":{"name":"b"},"b,":{},"metadata":{"name":"a","x":[[]]},"spec":' + b"[" * 20_000
+    assert (await wire.read_identity(forged)).name == "a"
