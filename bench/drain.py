@@ -48,7 +48,7 @@ async def run(cluster: Cluster, client: ApiWriter, *, namespace: str) -> Drain:
     tail = Tail(cluster.audit_log)
     async with AsyncExitStack() as stack:
         leaving = [names.worker(jobs.JOB, index) for index in range(AFTER, BEFORE)]
-        ranks = [await stack.enter_async_context(_rank(cluster, namespace, worker)) for worker in leaving]
+        ranks = [await stack.enter_async_context(started_rank(cluster, namespace, worker)) for worker in leaving]
         await jobs.resize(client, namespace, jobs.JOB, replicas=AFTER)
         ended = await asyncio.gather(*(_end(rank) for rank in ranks))
     writes = await settled(client, tail, namespace=namespace, replicas=AFTER)
@@ -62,7 +62,8 @@ async def run(cluster: Cluster, client: ApiWriter, *, namespace: str) -> Drain:
 
 
 @asynccontextmanager
-async def _rank(cluster: Cluster, namespace: str, worker: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def started_rank(cluster: Cluster, namespace: str, worker: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a rank in a worker: it has started, and ends by itself after RANK_SECONDS."""
     script = f"echo started; exec sleep {RANK_SECONDS}"
     process = await asyncio.create_subprocess_exec(
         *(str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "--namespace", namespace),

@@ -11,6 +11,7 @@ from tests.campaign.part import HEADER, Options, Outcome, row
 
 # The parts in the order in which they run. Each is imported only when it runs.
 PARTS = {
+    "bad-neighbour": "tests.campaign.bad_neighbour",
     "failovers": "tests.campaign.failovers",
     "hostile-objects": "tests.campaign.hostile_objects",
     "properties": "tests.campaign.properties",

@@ -1,4 +1,4 @@
-"""Tests of lab/ and bench/, which `make test` leaves to `make test-all`."""
+"""Tests of lab/, bench/ and the campaign, which `make test` leaves to `make test-all`."""
 
 from pathlib import Path
 
