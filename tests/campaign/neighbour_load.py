@@ -27,7 +27,7 @@ from tests.campaign import neighbour_specs as specs
 from tests.lab.waiting import seen
 
 CONNECTIONS, EDITS, LARGEST, SHELLS = "idle connections", "edits", "largest specs", "hung shells"
-KINDS = (CONNECTIONS, EDITS, LARGEST, SHELLS)
+KINDS = (CONNECTIONS, EDITS, SHELLS, LARGEST)
 
 IDLE = 128
 # Their source, so that the webhook takes them for another pod's.

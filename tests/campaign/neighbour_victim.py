@@ -6,7 +6,7 @@ All times are the API server's own, from its audit log, so a busy process of the
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -34,10 +34,11 @@ class ScaleIn:
     """Seconds from the edit's arrival at the API server.
 
     answered: until it was stored. unlisted: until the host list lacks the surplus. deleted: until the last surplus
-    worker was told to end. gone: until the last was gone.
+    worker was told to end. gone: until the last was gone. ours: from the stored edit until our write of the list came.
     """
 
     answered: float
+    ours: float
     unlisted: float
     deleted: float
     gone: float
@@ -48,18 +49,15 @@ class ScaleOut:
     """Seconds from the edit's arrival at the API server.
 
     role: until the Role names the new workers. created: until the last new pod was. ready: until kwok says that all
-    run. listed: until the host list names them.
+    run. listed: until the host list names them. ours: from what our two writes wait for, the stored edit, and the new
+    workers' readiness and Role, until they came.
     """
 
     role: float
     created: float
     ready: float
     listed: float
-
-    @property
-    def after_ready(self) -> float:
-        """From the last new worker's readiness until it was listed."""
-        return self.listed - self.ready
+    ours: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +73,12 @@ class Victim:
         tail = Tail(self.cluster.audit_log)
         job = jobs.manifest(jobs.JOB, replicas=LARGE, drain_timeout=DRAIN_TIMEOUT)
         await jobs.create(self.client, self.namespace, job)
+        await settled(self.client, tail, namespace=self.namespace, replicas=LARGE)
+
+    async def rest(self) -> None:
+        """Let the job be right again, whatever was before. Raises LabError if it is not in time."""
+        tail = Tail(self.cluster.audit_log)
+        await jobs.resize(self.client, self.namespace, jobs.JOB, replicas=LARGE)
         await settled(self.client, tail, namespace=self.namespace, replicas=LARGE)
 
     async def scale_in(self) -> ScaleIn:
@@ -121,10 +125,11 @@ def scale_in(writes: Sequence[Write]) -> ScaleIn:
     """Return the times of a scale-in. Raises ValueError if a write is missing."""
     edit, after = _edit(writes)
     deleted = _pods(after, "delete")
-    unlisted = [write for write in after if write.resource == "configmaps" and writer_of(write) is Writer.CONTROLLER]
+    unlisted = min(_lists(after), key=_when)
     return ScaleIn(
         answered=edit.at - edit.received,
-        unlisted=min(write.at for write in unlisted) - edit.received,
+        ours=max(0.0, unlisted.received - edit.at),
+        unlisted=unlisted.at - edit.received,
         deleted=max(write.at for write in deleted if writer_of(write) is Writer.CONTROLLER) - edit.received,
         gone=max(write.at for write in deleted) - edit.received,
     )
@@ -133,21 +138,35 @@ def scale_in(writes: Sequence[Write]) -> ScaleIn:
 def scale_out(writes: Sequence[Write]) -> ScaleOut:
     """Return the times of a scale-out. Raises ValueError if a write is missing."""
     edit, after = _edit(writes)
-
-    def last(wanted: Callable[[Write], bool]) -> float:
-        return max(write.at for write in after if wanted(write)) - edit.received
-
-    runs: dict[str, float] = {}
-    for write in _pods(after, "patch", subresource="status"):
-        if write.user == "lab-kwok":
-            runs.setdefault(write.name, write.at - edit.received)
-    new = [names.worker(jobs.JOB, index) for index in range(SMALL, LARGE)]
+    # The first Status of each new pod says that it is ready.
+    runs = {write.name: write.at for write in reversed(_pods(after, "patch", subresource="status")) if _by_kwok(write)}
+    ready = max((runs[name] for name in _new() if name in runs), default=0.0)
+    role = max((write for write in after if write.resource == "roles"), key=_when)
+    listed = max(_lists(after), key=_when)
+    ours = max(0.0, role.received - edit.at) + max(0.0, listed.received - max(ready, role.at))
     return ScaleOut(
-        role=last(lambda write: write.resource == "roles"),
+        role=role.at - edit.received,
         created=max(write.at for write in _pods(after, "create")) - edit.received,
-        ready=max(runs[name] for name in new),
-        listed=last(lambda write: write.resource == "configmaps" and writer_of(write) is Writer.CONTROLLER),
+        ready=ready - edit.received,
+        listed=listed.at - edit.received,
+        ours=ours,
     )
+
+
+def _new() -> list[str]:
+    return [names.worker(jobs.JOB, index) for index in range(SMALL, LARGE)]
+
+
+def _when(write: Write) -> float:
+    return write.at
+
+
+def _by_kwok(write: Write) -> bool:
+    return write.user == "lab-kwok"
+
+
+def _lists(writes: Sequence[Write]) -> list[Write]:
+    return [write for write in writes if write.resource == "configmaps" and writer_of(write) is Writer.CONTROLLER]
 
 
 def _edit(writes: Sequence[Write]) -> tuple[Write, list[Write]]:
