@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import aiohttp
 import pytest
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
@@ -11,7 +12,7 @@ from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 from lab.pki import Authority
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
-from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.reader import Limits, _lines
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.faults.faults import Answer, Freeze, Reset, everything, writes
 from tests.faults.proxy import FaultProxy
@@ -102,6 +103,23 @@ async def test_a_line_may_be_longer_than_any_buffer(api: TinyApi, client: ApiWri
     await api.create(PODS, "a", data="x" * 9_000_000)
     async with client.stream(PODS, query={"watch": "true", "resourceVersion": "100"}, silence=10) as lines:
         assert len(await anext(lines)) > 9_000_000
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+async def test_lines_are_the_same_whatever_their_pieces(size: int) -> None:
+    text = b"one\n\ntwo words\nthree\nunfinished"
+    content = _Pieces([text[start : start + size] for start in range(0, len(text), size)])
+    assert [line async for line in _lines(content, "here")] == [b"one", b"", b"two words", b"three"]
+
+
+class _Pieces(aiohttp.StreamReader):
+    """An answer that comes in these pieces."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = iter(pieces)
+
+    async def readany(self) -> bytes:
+        return next(self._pieces, b"")
 
 
 async def test_a_missing_configuration_says_what_to_do(tmp_path: Path) -> None:
