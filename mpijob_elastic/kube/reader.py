@@ -57,6 +57,8 @@ class ApiReader:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self.tls, limit=0, keepalive_timeout=60),
             headers={"User-Agent": user_agent, "Accept": JSON},
+            # Where its timeout meets a cancellation, aiohttp 3.14 takes back both: the task would go on for ever.
+            timeout=aiohttp.ClientTimeout(),
             # Watch lines hold whole objects: etcd lets an object be 1.5 MiB, and JSON is larger than its storage form.
             read_bufsize=2**21,
         )
@@ -109,10 +111,9 @@ class ApiReader:
                 params=query,
                 data=data,
                 headers=await self.credentials() | content,
-                timeout=aiohttp.ClientTimeout(total=limits.attempt),
             )
             try:
-                return await _answer(request, f"{method} {self.host}{path}")
+                return await _answer(request, f"{method} {self.host}{path}", seconds=limits.attempt)
             except errors.Throttled as error:
                 # The answer "after 0 seconds" must not make a hot loop.
                 wait = error.retry_after or DEFAULT_RETRY_AFTER
@@ -131,7 +132,7 @@ class ApiReader:
         dead. Raises as `get` does, at the start and while lines are read; a 429 is not retried.
         """
         where = f"GET {self.host}{path}"
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=opening, sock_read=silence)
+        timeout = aiohttp.ClientTimeout(sock_connect=opening, sock_read=silence)
         headers = await self.credentials()
         with _typed(where):
             async with asyncio.timeout(opening):
@@ -185,9 +186,9 @@ class ApiReader:
         return {"Authorization": token} if token else {}
 
 
-async def _answer(request: AbstractAsyncContextManager[aiohttp.ClientResponse], where: str) -> bytes:
+async def _answer(request: AbstractAsyncContextManager[aiohttp.ClientResponse], where: str, *, seconds: float) -> bytes:
     with _typed(where):
-        async with request as response:
+        async with asyncio.timeout(seconds), request as response:
             answer = await response.read()
     if response.status >= 400:
         raise errors.from_response(response.status, answer, response.headers.get("Retry-After"))

@@ -1,5 +1,6 @@
 """The transport, through the proxy: what it retries, what it reports and as what."""
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -81,6 +82,22 @@ async def test_a_lost_answer_is_unreachable_though_the_write_took_place(
 async def test_a_frozen_server_is_unreachable_after_the_timeout(proxy: FaultProxy, client: ApiWriter) -> None:
     with proxy.inject(Freeze(), on=everything), pytest.raises(errors.Unreachable):
         await client.get(PODS, limits=Limits(attempt=0.05))
+
+
+async def test_a_cancellation_is_obeyed_though_the_request_times_out_at_the_same_moment(
+    proxy: FaultProxy, client: ApiWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop = asyncio.get_running_loop()
+    with proxy.inject(Freeze(), on=everything):
+        request = asyncio.create_task(client.get(PODS, limits=Limits(attempt=600)))
+        while not proxy.requests:
+            await asyncio.sleep(0.01)
+        # As in a process that had no CPU for long: both timers are due when it looks again.
+        loop.call_later(0, request.cancel)
+        later = loop.time() + 3600
+        monkeypatch.setattr(loop, "time", lambda: later)
+        with pytest.raises(asyncio.CancelledError):
+            await request
 
 
 async def test_refused_connections_are_unreachable(proxy: FaultProxy, client: ApiWriter) -> None:
