@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lab.cluster import Cluster
+from lab.install import Installed
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.campaign.random_sequences import attempt
 from tests.campaign.sequence_place import placed
@@ -40,14 +40,14 @@ KEPT: dict[str, tuple[Step, ...]] = {
 
 @pytest.mark.parametrize("steps", KEPT.values(), ids=KEPT)
 async def test_a_sequence_that_once_failed(
-    cluster: Cluster, client: ApiWriter, namespace: str, steps: tuple[Step, ...]
+    installed: Installed, client: ApiWriter, namespace: str, steps: tuple[Step, ...]
 ) -> None:
-    async with placed(client, cluster.kubeconfig, namespace) as place:
+    async with placed(client, installed, namespace) as place:
         assert await attempt(place, steps) == ""
 
 
-async def test_random_sequences(cluster: Cluster, client: ApiWriter, namespace: str) -> None:
-    async with placed(client, cluster.kubeconfig, namespace) as place:
+async def test_random_sequences(installed: Installed, client: ApiWriter, namespace: str) -> None:
+    async with placed(client, installed, namespace) as place:
         for number in range(2):
             assert await attempt(place, sequence(f"test:{number}")) == ""
             await asyncio.sleep(0)
