@@ -169,7 +169,7 @@ class Shift:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
         for job in self.jobs:
-            self.tally.violations += broken(versions, job=job.name, edits=set(), deleted_by_users=set())
+            self.tally.violations += broken(versions, job=job.name, edits=set())
             await job.delete()
 
     async def _resize(self, job: Job, random: Random) -> None:

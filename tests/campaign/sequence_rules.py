@@ -77,7 +77,7 @@ class _Job:
 
     name: str
     edits: set[tuple[str, str, str]]
-    deleted: set[str]
+    deleted: set[str] | None
     past: dict[tuple[str, str], list[Version]] = field(default_factory=lambda: defaultdict(list))
     hosts: tuple[str, ...] | None = ()
     left_at: dict[str, float] = field(default_factory=dict)
@@ -95,8 +95,13 @@ class _Job:
         return [version for version, until in zip(found, replaced, strict=True) if until >= at - TOLERANCE]
 
 
-def broken(versions: list[Version], *, job: str, edits: set[tuple[str, str, str]], deleted: set[str]) -> list[str]:
-    """Return what broke a safety rule. edits: versions of other writers; deleted: uids of pods that we deleted."""
+def broken(
+    versions: list[Version], *, job: str, edits: set[tuple[str, str, str]], deleted: set[str] | None = None
+) -> list[str]:
+    """Return what broke a safety rule.
+
+    edits: versions of other writers. deleted: uids of the pods that we deleted, None where nobody else deletes any.
+    """
     known = _Job(name=job, edits=edits, deleted=deleted)
     wrong = []
     checks = {"ConfigMap": _config, "Role": _role, "Pod": _pod, "MPIJob": _nothing}
@@ -179,7 +184,9 @@ def _pod(known: _Job, new: Version) -> Iterator[str]:
     host = next((host for host in known.hosts or () if names.pod_of(host) == new.name), None)
     if (ends or fails) and host and launcher and _started(launcher):
         known.dead.add((_uid(launcher), host))
-    is_deletion = ends and old is not None and _uid(old) == _uid(new) and _uid(new) in known.deleted
+    is_deletion = (
+        ends and old is not None and _uid(old) == _uid(new) and (known.deleted is None or _uid(new) in known.deleted)
+    )
     job = known.last("MPIJob", known.name)
     if is_deletion and not _owner(new):
         yield "rule 5: a pod that no job owns is deleted"
