@@ -12,7 +12,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 from signal import SIGCONT, SIGSTOP
@@ -24,6 +24,7 @@ from lab.operator.process import Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.campaign.lease_holders import acts, holder, strays, taken_at
@@ -174,8 +175,9 @@ class Shift:
 
     async def _resize(self, job: Job, random: Random) -> None:
         while True:
-            await job.scale(random.randint(1, MOST_WORKERS))
-            self.tally.resizes += 1
+            with suppress(errors.Unreachable):  # a busy API server; users try again
+                await job.scale(random.randint(1, MOST_WORKERS))
+                self.tally.resizes += 1
             await asyncio.sleep(random.uniform(0.5, 3))
 
     async def _converge(self, job: Job) -> None:
@@ -183,6 +185,8 @@ class Shift:
             await job.settled((await job.state()).replicas)
         except AssertionError as error:
             self.tally.violations.append(str(error))
+        except errors.Unreachable:
+            await self._converge(job)
 
     async def _suffer(self, fault: str) -> None:
         leader = await asyncio.to_thread(self.controllers.leader)

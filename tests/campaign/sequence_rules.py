@@ -5,10 +5,11 @@ its watches have brought, so what it needs may be `TOLERANCE` seconds old; what 
 """
 
 import asyncio
+import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -106,12 +107,21 @@ def broken(
     wrong = []
     checks = {"ConfigMap": _config, "Role": _role, "Pod": _pod, "MPIJob": _nothing}
     ours = {job, names.config_map(job), names.launcher(job)}
-    for version in sorted(versions, key=lambda version: version.number):
+    for version in _in_order(versions):
         if version.name in ours or names.worker_index(version.name, job=job) is not None:
             where = f"{version.kind} {version.name}@{version.number}"
             wrong += [f"{where}: {one}" for one in checks[version.kind](known, version)]
             known.past[version.kind, version.name].append(version)
     return wrong
+
+
+def _in_order(versions: list[Version]) -> list[Version]:
+    """Return them as they were written; one that was seen after a later version was written before that was seen."""
+    found, at = [], math.inf
+    for version in sorted(versions, key=lambda version: version.number, reverse=True):
+        at = min(at, version.at)
+        found.append(replace(version, at=at))
+    return found[::-1]
 
 
 def _nothing(_known: _Job, _version: Version) -> Iterator[str]:

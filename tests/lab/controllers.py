@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from lab.replicas import Controller as Replica
@@ -51,8 +51,14 @@ async def controlling(
 def awaited_leader(controllers: Iterable[Replica]) -> Replica:
     """Wait until a replica leads, and return it."""
     for _ in range(600):
-        leaders = [one for one in controllers if "\nmpijob_elastic_leader 1.0\n" in one.metrics()]
+        leaders = [one for one in controllers if _leads(one)]
         if leaders:
             return leaders[0]
         time.sleep(0.1)
     raise AssertionError("nobody leads")
+
+
+def _leads(replica: Replica) -> bool:
+    with suppress(OSError):  # no answer yet
+        return "\nmpijob_elastic_leader 1.0\n" in replica.metrics()
+    return False
