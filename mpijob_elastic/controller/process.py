@@ -17,10 +17,10 @@ from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller import health
-from mpijob_elastic.controller.drain_times import DrainTimes
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
+from mpijob_elastic.controller.seen_times import SeenTimes
 from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
@@ -80,7 +80,7 @@ class Controller:
         self._events = Events(gate, metrics=self._metrics, instance=settings.identity, now=now, random=random)
         self._prober = Prober(client, metrics=self._metrics, now=now, wake=self._wake)
         self._execs = Execs(client, now=now, wake=self._wake)
-        drains = DrainTimes(clock=time.monotonic)
+        drains = SeenTimes(clock=time.monotonic)
         writer = Writer(
             gate,
             self._caches,

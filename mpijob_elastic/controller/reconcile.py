@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.writer import Writer
-from mpijob_elastic.controller.drain_times import DrainTimes
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
+from mpijob_elastic.controller.seen_times import SeenTimes
 from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.decide.actions import Plan, ProbeWorkers
 from mpijob_elastic.decide.state import JobState
@@ -39,7 +39,7 @@ class Reconciler:
     prober: Prober
     execs: Execs
     scales: ScaleTimes
-    drains: DrainTimes
+    drains: SeenTimes
     now: Callable[[], float]
 
     async def reconcile(self, key: JobKey) -> None:

@@ -35,7 +35,9 @@ def settled_at(moment: Moment) -> float:
     if not view.driver_may_run:
         return 0.0
     changes = (honest(at, now=moment.now) for at in (memory.added_at, memory.removed_at))
-    return max(moment.launcher.shown_at or 0.0, *changes) + SETTLE
+    # The clock may have stepped since, or another leader's clock have told these times.
+    first_seen_at = 0.0 if view.list_seen is None else moment.now - view.list_seen
+    return max(moment.launcher.shown_at or 0.0, first_seen_at, *changes) + SETTLE
 
 
 def following(state: JobState) -> Next:

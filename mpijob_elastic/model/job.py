@@ -247,6 +247,8 @@ class JobView:
     former: probes of pods that left the host list and are gone, by name.
     drains_seen: for how many seconds the process that decides has seen each drain (by pod, and when it began), by a
     clock that never steps; a drain that is missing is new. None: nobody measures, as in the command line.
+    list_seen: the same for the last change of the host list and the touch that shows it. None: longer than anything
+    waits for it, or nobody measures.
     selector_due: the MPIJob definition keeps a selector of the workers, and the status lacks it.
     """
 
@@ -273,6 +275,7 @@ class JobView:
     workers: tuple[Worker, ...] = ()
     former: Mapping[str, Probe] = field(default_factory=dict)
     drains_seen: Mapping[tuple[str, float], float] | None = None
+    list_seen: float | None = None
     launcher: Launcher | None = None
     config: Config | None = None
     role: Role | None = None

@@ -13,6 +13,7 @@ from lab.cluster import Cluster
 from lab.install import Installed
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.controller.settings import Settings
+from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.resources import NODES
@@ -23,6 +24,7 @@ from mpijob_elastic.observe.nodes import Nodes
 from tests.faults.faults import Freeze, watches
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
+from tests.lab.controllers import controlling
 from tests.lab.job import Job
 from tests.lab.ranks import start_rank
 
@@ -70,6 +72,25 @@ async def test_a_new_leader_whose_clock_is_ahead_cuts_no_drain(
         await job.settled(1)
         assert time.monotonic() - left >= TIMEOUT
         await job.told("DrainTimeout")
+
+
+@pytest.mark.thorough
+@pytest.mark.usefixtures("webhook", "operator")
+async def test_a_clock_that_steps_forward_hurries_no_change_after_another(
+    cluster: Cluster, client: ApiWriter, namespace: str
+) -> None:
+    """A removal and an addition in one ring forming may deadlock Horovod."""
+    job, ahead = Job(client=client, namespace=namespace), 0.0
+    await job.create(replicas=2)
+    async with controlling(cluster.kubeconfig, namespace, now=lambda: time.time() + ahead):
+        before = await job.settled(2)
+        began = time.monotonic()
+        await job.scale(1)
+        await job.until(lambda state: state.refreshed != before.refreshed, "its launcher touched for one worker")
+        ahead = 3600.0
+        await job.scale(2)
+        await job.until(lambda state: len(state.hosts) == 2, "its worker back in the list")
+        assert time.monotonic() - began >= SETTLE
 
 
 def gone(nodes: Nodes, name: str) -> bool:
