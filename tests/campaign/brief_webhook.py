@@ -15,7 +15,7 @@ from webhook.server import serve
 from webhook.settings import Settings
 
 # A third of a leaf must be longer than a busy machine ever stops a replica. Ten leaves come and go with each CA.
-LIFETIMES = Lifetimes(authority=timedelta(seconds=180), leaf=timedelta(seconds=18))
+LIFETIMES = Lifetimes(authority=timedelta(seconds=240), leaf=timedelta(seconds=24))
 # Settled sooner than as installed: a next CA that is used before the API server trusts it would show.
 TIMING = Timing(look_every=0.5, settled=1.0)
 
