@@ -65,4 +65,4 @@ def history(*, left_at: float, deleted_at: float) -> list[Version]:
 )
 def test_a_worker_has_time_to_leave(left_at: float, deleted_at: float, found: list[str]) -> None:
     versions = history(left_at=left_at, deleted_at=deleted_at)
-    assert broken(versions, job=JOB, edits=set(), deleted_by_users=set()) == found
+    assert broken(versions, job=JOB, edits=set()) == found
