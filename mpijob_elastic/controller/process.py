@@ -65,8 +65,9 @@ class Controller:
             collector(registry=registry)
         self._metrics = Metrics(registry)
         self._queue = WorkQueue[JobKey](random=random)
+        self._leading = False
         self._caches = Caches(
-            client, namespace=settings.namespace, enqueue=self._queue.put, random=random, signs=settings.signs
+            client, namespace=settings.namespace, enqueue=self._changed, random=random, signs=settings.signs
         )
         self._lease = Lease(
             client=client,
@@ -135,6 +136,7 @@ class Controller:
         await self._lease.run(self._lead)
 
     async def _lead(self) -> None:
+        self._leading = True
         for key in self._caches.job_keys():
             self._queue.put(key)
         sending = asyncio.create_task(self._events.run())
@@ -144,6 +146,8 @@ class Controller:
                 for _ in range(self._settings.workers):
                     group.create_task(work(self._queue, self._handle, on_failure=self._failed))
         finally:
+            self._leading = False
+            self._reconciler.scales.clear()
             await self._prober.close()
             await self._execs.close()
             with suppress(TimeoutError):
@@ -153,6 +157,13 @@ class Controller:
     async def _handle(self, key: JobKey) -> None:
         with self._metrics.reconcile_seconds.time():
             await self._reconciler.reconcile(key)
+
+    def _changed(self, key: JobKey) -> None:
+        """Queue a job; a standby keeps nothing of it instead, because a new leader looks at every job."""
+        if self._leading:
+            self._queue.put(key)
+        elif self._caches.jobs.store.get(key.namespace, key.name) is None:
+            self._reconciler.forget(key)
 
     def _failed(self, key: JobKey, error: Exception, delay: float) -> None:
         self._metrics.reconcile_failures.inc()
@@ -167,7 +178,7 @@ class Controller:
         self._queue.put(JobKey(namespace, name))
 
     def _gauges(self) -> None:
-        leads = self._lease.held()  # a standby gathers keys, and works on them once it leads
+        leads = self._lease.held()  # a former leader keeps what it had not finished
         self._metrics.leader.set(leads)
         self._metrics.queue_depth.set(self._queue.depth if leads else 0)
         self._metrics.queue_age.set(self._queue.oldest_age() if leads else 0.0)

@@ -54,6 +54,14 @@ class Reconciler:
         self.queue.put_after(key, UNDONE_PAUSE)
         return None
 
+    def forget(self, key: JobKey) -> None:
+        """Forget a job that is gone."""
+        self.scales.forget(key)
+        self.drains.forget(key.namespace, key.name)
+        self.writer.forget(key.namespace, key.name)
+        self.prober.forget(key.namespace, key.name)
+        self.execs.forget(key.namespace, key.name)
+
     def _see(self, key: JobKey) -> JobState | None:
         self.queue.caught_up(key)
         view = self.caches.view(key, probes=self.prober.seen, holds=self.execs.held)
@@ -65,11 +73,7 @@ class Reconciler:
 
     async def _do(self, key: JobKey, state: JobState | None, due: Plan) -> None:
         if state is None:
-            self.scales.forget(key)
-            self.drains.forget(key.namespace, key.name)
-            self.writer.forget(key.namespace, key.name)
-            self.prober.forget(key.namespace, key.name)
-            self.execs.forget(key.namespace, key.name)
+            self.forget(key)
             return
         self.scales.watch(key, state, due)
         for action in due.actions:

@@ -48,6 +48,11 @@ class ScaleTimes:
             self._metrics.published_hosts.remove(key.namespace, key.name)
         self._scales.pop(key, None)
 
+    def clear(self) -> None:
+        """Forget all jobs: another process leads."""
+        for key in list(self._sizes):
+            self.forget(key)
+
     def _advance(self, key: JobKey, scale: _Scale, state: JobState, plan: Plan) -> None:
         published = [worker for worker in state.workers if worker.published]
         if not any(isinstance(action, WriteRole) for action in plan.actions):
