@@ -95,7 +95,8 @@ class Gate:
             # Waiting after a 429 could outlast the lease, so a write never waits; the queue tries again instead.
             yield Limits(attempt=min(WRITE_TIMEOUT, left), throttled=0)
         except errors.ApiError as error:
-            outcome = error.reason or str(error.status)
+            # Not its reason: an admission webhook may put any text there, and each would make a series for ever.
+            outcome = str(error.status) if type(error) is errors.ApiError else type(error).__name__
             raise
         except errors.Unreachable:
             outcome = "unreachable"

@@ -47,7 +47,7 @@ class Metrics:
         )
         self.writes = counter(
             "mpijob_elastic_api_writes_total",
-            "Writes to the API server, by verb, resource and outcome (ok or the error's reason).",
+            "Writes to the API server, by verb, resource and outcome (ok, or the kind of error).",
             ["verb", "resource", "outcome"],
         )
         self.reconcile_seconds = histogram(
