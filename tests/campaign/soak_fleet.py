@@ -1,0 +1,146 @@
+"""Soak: the jobs and their users, who resize them, run ranks in them, and replace them by new ones."""
+
+import asyncio
+import itertools
+import time
+from dataclasses import dataclass
+from random import Random
+
+import msgspec
+
+from bench import jobs
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.exec import exec_in_pod
+from mpijob_elastic.kube.resources import PODS
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.job import HOROVODRUN, MPIRUN, Job
+
+JOBS = 100
+MOST_WORKERS = 6
+PLAIN_EVERY = 10  # each tenth job is plain mpirun
+TRAINING_EVERY = 5  # of the jobs at rest
+DRAIN_TIMEOUTS = ("0s", "5s", "20s")
+# Seconds between two edits: what two cores bear beside other work.
+PAUSE = 1.0, 2.0
+RANKED, REPLACED = 0.5, 0.2  # shares of the edits
+LONGEST_RANK = 30  # seconds; longer than the longest drain-timeout, so some are cut
+PATIENCE = 300.0  # seconds for the whole fleet to become as asked
+FOREVER = 100_000  # seconds
+_RANK_PATIENCE = 10.0  # seconds to start one
+
+
+@dataclass(kw_only=True)
+class Asked:
+    """A job and its size as asked; most: its largest size so far, since a plain job keeps all its workers."""
+
+    job: Job
+    size: int
+    most: int
+    elastic: bool
+
+    @property
+    def pods(self) -> list[str]:
+        """The pods that it should have."""
+        return [names.launcher(self.job.name), *self.job.workers(*range(self.size if self.elastic else self.most))]
+
+
+class Fleet:
+    """The jobs, in some namespaces, and what their users do; `random` chooses it."""
+
+    def __init__(self, client: ApiWriter, namespaces: list[str], random: Random) -> None:
+        self.asked: list[Asked] = []
+        self.edits = 0
+        self.refused: list[str] = []
+        self._client = client
+        self._namespaces = namespaces
+        self._random = random
+        self._numbers = itertools.count()
+
+    async def create(self) -> None:
+        """Create all jobs."""
+        for number in range(JOBS):
+            self.asked.append(await self._new(elastic=number % PLAIN_EVERY > 0))
+
+    async def edit(self, *, seconds: float) -> None:
+        """Edit one job after the other for so long. A refused edit is noted."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            await asyncio.sleep(self._random.uniform(*PAUSE))
+            index, what = self._random.randrange(JOBS), self._random.random()
+            try:
+                if what < REPLACED:
+                    await self._replace(index)
+                else:
+                    await self._resize(self.asked[index], ranked=self._random.random() < RANKED)
+            except errors.KubeError as error:
+                self.refused.append(f"an edit of {self.asked[index].job.name} was refused: {error}")
+            self.edits += 1
+
+    async def as_asked(self) -> list[str]:
+        """Wait until every job is as asked and no pod is left over; return what is not after PATIENCE."""
+        deadline = time.monotonic() + PATIENCE
+        while wrong := await self._unlike():
+            if time.monotonic() > deadline:
+                return wrong
+            await asyncio.sleep(2)
+        return []
+
+    async def _unlike(self) -> list[str]:
+        looks = [self._lacks(asked) for asked in self.asked]
+        looks += [self._left_over(namespace) for namespace in self._namespaces]
+        return [wrong for look in looks if (wrong := await look)]
+
+    async def train(self) -> None:
+        """Start ranks that stay in all workers of some elastic jobs, so that looks find some busy at rest."""
+        for asked in self.asked[1::TRAINING_EVERY]:
+            for pod in asked.pods[1:]:
+                await self._rank(asked.job, pod, FOREVER)
+
+    async def _new(self, *, elastic: bool) -> Asked:
+        """Create a job under a name that no job had."""
+        job = Job(
+            client=self._client,
+            namespace=self._random.choice(self._namespaces),
+            name=f"{jobs.JOB}-{next(self._numbers)}",
+        )
+        size = self._random.randint(1, MOST_WORKERS)
+        annotations = {names.DRAIN_TIMEOUT: self._random.choice(DRAIN_TIMEOUTS)}
+        await job.create(replicas=size, command=HOROVODRUN if elastic else MPIRUN, annotations=annotations)
+        return Asked(job=job, size=size, most=size, elastic=elastic)
+
+    async def _replace(self, index: int) -> None:
+        await self.asked[index].job.delete()
+        self.asked[index] = await self._new(elastic=self.asked[index].elastic)
+
+    async def _resize(self, asked: Asked, *, ranked: bool) -> None:
+        size = self._random.randint(1, MOST_WORKERS)
+        seconds = self._random.randint(1, LONGEST_RANK)
+        if ranked:
+            # A worker that does not run yet gets none.
+            ranks = (self._rank(asked.job, pod, seconds) for pod in asked.pods[1 + size :])
+            await asyncio.gather(*ranks, return_exceptions=True)
+        await asked.job.scale(size)
+        asked.size, asked.most = size, max(asked.most, size)
+
+    async def _rank(self, job: Job, pod: str, seconds: int) -> None:
+        """Run a process in a worker for so long."""
+        command = ["/bin/sh", "-c", f"sleep {seconds} >/dev/null 2>&1 &"]
+        await exec_in_pod(self._client, job.namespace, pod, container="worker", command=command, timeout=_RANK_PATIENCE)
+
+    async def _lacks(self, asked: Asked) -> str:
+        name = asked.job.name
+        try:
+            found = await jobs.look(self._client, asked.job.namespace, name)
+        except errors.NotFound as error:
+            return str(error)
+        wrong = found.lacks(name, asked.size) if asked.elastic else ""
+        return wrong and f"{name}: {wrong}"
+
+    async def _left_over(self, namespace: str) -> str:
+        raw = await self._client.get(PODS.path(namespace))
+        pods = msgspec.json.decode(raw)["items"]
+        running = {pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"}
+        wanted = {pod for asked in self.asked if asked.job.namespace == namespace for pod in asked.pods}
+        wrong = sorted(running ^ wanted) if len(pods) == len(running) else [f"{len(pods) - len(running)} do not run"]
+        return f"{namespace}: pods too many or missing: {wrong}" if wrong else ""
