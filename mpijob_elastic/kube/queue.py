@@ -10,6 +10,7 @@ Guarantees (each has a test of the same words):
 - a failed key comes back after a delay that doubles with each failure in a row, and news of it does not wait for that;
 - a key whose work is cancelled is not lost;
 - keys are taken in the order in which they became ready;
+- however many keys wait, everything else has its turn between two of them;
 - a finished key leaves nothing behind.
 
 Only for one event loop; nothing here may be called from another thread.
@@ -122,6 +123,7 @@ async def work(
     delay in seconds until the next try, and stops nothing. A Retry-After of the API server is obeyed.
     """
     while True:
+        await asyncio.sleep(0)  # a key that waits and a job at rest would never let go of the loop
         key = await queue.get()
         try:
             await handle(key)

@@ -218,3 +218,22 @@ async def test_a_failed_key_waits_as_long_as_the_server_asked() -> None:
     worker.cancel()
     await asyncio.wait({worker})
     assert delays == [7]
+
+
+async def test_however_many_keys_wait_everything_else_has_its_turn_between_two_of_them() -> None:
+    """The Lease is renewed, and health is answered, while thousands of jobs that are at rest are looked at."""
+    queue = make()
+    handled: list[str] = []
+    for number in range(1_000):
+        queue.put(str(number))
+
+    async def at_rest(key: str) -> None:
+        handled.append(key)
+
+    worker = asyncio.create_task(work(queue, at_rest, on_failure=lambda *_: None))
+    for turn in range(10):
+        await asyncio.sleep(0)
+        assert len(handled) <= turn + 1
+    assert handled
+    worker.cancel()
+    await asyncio.gather(worker, return_exceptions=True)
