@@ -93,11 +93,3 @@ def of(job: MPIJob) -> JobFacts:
         notices=job.metadata.annotations.get(names.STATUS, ""),
         lacks_selector=job.lacks_selector,
     )
-
-
-def is_news(old: JobFacts | None, new: JobFacts | None) -> bool:
-    """Return False if only the resourceVersion differs: the operator also counts pods in the status."""
-    if old is None or new is None:
-        return True
-    as_before = msgspec.structs.replace(old.metadata, resource_version=new.metadata.resource_version)
-    return msgspec.structs.replace(old, metadata=as_before) != new

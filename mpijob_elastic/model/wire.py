@@ -1,6 +1,8 @@
 """Parts of every object that is read from the API: its struct's base, its owner, times, and a pod's volumes."""
 
+import sys
 from datetime import datetime
+from typing import Any, Protocol
 
 import msgspec
 
@@ -55,16 +57,37 @@ class Owned(Identity, frozen=True, gc=False):
     api_version: str = ""
 
 
+class Fact(Protocol):
+    """What was read of an object of a job."""
+
+    @property
+    def metadata(self) -> Owned:
+        """Its identity and owner."""
+
+
 def owned(metadata: ObjectMeta) -> Owned:
     """Return the metadata with its owner."""
     owner = metadata.controller
     is_job = owner is not None and owner.kind == MPI_JOBS.kind and owner.api_version.startswith(MPI_JOBS.group + "/")
+    # The objects of a job share these texts.
     return Owned(
-        namespace=metadata.namespace,
+        namespace=sys.intern(metadata.namespace),
         name=metadata.name,
         uid=metadata.uid,
         resource_version=metadata.resource_version,
-        job=owner.name if owner and is_job else "",
-        job_uid=owner.uid if owner and is_job else "",
-        api_version=owner.api_version if owner and is_job else "",
+        job=sys.intern(owner.name) if owner and is_job else "",
+        job_uid=sys.intern(owner.uid) if owner and is_job else "",
+        api_version=sys.intern(owner.api_version) if owner and is_job else "",
     )
+
+
+def is_news(old: Fact | None, new: Fact | None) -> bool:
+    """Return False if only the resourceVersion of the facts differs: most writes of others change nothing that we read.
+
+    The operator counts pods in a job's status, and kubelets add to the status of pods.
+    """
+    if old is None or new is None:
+        return True
+    as_before = msgspec.structs.replace(old.metadata, resource_version=new.metadata.resource_version)
+    older: Any = old  # a struct, which no protocol can say
+    return bool(msgspec.structs.replace(older, metadata=as_before) != new)

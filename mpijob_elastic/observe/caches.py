@@ -1,14 +1,15 @@
 """The watch caches: MPIJobs, pods, ConfigMaps and Roles by job; nodes and PodGroups if they can be watched.
 
-A change of an object puts its job's key into the queue (kube.queue), so many changes lead to one look. Labels select
-the watched objects; the operator's ConfigMaps and Roles carry only `app: JOB`.
+A change of an object puts its job's key into the queue (kube.queue), so many changes lead to one look; a change of an
+MPIJob or a pod that touches nothing we read leads to none. Labels select the watched objects; the operator's ConfigMaps
+and Roles carry only `app: JOB`.
 """
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
@@ -20,7 +21,7 @@ from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.disruption_signs import Signs
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.model.wire import Fact, is_news
 from mpijob_elastic.observe import facts_config, facts_pod, pod_groups, views
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import Nodes
@@ -37,11 +38,6 @@ class JobKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-
-class _Fact(Protocol):
-    @property
-    def metadata(self) -> Owned: ...
 
 
 class Caches:
@@ -169,7 +165,7 @@ class Caches:
 
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
         fact = new or old
-        if fact is not None and job_facts.is_news(old, new):
+        if fact is not None and is_news(old, new):
             self._enqueue(JobKey(fact.metadata.namespace, fact.metadata.name))
 
     def _on_pod(self, old: PodFacts | None, new: PodFacts | None) -> None:
@@ -180,7 +176,8 @@ class Caches:
                 del self._pods_of[before]
         if new is not None and after is not None:
             self._pods_of[after][new.metadata.name] = new
-        self._wake(before, after)
+        if is_news(old, new):
+            self._wake(before, after)
 
     def _on_node(self, name: str) -> None:
         # Rare, so an index of all pods by node would cost more than it saves.
@@ -188,7 +185,7 @@ class Caches:
             if key is not None:
                 self._enqueue(key)
 
-    def _on_owned(self, old: _Fact | None, new: _Fact | None) -> None:
+    def _on_owned(self, old: Fact | None, new: Fact | None) -> None:
         self._wake(_key(old), _key(new))
 
     def _wake(self, before: JobKey | None, after: JobKey | None) -> None:
@@ -198,5 +195,5 @@ class Caches:
             self._enqueue(before)
 
 
-def _key(fact: _Fact | None) -> JobKey | None:
+def _key(fact: Fact | None) -> JobKey | None:
     return JobKey(fact.metadata.namespace, fact.metadata.job) if fact is not None and fact.metadata.job else None

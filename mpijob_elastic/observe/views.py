@@ -80,6 +80,7 @@ def view(
     mine = [pod for pod in pods if pod.metadata.job_uid == job.metadata.uid]
     config, role, gang = _owned(config, job), _owned(role, job), _owned(gang, job)
     seen = _config(config) if config else None
+    workers = _workers(job, mine, seen, probes)
     foreign, foreign_at = operators.marks(job, pods=mine, config=seen, owner=config.metadata if config else None)
     return JobView(
         namespace=job.metadata.namespace,
@@ -102,8 +103,8 @@ def view(
         foreign_at=foreign_at,
         notices=job.notices,
         selector_due=keeps_selector and job.lacks_selector,
-        workers=_workers(job, mine, seen, probes),
-        former=_former(mine, seen, probes),
+        workers=workers,
+        former=_former(workers, seen, probes),
         launcher=_launcher(job, mine, holds),
         config=seen,
         role=_role(role) if role else None,
@@ -121,23 +122,23 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
     for pod in pods:
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if pod.role == names.ROLE_WORKER and index is not None:
-            when = config.occasion(pod.metadata.name) if config else ""
-            probe = probes(_ref(pod.metadata).key, when) if when else Probe()
-            found.append(_worker(pod, index, probe, named=named))
+            ref = _ref(pod.metadata)  # one for all, because its key takes a hash
+            when = config.occasion(ref.name) if config else ""
+            found.append(_worker(pod, ref, index, probes(ref.key, when) if when else Probe(), named=named))
     return tuple(sorted(found, key=lambda worker: worker.index))
 
 
-def _former(pods: list[PodFacts], config: Config | None, probes: Probes) -> Mapping[str, Probe]:
+def _former(workers: Iterable[Worker], config: Config | None, probes: Probes) -> Mapping[str, Probe]:
     if config is None or config.memory is None:
         return {}
-    there = {_ref(pod.metadata).key for pod in pods}
+    there = {worker.ref.key for worker in workers}
     left = {pod: pod_key(pod, left.pod) for pod, left in config.memory.left.items() if left.pod}
     return {pod: probes(key, config.occasion(pod)) for pod, key in left.items() if key not in there}
 
 
-def _worker(pod: PodFacts, index: int, probe: Probe, *, named: str | None) -> Worker:
+def _worker(pod: PodFacts, ref: Ref, index: int, probe: Probe, *, named: str | None) -> Worker:
     return Worker(
-        ref=_ref(pod.metadata),
+        ref=ref,
         index=index,
         container=_container(pod, named),
         created_at=pod.created_at,

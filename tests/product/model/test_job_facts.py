@@ -8,6 +8,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
+from mpijob_elastic.model.wire import is_news
 
 CONDITION = ("type", "status", "reason")
 
@@ -116,10 +117,10 @@ def at_version(version: str, *, active: int = 0, replicas: int = 3) -> job_facts
 
 
 def test_a_status_that_only_counts_pods_is_no_news() -> None:
-    assert not job_facts.is_news(at_version("1"), at_version("2", active=3))
-    assert job_facts.is_news(at_version("1"), at_version("2", replicas=4))
-    assert job_facts.is_news(None, at_version("1"))
-    assert job_facts.is_news(at_version("1"), None)
+    assert not is_news(at_version("1"), at_version("2", active=3))
+    assert is_news(at_version("1"), at_version("2", replicas=4))
+    assert is_news(None, at_version("1"))
+    assert is_news(at_version("1"), None)
 
 
 BARE: dict[str, Any] = {"mpiReplicaSpecs": {"Launcher": {}, "Worker": {}}}

@@ -180,3 +180,23 @@ def test_whether_it_ran_out_of_memory() -> None:
 )
 def test_a_pre_stop_hook_in_any_container(spec: dict[str, Any], has_hook: bool) -> None:
     assert pod(status={}, spec=spec).pre_stop is has_hook
+
+
+def test_pods_of_a_job_share_their_texts() -> None:
+    """A cache of 100,000 pods holds each text once."""
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "uid": "job", "controller": True}
+    spec = {"nodeName": "node-1", "containers": [{"name": "main"}]}
+    first, second = (pod(status={"phase": "Running"}, spec=spec, name=f"j-{i}", ownerReferences=[owner]) for i in "01")
+    for of_first, of_second in (
+        (first.metadata.namespace, second.metadata.namespace),
+        (first.metadata.job, second.metadata.job),
+        (first.metadata.job_uid, second.metadata.job_uid),
+        (first.metadata.api_version, second.metadata.api_version),
+        (first.role, second.role),
+        (first.phase, second.phase),
+        (first.containers[0], second.containers[0]),
+        (first.node, second.node),
+        (first.last_state, second.last_state),
+    ):
+        assert of_first
+        assert of_first is of_second
