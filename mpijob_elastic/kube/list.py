@@ -13,7 +13,9 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-PAGE = 500
+# Objects of a page. Each may be 1.5 MiB, and a page takes 1.3 times its size: 300 such objects in a page of 500 took the
+# controller above the limit of its Deployment, at each start.
+PAGE = 50
 
 
 async def pages(

@@ -12,6 +12,7 @@ from mpijob_elastic.act import end_execs, launcher_execs, worker_probes
 from mpijob_elastic.cli import app
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.kube.list import PAGE
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -140,3 +141,12 @@ def test_alerts_are_about_metrics_that_there_are() -> None:
     for rule in rules:
         for metric in re.findall(r"\bmpijob_elastic_\w+", rule["expr"]):
             assert metric.removesuffix("_bucket").encode() in known, metric
+
+
+@pytest.mark.parametrize("name", [names.CONTROLLER, names.WEBHOOK])
+def test_a_page_of_the_largest_objects_fits_into_the_memory_of_each_deployment(name: str) -> None:
+    """Anybody may store many objects of 1.5 MiB, and a process that is killed for them is killed again when it lists."""
+    [container] = pod_of(overlays.DEFAULT, name)["containers"]
+    limit = int(container["resources"]["limits"]["memory"].removesuffix("Mi"))
+    at_rest, largest, copies = 100, 1.5, 1.3
+    assert at_rest + PAGE * largest * copies <= limit
