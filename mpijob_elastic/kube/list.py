@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-# Objects of a page. Each may be 1.5 MiB, and a page takes 1.3 times its size: 300 such objects in a page of 500 took the
+# Objects of a page. Each may be 1.5 MiB, and a page takes 1.3 times its size: with 500 in a page, 300 of them took the
 # controller above the limit of its Deployment, at each start.
 PAGE = 50
 

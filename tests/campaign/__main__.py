@@ -17,6 +17,7 @@ PARTS = {
     "properties": "tests.campaign.properties",
     "random-sequences": "tests.campaign.random_sequences",
     "rotations": "tests.campaign.rotations",
+    "size": "tests.campaign.size",
     "soak": "tests.campaign.soak",
 }
 

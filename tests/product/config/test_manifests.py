@@ -145,7 +145,7 @@ def test_alerts_are_about_metrics_that_there_are() -> None:
 
 @pytest.mark.parametrize("name", [names.CONTROLLER, names.WEBHOOK])
 def test_a_page_of_the_largest_objects_fits_into_the_memory_of_each_deployment(name: str) -> None:
-    """Anybody may store many objects of 1.5 MiB, and a process that is killed for them is killed again when it lists."""
+    """Anybody may store many objects of 1.5 MiB. A process that is killed for them is killed again when it lists."""
     [container] = pod_of(overlays.DEFAULT, name)["containers"]
     limit = int(container["resources"]["limits"]["memory"].removesuffix("Mi"))
     at_rest, largest, copies = 100, 1.5, 1.3
