@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, normal, warning
-from mpijob_elastic.decide.state import SKEW, JobState
+from mpijob_elastic.decide.state import SKEW, JobState, honest
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, Launcher, Worker
 from mpijob_elastic.model.memory import Left
@@ -46,7 +46,8 @@ def look(state: JobState) -> tuple[LookIntoLauncher | None, float | None]:
     reasons = _reasons(state)
     times = [at for reason, at in reasons.items() if reason not in launcher.held.about]
     if launcher.held.suspects:
-        times.append(launcher.held.asked_at + (SECOND_LOOK if _is_open(state.view, launcher.held) else LATER_LOOKS))
+        pause = SECOND_LOOK if _is_open(state.view, launcher.held) else LATER_LOOKS
+        times.append(honest(launcher.held.asked_at, now=now) + pause)
     first = min(times, default=None)
     if first is None or first > now:
         return None, first

@@ -120,6 +120,13 @@ def test_what_was_found_is_looked_at_again_soon_and_then_seldom() -> None:
     assert look(with_held(lost_node, twice), now=NOW)[1] == NOW + frozen_execs.LATER_LOOKS
 
 
+def test_what_was_found_is_looked_at_again_at_once_where_the_clock_was_set_back() -> None:
+    """Else the driver would wait for a rank that is gone until the clock is where it was."""
+    view = with_held(shown(job(2, workers=(worker(0), worker(1)))), Held(asked_at=NOW + 3600.0, suspects=(DEAD,)))
+    action, _ = look(view, now=NOW)
+    assert action is not None
+
+
 def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> None:
     gone = job(2, workers=(worker(0), worker(1)))
     twice = Held(asked_at=NOW, suspects=(DEAD,), frozen=(DEAD,))
