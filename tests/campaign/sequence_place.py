@@ -26,7 +26,8 @@ from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.writer import ApiWriter
 
 AGENT = "mpijob-elastic-campaign"
-TIMES = LeaseTimes(duration=8.0, renew_deadline=6.0, retry=3.0, attempt=2.0, look=1.0)
+# Long enough that a busy machine seldom costs a leader its Lease, seldom enough that many leaders are a small load.
+TIMES = LeaseTimes(duration=15.0, renew_deadline=12.0, retry=4.0, attempt=5.0, look=1.0)
 
 
 class _Writer(ApiWriter):
