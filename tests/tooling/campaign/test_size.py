@@ -17,7 +17,7 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from mpijob_elastic.observe.caches import Caches, JobKey
 from mpijob_elastic.observe.views import never_asked
-from tests.campaign.size import ROWS, judged, table
+from tests.campaign.size import GROWS, ROWS, judged, table
 from tests.campaign.size_api import SmallApi
 from tests.campaign.size_fleet import WORKERS, Fleet, place
 from tests.campaign.size_run import Cost
@@ -87,7 +87,7 @@ async def test_a_worker_above_the_size_is_idle(api: SmallApi, client: ApiWriter)
 
 def cost(workers: int, **changed: float) -> Cost:
     values = {field.name: 1.0 for field in fields(Cost)}
-    grown = dict.fromkeys(("publish_cpu", "ready", "start_cpu", "start_peak", "rest_memory"), 1.0 + workers / 1000)
+    grown = dict.fromkeys(GROWS, 1.0 + workers / 1000)
     return Cost(**{**values, **grown, **changed})  # type: ignore[arg-type]
 
 
@@ -102,6 +102,8 @@ def fleets(**of_largest: float) -> dict[int, Cost]:
         ({"start_cpu": 140.0}, None),
         ({"start_cpu": 160.0}, "CPU until at rest, s: a worker costs 0.00166 above 10,000, 0.001 below"),
         ({"events_cpu": 1.6}, "CPU of 1,000 pod events, s: 1.6 at 100,000 workers, 1 at best"),
+        ({"rest_memory": 230.0}, None),
+        ({"rest_memory": 240.0}, "100,000 workers: 240 MiB at rest"),
         ({"peak": 513.0}, "100,000 workers: 513 MiB are above the limit of 512 MiB"),
     ],
 )
