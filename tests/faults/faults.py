@@ -86,6 +86,17 @@ class Delay(Fault):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Lag(Fault):
+    """Every line of a watch arrives this many seconds late; a watch opens as usual."""
+
+    seconds: float
+
+    async def line(self, request: Request, line: bytes) -> bytes:
+        await asyncio.sleep(self.seconds)
+        return line
+
+
+@dataclass(frozen=True, kw_only=True)
 class Freeze(Fault):
     """Nothing passes in either direction until `thaw`; then all that waited does, as after a frozen network."""
 

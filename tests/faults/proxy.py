@@ -10,7 +10,8 @@
 
 It speaks plain HTTP to the client (`proxy.kubeconfig` says so and holds no credentials) and to the API server whatever
 the given kubeconfig says, with its rights. A request once heard is forwarded even if the client has given up meanwhile:
-so late writes can be made (`Delay`, `Freeze`). Watches are cut into lines; exec's WebSockets are handed through.
+so late writes can be made (`Delay`, `Freeze`). Watches are cut into lines, each struck as it arrives and handed on in
+that order; exec's WebSockets are handed through.
 Faults in force are looked up at every moment of a request, so one may strike a stream that is already open.
 """
 
@@ -63,7 +64,7 @@ class FaultProxy:
         self._upstream_kubeconfig = kubeconfig
         self.requests: list[Request] = []
         self._rules: list[_Rule] = []
-        self._transports: set[asyncio.Transport] = set()
+        self._under_way: dict[asyncio.Transport, Request] = {}
         self._handlers: set[asyncio.Task[object]] = set()
         self._stack = AsyncExitStack()
 
@@ -122,10 +123,15 @@ class FaultProxy:
         finally:
             await self._listen()
 
-    def cut(self) -> None:
-        """Reset every connection that has a request under way."""
-        for transport in list(self._transports):
-            transport.abort()
+    def cut(self, on: Callable[[Request], bool] = everything) -> None:
+        """Reset every connection that has such a request under way."""
+        for transport, request in list(self._under_way.items()):
+            if on(request):
+                transport.abort()
+
+    def under_way(self, on: Callable[[Request], bool] = everything) -> int:
+        """Return the number of requests of this kind that are not over."""
+        return sum(1 for request in self._under_way.values() if on(request))
 
     def count(self, on: Callable[[Request], bool] = everything) -> int:
         """Return the number of requests of this kind."""
@@ -168,15 +174,15 @@ class FaultProxy:
         assert isinstance(transport, asyncio.Transport)
         handler = asyncio.current_task()
         assert handler is not None
-        self._transports.add(transport)
+        self._under_way[transport] = request = self._record(raw)
         self._handlers.add(handler)
         try:
-            return await self._answer(raw, self._record(raw))
+            return await self._answer(raw, request)
         except (Drop, aiohttp.ClientError):
             transport.abort()
             return web.Response()
         finally:
-            self._transports.discard(transport)
+            self._under_way.pop(transport, None)
             self._handlers.discard(handler)
 
     async def _answer(self, raw: web.Request, request: Request) -> web.StreamResponse:
@@ -200,13 +206,36 @@ class FaultProxy:
     async def _stream(self, raw: web.Request, request: Request, upstream: aiohttp.ClientResponse) -> web.StreamResponse:
         response = web.StreamResponse(headers=_answer_headers(upstream))
         await response.prepare(raw)
-        async for line in _lines(upstream, until=lambda: raw.transport is None or raw.transport.is_closing()):
-            kept: bytes | None = line
-            for fault in self._faults(request):
-                kept = await fault.line(request, line) if kept is not None else None
-            if kept is not None:
-                await response.write(kept + b"\n")
+        arrived: asyncio.Queue[asyncio.Task[bytes | None] | None] = asyncio.Queue()
+        kept: set[asyncio.Task[bytes | None]] = set()
+
+        async def hand_on() -> None:
+            while line := await arrived.get():
+                if (text := await line) is not None:
+                    await response.write(text + b"\n")
+
+        def is_left() -> bool:
+            return raw.transport is None or raw.transport.is_closing()
+
+        handing_on = asyncio.create_task(hand_on())
+        try:
+            async for line in _lines(upstream, until=is_left):
+                kept.add(struck := asyncio.create_task(self._struck(request, line)))
+                struck.add_done_callback(kept.discard)
+                arrived.put_nowait(struck)
+            arrived.put_nowait(None)
+            if not is_left():
+                await handing_on
+        finally:
+            for task in (handing_on, *kept):
+                task.cancel()
         return response
+
+    async def _struck(self, request: Request, line: bytes) -> bytes | None:
+        kept: bytes | None = line
+        for fault in self._faults(request):
+            kept = await fault.line(request, line) if kept is not None else None
+        return kept
 
 
 async def _lines(upstream: aiohttp.ClientResponse, *, until: Callable[[], bool]) -> AsyncIterator[bytes]:

@@ -13,7 +13,19 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.faults.faults import Call, Delay, Freeze, LoseEvents, Request, StaleAnswers, lists, watches, writes
+from tests.faults.faults import (
+    Call,
+    Delay,
+    Fault,
+    Freeze,
+    Lag,
+    LoseEvents,
+    Request,
+    StaleAnswers,
+    lists,
+    watches,
+    writes,
+)
 from tests.faults.kubeconfig import write_plain
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
@@ -77,6 +89,50 @@ async def test_a_frozen_stream_keeps_its_lines_and_hands_them_on_when_thawed(
             freeze.thaw()
             assert name(await reading) == "b"
             assert name(await anext(lines)) == "c"
+
+
+class Together(Fault):
+    """No line passes before three have come."""
+
+    def __init__(self) -> None:
+        self._barrier = asyncio.Barrier(3)
+
+    async def line(self, request: Request, line: bytes) -> bytes:
+        await self._barrier.wait()
+        return line
+
+
+async def test_lines_are_struck_as_they_arrive_and_stay_in_order(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
+    with proxy.inject(Together(), on=watches):
+        async with client.stream(PODS, query=WATCH, silence=30) as lines:
+            for each in "abc":
+                await api.create(PODS, each)
+            assert [name(await anext(lines)) for _ in range(3)] == ["a", "b", "c"]
+
+
+async def test_every_line_lags(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+    with proxy.inject(Lag(seconds=3600), on=watches):
+        async with client.stream(PODS, query=WATCH, silence=30) as lines:
+            await api.create(PODS, "a")
+            reading = asyncio.ensure_future(anext(lines))
+            await asyncio.sleep(0.05)
+            assert not reading.done()
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+
+async def test_only_chosen_requests_are_cut(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+    async with client.stream(PODS, query=WATCH, silence=30) as kept:
+        async with client.stream("/api/v1/nodes", query=WATCH, silence=30) as cut:
+            await eventually(lambda: proxy.under_way(watches) == 2)
+            proxy.cut(lambda request: request.path.endswith("/nodes"))
+            with pytest.raises(errors.Unreachable):
+                await anext(cut)
+        await eventually(lambda: proxy.under_way(watches) == 1)
+        await api.create(PODS, "a")
+        assert name(await anext(kept)) == "a"
 
 
 async def test_an_event_is_lost_and_the_next_is_not(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
