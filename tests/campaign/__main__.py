@@ -19,6 +19,7 @@ PARTS = {
     "rotations": "tests.campaign.rotations",
     "size": "tests.campaign.size",
     "soak": "tests.campaign.soak",
+    "stale-missed-crashed": "tests.campaign.stale_missed_crashed",
 }
 
 

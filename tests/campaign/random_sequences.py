@@ -75,19 +75,23 @@ def run(options: Options) -> Outcome:
 
 
 @contextmanager
-def surroundings(name: str) -> Iterator[tuple[Cluster, Installed]]:
+def surroundings(
+    name: str, *, places: int = PLACES, gang_scheduling: str | None = None
+) -> Iterator[tuple[Cluster, Installed]]:
     """Yield a lab with the real operators and a webhook; the controllers are those of the places."""
     with ExitStack() as stack:
         cluster = stack.enter_context(Cluster.start(name=name, options=LabOptions(nodes=NODES)))
         installed = install_into(cluster)
         stack.enter_context(Webhook.start(cluster, installed))
-        for index in range(PLACES):
-            stack.enter_context(Operator.start(cluster, namespace=_namespace(index), qps=0))
+        for index in range(places):
+            operator = Operator.start(cluster, namespace=namespace_of(index), gang_scheduling=gang_scheduling, qps=0)
+            stack.enter_context(operator)
         until(lambda: called(cluster))
         yield cluster, installed
 
 
-def _namespace(index: int) -> str:
+def namespace_of(index: int) -> str:
+    """Return the namespace of a place."""
     return f"place-{index}"
 
 
@@ -97,8 +101,8 @@ async def _play_all(cluster: Cluster, installed: Installed, options: Options) ->
 
         async def work(index: int) -> None:
             await asyncio.sleep(index)  # so many starts at once would take the machine's breath
-            namespace = _namespace(index)
-            await _create_namespace(client, namespace)
+            namespace = namespace_of(index)
+            await create_namespace(client, namespace)
             async with placed(client, installed, namespace) as place:
                 for number in numbers:
                     await _judge(place, f"{options.seed}:{number}", tally)
@@ -163,7 +167,7 @@ async def _attempt(place: Place, steps: tuple[Step, ...], *, patience: float) ->
     versions: list[Version] = []
     watching = asyncio.create_task(record(place.client, place.namespace, versions))
     wrong = []
-    stranger = await _stranger(job)
+    stranger = await create_stranger(job)
     try:
         await play(place, job, steps)
         await converged(place, job, steps[0], versions, patience=patience)
@@ -179,7 +183,7 @@ async def _attempt(place: Place, steps: tuple[Step, ...], *, patience: float) ->
     return "; ".join(wrong)
 
 
-async def _stranger(job: Job) -> str:
+async def create_stranger(job: Job) -> str:
     """Create a pod that looks like a worker of the job, and that no job owns; return its path."""
     name = f"{job.name}-worker-9"
     labels = {
@@ -193,7 +197,8 @@ async def _stranger(job: Job) -> str:
     return resources.PODS.path(job.namespace, name)
 
 
-async def _create_namespace(client: ApiWriter, name: str) -> None:
+async def create_namespace(client: ApiWriter, name: str) -> None:
+    """Create a namespace in which pods can be created."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     await client.create_object(resources.NAMESPACES.path(), body=body)
     # Admission refuses pods before the namespace has it.

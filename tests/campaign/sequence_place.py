@@ -24,6 +24,7 @@ from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.disruption_signs import Signs
 
 AGENT = "mpijob-elastic-campaign"
 # Long enough that a busy machine seldom costs a leader its Lease, seldom enough that many leaders are a small load.
@@ -56,12 +57,13 @@ class Place:
 
     ahead: seconds by which the controller's clock is ahead. taken: steps that found what they act on.
     edits: (kind, name, resourceVersion) of foreign edits. deleted: uids of pods that users deleted; deleted_by_us: of
-    those that the controller did.
+    those that the controller did. signs: as `Settings` has them.
     """
 
     namespace: str
     client: ApiWriter
     kubeconfig: Path
+    signs: Signs | None = None
     ahead: float = 0.0
     taken: int = 0
     edits: set[tuple[str, str, str]] = field(default_factory=set)
@@ -80,6 +82,7 @@ class Place:
             lease_namespace=self.namespace,
             health_host="127.0.0.1",
             health_port=0,
+            signs=self.signs,
             lease_times=TIMES,
         )
         configuration = Configuration()
@@ -111,7 +114,7 @@ class Place:
 @asynccontextmanager
 async def placed(client: ApiWriter, installed: Installed, namespace: str) -> AsyncIterator[Place]:
     """Yield a place whose controller works; its namespace exists."""
-    await _grant_lease(client, namespace)
+    await grant_lease(client, namespace)
     place = Place(namespace=namespace, client=client, kubeconfig=installed.controller_kubeconfig)
     await place.lead()
     try:
@@ -120,7 +123,7 @@ async def placed(client: ApiWriter, installed: Installed, namespace: str) -> Asy
         await place.end()
 
 
-async def _grant_lease(client: ApiWriter, namespace: str) -> None:
+async def grant_lease(client: ApiWriter, namespace: str) -> None:
     """Let the installed controller have its Lease here too, with the verbs that it has in its own namespace."""
     metadata, api = {"name": AGENT}, "rbac.authorization.k8s.io"
     rule = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "patch", "create"]}

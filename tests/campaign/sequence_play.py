@@ -55,7 +55,7 @@ async def converged(
             with contextlib.suppress(errors.NotFound, errors.Conflict):
                 # As the notice advises.
                 await _delete(place, names.launcher(job.name))
-        wrong = _unlike(job, state)
+        wrong = unlike(job, state)
         await asyncio.sleep(LOOK if wrong else QUIET)
         if not wrong and len(versions) == written:
             return state
@@ -211,7 +211,7 @@ def _is_going(pod: dict[str, Any]) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
-def _unlike(job: Job, state: State) -> str:
+def unlike(job: Job, state: State) -> str:
     """Return what a whole job has and this does not, "" if nothing."""
     pods = job.workers(*range(state.replicas))
     hosts = [names.pod_of(host.rpartition(":")[0]) for host in state.hosts]

@@ -8,9 +8,12 @@ import asyncio
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -24,8 +27,10 @@ Object = dict[str, Any]
 WATCHED = (resources.MPI_JOBS, resources.PODS, resources.CONFIG_MAPS, resources.ROLES)
 # Seconds by which a watch may lag on a busy machine.
 TOLERANCE = 5.0
-# Seconds that a rank has to leave at least, where its drain-timeout is not shorter: see decide.drain; and how far the
-# times at which this process saw two events may be nearer to one another than the events were.
+# Seconds by which the watch of a kind lags, where it is made to; what a precondition or a live read guards may not.
+Lags = Mapping[str, float]
+# Seconds that a rank has to leave at least, where its drain-timeout is not shorter: see decide.drain; and how much
+# nearer two events may seem than they were, because the API server notes whole seconds.
 LEAST_DRAIN, BLUR = 2.0, 1.0
 
 
@@ -72,6 +77,13 @@ async def _follow(client: ApiWriter, resource: resources.Resource, namespace: st
             await asyncio.sleep(0.5)
 
 
+class _Left(NamedTuple):
+    """A host that is no longer listed, and since when by the API server's clock (seconds since the epoch)."""
+
+    host: str
+    at: float
+
+
 @dataclass(kw_only=True)
 class _Job:
     """The history of the job, up to each version."""
@@ -79,9 +91,12 @@ class _Job:
     name: str
     edits: set[tuple[str, str, str]]
     deleted: set[str] | None
+    busy: AbstractSet[str]
+    going: AbstractSet[str]
+    lags: Lags
     past: dict[tuple[str, str], list[Version]] = field(default_factory=lambda: defaultdict(list))
     hosts: tuple[str, ...] | None = ()
-    left_at: dict[str, float] = field(default_factory=dict)
+    left: dict[str, _Left] = field(default_factory=dict)
     dead: set[tuple[str, str]] = field(default_factory=set)
     memory_lost: bool = False
 
@@ -89,21 +104,33 @@ class _Job:
         found = self.past[kind, name]
         return found[-1] if found else None
 
-    def recent(self, kind: str, name: str, *, at: float) -> list[Version]:
+    def recent(self, kind: str, name: str, *, at: float, lag: float = 0.0) -> list[Version]:
         """The versions that the controller may have seen as the last."""
         found = self.past[kind, name]
         replaced = [after.at for after in found[1:]] + [at]
-        return [version for version, until in zip(found, replaced, strict=True) if until >= at - TOLERANCE]
+        return [version for version, until in zip(found, replaced, strict=True) if until >= at - TOLERANCE - lag]
+
+    def cached(self, kind: str, name: str, *, at: float) -> list[Version]:
+        """Those that it may have seen by its watch, which may lag."""
+        return self.recent(kind, name, at=at, lag=self.lags.get(kind, 0.0))
 
 
 def broken(
-    versions: list[Version], *, job: str, edits: set[tuple[str, str, str]], deleted: set[str] | None = None
+    versions: list[Version],
+    *,
+    job: str,
+    edits: set[tuple[str, str, str]],
+    deleted: set[str] | None = None,
+    busy: AbstractSet[str] = frozenset(),
+    going: AbstractSet[str] = frozenset(),
+    lags: Lags = MappingProxyType({}),
 ) -> list[str]:
     """Return what broke a safety rule.
 
     edits: versions of other writers. deleted: uids of the pods that we deleted, None where nobody else deletes any.
+    busy: uids of pods whose ranks never leave. going: names of nodes that go.
     """
-    known = _Job(name=job, edits=edits, deleted=deleted)
+    known = _Job(name=job, edits=edits, deleted=deleted, busy=busy, going=going, lags=lags)
     wrong = []
     checks = {"ConfigMap": _config, "Role": _role, "Pod": _pod, "MPIJob": _nothing}
     ours = {job, names.config_map(job), names.launcher(job)}
@@ -136,7 +163,7 @@ def _config(known: _Job, new: Version) -> Iterator[str]:
     hosts = parsed.hosts if parsed and not strangers else None  # a list that names strangers is garbage
     if new.deleted or old is None or _uid(old) != _uid(new):
         known.hosts, known.memory_lost = hosts or (), False
-        known.left_at.clear()
+        known.left.clear()
         return
     is_edit = ("ConfigMap", new.name, str(new.number)) in known.edits
     before = known.hosts
@@ -145,7 +172,7 @@ def _config(known: _Job, new: Version) -> Iterator[str]:
     else:
         yield from _published(known, new, before, hosts)
     for host in set(before or ()) - set(hosts or ()):
-        known.left_at[names.pod_of(host)] = new.at
+        known.left[names.pod_of(host)] = _Left(host, _written_at(new))
     known.hosts = hosts
 
 
@@ -166,9 +193,9 @@ def _published(
         yield "rule 8: two hosts stand for one pod"
     for host in added:
         pod = names.pod_of(host)
-        if not any(_ready(version) and _owner(version) for version in known.recent("Pod", pod, at=new.at)):
+        if not any(_ready(version) and _owner(version) for version in known.cached("Pod", pod, at=new.at)):
             yield f"rule 1: {host} is published and was not a Ready pod of the job"
-        roles = known.recent("Role", names.launcher(known.name), at=new.at)
+        roles = known.cached("Role", names.launcher(known.name), at=new.at)
         if not any(pod in _exec_names(role) for role in roles):
             yield f"rule 1: {host} is published without a right to exec"
         if launcher and (_uid(launcher), host) in known.dead and not known.memory_lost:
@@ -194,6 +221,8 @@ def _pod(known: _Job, new: Version) -> Iterator[str]:
     host = next((host for host in known.hosts or () if names.pod_of(host) == new.name), None)
     if (ends or fails) and host and launcher and _started(launcher):
         known.dead.add((_uid(launcher), host))
+    if ends and _uid(new) in known.busy and launcher and new.name in known.left:
+        known.dead.add((_uid(launcher), known.left[new.name].host))
     is_deletion = (
         ends and old is not None and _uid(old) == _uid(new) and (known.deleted is None or _uid(new) in known.deleted)
     )
@@ -216,17 +245,21 @@ def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
     failed = _phase(old) == "Failed"
     if not any(job.elastic for job in jobs):
         yield "rule 2: a worker of a job that is not elastic is deleted"
-    if not failed and not any(index is not None and index >= job.replicas for job in jobs):
+    replaceable = failed or old.content["spec"].get("nodeName") in known.going
+    if not replaceable and not any(index is not None and index >= job.replicas for job in jobs):
         yield "rules 2, 3: a worker that the size asks for is deleted"
+    if any(job.finished for job in jobs):
+        return
     listed = [names.pod_of(host) for host in known.hosts or ()]
     if new.name in listed and not (failed and listed == [new.name]):
         yield "rule 2: a worker that is published is deleted"
     launcher = known.last("Pod", names.launcher(known.name))
-    left_at = known.left_at.get(new.name)
-    if launcher and _started(launcher) and not _going(launcher) and left_at and not failed:
-        least = min([LEAST_DRAIN, *(job.policy.drain_timeout for job in jobs)])
-        if new.at - left_at < least - BLUR:
-            yield f"rule 2: a worker is deleted {new.at - left_at:.1f} s after it left the list"
+    left = known.left.get(new.name)
+    if launcher and _started(launcher) and not _going(launcher) and left and not failed:
+        shortest = min([job.policy.drain_timeout for job in jobs], default=0.0)
+        least = shortest if _uid(new) in known.busy else min(LEAST_DRAIN, shortest)
+        if (after := _deleted_at(new) - left.at) < least - BLUR:
+            yield f"rule 2: a worker is deleted {after:.0f} s after it left the list"
 
 
 def _is_worker(host: str, job: str) -> bool:
@@ -243,6 +276,19 @@ def _owner(version: Version) -> str:
 
 def _going(version: Version) -> bool:
     return "deletionTimestamp" in version.content["metadata"]
+
+
+def _written_at(version: Version) -> float:
+    return max(_seconds(one["time"]) for one in version.content["metadata"]["managedFields"])
+
+
+def _deleted_at(version: Version) -> float:
+    metadata = version.content["metadata"]
+    return _seconds(metadata["deletionTimestamp"]) - float(metadata["deletionGracePeriodSeconds"])
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
 
 
 def _phase(version: Version) -> str:

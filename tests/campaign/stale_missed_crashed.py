@@ -1,0 +1,252 @@
+"""Stale, missed, crashed: Sieve's three patterns at every write, every watch and every event of a reference day.
+
+The undisturbed day is played first and recorded. Then each day has one trouble: the controller is killed before or
+after a write, a watch lags or gives nothing, an event is lost. No safety rule may break, and the job must end as it
+does in the undisturbed day, with nothing left over. Many places play at once, each with a namespace, a controller and
+an operator of its own; the operator makes PodGroups.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+import statistics
+import sys
+import time
+from collections import Counter, defaultdict
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import and_
+from random import Random
+
+from lab.cluster import Cluster
+from lab.install import Installed
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model import disruption_signs
+from tests.campaign.day_troubles import WATCHED, Crash, Cut, Missed, Setting, Stale, Trouble
+from tests.campaign.part import Options, Outcome
+from tests.campaign.random_sequences import create_namespace, create_stranger, namespace_of, surroundings
+from tests.campaign.reference_day import EVENING, MORNING, QUIET, Day, ending, make_nodes, play, remove_nodes, rest
+from tests.campaign.sequence_place import Place, grant_lease
+from tests.campaign.sequence_rules import broken, record
+from tests.faults.proxy import FaultProxy
+from tests.lab.job import Job
+from tests.lab.waiting import seen
+
+PLACES = 16
+UNDISTURBED = 4  # days; their ends must be the same
+LAGS = (0.5, 5.0, 60.0)
+CUT_FROM = ("create", "3→1", "a node is going")
+STEP = 25.0  # seconds after which users go on with the day
+PATIENCE = 300.0  # seconds until a disturbed job must be as it should be; a lagging watch takes two minutes a change
+TRIES = 3  # days may differ a little, so that a trouble does not come about
+CLEAN = 90.0  # seconds until nothing is left of a deleted job
+
+
+# A lab, and what is installed there.
+Lab = tuple[Cluster, Installed]
+
+
+@dataclass(kw_only=True)
+class Lived:
+    """A day that is over.
+
+    ends: what was left at the end of morning and evening; waits: seconds from the last step of each until it was so.
+    """
+
+    ends: list[dict[str, object]] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    writes: Counter[str] = field(default_factory=Counter)
+    wrong: list[str] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class Tally:
+    """The results so far. waits: seconds by pattern. spared: troubles that never came about."""
+
+    runs: int = 0
+    waits: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    spared: list[str] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+
+
+def run(options: Options) -> Outcome:
+    """Play the days."""
+    for noisy in ("mpijob_elastic", "aiohttp.server", "asyncio"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)  # killed controllers complain
+    began = time.monotonic()
+    # The scheduler of that name is there, so pods of a gang run; and there are PodGroups.
+    made = surroundings(f"campaign-{secrets.token_hex(3)}", places=PLACES, gang_scheduling="default-scheduler")
+    with made as lab:
+        tally = asyncio.run(_play_all(lab, options))
+    minutes = (time.monotonic() - began) / 60
+    waits = "; ".join(
+        f"{pattern}: whole after {statistics.median(found):.0f} s (median), {max(found):.0f} s at most"
+        for pattern, found in tally.waits.items()
+    )
+    numbers = f"{waits}; {len(tally.spared)} troubles did not come about; {minutes:.0f} minutes"
+    return Outcome(runs=tally.runs, violations=tuple(tally.violations), numbers=numbers)
+
+
+async def _play_all(lab: Lab, options: Options) -> Tally:
+    tally = Tally()
+    async with await connect(user_agent="mpijob-elastic-campaign-user", kubeconfig=lab[0].kubeconfig) as client:
+        for index in range(PLACES):
+            await create_namespace(client, namespace_of(index))
+            await grant_lease(client, namespace_of(index))
+        found: list[tuple[Trouble, Lived]] = []
+
+        async def undisturbed(index: int) -> None:
+            trouble = Trouble()
+            found.append((trouble, await live(lab, client, namespace_of(index), trouble, patience=PATIENCE)))
+
+        await asyncio.gather(*(undisturbed(index) for index in range(UNDISTURBED)))
+        first = found[0][1]
+        for trouble, lived in found:
+            _judge(tally, trouble, lived, first)
+        troubles = _troubles([trouble.events for trouble, _ in found], [lived.writes for _, lived in found], options)
+        print(f"stale-missed-crashed: {len(troubles)} troubles", file=sys.stderr, flush=True)
+        left = iter(troubles)
+        numbers = options.runs(len(troubles))
+
+        async def work(index: int) -> None:
+            for _ in numbers:
+                if (trouble := next(left, None)) is None:
+                    return
+                for _ in range(TRIES):
+                    trouble = replace(trouble)
+                    lived = await live(lab, client, namespace_of(index), trouble)
+                    if trouble.struck or lived.wrong:
+                        break
+                _judge(tally, trouble, lived, first)
+
+        await asyncio.gather(*(work(index) for index in range(PLACES)))
+    return tally
+
+
+def _troubles(events: list[Counter[str]], writes: list[Counter[str]], options: Options) -> list[Trouble]:
+    """Return a trouble for each event and write that all undisturbed days had, and those of the watches.
+
+    Their order is the seed's, so that a run that is ended early has some of each pattern.
+    """
+    common_events, common_writes = (reduce(and_, each) for each in (events, writes))
+    del common_events[""], common_writes[""]
+    troubles: list[Trouble] = [
+        *(
+            Crash(write=write, nth=nth, after=after)
+            for write, count in common_writes.items()
+            for nth in range(1, count + 1)
+            for after in (False, True)
+        ),
+        *(Stale(kind=kind, seconds=seconds) for kind in WATCHED for seconds in LAGS),
+        *(
+            Cut(kind=kind, refused=refused, step=step)
+            for kind in WATCHED
+            for refused in (False, True)
+            for step in CUT_FROM
+        ),
+        *(Missed(event=event, nth=nth) for event, count in common_events.items() for nth in range(1, count + 1)),
+    ]
+    Random(options.seed).shuffle(troubles)
+    return troubles
+
+
+def _judge(tally: Tally, trouble: Trouble, lived: Lived, first: Lived) -> None:
+    tally.runs += 1
+    tally.waits[trouble.pattern] += lived.waits
+    if trouble.pattern != "undisturbed" and not trouble.struck:
+        tally.spared.append(str(trouble))
+    if wrong := lived.wrong + different(lived, first):
+        tally.violations.append(f"{trouble}\n  " + "\n  ".join(wrong))
+        print(f"stale-missed-crashed: {tally.violations[-1]}", file=sys.stderr, flush=True)
+    if tally.runs % 20 == 0:
+        print(f"stale-missed-crashed: {tally.runs} days", file=sys.stderr, flush=True)
+
+
+def different(lived: Lived, other: Lived) -> list[str]:
+    """Return how a day ended otherwise than another."""
+    return [
+        f"{what} is {ours.get(what)}, undisturbed {theirs.get(what)}"
+        for ours, theirs in zip(lived.ends, other.ends, strict=False)
+        for what in sorted(ours.keys() | theirs.keys())
+        if ours.get(what) != theirs.get(what)
+    ]
+
+
+_pools = itertools.count()
+
+
+async def live(lab: Lab, client: ApiWriter, namespace: str, trouble: Trouble, *, patience: float = STEP) -> Lived:
+    """Play a day with a trouble in a namespace without jobs, and leave it so."""
+    lived, (cluster, installed) = Lived(), lab
+    day = Day(cluster=cluster, job=Job(client=client, namespace=namespace, name="day"), pool=f"day-{next(_pools)}")
+    async with FaultProxy(installed.controller_kubeconfig) as proxy:
+        signs = disruption_signs.signs()
+        place = Place(namespace=namespace, client=client, kubeconfig=proxy.kubeconfig, signs=signs)
+        setting = Setting(proxy=proxy, place=place, pool=day.pool)
+        await make_nodes(client, day.pool)
+        stranger = await create_stranger(day.job)
+        watching = asyncio.create_task(record(client, namespace, day.versions))
+        try:
+            with ExitStack() as stack:
+                trouble.inject(setting, stack)
+                await place.lead()
+                await _live(day, trouble, lived, patience=patience)
+                await seen(lambda: _execs(proxy), lambda count: not count, "no exec is under way")
+        except (AssertionError, TimeoutError, errors.KubeError) as error:
+            lived.wrong.append(f"{type(error).__name__}: {error}")
+        finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            lived.wrong += [place.failed()] if place.failed() else []
+            await place.end()
+        lived.writes.update(setting.write(request) for request in proxy.requests)
+        lived.wrong += broken(
+            day.versions,
+            job=day.job.name,
+            edits=set(),
+            deleted=place.deleted_by_us,
+            busy=day.busy,
+            going=day.going,
+            lags=trouble.lags,
+        )
+    lived.wrong += await _clean(day, stranger)
+    return lived
+
+
+async def _live(day: Day, trouble: Trouble, lived: Lived, *, patience: float) -> None:
+    for steps, until_it in ((MORNING, day.is_whole), (EVENING, day.has_ended)):
+        taken = await play(day, steps, until_it, patience=patience, before=trouble.before)
+        trouble.ease()
+        await rest(day, until_it, patience=PATIENCE)
+        lived.waits.append(time.monotonic() - QUIET - taken)
+        lived.ends.append(await ending(day))
+        trouble.resume()
+
+
+async def _execs(proxy: FaultProxy) -> int:
+    return proxy.under_way(lambda request: request.path.endswith("/exec"))
+
+
+async def _clean(day: Day, stranger: str) -> list[str]:
+    """Delete the job, and return what does not go with it; then take all else away."""
+    client = day.job.client
+    with contextlib.suppress(errors.NotFound):
+        await day.job.delete()
+
+    async def left() -> list[str]:
+        return [key for key in await ending(day) if " day" in key and "worker-9" not in key]
+
+    wrong = []
+    try:
+        await seen(left, lambda names: not names, "nothing of the job is left", patience=CLEAN)
+    except AssertionError as error:
+        wrong.append(str(error))
+    with contextlib.suppress(errors.NotFound):
+        await client.delete_object(stranger)
+    await remove_nodes(client, day.pool)
+    return wrong
