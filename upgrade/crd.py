@@ -15,7 +15,7 @@ from typing import Any, cast
 from mpijob_elastic import names
 from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube.resources import MPI_JOBS
-from upgrade import schema
+from upgrade import owners, schema
 
 NAME = f"{MPI_JOBS.plural}.{MPI_JOBS.group}"
 
@@ -109,7 +109,12 @@ def upgraded(crd: Crd, *, structural: bool = False) -> dict[str, Any]:
 
 
 def reverted(live: Crd, before: Crd) -> dict[str, Any]:
-    """Return the live definition without our additions; later changes of others stay. Raises `Refused`."""
+    """Return the live definition without our additions; later changes of others stay. Raises `Refused`.
+
+    Additions that the manifest of somebody else has stay too.
+    """
+    if owners.is_declared(live):
+        return dict(live)
     version, former = dict(_v1(live)), _v1(before)
     if "scale" not in former.get("subresources", {}) and version.get("subresources", {}).get("scale") == SCALE:
         version["subresources"] = {key: value for key, value in version["subresources"].items() if key != "scale"}
@@ -126,8 +131,10 @@ def stays_structural(live: Crd, before: Crd) -> bool:
 
 
 def is_scalable(crd: Crd) -> bool:
-    """Return True if version v1 has our scale subresource."""
-    return bool(_v1(crd).get("subresources", {}).get("scale") == SCALE)
+    """Return True if version v1 has our scale subresource, and keeps the selector that it reads. Raises `Refused`."""
+    version = _v1(crd)
+    keeps = crd["spec"].get("preserveUnknownFields") or _keeping_selector(version) == version
+    return bool(keeps and version.get("subresources", {}).get("scale") == SCALE)
 
 
 def _v1(crd: Crd) -> Version:

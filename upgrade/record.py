@@ -29,6 +29,8 @@ from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from upgrade import namespaces
 
 NAME = "mpijob-elastic-upgrade"
+# The record of the definition alone, before `install` made it scalable.
+DEFINITION = "mpijob-elastic-definition"
 PATH = SECRETS.path(names.NAMESPACE, NAME)
 PHASE = f"{names.PREFIX}upgrade"
 LABELS = {"app.kubernetes.io/name": names.PROGRAM}
@@ -39,8 +41,8 @@ CHECKSUM = "sha256"
 # https://kubernetes.io/docs/concepts/configuration/secret/#restriction-data-size; base64 does not count.
 MOST_BYTES = 2**20 - 1024
 _BROKEN = (
-    "the recorded state before the upgrade has been changed or damaged since, so it cannot be restored; put the Secret "
-    "back from a backup, or remove the installation with `mpijob-elastic uninstall` and correct the definition by hand"
+    "the recorded state before has been changed or damaged since, so it cannot be restored; put the Secret back from a "
+    "backup, or remove the installation with `mpijob-elastic uninstall --no-scale` and correct the definition by hand"
 )
 
 
@@ -104,9 +106,9 @@ def unpack(data: Mapping[str, str]) -> Record:
     return record
 
 
-async def read(client: ApiReader) -> Kept | None:
+async def read(client: ApiReader, name: str = NAME) -> Kept | None:
     """Return the record, None if there is none. Raises `Refused` if it is damaged, and `errors.KubeError`."""
-    raw = await client.find(PATH)
+    raw = await client.find(SECRETS.path(names.NAMESPACE, name))
     if raw is None:
         return None
     secret = objects.read(raw)
@@ -129,19 +131,33 @@ async def keep(client: ApiWriter, applier: Applier, wanted: Iterable[Manifest], 
         await set_phase(client, Phase.APPLYING)
         return f"the state of {kept.record.taken_at} is already recorded, and a rollback goes back to that"
     await namespaces.ensure(client, names.NAMESPACE, namespaces.FOR_RECORD, labels=LABELS)
+    taken = await _take(client, applier, wanted, crd)
+    if not await _create(client, NAME, taken, annotations={PHASE: Phase.APPLYING}):
+        return "somebody else has just recorded the state before the upgrade; a rollback goes back to that"
+    return f"the state before is recorded in Secret {names.NAMESPACE}/{NAME}"
+
+
+async def keep_definition(client: ApiWriter, crd: Mapping[str, Any]) -> None:
+    """Make sure that there is a record of the definition alone; the first stays. Raises as `keep` does."""
+    if await read(client, DEFINITION) is None:
+        await _create(client, DEFINITION, Record(taken_at=_now(), version=__version__, crd=dict(crd)))
+
+
+async def _create(client: ApiWriter, name: str, content: Record, annotations: Mapping[str, str] | None = None) -> bool:
+    """Create the Secret; return False if there is one already."""
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": NAME, "labels": LABELS, "annotations": {PHASE: Phase.APPLYING}},
+        "metadata": {"name": name, "labels": LABELS, "annotations": annotations or {}},
         "immutable": True,
         "type": "Opaque",
-        "data": pack(await _take(client, applier, wanted, crd)),
+        "data": pack(content),
     }
     try:
         await client.create_object(SECRETS.path(names.NAMESPACE), body=secret)
     except errors.AlreadyExists:
-        return "somebody else has just recorded the state before the upgrade; a rollback goes back to that"
-    return f"the state before is recorded in Secret {names.NAMESPACE}/{NAME}"
+        return False
+    return True
 
 
 async def set_phase(client: ApiWriter, phase: Phase) -> None:
@@ -162,12 +178,16 @@ async def _take(client: ApiReader, applier: Applier, wanted: Iterable[Manifest],
     lives = [await _before(applier, one) for one in sorted(found | served)]
     secrets = [name for name in SECRETS_OF_OURS if await client.find(SECRETS.path(names.NAMESPACE, name))]
     return Record(
-        taken_at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        taken_at=_now(),
         version=__version__,
         crd=dict(crd),
         objects=tuple(live for live in lives if live),
         secrets=tuple(secrets),
     )
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
 
 
 async def _before(applier: Applier, one: Identity) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ The control plane is real, pods are pretended (kwok). The operator is the real o
 {ranks}"""
 RANKS = """\
 No training runs: ranks are stand-ins, but real processes, started by `kubectl exec` with the launcher's rights."""
-END = "Every edit came true and no rank was killed. Seconds count from when the new size was seen."
+END = "Every change came true and no rank was killed. Seconds count from when the new size was seen."
 NO_RANKS = """\
 `kubectl exec` is not to be had here (no PID namespaces), so no ranks are shown, and drains last until drain-timeout."""
 
@@ -40,7 +40,7 @@ def demo(
     name: Annotated[str | None, typer.Option(help="Name of the lab; a new one by default.")] = None,
     patience: Annotated[float, typer.Option(min=1, help="Seconds that one step may take.")] = 60.0,
 ) -> None:
-    """Show how `kubectl edit mpijob` becomes elastic: 2 workers, then 3, then 1, then 3 again.
+    """Show how `kubectl edit mpijob` becomes elastic: 2 workers, then 3, 1 and 3. At last `kubectl scale`: 2.
 
     Exit codes: 0 every step came true; 1 one did not, or nothing could be started; 2 wrong usage; 130 Ctrl-C.
     """
@@ -98,6 +98,7 @@ def _more(stage: Stage) -> str:
 The lab stays up until Ctrl-C. Try, in another terminal:
   export KUBECONFIG={stage.cluster.kubeconfig} PATH={stage.cluster.binaries.kubectl.parent}:$PATH
   kubectl edit mpijob {NAME}
+  kubectl scale mpijob/{NAME} --replicas=4
   {sys.executable} -m mpijob_elastic get {NAME}
   {sys.executable} -m mpijob_elastic watch {NAME}
   kubectl describe mpijob {NAME}"""

@@ -68,6 +68,10 @@ class Terminal:
         """`kubectl edit mpijob`; what kubectl says. Raise LabError."""
         return await self._run("edit", "mpijob", NAME, editor=editor(size))
 
+    async def scale(self, size: int) -> str:
+        """`kubectl scale mpijob`; what kubectl says. Raise LabError."""
+        return await self._run("scale", f"mpijob/{NAME}", f"--replicas={size}")
+
     async def _run(self, *arguments: str, stdin: str = "", editor: str = "false") -> str:
         command = [str(self.cluster.binaries.kubectl), "--kubeconfig", str(self.cluster.kubeconfig), "-n", NAMESPACE]
         process = subprocess.Popen(  # noqa: ASYNC220 - asyncio's own would start a thread, see lab.processes

@@ -1,10 +1,11 @@
-"""The play: four sizes one after the other, and what must come true of each."""
+"""The play: five sizes one after the other, and what must come true of each."""
 
 import asyncio
 import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal
 
 from lab.demo import job
 from lab.demo.job import Terminal
@@ -23,11 +24,12 @@ class StepFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A change to one size. title: for tables. text: what happens, for people."""
+    """A change to one size. title: for tables. text: what happens, for people. verb: the user's kubectl command."""
 
     size: int
     title: str
     text: str
+    verb: Literal["apply", "edit", "scale"] = "edit"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +44,7 @@ STEPS = (
     Step(
         size=2,
         title="create",
+        verb="apply",
         text=(
             "A job of 2 workers. The operator makes ConfigMap, Role, workers and launcher; the webhook gives the "
             "launcher discover_hosts.sh, and the controller names both workers in it once they are Ready."
@@ -67,6 +70,15 @@ STEPS = (
         size=3,
         title="1→3",
         text="The same two names come back. No rank was killed before, so Horovod has blacklisted none of them.",
+    ),
+    Step(
+        size=2,
+        title="3→2",
+        verb="scale",
+        text=(
+            "`mpijob-elastic install` has added the subresource scale to MPIJobs, so they scale as Deployments do, and "
+            "a HorizontalPodAutoscaler can do it as well."
+        ),
     ),
 )
 
@@ -113,7 +125,8 @@ async def play(step: Step, terminal: Terminal, scenes: Scenes, screen: Screen, *
     """Do one step and see it come true within `patience` seconds. Raise StepFailed, or LabError for a command."""
     screen.say("\n" + textwrap.fill(f"{step.title}: {step.text}", WIDTH))
     screen.say(f"$ {command(step)}")
-    screen.say(await (terminal.create(step.size) if step is STEPS[0] else terminal.edit(step.size)))
+    commands = {"apply": terminal.create, "edit": terminal.edit, "scale": terminal.scale}
+    screen.say(await commands[step.verb](step.size))
     milestones = {name: holds for name, holds in MILESTONES.items() if scenes.has_ranks or name != "ranks"}
     reached: dict[str, float] = {}
     try:
@@ -157,9 +170,11 @@ def _show(step: Step, scene: Scene, screen: Screen) -> None:
 
 def command(step: Step) -> str:
     """Return the command that a user would type."""
-    if step is STEPS[0]:
-        return f"kubectl apply -f {job.NAME}.yaml"
-    return f'KUBE_EDITOR="{job.editor(step.size)}" kubectl edit mpijob {job.NAME}'
+    return {
+        "apply": f"kubectl apply -f {job.NAME}.yaml",
+        "edit": f'KUBE_EDITOR="{job.editor(step.size)}" kubectl edit mpijob {job.NAME}',
+        "scale": f"kubectl scale mpijob/{job.NAME} --replicas={step.size}",
+    }[step.verb]
 
 
 def summary(played: list[Played]) -> list[str]:

@@ -1,5 +1,6 @@
 """Everything the demo plays on: a lab, our objects, an operator, the webhook and the controller."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from lab.install import install_into
 from lab.operator.process import HEALTH_PORT, Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
+from mpijob_elastic.install.changes import Change
+from mpijob_elastic.kube.client import connect
+from upgrade import scale
 
 TRUST_PATIENCE = 120.0  # seconds until the API server trusts the webhook
 POLL = 0.05
@@ -41,6 +45,8 @@ def set_up(name: str, say: Say) -> Iterator[Stage]:
     with Cluster.start(name=name, say=say) as cluster:
         say("rights, policies and webhook configurations")
         installed = install_into(cluster)
+        say("the subresource scale of MPIJobs")
+        asyncio.run(_make_scalable(cluster, say))
         # The release's own program needs that port; its controller alone does not.
         untouched = not ports.taken(HEALTH_PORT)
         say("the operator" if untouched else f"the operator, without its health port: {HEALTH_PORT} is taken")
@@ -52,6 +58,16 @@ def set_up(name: str, say: Say) -> Iterator[Stage]:
             ):
                 _await_trust(cluster)
                 yield Stage(cluster=cluster, operator=operator, webhook=webhook, controller=controller)
+
+
+async def _make_scalable(cluster: Cluster, say: Say) -> None:
+    """Do what `mpijob-elastic install` does after the objects."""
+    async with await connect(user_agent="mpijob-elastic-demo", kubeconfig=cluster.kubeconfig) as client:
+        await scale.offer(client, dry_run=False, seconds=TRUST_PATIENCE, say=lambda news: say(_words(news)))
+
+
+def _words(news: Change | str) -> str:
+    return news if isinstance(news, str) else f"{news.outcome} {news.identity}"
 
 
 def _await_trust(cluster: Cluster) -> None:

@@ -33,6 +33,7 @@ Image = Annotated[str | None, typer.Option(help="Image to run; by default that o
 ForceConflicts = Annotated[
     bool, typer.Option("--force-conflicts", help="Overrule fields of our objects that somebody else has changed.")
 ]
+Scale = Annotated[bool, typer.Option(help="Add the scale subresource to the definition of MPIJobs, or take it back.")]
 Wait = Annotated[bool, typer.Option(help="Wait until all replicas are ready and trusted.")]
 
 

@@ -11,9 +11,11 @@ from mpijob_elastic import names
 from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.options import Context, Kubeconfig
 from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.kube import errors
 from mpijob_elastic.telemetry import terminal
 
 if TYPE_CHECKING:
+    from mpijob_elastic.install.changes import Say
     from mpijob_elastic.kube.writer import ApiWriter
 
 
@@ -22,6 +24,7 @@ def install(
     overlay: common.Overlays = None,
     namespace: common.JobsNamespace = None,
     image: common.Image = None,
+    scale: common.Scale = True,
     dry_run: common.DryRun = False,
     print_manifests: Annotated[bool, typer.Option("--print", help="Print the manifests; ask no API server.")] = False,
     force_conflicts: common.ForceConflicts = False,
@@ -32,7 +35,8 @@ def install(
 ) -> None:
     """Install controller and webhook, or bring them up to date. It can be repeated and interrupted at any time.
 
-    The webhook is registered last, when it is ready, so it never delays the creation of a pod.
+    The webhook is registered last, when it is ready, so it never delays the creation of a pod. Then the definition of
+    MPIJobs gets the scale subresource, so that `kubectl scale` and HPAs work. If that cannot be, the command says why.
 
     For example:
 
@@ -41,6 +45,8 @@ def install(
     - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what would change
 
     - `mpijob-elastic install --overlay single-namespace -n team-a`: for one namespace only
+
+    - `mpijob-elastic install --no-scale`: leave the definition of MPIJobs as it is
 
     Exit codes: 0 done; 1 not done (no rights, a conflict, not ready in time); 2 wrong usage; 130 interrupted.
     """
@@ -54,12 +60,19 @@ def install(
         return
     options = installer.Options(dry_run=dry_run, force=force_conflicts, wait=wait, timeout=timeout)
     say = partial(common.tell, prefix="waiting: ", differences=dry_run)
-    common.run(lambda client: installer.install(client, wanted, options, say=say), kubeconfig, context)
-    common.end(confirmed=True, dry_run=dry_run, done="Installed.")
+
+    async def work(client: ApiWriter) -> None:
+        await installer.install(client, wanted, options, say=say)
+        note = await _offer_scale(client, asked=scale, dry_run=dry_run, seconds=timeout, say=say)
+        common.end(confirmed=True, dry_run=dry_run, done="Installed.")
+        terminal.say(*note.splitlines())
+
+    common.run(work, kubeconfig, context)
 
 
 def uninstall(
     *,
+    scale: common.Scale = True,
     dry_run: common.DryRun = False,
     yes: common.Yes = False,
     timeout: common.Timeout = 120.0,
@@ -68,7 +81,8 @@ def uninstall(
 ) -> None:
     """Remove controller, webhook and everything else that `install` created. Jobs stay and keep running.
 
-    After `upgrade apply`, use `upgrade rollback` instead, which knows the state before.
+    The scale subresource that `install` added goes too; `--no-scale` leaves it. After `upgrade apply`, use
+    `upgrade rollback` instead, which knows the state before.
 
     For example:
 
@@ -79,24 +93,58 @@ def uninstall(
     Exit codes: 0 done; 1 not done (not confirmed, no rights, not gone in time); 2 wrong usage; 130 interrupted.
     """
     from mpijob_elastic.install import removal  # noqa: PLC0415 - --help need not load the client
+    from upgrade import scale as subresource  # noqa: PLC0415
+
+    say = partial(common.tell, prefix="waiting: ", differences=dry_run)
 
     async def work(client: ApiWriter) -> None:
         await _check_no_record(client)
         server, found = await removal.prepare(client)
-        if not found:
+        takes_scale = scale and await _can_take_scale(client)
+        if not found and not takes_scale:
             terminal.say("Nothing is installed.")
             return
         if dry_run or not yes:
             terminal.say("To be deleted, with everything in the namespace:")
             terminal.say(*(f"  {one.identity}" for one in found))
+            if takes_scale:
+                terminal.say("To become what it was:")
+                await subresource.take_back(client, dry_run=True, say=say)
         terminal.say(*removal.STAYS.splitlines())
         if not dry_run:
             if not yes:
                 typer.confirm(f"Delete this from {client.host}?", abort=True)
-            await removal.run(client, server, found, seconds=timeout, say=partial(common.tell, prefix="waiting: "))
+            await removal.stop(client, server, found, seconds=timeout, say=say)
+            if takes_scale:
+                await subresource.take_back(client, dry_run=False, say=say)
+            await removal.clear(client, server, found, seconds=timeout, say=say)
             terminal.say("Uninstalled.")
 
     common.run(work, kubeconfig, context)
+
+
+async def _offer_scale(client: ApiWriter, *, asked: bool, dry_run: bool, seconds: float, say: Say) -> str:
+    """Offer the subresource if asked; return what the user must know at the end. It never fails an installation."""
+    from upgrade import scale  # noqa: PLC0415 - --help need not load the client
+
+    if not asked:
+        return await scale.left_out(client, "--no-scale was given")
+    try:
+        return await scale.offer(client, dry_run=dry_run, seconds=seconds, say=say)
+    except (Refused, errors.Forbidden) as error:
+        return await scale.left_out(client, str(error))
+
+
+async def _can_take_scale(client: ApiWriter) -> bool:
+    from upgrade import scale  # noqa: PLC0415 - --help need not load the client
+
+    try:
+        recorded = await scale.is_recorded(client)
+        # Whatever can fail fails before anything is deleted.
+        await scale.take_back(client, dry_run=True, say=lambda _: None)
+    except Refused as error:
+        raise Refused(f"{error}; or leave the definition of MPIJobs as it is: --no-scale") from error
+    return recorded
 
 
 async def _check_no_record(client: ApiWriter) -> None:

@@ -45,10 +45,13 @@ def _rights(server: Server, wanted: Iterable[Identity], verbs: tuple[str, ...]) 
     return [(resource, namespace, verb) for resource, namespace in served if resource for verb in verbs]
 
 
-async def check_rights(client: ApiReader, wanted: Iterable[Right]) -> None:
-    """Raise `Refused` if RBAC does not give this account all these rights. The check itself needs none."""
+async def check_rights(client: ApiReader, wanted: Iterable[Right], *, name: str = "") -> None:
+    """Raise `Refused` if RBAC does not give this account all these rights. The check itself needs none.
+
+    name: of the object; "" for any object.
+    """
     questions = sorted(set(wanted))
-    answers = await asyncio.gather(*(_allowed(client, right) for right in questions))
+    answers = await asyncio.gather(*(_allowed(client, right, name) for right in questions))
     missing = [
         f"{verb} {resource.kind}" + (f" in {namespace}" if namespace else "")
         for (resource, namespace, verb), allowed in zip(questions, answers, strict=True)
@@ -71,9 +74,9 @@ def _check_kinds(server: Server, wanted: Iterable[Identity]) -> None:
         )
 
 
-async def _allowed(client: ApiReader, right: Right) -> bool:
+async def _allowed(client: ApiReader, right: Right, name: str) -> bool:
     resource, namespace, verb = right
-    asked = {"verb": verb, "group": resource.group, "resource": resource.plural, "namespace": namespace}
+    asked = {"verb": verb, "group": resource.group, "resource": resource.plural, "namespace": namespace, "name": name}
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",

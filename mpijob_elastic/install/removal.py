@@ -26,7 +26,7 @@ _AGAIN = "`kubectl describe` says why. Run the same command again"
 
 
 async def prepare(client: ApiWriter) -> tuple[Server, list[Found]]:
-    """Return our objects in the order in which they go, after a check that they can. Raises as `run` does."""
+    """Return our objects in the order in which they go, after a check that they can. Raises as `stop` does."""
     server, everything = await inventory.look(client)
     found = sorted((one for one in everything if not goes_with_namespace(one.identity)), key=order)
     await preflight.check_deletions(client, server, found)
@@ -35,11 +35,15 @@ async def prepare(client: ApiWriter) -> tuple[Server, list[Found]]:
     return server, found
 
 
-async def run(client: ApiWriter, server: Server, found: Iterable[Found], *, seconds: float, say: Say) -> None:
-    """Remove what was found, and wait at most `seconds` for the pods and for the namespace each."""
-    found = list(found)
+async def stop(client: ApiWriter, server: Server, found: Iterable[Found], *, seconds: float, say: Say) -> None:
+    """Remove webhook configurations and workloads, and wait at most `seconds` for the pods."""
     await delete(client, server, [one for one in found if runs(one.identity)], say)
     await wait_for_pods(client, seconds=seconds, say=say)
+
+
+async def clear(client: ApiWriter, server: Server, found: Iterable[Found], *, seconds: float, say: Say) -> None:
+    """Remove the rest of what was found, and wait at most `seconds` for the namespace."""
+    found = list(found)
     await delete(client, server, [one for one in found if not runs(one.identity)], say)
     if _holds_namespace(found):
         await wait_for_namespace(client, seconds=seconds, say=say)

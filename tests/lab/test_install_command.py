@@ -6,11 +6,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from lab.cluster import Cluster
 from lab.components import MANIFESTS
@@ -19,52 +17,23 @@ from lab.install import Installed
 from lab.ports import free_ports
 from lab.replicas import Webhook
 from mpijob_elastic import names
-from mpijob_elastic.cli import app
-from mpijob_elastic.kube.errors import KubeError
-from tests.lab.upgrades import CRD, established, gone, whole
+from tests.lab.command_line import CommandLine
+from tests.lab.upgrades import CRD, established, gone
 from tests.lab.waiting import PATIENCE, kubectl_until_done, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 HOOKS = ("mutatingwebhookconfiguration,validatingwebhookconfiguration", names.WEBHOOK_CONFIGURATION)
 
 
-class Lab:
-    """The lab and the command line."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-
-    def run(self, *arguments: str, kubeconfig: Path | None = None) -> tuple[int, str]:
-        """Exit code and output; in this process, for a new one takes a second to import what it needs."""
-        result = CliRunner().invoke(app, [*arguments, f"--kubeconfig={kubeconfig or self.cluster.kubeconfig}"])
-        if isinstance(result.exception, KubeError):
-            return result.exit_code, f"{result.output}{result.exception}"
-        if result.exception and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result.exit_code, result.output
-
-    def install(self, *arguments: str) -> str:
-        code, output = self.run("install", "--no-wait", *arguments)
-        assert code == 0, output
-        return output
-
-    def get(self, *what: str) -> Any:
-        return json.loads(self.cluster.kubectl("get", *what, "-o", "json"))
-
-    def world(self) -> dict[str, dict[str, Any]]:
-        """Every object that stays until somebody removes it."""
-        return whole(self.cluster)
-
-
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
+def lab() -> Iterator[CommandLine]:
     with Cluster.start(name=f"pytest-{os.getpid()}-install") as cluster:
         cluster.kubectl("create", "namespace", "jobs")
-        yield Lab(cluster)
+        yield CommandLine(cluster)
 
 
 @pytest.fixture
-def clean(lab: Lab) -> Lab:
+def clean(lab: CommandLine) -> CommandLine:
     """Nothing of ours is there."""
     code, output = lab.run("uninstall", "--yes")
     assert code == 0, output
@@ -72,7 +41,7 @@ def clean(lab: Lab) -> Lab:
 
 
 @pytest.fixture
-def there(lab: Lab) -> Lab:
+def there(lab: CommandLine) -> CommandLine:
     """The default is installed."""
     lab.install("--force-conflicts")
     return lab
@@ -82,14 +51,14 @@ def outcomes(output: str) -> set[str]:
     return {line.split()[0] for line in output.splitlines() if " mpijob-elastic" in line}
 
 
-def test_dry_run_writes_nothing(clean: Lab) -> None:
+def test_dry_run_writes_nothing(clean: CommandLine) -> None:
     before = clean.world()
     code, output = clean.run("install", "--dry-run")
     assert (code, outcomes(output)) == (0, {"created"})
     assert clean.world() == before
 
 
-def test_without_mpi_operator_nothing_is_written(clean: Lab) -> None:
+def test_without_mpi_operator_nothing_is_written(clean: CommandLine) -> None:
     gone(clean.cluster, CRD)
     try:
         before = clean.world()
@@ -102,7 +71,7 @@ def test_without_mpi_operator_nothing_is_written(clean: Lab) -> None:
     assert "install mpi-operator v0.2.3 with its CustomResourceDefinition first" in output
 
 
-def test_pods_are_admitted_at_the_level_restricted(there: Lab) -> None:
+def test_pods_are_admitted_at_the_level_restricted(there: CommandLine) -> None:
     template = there.get("deployment", "-n", names.NAMESPACE)["items"]
     for deployment in template:
         pod = {"apiVersion": "v1", "kind": "Pod", **deployment["spec"]["template"]}
@@ -115,7 +84,7 @@ def test_pods_are_admitted_at_the_level_restricted(there: Lab) -> None:
             there.cluster.kubectl(*command, stdin=json.dumps(pod))
 
 
-def test_policies_compile_and_flow_schema_is_used(there: Lab) -> None:
+def test_policies_compile_and_flow_schema_is_used(there: CommandLine) -> None:
     until(lambda: all("typeChecking" in one.get("status", {}) for one in policies(there)))
     for policy in policies(there):
         assert "expressionWarnings" not in policy["status"]["typeChecking"], policy
@@ -123,13 +92,13 @@ def test_policies_compile_and_flow_schema_is_used(there: Lab) -> None:
     until(lambda: conditions(there.get(schema)) == [("Dangling", "False")])
 
 
-def test_a_second_time_nothing_changes(there: Lab) -> None:
+def test_a_second_time_nothing_changes(there: CommandLine) -> None:
     before = there.world()
     assert outcomes(there.install()) == {"unchanged"}
     assert there.world() == before
 
 
-def test_what_others_changed_is_not_overruled_unasked(there: Lab) -> None:
+def test_what_others_changed_is_not_overruled_unasked(there: CommandLine) -> None:
     deployment = f"deployment/{names.WEBHOOK}"
     there.cluster.kubectl("scale", "-n", names.NAMESPACE, deployment, "--replicas=3")
     code, output = there.run("install", "--no-wait")
@@ -143,7 +112,7 @@ def test_what_others_changed_is_not_overruled_unasked(there: Lab) -> None:
     assert there.get(deployment, "-n", names.NAMESPACE)["spec"]["replicas"] == 2
 
 
-def test_another_overlay_takes_its_rights_along(there: Lab) -> None:
+def test_another_overlay_takes_its_rights_along(there: CommandLine) -> None:
     before = there.world().keys()
     there.install("--overlay=single-namespace", "--namespace=jobs")
     narrow = there.world().keys()
@@ -155,13 +124,13 @@ def test_another_overlay_takes_its_rights_along(there: Lab) -> None:
     assert there.world().keys() == before
 
 
-def test_overlays_whose_kinds_are_missing_are_refused(there: Lab) -> None:
+def test_overlays_whose_kinds_are_missing_are_refused(there: CommandLine) -> None:
     code, output = there.run("install", "--overlay=cert-manager", "--overlay=prometheus")
     assert code == 1
     assert "does not serve Certificate (cert-manager.io/v1), Issuer (cert-manager.io/v1), PodMonitor" in output
 
 
-def test_without_rights_nothing_is_written(there: Lab) -> None:
+def test_without_rights_nothing_is_written(there: CommandLine) -> None:
     nobody = there.cluster.service_account_kubeconfig("jobs", "default")
     before = there.world()
     for command in (("install",), ("uninstall", "--yes")):
@@ -172,7 +141,7 @@ def test_without_rights_nothing_is_written(there: Lab) -> None:
     assert there.world() == before
 
 
-def test_without_an_answer_nothing_is_deleted(there: Lab) -> None:
+def test_without_an_answer_nothing_is_deleted(there: CommandLine) -> None:
     before = there.world()
     code, output = there.run("uninstall")
     assert code == 1
@@ -182,7 +151,7 @@ def test_without_an_answer_nothing_is_deleted(there: Lab) -> None:
     assert there.world() == before
 
 
-def test_uninstall_takes_no_jobs_along(there: Lab) -> None:
+def test_uninstall_takes_no_jobs_along(there: CommandLine) -> None:
     job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "here"}, "spec": {}}
     there.cluster.kubectl("create", "-n", names.NAMESPACE, "-f", "-", stdin=json.dumps(job))
     try:
@@ -194,7 +163,7 @@ def test_uninstall_takes_no_jobs_along(there: Lab) -> None:
         there.cluster.kubectl("delete", "-n", names.NAMESPACE, "mpijob/here")
 
 
-def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: Lab) -> None:
+def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: CommandLine) -> None:
     clean.install()
     for name in (names.CONTROLLER, names.WEBHOOK):
         clean.cluster.kubectl("rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=240s")
@@ -210,7 +179,7 @@ def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: Lab
         assert bundles(clean.get(*HOOKS)["items"]) == bundles(hooks)
 
 
-def test_no_webhook_is_registered_before_the_pods_are_ready(clean: Lab) -> None:
+def test_no_webhook_is_registered_before_the_pods_are_ready(clean: CommandLine) -> None:
     clean.cluster.kubectl("cordon", "-l", "kubernetes.io/os=linux")
     try:
         assert clean.run("install", "--timeout=1")[0] == 1
@@ -226,7 +195,7 @@ def test_no_webhook_is_registered_before_the_pods_are_ready(clean: Lab) -> None:
         clean.get(*HOOKS)
 
 
-def test_can_be_interrupted_and_finished(clean: Lab) -> None:
+def test_can_be_interrupted_and_finished(clean: CommandLine) -> None:
     command = [sys.executable, "-m", "mpijob_elastic", "install", f"--kubeconfig={clean.cluster.kubeconfig}"]
     # No pod gets ready, so however late the signal comes, the webhooks are still to be registered.
     clean.cluster.kubectl("cordon", "-l", "kubernetes.io/os=linux")
@@ -245,7 +214,7 @@ def test_can_be_interrupted_and_finished(clean: Lab) -> None:
     assert outcomes(clean.install()) == {"created", "unchanged"}
 
 
-def test_uninstall_leaves_nothing_but_jobs(clean: Lab) -> None:
+def test_uninstall_leaves_nothing_but_jobs(clean: CommandLine) -> None:
     before = clean.world().keys()
     job = {
         "apiVersion": "kubeflow.org/v1",
@@ -276,7 +245,7 @@ def bundles(configurations: list[dict[str, Any]]) -> list[str]:
     return [hook["clientConfig"]["caBundle"] for one in configurations for hook in one["webhooks"]]
 
 
-def policies(lab: Lab) -> list[dict[str, Any]]:
+def policies(lab: CommandLine) -> list[dict[str, Any]]:
     """Their types are checked by the controller manager a moment after they were made."""
     found: list[dict[str, Any]] = lab.get("validatingadmissionpolicy")["items"]
     return found

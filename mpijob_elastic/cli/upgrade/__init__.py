@@ -2,7 +2,7 @@
 
 import typer
 
-from mpijob_elastic.cli.upgrade import cluster, jobs
+from mpijob_elastic.cli.upgrade import cluster, jobs, scale
 
 app = typer.Typer(
     name="upgrade",
@@ -14,5 +14,6 @@ app.command(name="preflight")(cluster.preflight)
 app.command(name="apply")(cluster.apply)
 app.command(name="status")(cluster.status)
 app.command(name="rollback")(cluster.rollback)
+app.command(name="scale")(scale.scale)
 app.command(name="adopt")(jobs.adopt)
 app.command(name="convert")(jobs.convert)

@@ -82,14 +82,15 @@ def test_all_comes_true_and_what_is_kept_can_be_used(tmp_path: Path) -> None:
         kubeconfig, path = running.until(r"export KUBECONFIG=(\S+) PATH=(\S+):\$PATH").groups()
         said = "\n".join(running.said)
         assert "FAILED" not in said, said
-        for step in ("create", "2→3", "3→1", "1→3"):
+        for step in ("create", "2→3", "3→1", "1→3", "3→2"):
             assert re.search(rf"^{step} +[0-9.]+ +[0-9.]+ ", said, re.MULTILINE)
-        assert "Every edit came true and no rank was killed." in said
+        assert "Every change came true and no rank was killed." in said
         assert "rank in train-worker-2: ended by itself" in said
+        assert "$ kubectl scale mpijob/train --replicas=2\nmpijob.kubeflow.org/train scaled" in said
         environment = {**os.environ, "KUBECONFIG": kubeconfig, "PATH": f"{path}:{os.environ['PATH']}"}
         command = [sys.executable, "-m", "mpijob_elastic", "get"]
         table = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
-        assert table.splitlines()[1].split()[:6] == ["train", "Running", "3", "3", "3", "0"]
+        assert table.splitlines()[1].split()[:6] == ["train", "Running", "2", "2", "2", "0"]
         running.process.send_signal(signal.SIGINT)
         assert running.ended() == 0
 

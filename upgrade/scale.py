@@ -1,0 +1,99 @@
+"""The scale subresource without an upgrade: `install` offers it, `uninstall` takes it back.
+
+The definition before is recorded in a Secret beside the installation. After `upgrade apply` the record of the upgrade
+has it already, so no second record is made, and `upgrade rollback` takes the subresource back.
+"""
+
+from functools import partial
+
+from mpijob_elastic import names
+from mpijob_elastic.install import changes
+from mpijob_elastic.install.changes import Say
+from mpijob_elastic.install.objects import identity
+from mpijob_elastic.install.preflight import Right, check_rights
+from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
+from mpijob_elastic.kube.writer import ApiWriter
+from upgrade import crd, live_crd, namespaces, owners, record
+
+COMMAND = f"{names.PROGRAM} upgrade scale"
+_ON_DEFINITION: tuple[Right, ...] = tuple((CUSTOM_RESOURCE_DEFINITIONS, "", verb) for verb in ("get", "patch"))
+_ON_RECORD: tuple[Right, ...] = tuple((SECRETS, names.NAMESPACE, verb) for verb in ("get", "delete"))
+_TO_RECORD: tuple[Right, ...] = ((SECRETS, names.NAMESPACE, "create"),)
+
+
+async def offer(client: ApiWriter, *, dry_run: bool, seconds: float, say: Say) -> str:
+    """Make MPIJobs scalable; return what may undo that, in words, "" if nothing is known.
+
+    Waits at most `seconds` until the subresource is served. Raises `Refused` and `errors.KubeError`.
+    """
+    live = await live_crd.read(client)
+    if crd.is_scalable(live):
+        say(changes.changed(identity(live), live, live))
+        return ""
+    await _check_rights(client)
+    trial = await live_crd.change(client, crd.upgraded, dry_run=True)
+    if dry_run:
+        say(trial)
+    else:
+        await _record(client)
+        say(await live_crd.change(client, crd.upgraded))
+        await live_crd.wait_for_scale(client, seconds=seconds, say=say)
+    return _undone_by(owners.writers(live))
+
+
+async def is_recorded(client: ApiReader) -> bool:
+    """Return True if there is something to take back. Raises `Refused` if it cannot be, and `errors.KubeError`."""
+    if await record.read(client, record.DEFINITION) is None:
+        return False
+    await _check_rights(client)
+    return True
+
+
+async def take_back(client: ApiWriter, *, dry_run: bool, say: Say) -> None:
+    """Remove what `offer` added, unless somebody else's manifest has it since. Raises as `is_recorded` does."""
+    kept = await record.read(client, record.DEFINITION)
+    if kept is None:
+        return
+    if await client.find(live_crd.PATH) is not None:
+        former = partial(crd.reverted, before=kept.record.crd)
+        say(await live_crd.change(client, former, dry_run=dry_run))
+    if not dry_run:
+        await record.delete(client, record.DEFINITION)
+
+
+async def left_out(client: ApiReader, why: str) -> str:
+    """Return what does not work, why, and the command that mends it; "" if the definition is scalable anyway."""
+    try:
+        if crd.is_scalable(await live_crd.read(client)):
+            return ""
+    except (Refused, errors.ApiError):
+        pass  # a definition that cannot be read or changed is not scalable for us
+    return f"Left out: `kubectl scale` and HPAs of MPIJobs do not work, because {why}.\nTo add this, type: {COMMAND}"
+
+
+async def _check_rights(client: ApiReader) -> None:
+    await check_rights(client, _ON_DEFINITION, name=crd.NAME)
+    await check_rights(client, _ON_RECORD, name=record.DEFINITION)
+    await check_rights(client, _TO_RECORD)
+
+
+async def _record(client: ApiWriter) -> None:
+    if await namespaces.find(client, names.NAMESPACE) is None:
+        raise Refused(
+            f"there is no namespace {names.NAMESPACE} in which to record the definition before; run "
+            f"`{names.PROGRAM} install` first"
+        )
+    if await client.find(record.PATH) is None:
+        await record.keep_definition(client, await live_crd.read(client))
+
+
+def _undone_by(writers: list[str]) -> str:
+    if not writers:
+        return ""
+    return (
+        f"Note: {', '.join(writers)} wrote the definition of MPIJobs before. The same manifest, applied again, takes "
+        "`kubectl scale` away, so add the subresource to it (docs/scale.md)"
+    )
