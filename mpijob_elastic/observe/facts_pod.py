@@ -3,7 +3,6 @@
 https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 """
 
-import sys
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -12,7 +11,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.disruption_signs import Toleration
 from mpijob_elastic.model.job import LauncherPhase
-from mpijob_elastic.model.wire import ConfigMapVolume, Owned, owned, seconds
+from mpijob_elastic.model.wire import ConfigMapVolume, Owned, owned, seconds, shared
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 
 # [v0.3.0] numbers its workers; [training-operator] has labels of its own.
@@ -78,13 +77,13 @@ def of(pod: Pod) -> PodFacts:
     return PodFacts(
         metadata=owned(pod.metadata),
         # Many pods share these texts, and each is kept once: this and `owned` save a third of the memory of a pod.
-        role=sys.intern(role),
-        phase=sys.intern(status.phase),
+        role=shared(role),
+        phase=shared(status.phase),
         created_at=created_at,
         deleting=pod.metadata.deleting,
-        containers=tuple(sys.intern(container.name) for container in spec.containers or ()),
+        containers=tuple(shared(container.name) for container in spec.containers or ()),
         ready_at=_ready_at(conditions, created_at),
-        last_state=sys.intern(_last_state(spec, status, ended)),
+        last_state=shared(_last_state(spec, status, ended)),
         foreign=_FOREIGN_LABEL in labels,
         of_training_operator=any(label.startswith(_FOREIGN_PREFIX) for label in labels),
         launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
@@ -93,7 +92,7 @@ def of(pod: Pod) -> PodFacts:
         refreshed=pod.metadata.annotations.get(names.REFRESHED) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
         started_at=_started_at(status) if launcher else None,
-        node=sys.intern(spec.node_name),
+        node=shared(spec.node_name),
         obstacle=_obstacle(conditions),
         disrupted=_disrupted(conditions),
         tolerations=tuple(toleration for toleration in spec.tolerations or () if toleration.may_last),
