@@ -21,7 +21,6 @@ from random import Random
 from bench import jobs, namespaces
 from bench.processes import usage
 from lab.cluster import Cluster
-from lab.errors import LabError
 from lab.install import install_into
 from lab.operator.process import Operator
 from lab.options import Options as LabOptions
@@ -93,7 +92,7 @@ async def _visit_all(
                 with Operator.start(cluster):
                     async with neighbour.busy(kinds):
                         await _visit(figures, victim, neighbour, ours, options)
-            except (LabError, errors.KubeError, AssertionError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever went wrong, it is told, and the next visit tells more
                 figures.problems.append(f"{name}: {error!r}")
             await neighbour.leave()
             print(line(figures), f"load of the machine {os.getloadavg()[0]:.0f}", file=sys.stderr, flush=True)
