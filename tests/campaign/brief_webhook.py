@@ -16,8 +16,8 @@ from webhook.settings import Settings
 
 # A third of a leaf must be longer than a busy machine ever stops a replica. Ten leaves come and go with each CA.
 LIFETIMES = Lifetimes(authority=timedelta(seconds=240), leaf=timedelta(seconds=24))
-# Settled sooner than as installed: a next CA that is used before the API server trusts it would show.
-TIMING = Timing(look_every=0.5, settled=1.0)
+# As often as short lives demand. A CA counts as trusted after as long as installed: a busy API server needs seconds.
+TIMING = Timing(look_every=0.5)
 
 
 def main() -> None:
