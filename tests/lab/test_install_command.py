@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from lab.cluster import Cluster
 from lab.components import MANIFESTS
@@ -82,6 +83,29 @@ def test_pods_are_admitted_at_the_level_restricted(there: CommandLine) -> None:
         pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = True
         with pytest.raises(LabError, match="violates PodSecurity"):
             there.cluster.kubectl(*command, stdin=json.dumps(pod))
+
+
+def test_replicas_are_apart_though_one_node_has_the_most_room(clean: CommandLine) -> None:
+    pods = [filler(node) for node in ("lab-1", "lab-2")]
+    clean.cluster.kubectl("create", "-n", "jobs", "-f", "-", stdin=yaml.safe_dump_all(pods))
+    clean.install()
+    for name in (names.CONTROLLER, names.WEBHOOK):
+        clean.cluster.kubectl("rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=240s")
+        component = f"app.kubernetes.io/component={name.rpartition('-')[2]}"
+        found = clean.get("pods", "-n", names.NAMESPACE, f"--selector={component}")["items"]
+        assert len({pod["spec"]["nodeName"] for pod in found}) == 2
+    clean.cluster.kubectl("delete", "pod", "-n", "jobs", *(pod["metadata"]["name"] for pod in pods))
+
+
+def filler(node: str) -> dict[str, Any]:
+    """A pod that takes half of a node."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "5000", "memory": "50Ti"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"filler-{node}"},
+        "spec": {"nodeName": node, "containers": [container]},
+    }
 
 
 def test_policies_compile_and_flow_schema_is_used(there: CommandLine) -> None:
