@@ -33,6 +33,12 @@ SETTINGS = Settings(
     },
 )
 _UNNEEDED = "usr/lib/*-linux-gnu/gconv"  # 8 MB of tables for character sets other than UTF-8
+# Kubernetes passes on the number of the user only, and a user who is not listed gets the group 0.
+_CONFIGURATION: dict[str, Entry] = {
+    "etc/passwd": File(content=b"root:x:0:0:root:/:\nnonroot:x:65532:65532:nonroot:/:\n"),
+    "etc/group": File(content=b"root:x:0:\nnonroot:x:65532:\n"),
+    "etc/nsswitch.conf": File(content=b"hosts: files dns\n"),
+}
 _SCRIPT = f"#!/{PROGRAM}\nimport sys\nfrom mpijob_elastic.__main__ import main\nsys.exit(main())\n"
 
 
@@ -80,8 +86,7 @@ def _unpack(making: Making) -> None:
     for path in root.glob(_UNNEEDED):
         shutil.rmtree(path)
     Python(root=root, say=making.say).compile(STANDARD)
-    hosts = File(content=b"hosts: files dns\n")  # as Debian sets it while it installs
-    write_layer(making.target, {**tree(root), "etc/nsswitch.conf": hosts})
+    write_layer(making.target, {**tree(root), **_CONFIGURATION})
 
 
 def _install(making: Making, *requirements: str, extra: dict[str, Entry] | None = None) -> None:
