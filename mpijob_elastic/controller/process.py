@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 import time
+from asyncio import sslproto
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
@@ -33,6 +34,9 @@ from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
+# Bytes that asyncio takes for each TLS connection, 256 KiB unless it is told otherwise. Each look by exec has a
+# connection, 88 may be under way (act/worker_probes, act/launcher_execs), and malloc keeps what they took.
+CONNECTION_BUFFER = 64 * 2**10
 # Seconds that Events may still take when the leader stops.
 FLUSH_TIME = 2.0
 # Caches that lag cause these for a moment; the next try succeeds, so they are worth no warning.
@@ -44,6 +48,7 @@ async def run(settings: Settings) -> None:
 
     Raises `kube.errors.Unreachable` if no cluster configuration is found, OSError if the port is taken.
     """
+    spare_memory()
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -51,6 +56,11 @@ async def run(settings: Settings) -> None:
     user_agent = f"mpijob-elastic-controller/{__version__}"
     async with await connect(user_agent=user_agent, kubeconfig=settings.kubeconfig, context=settings.context) as client:
         await Controller(client, settings).run(stop)
+
+
+def spare_memory() -> None:
+    """Have this process take less memory for each connection that it opens from now on."""
+    sslproto.SSLProtocol.max_size = CONNECTION_BUFFER
 
 
 class Controller:
