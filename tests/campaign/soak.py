@@ -32,7 +32,7 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.campaign.part import Options, Outcome
 from tests.campaign.soak_fleet import JOBS, LONGEST_RANK, Fleet
-from tests.campaign.soak_samples import Sample, grown, sample, tenths
+from tests.campaign.soak_samples import Sample, files, grown, memory, sample, tenths
 from tests.lab.waiting import until
 
 MINUTES = 60.0
@@ -77,7 +77,7 @@ async def _soak(cluster: Cluster, replicas: Mapping[str, Replica], seed: int, mi
         _say("the hour begins")
         async with _sampled(replicas) as hour:
             await fleet.edit(seconds=60 * minutes)
-        wrong += fleet.refused + [text for name, samples in hour.items() for text in grown(samples, name)]
+        wrong += fleet.refused
         wrong += await fleet.as_asked()
         await fleet.train()
         await _quiet(cluster)
@@ -91,7 +91,8 @@ async def _soak(cluster: Cluster, replicas: Mapping[str, Replica], seed: int, mi
         for what, count in open_after.items()
         if count > open_before.get(what, 0)
     ]
-    wrong += [text for name, replica in replicas.items() for text in _errors(name, replica)]
+    for name, replica in replicas.items():
+        wrong += grown(hour[name], rest[name], name) + _errors(name, replica)
     return Outcome(runs=fleet.edits, violations=tuple(wrong), numbers=_numbers(hour, rest))
 
 
@@ -186,11 +187,9 @@ def _numbers(hour: Samples, rest: Samples) -> str:
     parts = []
     for name, samples in hour.items():
         first, last = tenths(samples)
-        resting, _ = tenths(rest[name][-1:])
         parts.append(
-            f"{name}: {first.resident / MIB:.1f} MiB and {first.files} files at least in the first tenth, "
-            f"{last.resident / MIB:.1f} and {last.files} in the last, {resting.resident / MIB:.1f} and "
-            f"{resting.files} at rest"
+            f"{name}: {memory(first) / MIB:.1f} MiB in the first tenth, {memory(last) / MIB:.1f} in the last, "
+            f"{files(first)} open files, {files(rest[name])} at rest"
         )
     return f"{JOBS} jobs; {'; '.join(parts)}"
 

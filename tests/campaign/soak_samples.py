@@ -1,4 +1,4 @@
-"""Soak: what a process holds, every ten seconds, and whether it holds more at the end than at the beginning."""
+"""Soak: what a process holds, and whether it holds more at the end than at the beginning."""
 
 import statistics
 from collections.abc import Sequence
@@ -31,32 +31,38 @@ def sample(pid: int) -> Sample:
     return Sample(resident=used.resident, files=files, threads=threads, cpu=used.cpu)
 
 
-def tenths(samples: Sequence[Sample]) -> tuple[Sample, Sample]:
-    """Return the first and the last tenth of the samples, each as its median memory and its fewest files and threads.
-
-    How many looks by exec are under way is chance, and each has a connection; what leaks is always there.
-    """
+def tenths(samples: Sequence[Sample]) -> tuple[Sequence[Sample], Sequence[Sample]]:
+    """Return the first and the last tenth of the samples."""
     size = max(LEAST, len(samples) // 10)
-    return _typical(samples[:size]), _typical(samples[-size:])
+    return samples[:size], samples[-size:]
 
 
-def grown(samples: Sequence[Sample], name: str) -> list[str]:
-    """Return in words what the process holds more of in the last tenth than in the first."""
-    first, last = tenths(samples)
+def memory(samples: Sequence[Sample]) -> float:
+    """Return the median of the memory in bytes."""
+    return statistics.median(one.resident for one in samples)
+
+
+def files(samples: Sequence[Sample]) -> int:
+    """Return the fewest open files: the number of looks under way is chance, and each has a connection."""
+    return min(one.files for one in samples)
+
+
+def threads(samples: Sequence[Sample]) -> int:
+    """Return the fewest threads."""
+    return min(one.threads for one in samples)
+
+
+def grown(hour: Sequence[Sample], rest: Sequence[Sample], name: str) -> list[str]:
+    """Return in words what the process holds more of than in the first tenth of the hour.
+
+    That is memory in the last tenth, and files and threads at rest, because under load looks are always under way.
+    """
+    first, last = tenths(hour)
     wrong = []
-    if last.resident > first.resident * (1 + SHARE) + MARGIN:
-        wrong.append(f"the {name}'s memory grew from {first.resident / MIB:.1f} to {last.resident / MIB:.1f} MiB")
-    if last.files > first.files:
-        wrong.append(f"the {name}'s open files grew from {first.files} to {last.files}")
-    if last.threads > first.threads:
-        wrong.append(f"the {name}'s threads grew from {first.threads} to {last.threads}")
+    if memory(last) > memory(first) * (1 + SHARE) + MARGIN:
+        wrong.append(f"the {name}'s memory grew from {memory(first) / MIB:.1f} to {memory(last) / MIB:.1f} MiB")
+    if files(rest) > files(first):
+        wrong.append(f"the {name}'s open files grew from {files(first)} to {files(rest)}")
+    if threads(rest) > threads(first):
+        wrong.append(f"the {name}'s threads grew from {threads(first)} to {threads(rest)}")
     return wrong
-
-
-def _typical(samples: Sequence[Sample]) -> Sample:
-    return Sample(
-        resident=int(statistics.median(one.resident for one in samples)),
-        files=min(one.files for one in samples),
-        threads=min(one.threads for one in samples),
-        cpu=samples[-1].cpu,
-    )
