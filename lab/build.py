@@ -1,6 +1,6 @@
 """Builds the programs that are not installed, once, into a cache that all labs of a user share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lab import modules, programs
@@ -8,7 +8,7 @@ from lab.alone import alone
 from lab.golang import check_go, run_go
 from lab.layout import cache_dir
 from lab.programs import Program, Programs
-from lab.versions import KubernetesVersion
+from lab.versions import PINNED_KUBERNETES, KubernetesVersion
 
 Say = Callable[[str], None]
 
@@ -31,17 +31,37 @@ def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = F
     return Programs(**{one.field: found.path or cache.path(one) for one, found in installed.items()})
 
 
+def ensure_peers(say: Say) -> dict[str, Path]:
+    """Return the path of each peer by its name; build missing peers first. Raise LabError."""
+    cache = _peers()
+    if missing := cache.missing(programs.PEERS):
+        check_go()
+        cache.build(missing, say)
+    return {peer.name: cache.path(peer) for peer in programs.PEERS}
+
+
+def built_peer(name: str) -> Path | None:
+    """Return the path of a peer that is built and up to date, else None."""
+    [peer] = (one for one in programs.PEERS if one.name == name)
+    return None if _peers().missing([peer]) else _peers().path(peer)
+
+
+def _peers() -> "_Cache":
+    # They are the same for every version of Kubernetes.
+    return _Cache(PINNED_KUBERNETES, cache_dir() / "bin-peers")
+
+
 class _Cache:
     """Built programs of one Kubernetes version. A program is there, complete and up to date, or it is not."""
 
-    def __init__(self, version: KubernetesVersion) -> None:
+    def __init__(self, version: KubernetesVersion, directory: Path | None = None) -> None:
         self._version = version
-        self._directory = cache_dir() / f"bin-{version}"
+        self._directory = directory or cache_dir() / f"bin-{version}"
 
     def path(self, program: Program) -> Path:
         return self._directory / program.name
 
-    def build(self, wanted: list[Program], say: Say) -> None:
+    def build(self, wanted: Sequence[Program], say: Say) -> None:
         """Build what is missing. Of two at once, one builds and the other waits for it."""
         self._directory.mkdir(parents=True, exist_ok=True)
         with alone(self._directory / ".lock", say, what="the programs"):
@@ -51,7 +71,7 @@ class _Cache:
                 say(f"building {program.name}, {index + 1} of {len(missing)} ({_expect(rest)} left on 2 cores)")
                 self._build(program)
 
-    def missing(self, wanted: list[Program]) -> list[Program]:
+    def missing(self, wanted: Sequence[Program]) -> list[Program]:
         """Return those that are not there, or were built from something else than they would be now."""
         return [one for one in wanted if not self._up_to_date(one)]
 

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lab import control, kind, logs
-from lab.build import ensure_programs
+from lab.build import ensure_peers, ensure_programs
 from lab.display import progress, report
 from lab.errors import LabError
 from lab.images import cli as images
@@ -164,6 +164,15 @@ def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES), real_node
         programs = ensure_programs(KubernetesVersion.parse(kubernetes_version), say, real_node=real_node)
     for program in (*ALL, *(OF_REAL_NODE if real_node else ())):
         print(f"{program.name:<24}{getattr(programs, program.field)}")
+
+
+@app.command(epilog=examples("python -m lab peers"))
+def peers() -> None:
+    """Build the programs of other projects beside which `make test-peers` tests, and print where they are."""
+    with progress() as say:
+        built = ensure_peers(say)
+    for name, path in built.items():
+        print(f"{name:<24}{path}")
 
 
 def _print_next(name: str) -> None:

@@ -46,7 +46,9 @@ class Program:
     """A program, its build (`seconds` with an empty cache on two cores), and the command for its version."""
 
     name: str
-    module: Literal["etcd", "kubernetes", "kwok", "podexec", "pause", "mpi-operator-v0.2.3", "mpi-operator-v0.3.0"]
+    module: Literal[
+        "etcd", "kubernetes", "kwok", "podexec", "pause", "mpi-operator-v0.2.3", "mpi-operator-v0.3.0", "helm"
+    ]
     package: str
     seconds: int
     version_command: tuple[str, ...] = ()
@@ -109,6 +111,9 @@ OF_REAL_NODE = (
     _kubernetes("kubelet", seconds=60),
     Program(name="pause", module="pause", package=".", seconds=5),
 )
+
+# What other projects run beside us, in tests only: too heavy to build unasked (`make test-peers`).
+PEERS = (Program(name="helm", module="helm", package="helm.sh/helm/v3/cmd/helm", seconds=130),)
 
 
 @dataclass(frozen=True, kw_only=True)

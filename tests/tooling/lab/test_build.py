@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.programs import ALL
+from lab.programs import ALL, PEERS
 
 ROOT = Path(__file__).parents[3]
 # Answers as Go does as far as it is asked; each build takes long enough for another process to come in between.
@@ -89,6 +89,16 @@ def test_everything_missing_is_built_once(machine: Machine) -> None:
     assert "building kube-apiserver, 2 of 11 (about 10 min left on 2 cores)" in errors
     assert machine.run("binaries")[0] == 0
     assert len(machine.builds()) == len(ALL)
+
+
+def test_peers_are_built_once_and_only_when_asked_for(machine: Machine) -> None:
+    machine.install_go()
+    for _ in range(2):
+        code, output, errors = machine.run("peers")
+        assert code == 0, errors
+    directory = machine.cache / "mpijob-elastic" / "lab" / "bin-peers"
+    assert [line.split() for line in output.splitlines()] == [[one.name, str(directory / one.name)] for one in PEERS]
+    assert machine.builds() == [program.package for program in PEERS]
 
 
 def test_two_at_once_do_not_build_twice(machine: Machine) -> None:
