@@ -10,7 +10,7 @@ BESIDE := $(PYTHON_BIN) scripts/beside.py
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all rest check unit lab campaign real bench image manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all rest check unit lab campaign real test-peers bench image manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -52,13 +52,17 @@ real: lab-binaries  ## The tests with pods that run; as root, else they are skip
 	@$(if $(LAB_KIND),,scripts/real-node-setup)
 	$(PYTEST) tests/real $(PYTEST_ARGS)
 
+test-peers: lab-binaries  ## Build Helm and other heavy peers, once, and run the tests beside them
+	@$(PYTHON_BIN) -m lab peers
+	$(PYTEST) tests/peers $(PYTEST_ARGS)
+
 bench: lab-binaries  ## Measure; see docs/performance.md
 	$(PYTHON_BIN) -m bench all $(BENCH_ARGS)
 
 image: setup  ## Build the image into dist/, without Docker and without root (Debian, Ubuntu)
 	$(PYTHON_BIN) -m lab.images.product
 
-manifests: lab-binaries  ## Render config/ into the package, as `mpijob-elastic install` applies it
+manifests: lab-binaries  ## Render config/ into the package, as `mpijob-elastic install` applies it, and into the chart
 	$(PYTHON_BIN) -m lab.render
 
 lock: setup  ## Write the lock files again from pyproject.toml

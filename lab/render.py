@@ -1,4 +1,4 @@
-"""Renders config/overlays into the package, for `mpijob-elastic install`: `python -m lab.render`.
+"""Renders config/overlays into the package, for `mpijob-elastic install`, and into the chart: `python -m lab.render`.
 
 It is here because kubectl is: users of the package need none.
 """
@@ -6,6 +6,7 @@ It is here because kubectl is: users of the package need none.
 import subprocess
 from pathlib import Path
 
+from lab import chart
 from lab.build import ensure_programs
 from lab.errors import LabError
 from lab.versions import DEFAULT_KUBERNETES
@@ -29,6 +30,7 @@ def main() -> None:
     kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
     for overlay in (DEFAULT, *Overlay):
         (MANIFESTS / f"{overlay}.yaml").write_text(kustomize(kubectl, OVERLAYS / overlay))
+    chart.write()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,100 @@
+"""Renders what no value changes from config/ into the Helm chart: `make manifests` writes `templates/generated`.
+
+An object's condition follows from the overlays that have it. Objects in which values change more than a namespace are
+templates of their own; a test compares what the chart renders with every overlay, object by object.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import yaml
+
+from mpijob_elastic.install import overlays
+from mpijob_elastic.install.customize import NAMESPACE_PLACEHOLDER
+from mpijob_elastic.install.objects import Identity, Manifest, by_identity
+from mpijob_elastic.install.overlays import DEFAULT, Overlay
+
+CHART = Path(__file__).parents[1] / "charts" / "mpijob-elastic"
+GENERATED = CHART / "templates" / "generated"
+# The objects with templates written by hand.
+BY_HAND = frozenset(
+    {
+        ("Deployment", "mpijob-elastic-controller"),
+        ("Deployment", "mpijob-elastic-webhook"),
+        ("MutatingWebhookConfiguration", "mpijob-elastic"),
+        ("ValidatingWebhookConfiguration", "mpijob-elastic"),
+        ("ClusterRole", "mpijob-elastic-webhook"),
+    }
+)
+_HEADER = "{{- /* `make manifests` writes this file from config/; do not edit it. */ -}}\n"
+_OF_KIND = {
+    "Namespace": ("namespace", ".Values.namespace.create"),
+    "FlowSchema": ("flow-control", 'include "mpijob-elastic.flowControl" .'),
+    "ValidatingAdmissionPolicy": ("guard", 'include "mpijob-elastic.guard" .'),
+    "ValidatingAdmissionPolicyBinding": ("guard", 'include "mpijob-elastic.guard" .'),
+}
+# The overlays that have an object decide: all but the first, or only the first.
+_ALL_BUT = {
+    Overlay.SINGLE_NAMESPACE: ("all-namespaces", "not .Values.jobsNamespace"),
+    Overlay.CERT_MANAGER: ("own-certificates", "not .Values.certManager.enabled"),
+}
+_ONLY = {
+    Overlay.SINGLE_NAMESPACE: ("single-namespace", ".Values.jobsNamespace"),
+    Overlay.CERT_MANAGER: ("cert-manager", ".Values.certManager.enabled"),
+    Overlay.PROMETHEUS: ("monitoring", ".Values.monitoring.enabled"),
+}
+
+
+def generated() -> dict[str, str]:
+    """Return the generated templates by file name."""
+    rendered = {name: by_identity(overlays.rendered(name)) for name in (DEFAULT, *Overlay)}
+    files: dict[str, list[Manifest]] = {}
+    conditions: dict[str, str] = {}
+    for one, manifest in _union(rendered.values()).items():
+        if (one.kind, one.name) in BY_HAND:
+            continue
+        name, condition = _place(one, rendered)
+        files.setdefault(name, []).append(manifest)
+        conditions[name] = condition
+    return {f"{name}.yaml": _HEADER + _conditional(conditions[name], _text(found)) for name, found in files.items()}
+
+
+def write() -> None:
+    """Write the generated templates, and remove those that are not generated any more."""
+    wanted = generated()
+    GENERATED.mkdir(exist_ok=True)
+    for path in GENERATED.iterdir():
+        if path.name not in wanted:
+            path.unlink()
+    for name, text in wanted.items():
+        (GENERATED / name).write_text(text)
+
+
+def _union(rendered: Iterable[Mapping[Identity, Manifest]]) -> dict[Identity, Manifest]:
+    return {one: manifest for found in rendered for one, manifest in found.items()}
+
+
+def _place(one: Identity, rendered: Mapping[str, Mapping[Identity, Manifest]]) -> tuple[str, str]:
+    """Return the template of an object, and the condition under which it exists."""
+    if one.kind in _OF_KIND:
+        return _OF_KIND[one.kind]
+    having = {name for name, found in rendered.items() if one in found}
+    [*absent] = rendered.keys() - having
+    if not absent:
+        return "common", ""
+    if having <= _ONLY.keys() and len(having) == 1:
+        return _ONLY[Overlay(having.pop())]
+    if len(absent) == 1:
+        return _ALL_BUT[Overlay(absent[0])]
+    raise ValueError(f"{one} is in the overlays {sorted(having)}, for which there is no value; extend lab/chart.py")
+
+
+def _text(manifests: Iterable[Manifest]) -> str:
+    text = yaml.safe_dump_all(manifests, sort_keys=False, width=120)
+    # Alerts have templates of their own, which are none of Helm's.
+    escaped = text.replace("{{", "\0").replace("}}", '{{ "}}" }}').replace("\0", '{{ "{{" }}')
+    return escaped.replace(NAMESPACE_PLACEHOLDER, "{{ .Values.jobsNamespace | quote }}")
+
+
+def _conditional(condition: str, text: str) -> str:
+    return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text

@@ -1,0 +1,190 @@
+"""The chart on a lab's API server: install, upgrade, rollback, uninstall, and adoption there and back.
+
+kwok pretends the pods. The Jobs of helm's hooks run here: the program with the arguments of the pod and the token of
+its account, and what came of it becomes the status of the pod.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.chart import CHART
+from lab.cluster import Cluster
+from lab.render import OVERLAYS
+from mpijob_elastic import names
+from tests.lab.command_line import CommandLine
+from tests.lab.upgrades import CRD
+from tests.lab.waiting import until
+from tests.peers import chart
+from upgrade import crd, record
+
+pytestmark = [pytest.mark.lab, pytest.mark.peers]
+RELEASE = "elastic"
+ACCOUNT = f"{names.PROGRAM}-scale"
+HOOKS = f"app.kubernetes.io/component=scale,app.kubernetes.io/name={names.PROGRAM}"
+CONFIGURATION = f"mutatingwebhookconfiguration/{names.WEBHOOK_CONFIGURATION}"
+POLL = 0.5  # seconds
+
+
+class Lab(CommandLine):
+    """A lab, helm and what runs the Jobs of its hooks."""
+
+    def __init__(self, cluster: Cluster, helm: Path) -> None:
+        super().__init__(cluster)
+        self._helm = helm
+        self.jobs: list[tuple[int, str]] = []
+
+    def helm(self, *arguments: str, values: dict[str, Any] | None = None) -> str:
+        code, output = self.try_helm(*arguments, values=values)
+        assert code == 0, f"{output}\n{self.jobs}"
+        return output
+
+    def try_helm(self, *arguments: str, values: dict[str, Any] | None = None) -> tuple[int, str]:
+        with self._kubelet():
+            flags = [f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={names.NAMESPACE}"]
+            done = chart.run(self._helm, *arguments, *flags, values=values)
+        return done.returncode, done.stdout + done.stderr
+
+    def is_scalable(self) -> bool:
+        return crd.is_scalable(self.get(CRD))
+
+    def replicas(self) -> int:
+        found = self.get("deployment", "-n", names.NAMESPACE, names.CONTROLLER)
+        return int(found["spec"]["replicas"])
+
+    @contextmanager
+    def _kubelet(self) -> Iterator[None]:
+        ended = threading.Event()
+        thread = threading.Thread(target=self._run_jobs, args=(ended,))
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _run_jobs(self, ended: threading.Event) -> None:
+        while not ended.wait(POLL):
+            for pod in self.get("pods", "-n", names.NAMESPACE, "-l", HOOKS)["items"]:
+                if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
+                    self._run_job(pod)
+
+    def _run_job(self, pod: dict[str, Any]) -> None:
+        kubeconfig = self.cluster.service_account_kubeconfig(names.NAMESPACE, pod["spec"]["serviceAccountName"])
+        self.jobs.append(self.run(*pod["spec"]["containers"][0]["args"], kubeconfig=kubeconfig))
+        status = {"status": {"phase": "Failed" if self.jobs[-1][0] else "Succeeded"}}
+        patch = ("--subresource=status", "--type=merge", "-p", json.dumps(status))
+        self.cluster.kubectl("patch", "-n", names.NAMESPACE, "pod", pod["metadata"]["name"], *patch)
+
+
+@pytest.fixture(scope="module")
+def lab(helm: Path) -> Iterator[Lab]:
+    with Cluster.start(name=f"pytest-{os.getpid()}-helm") as cluster:
+        yield Lab(cluster, helm)
+
+
+@pytest.fixture
+def empty(lab: Lab) -> Iterator[Lab]:
+    """Nothing of ours is there, and nothing is left."""
+    before = lab.world()
+    yield lab
+    lab.cluster.kubectl("delete", "namespace", "--ignore-not-found", names.NAMESPACE)
+    assert lab.world() == before
+
+
+def install(lab: Lab, *flags: str, **values: Any) -> str:
+    return lab.helm("upgrade", "--install", RELEASE, str(CHART), "--create-namespace", *flags, values=values)
+
+
+def test_install_upgrade_rollback_uninstall(empty: Lab) -> None:
+    assert "kubectl scale mpijob/JOB" in install(empty)
+    assert empty.is_scalable()
+    put_bundle(empty, "Y2E=")
+    install(empty, controller={"replicas": 3})
+    assert empty.replicas() == 3
+    assert bundles(empty) == {"Y2E="}
+    empty.helm("rollback", RELEASE, "1")
+    assert empty.replicas() == 2
+    assert bundles(empty) == {"Y2E="}
+    empty.helm("uninstall", RELEASE)
+    assert not empty.is_scalable()
+    until(lambda: left(empty) == {"ConfigMap kube-root-ca.crt", "ServiceAccount default"})
+
+
+def test_what_is_left_out_is_said_with_the_command_to_type(empty: Lab) -> None:
+    said = install(empty, scaleSubresource={"enabled": False}, guard={"enabled": False})
+    assert "mpijob-elastic upgrade scale" in said
+    assert "guard.enabled is false" in said
+    assert not empty.is_scalable()
+    empty.helm("uninstall", RELEASE)
+
+
+def test_the_namespace_can_be_part_of_the_release(empty: Lab) -> None:
+    empty.cluster.kubectl("create", "namespace", names.NAMESPACE)
+    values = {"namespace": {"create": True}}
+    empty.helm("install", RELEASE, str(CHART), "--take-ownership", values=values)
+    labels = empty.get("namespace", names.NAMESPACE)["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    empty.helm("uninstall", RELEASE)
+    empty.cluster.kubectl("wait", "--for=delete", "namespace", names.NAMESPACE, "--timeout=240s")
+
+
+@pytest.mark.parametrize("way", ["command", "kustomize"])
+def test_adoption_and_back(empty: Lab, way: str) -> None:
+    apply(empty, way)
+    before = empty.world()
+    code, output = empty.try_helm("install", RELEASE, str(CHART))
+    assert (code, "--take-ownership" in output or "invalid ownership metadata" in output) == (1, True), output
+    install(empty, "--take-ownership")
+    assert empty.is_scalable()
+    assert templates(empty.world()) == templates(before)
+    apply(empty, way)
+    empty.cluster.kubectl("delete", "secret", "-n", names.NAMESPACE, "-l", f"owner=helm,name={RELEASE}")
+    code, output = empty.run("uninstall", "--yes")
+    assert code == 0, output
+
+
+def left(lab: Lab) -> set[str]:
+    """What is in our namespace."""
+    found = lab.get("all,secrets,configmaps,serviceaccounts,roles,rolebindings,leases", "-n", names.NAMESPACE)
+    return {f"{one['kind']} {one['metadata']['name']}" for one in found["items"]}
+
+
+def apply(lab: Lab, way: str) -> None:
+    if way == "command":
+        lab.install("--force-conflicts")
+        return
+    lab.cluster.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(OVERLAYS / "default"))
+
+
+def templates(world: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """The pods of the Deployments: who changes them restarts them."""
+    return {key: one["spec"]["template"] for key, one in world.items() if one["kind"] == "Deployment"}
+
+
+def put_bundle(lab: Lab, bundle: str) -> None:
+    hooks = lab.get(CONFIGURATION)["webhooks"]
+    patch = [
+        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
+        for index in range(len(hooks))
+    ]
+    lab.cluster.kubectl("patch", CONFIGURATION, "--type=json", "-p", json.dumps(patch))
+
+
+def bundles(lab: Lab) -> set[str]:
+    return {hook["clientConfig"].get("caBundle") for hook in lab.get(CONFIGURATION)["webhooks"]}
+
+
+def test_the_account_of_the_hooks_goes_with_them(empty: Lab) -> None:
+    install(empty)
+    assert empty.jobs[-1][0] == 0
+    accounts = empty.cluster.kubectl("get", "serviceaccounts,clusterroles", "-A", "-o", "name")
+    assert ACCOUNT not in accounts
+    assert empty.cluster.kubectl("get", "secret", "-n", names.NAMESPACE, record.DEFINITION, "-o", "name")
+    empty.helm("uninstall", RELEASE)

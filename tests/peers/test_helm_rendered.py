@@ -1,0 +1,139 @@
+"""The chart renders the objects of config/, object by object, and refuses values that it does not know."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab import chart
+from mpijob_elastic import __version__
+from mpijob_elastic.install import overlays
+from mpijob_elastic.install.customize import for_jobs_in, with_image
+from mpijob_elastic.install.objects import by_identity
+from mpijob_elastic.install.overlays import Overlay
+from tests.peers.chart import refusal, rendered, run
+
+pytestmark = pytest.mark.peers
+WHOLE = {"namespace": {"create": True}}
+VALUES: dict[Overlay, dict[str, Any]] = {
+    Overlay.CERT_MANAGER: {"certManager": {"enabled": True}},
+    Overlay.SINGLE_NAMESPACE: {"jobsNamespace": "team-a"},
+    Overlay.PROMETHEUS: {"monitoring": {"enabled": True}},
+}
+SUBSETS = [chosen for size in range(len(Overlay) + 1) for chosen in combinations(Overlay, size)]
+GUARD = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+SIGNS = ["example.com/going:NoSchedule", "condition:Going"]
+
+
+def pods(objects: Any) -> dict[str, Any]:
+    """The pod templates of the Deployments by component."""
+    found = [one for identity, one in objects.items() if identity.kind == "Deployment"]
+    return {one["metadata"]["labels"]["app.kubernetes.io/component"]: one["spec"] for one in found}
+
+
+@pytest.mark.parametrize("chosen", SUBSETS, ids=lambda chosen: "+".join(chosen) or "default")
+def test_the_chart_is_config(helm: Path, chosen: tuple[Overlay, ...]) -> None:
+    values = WHOLE
+    for overlay in chosen:
+        values = values | VALUES[overlay]
+    expected = by_identity(for_jobs_in(overlays.combined(chosen), "team-a"))
+    found = rendered(helm, values)
+    assert found.keys() == expected.keys()
+    assert {str(one) for one in expected if found[one] != expected[one]} == set()
+
+
+@pytest.mark.parametrize(
+    ("values", "kubernetes", "kinds"),
+    [
+        ({}, "1.34.4", {"Namespace"}),
+        (
+            WHOLE | {"guard": {"enabled": False}},
+            "1.34.4",
+            GUARD,
+        ),
+        (WHOLE | {"flowControl": {"enabled": False}}, "1.34.4", {"FlowSchema"}),
+        (WHOLE, "1.29.9", GUARD),
+        (WHOLE, "1.28.0", GUARD | {"FlowSchema"}),
+    ],
+)
+def test_parts_are_left_out(helm: Path, values: dict[str, Any], kubernetes: str, kinds: set[str]) -> None:
+    everything = by_identity(overlays.rendered(overlays.DEFAULT))
+    found = rendered(helm, values, kubernetes=kubernetes)
+    assert everything.keys() - found.keys() == {one for one in everything if one.kind in kinds}
+
+
+def test_the_image_by_tag_and_by_digest(helm: Path) -> None:
+    digest = f"sha256:{'0' * 64}"
+    for image, expected in (
+        ({"repository": "registry/ours"}, f"registry/ours:{__version__}"),
+        ({"repository": "registry/ours", "tag": "new"}, "registry/ours:new"),
+        ({"repository": "registry/ours", "tag": "new", "digest": digest}, f"registry/ours@{digest}"),
+    ):
+        found = rendered(helm, WHOLE | {"image": image})
+        assert found == by_identity(with_image(overlays.rendered(overlays.DEFAULT), expected))
+
+
+def test_values_of_pods_reach_both_deployments(helm: Path) -> None:
+    placed = {
+        "replicas": 3,
+        "resources": {"requests": {"cpu": "1"}},
+        "nodeSelector": {"pool": "system"},
+        "tolerations": [{"key": "system", "operator": "Exists", "effect": "NoSchedule"}],
+    }
+    found = pods(rendered(helm, {"controller": placed, "webhook": placed, "image": {"pullSecrets": ["registry"]}}))
+    assert found.keys() == {"controller", "webhook"}
+    for spec in found.values():
+        pod = spec["template"]["spec"]
+        assert spec["replicas"] == 3
+        assert pod["nodeSelector"] == placed["nodeSelector"]
+        assert pod["tolerations"] == placed["tolerations"]
+        assert pod["imagePullSecrets"] == [{"name": "registry"}]
+        assert pod["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "128Mi"}
+
+
+def test_signs_of_nodes_are_arguments_of_the_controller(helm: Path) -> None:
+    values = {"controller": {"disruptionSigns": SIGNS, "ignoredDisruptionSigns": ["condition:Other"]}}
+    arguments = pods(rendered(helm, values))["controller"]["template"]["spec"]["containers"][0]["args"]
+    expected = [*(f"--disruption-sign={sign}" for sign in SIGNS), "--ignore-disruption-sign=condition:Other"]
+    assert arguments[3:] == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"replica": 3}, "replica"),
+        ({"controller": {"replcas": 3}}, "replcas"),
+        ({"controller": {"resources": {"limit": {}}}}, "limit"),
+        ({"controller": {"tolerations": [{"efect": "NoSchedule"}]}}, "efect"),
+        ({"guard": {"enable": True}}, "enable"),
+        ({"guard": {"enabled": "yes"}}, "boolean"),
+        ({"webhook": {"replicas": 0}}, "minimum"),
+        ({"image": {"digest": "abc"}}, "digest"),
+        ({"jobsNamespace": "Team A"}, "jobsNamespace"),
+        ({"jobsNamespace": "kube-system"}, "never managed"),
+    ],
+)
+def test_what_is_misspelt_is_refused(helm: Path, values: dict[str, Any], named: str) -> None:
+    assert named in refusal(helm, values)
+
+
+def test_every_value_and_no_other_is_in_the_schema() -> None:
+    values = yaml.safe_load((chart.CHART / "values.yaml").read_text())
+    schema = json.loads((chart.CHART / "values.schema.json").read_text())
+    assert schema["properties"].keys() - {"global"} == values.keys()
+    for name, part in values.items():
+        if isinstance(part, dict):
+            assert schema["properties"][name]["properties"].keys() == part.keys(), name
+
+
+def test_lint_finds_nothing(helm: Path) -> None:
+    done = run(helm, "lint", str(chart.CHART), "--strict", "--kube-version=1.34.4")
+    assert done.returncode == 0, done.stdout
+
+
+def test_another_namespace_is_refused(helm: Path) -> None:
+    done = run(helm, "template", "release", str(chart.CHART), "--kube-version=1.34.4", namespace="other")
+    assert "--namespace mpijob-elastic --create-namespace" in done.stderr
