@@ -15,7 +15,7 @@ _TIMES: Mapping[str, Callable[[Course], float | None]] = {
     "edit to last surplus deleted": lambda course: course.deleted,
     "edit to last surplus gone": lambda course: course.gone,
 }
-# A scale-out needs the Role first. After a scale-in our Role comes last: ranks need exec until their worker is gone.
+# A scale-out beyond all earlier sizes needs the Role first. A scale-in leaves our Role as it is.
 _TARGETS: Mapping[tuple[str, str], Target] = {
     ("1→12", "edit to Role right"): targets.ROLE,
     ("2→3", "edit to Role right"): targets.ROLE,

@@ -78,7 +78,6 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
             actions.append(DeleteWorkers(removals=gone.removals) if gone.removals else None)
             looks.append(ProbeWorkers(workers=gone.probes) if gone.probes else None)
             wakes.append(gone.wake_at)
-        actions.append(side_objects.shrink_role(view, role))
         if view.launcher and view.launcher.held.frozen:
             actions.append(frozen_execs.end(state))
         told, wake = notices.tell(state)

@@ -1,7 +1,8 @@
 """Side objects: the launcher's Role, the PodGroup, and the selector in the job's status.
 
-Role: exec on every worker that is wanted or exists, and on no other. Safety rule 4: it grows before a worker is
-published and shrinks after the last surplus worker is gone. [operator] writes it once, for the first size.
+Role: exec on every worker that the job has or may get. Safety rule 4: it grows before a worker is published, and never
+shrinks, for the names are the job's whatever its size. [operator] writes it once, for the first size. A write takes
+the API server's check for escalation, so all sizes that the job may have are allowed in one write.
 
 PodGroup: [operator] creates it with replicas + 1 and never updates it. With fewer pods than that the gang is not
 scheduled, nor is a recreated worker. It is only ever lowered, to the least size and the launcher: pods above it are
@@ -13,31 +14,28 @@ the webhook puts it back in the same write. This is for when the webhook is away
 """
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import LowerPodGroup, Note, WriteRole, WriteSelector, normal
+from mpijob_elastic.decide.actions import LowerPodGroup, WriteRole, WriteSelector, normal
 from mpijob_elastic.model.job import JobView, Role
 from mpijob_elastic.model.phrases import listed
 
+# Workers. A bound far above any size, as a habit, must not fill every Role with names.
+MOST_AHEAD = 1_000
+
 
 def grow_role(view: JobView, role: Role) -> WriteRole | None:
-    """Return the write that lets the launcher reach new workers, as soon as the size asks for them."""
+    """Return the write that lets the launcher reach all workers that the job may get, or None."""
+    if not view.elastic:
+        return None
+    bound = max(view.policy.max_replicas or 0, view.max_np_workers)
+    reach = max(len(view.wanted_names), min(bound, MOST_AHEAD))
     missing = {*view.wanted_names, *(worker.ref.name for worker in view.workers)}.difference(role.exec_names)
-    if not view.elastic or not missing:
+    if not missing and len(role.exec_names) >= reach:
         return None
-    needed = _needed(view, role)
-    new = listed(name for name in needed if name in missing)
-    message = f"Role {role.ref.name}: allowing exec into {new} for {view.replicas} desired workers"
-    return _write(role, needed, normal("ScalingOut", message))
-
-
-def shrink_role(view: JobView, role: Role) -> WriteRole | None:
-    """Return the write that takes rights away again, once for all the workers that left."""
-    if not view.elastic or len(role.exec_names) <= len(view.wanted_names) or view.surplus:
-        return None
-    needed = _needed(view, role)
-    if not needed or not set(needed) < set(role.exec_names):
-        return None  # a rule without resourceNames would allow exec into every pod
-    message = f"Role {role.ref.name}: allowing exec into {view.replicas} workers only, the surplus workers are gone"
-    return _write(role, needed, normal("ScaledIn", message))
+    ahead = (names.worker(view.name, index) for index in range(reach))
+    new = {*missing, *ahead}.difference(role.exec_names)
+    needed = tuple(sorted({*role.exec_names, *new}, key=lambda pod: _order(view, pod)))
+    message = f"Role {role.ref.name}: allowing exec into {listed(pod for pod in needed if pod in new)}"
+    return WriteRole(ref=role.ref, exec_rule=role.exec_rule, exec_names=needed, note=normal("ExecAllowed", message))
 
 
 def lower_pod_group(view: JobView) -> LowerPodGroup | None:
@@ -65,13 +63,6 @@ def restore_selector(view: JobView) -> WriteSelector | None:
     return WriteSelector(ref=view.ref, selector=names.worker_selector(view.name))
 
 
-def _needed(view: JobView, role: Role) -> tuple[str, ...]:
-    wanted = view.wanted_names
-    known = {*wanted, *(worker.ref.name for worker in view.workers)}
-    strangers = [pod for pod in role.exec_names if pod not in known and names.worker_index(pod, job=view.name) is None]
-    surplus = [worker.ref.name for worker in view.workers if worker.index >= len(wanted)]
-    return (*strangers, *wanted, *surplus)  # in numeric order, as both are
-
-
-def _write(role: Role, needed: tuple[str, ...], note: Note) -> WriteRole:
-    return WriteRole(ref=role.ref, exec_rule=role.exec_rule, exec_names=needed, note=note)
+def _order(view: JobView, pod: str) -> tuple[int, str]:
+    index = names.worker_index(pod, job=view.name)
+    return (-1, pod) if index is None else (index, "")

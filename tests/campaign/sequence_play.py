@@ -215,12 +215,11 @@ def unlike(job: Job, state: State) -> str:
     """Return what a whole job has and this does not, "" if nothing."""
     pods = job.workers(*range(state.replicas))
     hosts = [names.pod_of(host.rpartition(":")[0]) for host in state.hosts]
-    mine = [name for name in state.exec_names if names.worker_index(name, job=job.name) is not None]
     wanted = {
         "the workers": sorted(state.workers) == sorted(pods) == sorted(state.running),
         "the hosts": hosts == pods,
         "the hostfile": state.hostfile == [f"{pod} slots=1" for pod in pods],
-        "the Role": mine == pods,
+        "the Role": {*pods} <= {*state.exec_names},
         "the launcher": state.launcher_runs and _mounts(state),
         "the notices": not state.notices or state.notices.startswith("HostListContested"),
     }

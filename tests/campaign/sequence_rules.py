@@ -206,11 +206,8 @@ def _role(known: _Job, new: Version) -> Iterator[str]:
     old = known.last("Role", new.name)
     if old is None or new.deleted or _uid(old) != _uid(new) or ("Role", new.name, str(new.number)) in known.edits:
         return
-    for host in known.hosts or ():
-        pod = names.pod_of(host)
-        exists = (last := known.last("Pod", pod)) and not last.deleted
-        if exists and pod in _exec_names(old) and pod not in _exec_names(new):
-            yield f"rule 4: the Role loses {pod}, which is published"
+    for pod in sorted({*_exec_names(old)} - {*_exec_names(new)}):
+        yield f"rule 4: the Role loses {pod}"
 
 
 def _pod(known: _Job, new: Version) -> Iterator[str]:

@@ -158,7 +158,7 @@ class Job:
         return await self.until(
             lambda state: (
                 sorted(state.workers) == sorted(pods)
-                and state.exec_names == pods
+                and {*pods} <= {*state.exec_names}
                 and [_pod_and_slots(host) for host in state.hosts] == [(pod, str(slots)) for pod in pods]
                 and state.hostfile == [f"{pod} slots={slots}" for pod in pods]
                 and state.refreshed is not None

@@ -8,7 +8,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from bench.audit import Tail
 from lab.cluster import Cluster
+from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.history import recorded
@@ -18,6 +20,7 @@ from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
+CONTROLLER = f"system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
 # What is said of a worker that was deleted.
 DELETED = ("SurplusDeleted", "DrainTimeout")
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
@@ -41,7 +44,7 @@ async def test_two_three_one_three(job: Job, cluster: Cluster) -> None:
     for replicas in (3, 1, 3):
         await asyncio.to_thread(edit, cluster, job, replicas)
         await job.settled(replicas)
-    for reason in ("HostsPublished", "ScalingOut", "Draining", "ScaledIn"):
+    for reason in ("ExecAllowed", "HostsPublished", "Draining"):
         await job.told(reason)
     await job.told("SurplusDeleted", times=2)
     assert [reason for reason, _ in await job.events()].count("SurplusDeleted") == 2
@@ -181,6 +184,20 @@ async def test_at_rest_nothing_is_written(job: Job) -> None:
     await asyncio.sleep(8)  # longer than every pause of ours
     after = await job.state()
     assert after == before
+
+
+async def test_up_to_the_bound_no_change_of_size_writes_the_role(job: Job, cluster: Cluster) -> None:
+    await job.create(replicas=2, annotations={**QUICK, names.MAX_REPLICAS: "4"})
+    await job.until(lambda state: state.exec_names == job.workers(0, 1, 2, 3), "the Role names every possible worker")
+    await job.settled(2)
+    tail = Tail(cluster.audit_log)
+    for replicas in (3, 1):
+        await job.scale(replicas)
+        await job.settled(replicas)
+    writes = [write for write in tail.writes() if write.namespace == job.namespace and write.user == CONTROLLER]
+    written = [write.resource for write in writes]
+    assert "roles" not in written
+    assert written.count("configmaps") == 2
 
 
 async def test_a_failed_worker_is_replaced(job: Job) -> None:

@@ -172,7 +172,7 @@ def _doomed(world: World) -> bool:
 
 
 def is_goal(world: World, *, setup: Setup) -> bool:
-    """Return True if the job is as its size asks: every possible worker trains, no other is left, the Role is exact."""
+    """Return True if the job is as its size asks: every possible worker trains, no other is left."""
     size = (1 << world.job.replicas) - 1
     placed = size & ~setup.unplaced
     there = {index for index, pod in enumerate(world.pods) if pod}
@@ -184,7 +184,7 @@ def is_goal(world: World, *, setup: Setup) -> bool:
     return (
         trains
         and _ready(world) == placed == pods_of(world.config.hosts)
-        and world.role == size
+        and world.role & size == size
         and world.ranks == world.node.known == world.config.hosts
         and there == set(members(size))
         and (size.bit_count() <= (setup.policy.min_replicas or 1) or not _doomed(world))

@@ -84,11 +84,12 @@ def test_a_job_that_never_gets_to_its_size_is_caught() -> None:
 
 
 def restless(view: JobView) -> Plan:
-    """Widens the Role at rest, which is then narrowed again."""
+    """Widens the Role at rest, and narrows it again."""
     plan = really_decide(view)
-    spare = (*view.wanted_names, names.worker(view.name, 1))
-    if plan.actions or view.role is None or view.replicas > 1:
+    second = names.worker(view.name, 1)
+    if plan.actions or view.role is None or view.replicas > 1 or second in view.host_of:
         return plan
+    spare = view.wanted_names if second in view.role.exec_names else (*view.wanted_names, second)
     note = Note(reason="Broken", message="")
     return Plan(actions=(WriteRole(ref=view.role.ref, exec_rule=1, exec_names=spare, note=note),))
 

@@ -75,12 +75,12 @@ def test_when_nothing_is_done(view: JobView) -> None:
         (job(4, config=config(pods(0, 1, 2))), [WriteConfig]),
         (job(known=False), [RefreshLauncher]),
         (job(4, config=config(pods(0, 1, 2)), role=role(0, 1, 2)), [WriteRole]),
-        # Scale-in: list, touch, look, delete, Role.
+        # Scale-in: list, touch, look, delete.
         (job(3, replicas=2), [WriteConfig]),
         (job(2, known=False, workers=(worker(0), worker(1), worker(2)), **SHRUNK), [RefreshLauncher]),
         (job(2, workers=(worker(0), worker(1), worker(2)), **SHRUNK), [ProbeWorkers]),
         (job(2, workers=(worker(0), worker(1), DRAINED), **SHRUNK), [DeleteWorkers]),
-        (job(2, **SHRUNK), [WriteRole]),
+        (job(2, **SHRUNK), []),
         # What was scaled away while something else is due.
         (job(3, replicas=4, workers=(worker(0), worker(1), failed(2))), [WriteRole, WriteConfig]),
         (job(finished=True, replicas=1, clean_pod_policy="All"), [DeleteWorkers]),

@@ -37,8 +37,7 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
         list_lost = view.driver_running and not view.published_pods
         assert surplus == [] or list_lost or not derive(view, now=NOW).launcher.may_lose_workers
         needed = {*view.wanted_names, *(one.name for one in view.workers)}
-        # A rule without names would allow exec on all pods, so where no worker is needed it stays as it is.
-        assert exec_names(view) == needed or view.surplus or not needed
+        assert exec_names(view) >= needed
 
 
 def is_at_work(view: JobView) -> bool:
@@ -56,7 +55,7 @@ def exec_names(view: JobView) -> set[str]:
 
 
 @given(before=st.integers(1, 13), after=st.integers(1, 13))
-def test_a_scale_takes_three_writes_and_one_for_each_worker_that_goes(before: int, after: int) -> None:
+def test_a_scale_takes_two_writes_one_for_new_names_and_one_for_each_worker_that_goes(before: int, after: int) -> None:
     size = max(before, after)
     view = job(
         size,
@@ -70,7 +69,7 @@ def test_a_scale_takes_three_writes_and_one_for_each_worker_that_goes(before: in
     writes = [action for action in done if not isinstance(action, ProbeWorkers | DeleteWorkers)]
     assert rested.published_pods == pods(*range(after))
     assert gone == max(0, before - after)
-    assert len(writes) == (0 if before == after else 3)
+    assert len(writes) == (0 if before == after else 3 if before < after else 2)
     assert not any(isinstance(action, TellUser) for action in done)
 
 
@@ -81,5 +80,4 @@ def test_rest_includes_what_others_added_to_the_role(stray: tuple[str, ...]) -> 
     added = replace(view, role=replace(view.role, exec_names=(*view.role.exec_names, *stray)))
     rested, _, _ = run(added, now=NOW)
     assert rested.role is not None
-    assert ("stranger" in rested.role.exec_names) is ("stranger" in stray)
-    assert "j-worker-3" not in rested.role.exec_names
+    assert rested.role == added.role

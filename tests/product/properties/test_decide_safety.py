@@ -273,8 +273,7 @@ def the_role_covers_every_worker_wanted_or_there(view: JobView, plan: Plan) -> N
     for action in of(WriteRole, plan):
         assert view.role is not None
         assert {*view.wanted_names, *(worker.name for worker in view.workers)} <= set(action.exec_names)
-        if len(action.exec_names) < len(view.role.exec_names):
-            assert not view.surplus or not set(action.exec_names) < set(view.role.exec_names)
+        assert {*view.role.exec_names} < {*action.exec_names}
 
 
 def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: Plan) -> None:
