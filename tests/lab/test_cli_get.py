@@ -67,7 +67,7 @@ async def test_a_drain_is_seen_worker_by_worker(cluster: Cluster, train: Job) ->
     assert (report["lastScale"]["before"], report["lastScale"]["after"]) == (2, 1)
     worker = report["workers"][1]
     assert worker["draining"]["since"] < worker["draining"]["until"]
-    assert report["execNames"] == train.workers(0, 1)
+    assert report["execNames"] == train.workers(0, 1, 2, 3)
 
 
 async def test_kubectl_finds_it_as_a_plugin_and_its_context_chooses_the_namespace(
