@@ -60,17 +60,16 @@ async def survive(cluster: Cluster, client: ApiWriter, namespace: str, *, write:
 
 async def _die_at(cluster: Cluster, job: Job, *, write: int, after: bool) -> bool:
     dead = asyncio.Event()
-    seen = 0
-
-    def is_the_one(request: Request) -> bool:
-        nonlocal seen
-        seen += on_job(request)
-        return on_job(request) and seen == write
 
     async def die(_: Request) -> None:
         dead.set()
 
     async with FaultProxy(cluster.kubeconfig) as proxy, controlling(proxy.kubeconfig, job.namespace) as controller:
+
+        def is_the_one(request: Request) -> bool:
+            nth = proxy.count(lambda other: on_job(other) and other.number <= request.number)
+            return on_job(request) and nth == write
+
         with proxy.inject(Call(callback=die, after=after), on=is_the_one):
             await job.scale(3)
             done = asyncio.create_task(_up_and_down(job))
