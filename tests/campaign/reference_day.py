@@ -8,31 +8,23 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import msgspec
 
 from lab.cluster import Cluster
 from lab.errors import LabError
-from lab.nodes import KIND_LABEL, node, usable
+from lab.nodes import KIND_LABEL
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.campaign.sequence_play import unlike
 from tests.campaign.sequence_rules import Version
 from tests.lab.job import HOLD, Job, Object, State
+from tests.lab.pools import on_pool
 from tests.lab.ranks import start_rank
-from tests.lab.waiting import seen
 
-POOL = "pool"
 AGENDA_SIZE = 3  # workers at the end of `MORNING`
-SPREAD = {
-    "maxSkew": 1,
-    "topologyKey": "kubernetes.io/hostname",
-    "whenUnsatisfiable": "ScheduleAnyway",
-    "labelSelector": {"matchLabels": {names.LABEL_JOB_ROLE: names.ROLE_WORKER}},
-}
 DRAIN_TIMEOUT = "8s"
 SCALE_TIMEOUT = "4s"
 QUIET = 3.0  # seconds for which nothing may change at the end
@@ -44,7 +36,7 @@ class Day:
     """A day of a job, and what was done to it.
 
     pool: name of the day's own two nodes but for `-0` and `-1`. going: those that go. busy: uids of pods whose ranks
-    never leave. versions: what was written in the namespace; it grows.
+    never leave. collected: uids of pods that go with their node. versions: what was written in the namespace; it grows.
     """
 
     cluster: Cluster
@@ -52,6 +44,7 @@ class Day:
     pool: str
     going: set[str] = field(default_factory=set)
     busy: set[str] = field(default_factory=set)
+    collected: set[str] = field(default_factory=set)
     versions: list[Version] = field(default_factory=list)
 
     def is_whole(self, state: State) -> str:
@@ -74,11 +67,7 @@ async def _create(day: Day) -> None:
     await day.job.create(
         replicas=2,
         annotations={names.DRAIN_TIMEOUT: DRAIN_TIMEOUT, names.MIN_REPLICAS: "1"},
-        worker_spec={
-            "nodeSelector": {POOL: day.pool},
-            "topologySpreadConstraints": [SPREAD],
-            "tolerations": [_taint(day.pool)],
-        },
+        worker_spec={**on_pool(day.pool), "tolerations": [taint(day.pool)]},
     )
 
 
@@ -98,11 +87,13 @@ async def _announce(day: Day) -> None:
     state = await day.job.state()
     going = state.workers[day.job.workers(1)[0]]["spec"]["nodeName"]
     day.going.add(going)
-    body = {"spec": {"taints": [_taint(day.pool), {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}}
+    body = {"spec": {"taints": [taint(day.pool), {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}}
     await day.job.client.patch_object(resources.NODES.path(None, going), body=body, content_type=MERGE_PATCH)
 
 
 async def _remove_node(day: Day) -> None:
+    pods = (await day.job.state()).workers.values()
+    day.collected.update(pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") in day.going)
     for going in day.going:
         await day.job.client.delete_object(resources.NODES.path(None, going))
 
@@ -237,39 +228,8 @@ def _ours(metadata: Object) -> set[str]:
     return {key for key in metadata.get("annotations", {}) if key.startswith(names.PREFIX)}
 
 
-async def make_nodes(client: ApiWriter, pool: str) -> None:
-    """Make the nodes of a day, and wait until pods can be scheduled there."""
-    for index in range(2):
-        name = f"{pool}-{index}"
-        await client.create_object(resources.NODES.path(), body=_node(name, pool, like=await _first_node(client)))
-        await seen(partial(_look, client, name), usable, f"node {name}")
-
-
-async def remove_nodes(client: ApiWriter, pool: str) -> None:
-    """Remove those that are left."""
-    for index in range(2):
-        with contextlib.suppress(errors.NotFound):
-            await client.delete_object(resources.NODES.path(None, f"{pool}-{index}"))
-
-
-async def _first_node(client: ApiWriter) -> Object:
-    return await _look(client, "lab-0")
-
-
-async def _look(client: ApiWriter, name: str) -> Object:
-    found: Object = msgspec.json.decode(await client.get(resources.NODES.path(None, name)))
-    return found
-
-
-def _node(name: str, pool: str, *, like: Object) -> Object:
-    port = like["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
-    made = node(0, kubernetes_version=like["status"]["nodeInfo"]["kubeletVersion"], kubelet_port=port)
-    labels = {**made["metadata"]["labels"], "kubernetes.io/hostname": name, POOL: pool}
-    return {**made, "metadata": {"name": name, "labels": labels}, "spec": {"taints": [_taint(pool)]}}
-
-
-def _taint(pool: str) -> Object:
-    """Keeps other days' pods away, as launchers may be anywhere."""
+def taint(pool: str) -> Object:
+    """Return a taint that keeps other days' pods away: launchers may be anywhere."""
     return {"key": KIND_LABEL, "value": pool, "effect": "NoSchedule"}
 
 

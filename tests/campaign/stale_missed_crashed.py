@@ -30,11 +30,12 @@ from mpijob_elastic.model import disruption_signs
 from tests.campaign.day_troubles import WATCHED, Crash, Cut, Missed, Setting, Stale, Trouble
 from tests.campaign.part import Options, Outcome
 from tests.campaign.random_sequences import create_namespace, create_stranger, namespace_of, surroundings
-from tests.campaign.reference_day import EVENING, MORNING, QUIET, Day, ending, make_nodes, play, remove_nodes, rest
+from tests.campaign.reference_day import EVENING, MORNING, QUIET, Day, ending, play, rest, taint
 from tests.campaign.sequence_place import Place, grant_lease
 from tests.campaign.sequence_rules import broken, record
 from tests.faults.proxy import FaultProxy
 from tests.lab.job import Job
+from tests.lab.pools import make_nodes, remove_nodes
 from tests.lab.waiting import seen
 
 PLACES = 16
@@ -188,7 +189,7 @@ async def live(lab: Lab, client: ApiWriter, namespace: str, trouble: Trouble, *,
         signs = disruption_signs.signs()
         place = Place(namespace=namespace, client=client, kubeconfig=proxy.kubeconfig, signs=signs)
         setting = Setting(proxy=proxy, place=place, pool=day.pool)
-        await make_nodes(client, day.pool)
+        await make_nodes(client, day.pool, taint(day.pool))
         stranger = await create_stranger(day.job)
         watching = asyncio.create_task(record(client, namespace, day.versions))
         try:
@@ -209,7 +210,8 @@ async def live(lab: Lab, client: ApiWriter, namespace: str, trouble: Trouble, *,
             day.versions,
             job=day.job.name,
             edits=set(),
-            deleted=place.deleted_by_us,
+            # A deletion at which the controller was killed counts as done, and the garbage collector deletes too.
+            deleted=place.deleted_by_us - day.collected,
             busy=day.busy,
             going=day.going,
             lags=trouble.lags,

@@ -9,24 +9,15 @@ import msgspec
 import pytest
 
 from lab.cluster import Cluster
-from lab.nodes import node, usable
 from lab.operator.process import Operator
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOLD, Job, Object, State
-from tests.lab.waiting import PATIENCE
+from tests.lab.pools import make_nodes, on_pool, remove_nodes
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
 
-POOL = "pool"
 HELD = {HOLD: "yes"}
-# So that some workers stay and it does not take half a minute; where they cannot be spread, all leave, one later.
-SPREAD = {
-    "maxSkew": 1,
-    "topologyKey": "kubernetes.io/hostname",
-    "whenUnsatisfiable": "ScheduleAnyway",
-    "labelSelector": {"matchLabels": {"mpi-job-role": "worker"}},
-}
 
 
 @pytest.fixture
@@ -38,34 +29,9 @@ def job(client: ApiWriter, namespace: str) -> Job:
 async def pool(cluster: Cluster, client: ApiWriter) -> AsyncIterator[str]:
     """Two nodes of their own, by the value of their label."""
     name = f"pool-{secrets.token_hex(4)}"
-    made = [_in_pool(await _a_node(client), f"{name}-{index}", name) for index in range(2)]
-    for one in made:
-        await client.create_object(resources.NODES.path(), body=one)
-    async with asyncio.timeout(PATIENCE):
-        while not all([usable(await _get(client, one["metadata"]["name"])) for one in made]):
-            await asyncio.sleep(0.1)
+    await make_nodes(client, name)
     yield name
-    for one in made:
-        await client.delete_object(resources.NODES.path(None, one["metadata"]["name"]))
-
-
-async def _get(client: ApiWriter, node: str) -> Object:
-    found: Object = msgspec.json.decode(await client.get(resources.NODES.path(None, node)))
-    return found
-
-
-async def _a_node(client: ApiWriter) -> Object:
-    nodes = msgspec.json.decode(await client.get(resources.NODES.path()))["items"]
-    pretended: Object = next(one for one in nodes if "kubeletEndpoint" in one["status"].get("daemonEndpoints", {}))
-    return pretended
-
-
-def _in_pool(like: Object, name: str, pool: str) -> Object:
-    version = like["status"]["nodeInfo"]["kubeletVersion"]
-    port = like["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
-    made = node(0, kubernetes_version=version, kubelet_port=port)
-    labels = {**made["metadata"]["labels"], "kubernetes.io/hostname": name, POOL: pool}
-    return {**made, "metadata": {"name": name, "labels": labels}}
+    await remove_nodes(client, name)
 
 
 async def taint(client: ApiWriter, name: str, *taints: Object) -> None:
@@ -121,7 +87,7 @@ async def test_workers_leave_a_node_that_is_about_to_go(job: Job, client: ApiWri
     await job.create(
         replicas=3,
         annotations={"mpijob-elastic/min-replicas": "1"},
-        worker_spec={"nodeSelector": {POOL: pool}, "topologySpreadConstraints": [SPREAD]},
+        worker_spec=on_pool(pool),
     )
     before = await job.settled(3)
     going = places(before)[job.workers(1)[0]]
