@@ -18,7 +18,7 @@ class Write:
 
     `user` and `agent` are the writer's name and User-Agent; `subresource` is "" for the object itself. `credential`
     tells processes of one ServiceAccount apart that have different tokens; "" without a token. `holder`: of a Lease,
-    "" where it is released; None for all else.
+    "" where it is released; None for all else. `uid`: of the pod that was to be deleted, where the writer gave it.
     """
 
     received: float
@@ -32,6 +32,7 @@ class Write:
     agent: str
     credential: str = ""
     holder: str | None = None
+    uid: str = ""
 
 
 class _User(msgspec.Struct):
@@ -54,8 +55,13 @@ class _LeaseSpec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
 
 
+class _Preconditions(msgspec.Struct):
+    uid: str = ""
+
+
 class _Body(msgspec.Struct):
     spec: _LeaseSpec | None = None
+    preconditions: _Preconditions = msgspec.field(default_factory=_Preconditions)
 
 
 class _Entry(msgspec.Struct, rename="camel"):
@@ -89,7 +95,7 @@ def _counts(entry: _Entry) -> bool:
 
 
 def _write(entry: _Entry) -> Write:
-    spec = entry.request_object.spec
+    body = entry.request_object
     return Write(
         received=entry.request_received_timestamp.timestamp(),
         at=entry.stage_timestamp.timestamp(),
@@ -101,7 +107,8 @@ def _write(entry: _Entry) -> Write:
         user=entry.user.username,
         agent=entry.user_agent,
         credential="".join(entry.user.extra.get(_CREDENTIAL, ())),
-        holder=spec.holder_identity or "" if spec else None,
+        holder=body.spec.holder_identity or "" if body.spec else None,
+        uid=body.preconditions.uid,
     )
 
 

@@ -169,8 +169,9 @@ class Shift:
             await self._converge(job)
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
+        deleted = {act.uid for act in acts(self.tail.writes()) if act.uid}  # kwok, too, deletes pods
         for job in self.jobs:
-            self.tally.violations += broken(versions, job=job.name, edits=set())
+            self.tally.violations += broken(versions, job=job.name, edits=set(), deleted=deleted)
             await job.delete()
 
     async def _resize(self, job: Job, random: Random) -> None:

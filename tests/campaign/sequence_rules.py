@@ -90,7 +90,7 @@ class _Job:
 
     name: str
     edits: set[tuple[str, str, str]]
-    deleted: set[str] | None
+    deleted: set[str]
     busy: AbstractSet[str]
     going: AbstractSet[str]
     lags: Lags
@@ -120,14 +120,14 @@ def broken(
     *,
     job: str,
     edits: set[tuple[str, str, str]],
-    deleted: set[str] | None = None,
+    deleted: set[str],
     busy: AbstractSet[str] = frozenset(),
     going: AbstractSet[str] = frozenset(),
     lags: Lags = MappingProxyType({}),
 ) -> list[str]:
     """Return what broke a safety rule.
 
-    edits: versions of other writers. deleted: uids of the pods that we deleted, None where nobody else deletes any.
+    edits: versions of other writers. deleted: uids of the pods that we deleted.
     busy: uids of pods whose ranks never leave. going: names of nodes that go.
     """
     known = _Job(name=job, edits=edits, deleted=deleted, busy=busy, going=going, lags=lags)
@@ -220,9 +220,7 @@ def _pod(known: _Job, new: Version) -> Iterator[str]:
         known.dead.add((_uid(launcher), host))
     if ends and _uid(new) in known.busy and launcher and new.name in known.left:
         known.dead.add((_uid(launcher), known.left[new.name].host))
-    is_deletion = (
-        ends and old is not None and _uid(old) == _uid(new) and (known.deleted is None or _uid(new) in known.deleted)
-    )
+    is_deletion = ends and old is not None and _uid(old) == _uid(new) and _uid(new) in known.deleted
     job = known.last("MPIJob", known.name)
     if is_deletion and not _owner(new):
         yield "rule 5: a pod that no job owns is deleted"

@@ -59,6 +59,11 @@ def test_of_a_lease_it_is_read_who_holds_it_and_with_which_token() -> None:
     ]
 
 
+def test_of_a_deletion_it_is_read_which_pod_was_meant() -> None:
+    options = {"kind": "DeleteOptions", "gracePeriodSeconds": 1, "preconditions": {"uid": "u", "resourceVersion": "7"}}
+    assert [write.uid for write in read([line(requestObject=options), line()])] == ["u", ""]
+
+
 @pytest.mark.parametrize(
     "more",
     [
