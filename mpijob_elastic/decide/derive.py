@@ -13,6 +13,8 @@ from mpijob_elastic.decide.state import JobState, LauncherState, Moment, Standin
 from mpijob_elastic.model.job import JobView, Worker
 
 _NOBODY: frozenset[str] = frozenset()
+# Seconds from the creation of a failed worker until it is replaced where its failures are not counted.
+UNCOUNTED_AFTER = 10.0
 
 
 def derive(view: JobView, *, now: float) -> JobState:
@@ -152,8 +154,14 @@ def _due_at(moment: Moment, pod: Worker, *, failed: bool) -> float | None:
     memory, now = moment.view.memory, moment.now
     tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
     if tries is None:
-        return None
+        return honest(pod.created_at, now=now) + UNCOUNTED_AFTER if failed and _is_stuck(moment) else None
     return REPLACED.again_at(tries, now=now) if failed else MOVED.due_at(tries, now=now)
+
+
+def _is_stuck(moment: Moment) -> bool:
+    """Tell whether failures are not counted before a worker is Ready, because the list stays (config_map.write)."""
+    config = moment.view.config
+    return moment.view.driver_running and config is not None and config.published is None
 
 
 def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerState, ...]:

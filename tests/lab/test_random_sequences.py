@@ -21,6 +21,11 @@ KEPT: dict[str, tuple[Step, ...]] = {
         Step("script", "garbage", 0.0),
         Step("size", 3, 0.3),
     ),
+    "a failed worker beside a list that cannot be read": (
+        Step("create", 1, 5.0),
+        Step("fail_worker", 0, 1.0),
+        Step("script", "garbage", 4.0),
+    ),
     "edits of everything": (
         Step("create", 2, 5.0),
         Step("script", "garbage", 0.3),

@@ -1,10 +1,12 @@
 """Failed workers: which are replaced, how soon."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import derive, drain
+from mpijob_elastic.decide import decide, derive, drain
+from mpijob_elastic.decide.actions import DeleteWorkers
 from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy
@@ -74,6 +76,17 @@ def test_the_wait_grows_up_to_five_minutes_and_then_it_is_given_up_for_an_hour(c
 def test_it_is_not_due_before_it_is_written_down() -> None:
     for counted in (view(), view(Tries(count=1, at=NOW, uid="before"))):
         assert derive(counted, now=NOW).by_name[POD].due_at is None
+
+
+@pytest.mark.parametrize("script", ["garbage", "", None])
+def test_beside_a_list_that_cannot_be_read_all_failed_workers_are_replaced(script: str | None) -> None:
+    # The list stays as it is until a worker is Ready, so nothing is written down.
+    unreadable = replace(config(()), script=script, published=None, memory=None)
+    stuck = job(2, config=unreadable, workers=(failed(0), failed(1, created_at=NOW - 4)))
+    [action] = decide(stuck, now=NOW).actions
+    assert isinstance(action, DeleteWorkers)
+    assert [removal.worker.name for removal in action.removals] == ["j-worker-0"]
+    assert decide(replace(stuck, workers=(failed(1, created_at=NOW - 4),)), now=NOW).wake_at == NOW + 6
 
 
 def test_a_failure_in_the_future_is_due_now() -> None:
