@@ -30,7 +30,7 @@ ROWS = {
     "publish_cpu": "first start: CPU, s",
     "ready": "start to ready, s",
     "leads": "start to leading, s",
-    "start_cpu": "CPU until at rest, s",
+    "start_cpu": "start to ready: CPU, s",
     "start_peak": "memory at most while it starts, MiB",
     "rest_memory": "memory at rest, MiB",
     "rest_cpu": "CPU at rest, s a minute",

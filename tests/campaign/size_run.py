@@ -32,7 +32,6 @@ EVENTS, EVENTS_A_SECOND = 5_000, 250
 # Seconds: without a write until a controller counts as at rest; for which its rest is measured; for any change.
 QUIET, REST, PATIENCE = 5.0, 30.0, 600.0
 POLL = 0.1
-QUEUE_DEPTH = "mpijob_elastic_queue_depth"
 
 
 class Violated(Exception):
@@ -68,26 +67,25 @@ async def measure(workers: int, random: Random) -> Cost:
         api.load(made for number in range(jobs) for made in fleet.job(number))
         api.load(fleet.nodes(jobs))
         began = time.monotonic()
-        async with _controller(api) as (pid, _):
+        async with _controller(api) as pid:
             publish, publish_cpu = await _published(api, jobs) - began, usage(pid).cpu
         api.calls.clear()
         began = time.monotonic()
-        async with _controller(api) as (pid, health):
-            ready = time.monotonic() - began
+        async with _controller(api) as pid:
+            ready, start = time.monotonic() - began, usage(pid)
             await _until(lambda: api.calls["PATCH", LEASES.plural] > 0, "the second controller leads")
             leads = time.monotonic() - began
             await asyncio.sleep(QUIET)
-            await _idle(health)
-            start = usage(pid)
+            before = usage(pid)
             await asyncio.sleep(REST)
             rest = usage(pid)
-            idle = (rest.cpu - start.cpu) / REST
+            idle = (rest.cpu - before.cpu) / REST
             began = time.monotonic()
             await _send_events(api, jobs, random)
             events_cpu = usage(pid).cpu - rest.cpu - idle * (time.monotonic() - began)
             if _writes(api):
                 raise Violated(f"writes at rest: {api.calls}")
-            listed, deleted, scale_in_cpu = await _scale_in(api, jobs, pid)
+            listed, deleted, scale_in_cpu = await _scale_in(api, jobs, pid, idle)
             return Cost(
                 publish=publish,
                 publish_cpu=publish_cpu,
@@ -119,16 +117,6 @@ async def _published(api: SmallApi, jobs: int) -> float:
     return since
 
 
-async def _idle(health: str) -> None:
-    """Wait until no job waits for its turn."""
-    async with aiohttp.ClientSession() as session:
-        while True:
-            async with session.get(f"{health}/metrics") as answer:
-                if f"{QUEUE_DEPTH} 0.0\n" in await answer.text():
-                    return
-            await asyncio.sleep(POLL)
-
-
 async def _send_events(api: SmallApi, jobs: int, random: Random) -> None:
     """Send statuses as kubelets write them, in which nothing matters to us."""
     began = time.monotonic()
@@ -142,8 +130,11 @@ async def _send_events(api: SmallApi, jobs: int, random: Random) -> None:
     await asyncio.sleep(QUIET)
 
 
-async def _scale_in(api: SmallApi, jobs: int, pid: int) -> tuple[float, float, float]:
-    """Return the seconds until the list is right and until the last pod is gone, and the CPU seconds."""
+async def _scale_in(api: SmallApi, jobs: int, pid: int, idle: float) -> tuple[float, float, float]:
+    """Return the seconds until the list is right and until the last pod is gone, and the CPU seconds.
+
+    idle: CPU seconds that a second of rest takes, which are not counted.
+    """
     pods, large = api.count(PODS), Fleet(workers=LARGE_JOB, first=api.version)
     api.load(large.job(jobs))
     namespace, job = place(jobs)
@@ -157,7 +148,7 @@ async def _scale_in(api: SmallApi, jobs: int, pid: int) -> tuple[float, float, f
     await _until(lambda: api.count(PODS) == pods + 2, "999 workers are gone")
     deleted = time.monotonic() - began
     await asyncio.sleep(QUIET)
-    return listed, deleted, usage(pid).cpu - before
+    return listed, deleted, usage(pid).cpu - before - idle * (time.monotonic() - began)
 
 
 def _hosts(api: SmallApi, namespace: str, job: str) -> int:
@@ -181,13 +172,9 @@ async def _until(holds: Callable[[], bool], what: str) -> None:
 
 
 @asynccontextmanager
-async def _controller(api: SmallApi) -> AsyncIterator[tuple[int, str]]:
-    """Run a controller; yield its process id and the URL of its health port once it is ready.
-
-    Raises Violated if it ends or logs an error.
-    """
+async def _controller(api: SmallApi) -> AsyncIterator[int]:
+    """Run a controller, and yield its process id once it is ready. Raises Violated if it ends or logs an error."""
     [port] = free_ports(1)
-    health = f"http://127.0.0.1:{port}"
     command = [sys.executable, "-m", "mpijob_elastic", "controller", f"--kubeconfig={api.kubeconfig}"]
     command += [f"--health-port={port}", "--health-host=127.0.0.1"]
     with TemporaryDirectory() as folder:
@@ -195,11 +182,11 @@ async def _controller(api: SmallApi) -> AsyncIterator[tuple[int, str]]:
         process = spawn(command, log=log, environment={"PYTHONPATH": str(ROOT)})
         try:
             async with aiohttp.ClientSession() as session:
-                while not await _is_ready(session, f"{health}/readyz"):
+                while not await _is_ready(session, f"http://127.0.0.1:{port}/readyz"):
                     if process.poll() is not None:
                         raise Violated(f"the controller ended: {log.read_text()[-2000:]}")
                     await asyncio.sleep(POLL)
-            yield process.pid, health
+            yield process.pid
         finally:
             process.terminate()
             await asyncio.to_thread(process.wait)
