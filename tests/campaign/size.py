@@ -18,7 +18,7 @@ from tests.campaign.part import Options, Outcome
 from tests.campaign.size_run import Cost, Violated, measure
 
 SIZES = (1_000, 10_000, 100_000)
-# What a further worker costs, compared with the step before; what must not grow, compared with the least.
+# What a further worker costs, compared with the step before; what must not grow, compared with the smallest fleet.
 MOST_GROWTH = 1.5
 GROWS = ("publish_cpu", "ready", "start_cpu")
 # Memory at rest at most, in MiB and KiB a worker: small fleets find room in what the process holds anyway.
@@ -90,11 +90,12 @@ def judged(found: Mapping[int, Cost], *, limit: float) -> list[str]:
             if after > MOST_GROWTH * before:
                 wrong.append(f"{ROWS[name]}: a worker costs {after:.3g} above {second:,}, {before:.3g} below")
     for name in STAYS:
-        least = min((getattr(cost, name) for cost in found.values()), default=0.0)
+        costs = {size: float(getattr(found[size], name)) for size in sizes}
+        at_first = costs.get(min(sizes, default=0), 0.0)
         wrong += [
-            f"{ROWS[name]}: {getattr(found[size], name):.3g} at {size:,} workers, {least:.3g} at best"
-            for size in sizes
-            if getattr(found[size], name) > MOST_GROWTH * least
+            f"{ROWS[name]}: {cost:.3g} at {size:,} workers, {at_first:.3g} before"
+            for size, cost in costs.items()
+            if cost > MOST_GROWTH * at_first
         ]
     return wrong
 
