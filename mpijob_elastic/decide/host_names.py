@@ -57,7 +57,10 @@ def _last(moment: Moment, pod: str) -> Host | None:
     """Return which pod got the name last; a listed name that is not remembered belongs to the pod that is there."""
     view = moment.view
     remembered, listed = view.memory.hosts.get(pod), view.host_of.get(pod)
-    return remembered or (Host(pod="", incarnation=names.incarnation_of(listed)) if listed else None)
+    if remembered or not listed:
+        return remembered
+    worker = view.worker(pod)
+    return Host(pod=worker.ref.fingerprint if worker else _NOBODY, incarnation=names.incarnation_of(listed))
 
 
 def _drained(moment: Moment, pod: str, last: Host) -> bool:

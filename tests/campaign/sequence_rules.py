@@ -22,6 +22,7 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.hosts import parse_script
+from mpijob_elastic.model.job_facts import JobFacts
 
 Object = dict[str, Any]
 WATCHED = (resources.MPI_JOBS, resources.PODS, resources.CONFIG_MAPS, resources.ROLES)
@@ -198,7 +199,8 @@ def _published(
         roles = known.cached("Role", names.launcher(known.name), at=new.at)
         if not any(pod in _exec_names(role) for role in roles):
             yield f"rule 1: {host} is published without a right to exec"
-        if launcher and (_uid(launcher), host) in known.dead and not known.memory_lost:
+        elastic = any(job.elastic for job in _jobs(known, at=new.at))  # a job that is switched off keeps its names
+        if launcher and (_uid(launcher), host) in known.dead and not known.memory_lost and elastic:
             yield f"rule 8: {host} is published again, and a rank may have died under this name"
 
 
@@ -236,7 +238,7 @@ def _launcher_deleted(_known: _Job, _new: Version, old: Version) -> Iterator[str
 
 def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
     index = names.worker_index(new.name, job=known.name)
-    jobs = [job_facts.read(msgspec.json.encode(each.content)) for each in known.recent("MPIJob", known.name, at=new.at)]
+    jobs = _jobs(known, at=new.at)
     failed = _phase(old) == "Failed"
     if not any(job.elastic for job in jobs):
         yield "rule 2: a worker of a job that is not elastic is deleted"
@@ -255,6 +257,10 @@ def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
         least = shortest if _uid(new) in known.busy else min(LEAST_DRAIN, shortest)
         if (after := _deleted_at(new) - left.at) < least - BLUR:
             yield f"rule 2: a worker is deleted {after:.0f} s after it left the list"
+
+
+def _jobs(known: _Job, *, at: float) -> list[JobFacts]:
+    return [job_facts.read(msgspec.json.encode(each.content)) for each in known.recent("MPIJob", known.name, at=at)]
 
 
 def _is_worker(host: str, job: str) -> bool:

@@ -183,7 +183,7 @@ def test_a_pod_that_lost_its_rank_is_remembered_under_the_next_number() -> None:
     kept = host_names.remembered(derive(view, now=NOW), pods(0, 2), lost=pods(1))
     assert kept[POD] == named(POD, incarnation=2)
     older = host_names.remembered(derive(nameless(at_rest()), now=NOW), pods(0, 2), lost=pods(1))
-    assert older[POD] == Host(pod="", incarnation=1)
+    assert older[POD] == named(POD, incarnation=1)
 
 
 def test_of_a_published_pod_that_is_gone_nobody_inherits_the_name() -> None:
@@ -198,3 +198,14 @@ def test_the_memory_is_bounded_for_huge_jobs() -> None:
     kept = host_names.remembered(derive(view, now=NOW), view.published_pods, lost=())
     assert len(kept) == host_names.MOST_REMEMBERED
     assert names.worker(view.name, host_names.MOST_REMEMBERED - 1) in kept
+
+
+def test_a_host_of_a_list_that_is_not_remembered_was_the_pod_that_is_there() -> None:
+    """Somebody else listed it, or the memory was lost, and it fails before a memory was written."""
+    listed = replace(config(pods(0, 1, 2)), memory=None)
+    dying = job(3, workers=(worker(0), failed(1), worker(2)), config=listed)
+    remembered = change(dying).memory.hosts[POD]
+    assert remembered == Host(pod=failed(1).ref.fingerprint, incarnation=0)
+    assert name(back(last=remembered)) == f"{POD}.r1"
+    gone = change(job(3, workers=(worker(0), worker(2)), config=listed)).memory.hosts[POD]
+    assert name(back(last=gone)) == f"{POD}.r1"
