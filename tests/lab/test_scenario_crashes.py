@@ -21,8 +21,8 @@ from tests.lab.job import Job
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook", "operator")]
 
-# Role, list, touch; list, touch, two deletions, Role.
-MOST_WRITES = 8
+# Role, list, touch; list, touch, two deletions.
+MOST_WRITES = 7
 AT_ONCE = 6
 
 

@@ -18,7 +18,7 @@ from tests.faults.waiting import eventually
 NAMESPACE = "n"
 JOBS, LEASE = MPI_JOBS.path(NAMESPACE), LEASES.path(NAMESPACE)
 SPEC = jobs.manifest("train", replicas=2, drain_timeout="0s")["spec"]
-OTHER = {"holderIdentity": "other", "leaseDurationSeconds": 3600}
+OTHER = {"holderIdentity": "other", "leaseDurationSeconds": 3600, "leaseTransitions": 0}
 TIMES = LeaseTimes(duration=1.0, renew_deadline=0.8, retry=0.1, attempt=0.5, look=0.1)
 
 
@@ -77,5 +77,6 @@ async def test_a_standby_that_leads_looks_at_jobs_that_came_before(api: TinyApi,
     async with running(client) as controller:
         await api.create(JOBS, "train", spec=SPEC)
         await eventually(controller._caches.jobs.store.values)
+        await eventually(lambda: controller._lease._found)
         await api.update(LEASE, names.LEASE, spec={"holderIdentity": ""})
         await eventually(lambda: shown(controller) == ["train"])
