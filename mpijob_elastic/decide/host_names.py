@@ -43,7 +43,9 @@ def remembered(state: JobState, published: Collection[str], *, lost: Collection[
     if not view.elastic:
         return view.memory.hosts
     kept = {}
-    for pod in {*view.memory.hosts, *view.host_of, *published}:
+    # Of a list that is lost, any worker may have been a host.
+    doubtful = () if state.memory_known else state.by_name
+    for pod in {*view.memory.hosts, *view.host_of, *published, *doubtful}:
         worker = state.by_name.get(pod)
         index = worker.pod.index if worker else names.worker_index(pod, job=view.name)
         if index is None or index >= MOST_REMEMBERED:
@@ -85,6 +87,8 @@ def _published(state: JobState, pod: str) -> Host | None:
 
 def _next(state: JobState, pod: str, *, is_lost: bool) -> Host | None:
     last = _last(state, pod)
+    if last is None and not state.memory_known and pod in state.by_name:
+        last = Host(pod=state.by_name[pod].pod.ref.fingerprint, incarnation=0)
     if last is not None and is_lost:
         return Host(pod=last.pod, incarnation=last.incarnation + 1)
     if last is None or not state.view.driver_running:

@@ -26,6 +26,14 @@ KEPT: dict[str, tuple[Step, ...]] = {
         Step("fail_worker", 0, 1.0),
         Step("script", "garbage", 4.0),
     ),
+    "somebody else's list before ours, and a worker in it that fails": (
+        Step("create", 3, 5.0),
+        Step("size", 4, 4.0),
+        Step("script", "#!/bin/sh\necho {job}-worker-0:1\n", 0.0),
+        Step("delete_worker", 2, 0.3),
+        Step("fail_worker", 0, 0.0),
+        Step("script", "", 0.3),
+    ),
     "edits of everything": (
         Step("create", 2, 5.0),
         Step("script", "garbage", 0.3),

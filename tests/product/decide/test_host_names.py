@@ -209,3 +209,11 @@ def test_a_host_of_a_list_that_is_not_remembered_was_the_pod_that_is_there() -> 
     assert name(back(last=remembered)) == f"{POD}.r1"
     gone = change(job(3, workers=(worker(0), worker(2)), config=listed)).memory.hosts[POD]
     assert name(back(last=gone)) == f"{POD}.r1"
+
+
+def test_of_a_list_that_is_lost_any_worker_may_have_been_a_host() -> None:
+    lost = replace(config(()), memory=None)
+    dying = job(3, workers=(worker(0), failed(1), worker(2)), config=lost)
+    found = change(dying)
+    assert found.added == pods(0, 2)
+    assert name(back(last=found.memory.hosts[POD])) == f"{POD}.r1"
