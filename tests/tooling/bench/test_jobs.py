@@ -33,7 +33,7 @@ def test_the_order_of_hosts_is_the_operators_own_affair() -> None:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (objects(role=(0, 1, 2)), "the Role names"),
+        (objects(role=(0,)), "the Role names"),
         (objects(hosts=(0,)), "discover_hosts.sh names"),
         (objects(pods={"train-worker-0": "Running"}), "worker pods are"),
         (objects(pods=RIGHT | {"train-worker-1": "Pending"}), "worker pods are"),
