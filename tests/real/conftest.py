@@ -10,6 +10,7 @@ import pytest
 from lab.build import Say, ensure_programs
 from lab.cluster import Cluster
 from lab.images import build, delivery, horovod
+from lab.images.product import image
 from lab.kindcluster import KindCluster
 from lab.node import requirements
 from lab.options import Options
@@ -39,6 +40,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     build.ensure(delivery.NAME, _told(session.config))
     if "training_image" in needed and not build.lacking(horovod.NAME):
         build.ensure(horovod.NAME, _told(session.config))
+    if "deployed" in needed and not build.lacking(image.NAME):
+        build.ensure(image.NAME, _told(session.config))
 
 
 @pytest.fixture(scope="session")

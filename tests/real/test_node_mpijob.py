@@ -1,70 +1,12 @@
-"""A MPIJob whose launcher and workers are real pods, through the operator's own kubexec.sh; no Horovod yet."""
-
-import json
-import time
-from typing import Any
+"""A MPIJob of real pods, through the operator's own kubexec.sh, with controller and webhook beside the cluster."""
 
 from lab.cluster import Cluster
-from lab.images import delivery
 from lab.operator.process import Operator
 from lab.replicas import Controller
-from mpijob_elastic import names
-from tests.real.pods import await_phase
-from tests.real.waiting import until
-
-PATIENCE = 120.0  # seconds
-WORKERS = ("train-worker-0", "train-worker-1", "train-worker-2")
-# Standard error is kubexec.sh's own trace.
-SCRIPT = f"""
-exec 2> /dev/null
-hosts() {{ {names.DISCOVER_HOSTS_PATH} | cut -d : -f 1; }}
-until [ $(hosts | wc -l) = 3 ]; do sleep 0.2; done
-for host in $(hosts); do /etc/mpi/kubexec.sh $host hostname; done
-until [ $(hosts | wc -l) = 1 ]; do sleep 0.2; done
-hosts
-"""
-
-
-def job() -> dict[str, Any]:
-    def replicas(count: int, name: str, **container: Any) -> dict[str, Any]:
-        spec = {"containers": [{"name": name, "image": delivery.REFERENCE, **container}]}
-        return {"replicas": count, "template": {"spec": spec}}
-
-    specs = {
-        "Launcher": replicas(1, "launcher", command=["sh", "-ec", SCRIPT]),
-        "Worker": replicas(1, "worker"),
-    }
-    return {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "MPIJob",
-        "metadata": {"name": "train"},
-        "spec": {"slotsPerWorker": 1, "cleanPodPolicy": "Running", "mpiReplicaSpecs": specs},
-    }
-
-
-def await_lines(cluster: Cluster, namespace: str, *lines: str) -> None:
-    """Wait until the launcher has said exactly this."""
-    deadline = time.monotonic() + PATIENCE
-    while (said := cluster.kubectl("logs", "train-launcher", "--namespace", namespace)) != "\n".join((*lines, "")):
-        assert time.monotonic() < deadline, said
-        time.sleep(0.2)
+from tests.real.mpijob import resize_through
 
 
 def test_a_launcher_runs_commands_in_the_workers_it_is_told_of(
     cluster: Cluster, namespace: str, operator: Operator, elastic: Controller
 ) -> None:
-    here = ("--namespace", namespace)
-
-    def scale(size: int) -> None:
-        patch = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": size}}}}
-        cluster.kubectl("patch", "mpijob", "train", "--type=merge", "-p", json.dumps(patch), *here)
-
-    cluster.kubectl("create", "-f", "-", *here, stdin=json.dumps(job()))
-    there = ("get", "pod/train-launcher", "--ignore-not-found", "-o", "name", *here)
-    until("the operator creates the launcher", lambda: cluster.kubectl(*there) or None)
-    await_phase(cluster, namespace, "train-launcher", "Running")
-    scale(3)
-    await_lines(cluster, namespace, *WORKERS)
-    scale(1)
-    await_lines(cluster, namespace, *WORKERS, "train-worker-0")
-    await_phase(cluster, namespace, "train-launcher", "Succeeded")
+    resize_through(cluster, namespace)
