@@ -43,7 +43,6 @@ def remembered(state: JobState, published: Collection[str], *, lost: Collection[
     if not view.elastic:
         return view.memory.hosts
     kept = {}
-    # Of a list that is lost, any worker may have been a host.
     doubtful = () if state.memory_known else state.by_name
     for pod in {*view.memory.hosts, *view.host_of, *published, *doubtful}:
         worker = state.by_name.get(pod)
@@ -56,12 +55,17 @@ def remembered(state: JobState, published: Collection[str], *, lost: Collection[
 
 
 def _last(moment: Moment, pod: str) -> Host | None:
-    """Return which pod got the name last; a listed name that is not remembered belongs to the pod that is there."""
+    """Return which pod got the name last; a listed name that is not remembered belongs to the pod that is there.
+
+    Of a list that is lost, any worker may have been a host.
+    """
     view = moment.view
-    remembered, listed = view.memory.hosts.get(pod), view.host_of.get(pod)
-    if remembered or not listed:
+    remembered, listed = view.memory.hosts.get(pod), view.host_of.get(pod, "")
+    if remembered or (moment.memory_known and not listed):
         return remembered
     worker = view.worker(pod)
+    if worker is None and not listed:
+        return None
     return Host(pod=worker.ref.fingerprint if worker else _NOBODY, incarnation=names.incarnation_of(listed))
 
 
@@ -87,8 +91,6 @@ def _published(state: JobState, pod: str) -> Host | None:
 
 def _next(state: JobState, pod: str, *, is_lost: bool) -> Host | None:
     last = _last(state, pod)
-    if last is None and not state.memory_known and pod in state.by_name:
-        last = Host(pod=state.by_name[pod].pod.ref.fingerprint, incarnation=0)
     if last is not None and is_lost:
         return Host(pod=last.pod, incarnation=last.incarnation + 1)
     if last is None or not state.view.driver_running:
