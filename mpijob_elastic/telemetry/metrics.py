@@ -7,6 +7,7 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+_DELETED = ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "finished")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -27,9 +28,11 @@ class Metrics:
         )
         self.deleted_workers = counter(
             "mpijob_elastic_deleted_workers_total",
-            "Deleted workers, by reason: drained, timeout, idle, unused, unscheduled, failed, finished.",
+            f"Deleted workers, by reason: {', '.join(_DELETED)}.",
             ["outcome"],
         )
+        for outcome in _DELETED:  # from 0 on: Prometheus sees no increase in a series that begins with 1
+            self.deleted_workers.labels(outcome)
         self.drain_probes = counter(
             "mpijob_elastic_drain_probes_total",
             "Probes of draining workers by exec, by result: idle, busy, error.",

@@ -1,5 +1,6 @@
-"""Programs of other projects: `make test-peers` builds them, and tests of what is not built are skipped."""
+"""Programs of other projects: `make test-peers` builds or installs them, and tests of what is missing are skipped."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,26 @@ from lab.build import built_peer
 def helm() -> Path:
     """The program."""
     return peer("helm")
+
+
+@pytest.fixture(scope="session")
+def prometheus() -> Path:
+    """The program."""
+    return installed_program("prometheus")
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """The program that comes with it."""
+    return installed_program("promtool")
+
+
+def installed_program(name: str) -> Path:
+    """Return the path of a program of the package prometheus; skip the test if it is missing."""
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not installed: make test-peers, or apt-get install prometheus")
+    return Path(path)
 
 
 def peer(name: str) -> Path:

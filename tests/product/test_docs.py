@@ -23,6 +23,8 @@ from mpijob_elastic.decide import (
     retries,
 )
 from mpijob_elastic.decide.state import SETTLE
+from mpijob_elastic.install import overlays
+from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.model import disruption_signs, durations, job_facts, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -158,6 +160,12 @@ def test_each_metric_is_documented_and_each_documented_metric_exists() -> None:
     assert {cells[0].strip("`") for cells in rows(page, f"`{METRIC.pattern}`")} == served
     for text in (page.read_text(), (DOCS / "troubleshooting.md").read_text()):
         assert {name.removesuffix("_bucket") for name in METRIC.findall(text)} <= served
+
+
+def test_each_alert_is_in_the_table() -> None:
+    [rule] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "PrometheusRule"]
+    alerts = {alert["alert"] for group in rule["spec"]["groups"] for alert in group["rules"]}
+    assert {cells[0].strip("`") for cells in rows(DOCS / "metrics.md", r"`MPIJobElastic\w+`")} == alerts
 
 
 def test_each_event_and_notice_is_explained() -> None:
