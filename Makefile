@@ -7,10 +7,12 @@ UNITS := tests/product tests/modelcheck
 SLOWEST := --durations=15
 # Runs commands beside one another and shows their output one after the other.
 BESIDE := $(PYTHON_BIN) scripts/beside.py
+# What builds the site, in an environment of its own.
+SITE := .venv/site
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all rest check unit lab campaign real test-peers bench image manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all rest check unit lab campaign real test-peers bench image docs manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -31,7 +33,7 @@ test: lab-binaries  ## Tell within ten minutes whether the product works: lint, 
 
 test-all: test rest  ## What `make test` runs, then everything else but `make real`; what CI runs
 
-rest: lab-binaries  ## What `make test` leaves out: long searches, rare paths, tests of lab/ and bench/
+rest: lab-binaries docs  ## What `make test` leaves out: long searches, rare paths, tests of lab/ and bench/, the site
 	@$(BESIDE) \
 	  compute='HYPOTHESIS_PROFILE=thorough $(PYTEST) $(UNITS) tests/tooling -m "thorough or hypothesis" $(SLOWEST)' \
 	  lab='$(PYTEST) tests/lab -m thorough $(SLOWEST)'
@@ -62,6 +64,16 @@ bench: lab-binaries  ## Measure; see docs/performance.md
 
 image: setup  ## Build the image into dist/, without Docker and without root (Debian, Ubuntu)
 	$(PYTHON_BIN) -m lab.images.product
+
+docs: $(SITE)/made  ## Build docs/ as a site into dist/site; broken links and headings fail
+	@$(PYTHON_BIN) -m scripts.commands_page
+	@NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build  # with --quiet it would not count warnings
+	@! grep -rE '<(script|link|img)[^>]+(src|href)="?(https?:)?//' dist/site --include=*.html  # nothing is loaded from elsewhere
+
+$(SITE)/made: requirements/docs.txt | setup
+	@.venv/bin/uv venv --quiet --clear --python $(PYTHON_BIN) $(SITE)
+	@.venv/bin/uv pip sync --quiet --python $(SITE) --require-hashes requirements/docs.txt
+	@touch $@
 
 manifests: lab-binaries  ## Render config/ into the package, as `mpijob-elastic install` applies it, and into the chart
 	$(PYTHON_BIN) -m lab.render

@@ -1,1 +1,1 @@
-"""Jobs that really train: examples/elastic-pytorch.yaml on a lab with a real node, resized while it trains."""
+"""Jobs that really train: docs/examples/elastic-pytorch/job.yaml on a lab with a real node, resized while it trains."""

@@ -1,7 +1,7 @@
 """The image `horovod-elastic-pytorch`: Elastic Horovod with PyTorch on CPUs, and the example that trains.
 
-Made from the files of its Dockerfile in examples/elastic-pytorch: the packages into one layer; Horovod, compiled in a
-root that is thrown away, into the second; train.py, which changes often, into the third.
+Made from the files of its Dockerfile in docs/examples/elastic-pytorch: the packages into one layer; Horovod, compiled
+in a root that is thrown away, into the second; train.py, which changes often, into the third.
 """
 
 import sys
@@ -18,7 +18,7 @@ NAME: Final = "horovod-elastic-pytorch"
 VERSION = "0.28.1"
 REFERENCE = f"{NAME}:{VERSION}"
 NAME_OF_SOURCE = f"horovod-{VERSION}.tar.gz"  # pip goes by it
-FOLDER = Path(__file__).parents[2] / "examples" / "elastic-pytorch"
+FOLDER = Path(__file__).parents[2] / "docs" / "examples" / "elastic-pytorch"
 SETTINGS = Settings(command=("python3", "/examples/train.py"), environment={"OMP_NUM_THREADS": "1"})
 PACKAGES, BUILD_PACKAGES = FOLDER / "packages.txt", FOLDER / "build-packages.txt"
 REQUIREMENTS, INSTALL, TRAIN = FOLDER / "requirements.txt", FOLDER / "install-horovod.sh", FOLDER / "train.py"

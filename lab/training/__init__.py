@@ -1,1 +1,1 @@
-"""The example that trains (examples/elastic-pytorch.yaml) on a cluster with a real node, and how its training went."""
+"""The example that trains (docs/examples/elastic-pytorch) on a cluster with a real node, and how its training went."""

@@ -1,4 +1,4 @@
-"""The job of examples/elastic-pytorch.yaml on a lab with a real node, handled as a user would: with kubectl."""
+"""The job of docs/examples/elastic-pytorch on a lab with a real node, handled as a user would: with kubectl."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ from lab.images import build, horovod
 from lab.training.log import Log, parse
 from mpijob_elastic import names
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "elastic-pytorch.yaml"
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "elastic-pytorch" / "job.yaml"
 NAME = "train"
 
 

@@ -1,4 +1,4 @@
-"""Reads what a launcher logged of examples/elastic-pytorch/train.py and horovodrun, and says how training went; pure.
+"""Reads what train.py (docs/examples/elastic-pytorch) and horovodrun logged, and says how training went; pure.
 
 log = parse(text)
 [(phase.size, phase.hosts) for phase in phases(log.steps)], longest_pause(log.steps), problems(log)

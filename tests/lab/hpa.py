@@ -15,6 +15,8 @@ from tests.lab.job import Job
 from tests.lab.waiting import seen
 
 Object = dict[str, Any]
+# For `applied`: what would the API server take, and what would it say?
+STRICT = ("--dry-run=server", "--validate=strict")
 # Acts on what it sees at once. Kubernetes would wait for five minutes before it makes anything smaller.
 AT_ONCE: Object = {"scaleDown": {"stabilizationWindowSeconds": 0}}
 # A worker for each that waits. Unless told otherwise a HPA adds up to four in 15 s, or doubles.

@@ -11,14 +11,13 @@ import yaml
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.golang import run_go
-from tests.lab.hpa import applied
+from tests.lab.hpa import STRICT, applied
 from tests.lab.upgrades import established
 from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook")]
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hpa"
-STRICT = ("--dry-run=server", "--validate=strict")
 # KEDA's own definition, out of its Go module.
 KEDA = "github.com/kedacore/keda/v2@v2.17.2"
 KEDA_SUM = "h1:xlrcK5TKABJF9PebK79sgL07s/csGjL3H4m72OkZXxk="

@@ -8,10 +8,8 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
-from typer.main import get_group
 
 from mpijob_elastic import names
-from mpijob_elastic.cli import app
 from mpijob_elastic.decide import (
     disruption,
     drain,
@@ -28,6 +26,7 @@ from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.model import disruption_signs, durations, job_facts, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
+from scripts import commands_page
 from tests.campaign.__main__ import PARTS
 from webhook.metrics import Metrics as WebhookMetrics
 
@@ -99,13 +98,12 @@ def test_no_change_is_listed_twice() -> None:
     assert sorted(set(lines)) == sorted(lines)
 
 
-def test_each_page_is_in_the_readme() -> None:
-    pages = {page.relative_to(ROOT) for page in PAGES if page.parent != DOCS / "decisions"} - {Path("README.md")}
-    listed = {
-        Path(cell)
-        for cell in re.findall(r"^\| \[[^]]+\]\(([^)]+)\) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
-    }
-    assert pages | {Path("docs/decisions/README.md")} == listed
+def test_each_page_is_in_the_index_and_on_the_site() -> None:
+    pages = {str(page.relative_to(DOCS)) for page in PAGES if page.parent == DOCS} | {"decisions/README.md"}
+    listed = re.findall(r"^\| \[[^]]+\]\(([^)]+)\) \|", (DOCS / "index.md").read_text(), re.MULTILINE)
+    navigation = re.findall(r"^ +- .+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert navigation == ["index.md", *listed]
+    assert set(navigation) == pages
 
 
 def test_each_decision_is_listed_with_its_title() -> None:
@@ -174,7 +172,7 @@ def test_each_event_and_notice_is_explained() -> None:
     reasons = set(re.findall(r'"((?:[A-Z][a-z]+){2,})"', "\n".join(sources)))
     of_one_part = {"Draining", "Disruption"}
     assert "HostsPublished" in reasons
-    table = {cells[0].strip("`") for cells in rows(DOCS / "troubleshooting.md", r"`[A-Z]\w+`")}
+    table = {cells[0].strip("`") for cells in rows(DOCS / "events.md", r"`[A-Z]\w+`")}
     assert table == reasons | of_one_part | {names.REASON_HANDED_OVER}
 
 
@@ -186,18 +184,16 @@ def test_each_cause_of_explain_is_named() -> None:
     assert [cause for cause in causes if f"`{cause}`" not in page] == []
 
 
-def test_each_command_is_in_the_table_of_the_readme() -> None:
-    commands = set(get_group(app).commands)
-    cells = [cells[0] for cells in rows(ROOT / "README.md", r"`[a-z]+.*`")]
-    assert {word for cell in cells for word in re.findall(r"`([a-z]+)", cell)} == commands
+def test_the_page_of_commands_is_that_of_the_code() -> None:
+    """`make docs` writes it."""
+    assert commands_page.PAGE.read_text() == commands_page.page()
 
 
-def test_the_job_of_the_readme_is_elastic_and_without_mistakes() -> None:
-    [text] = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    job = job_facts.of(msgspec.convert(yaml.safe_load(text), MPIJob))
-    assert job.elastic
-    assert not job.problems
-    assert (job.policy.min_replicas, job.policy.max_replicas, job.policy.drain_timeout) == (1, 4, 120.0)
+def test_a_page_makes_a_plain_job_elastic_without_mistakes() -> None:
+    texts = re.findall(r"```yaml\n(.*?)```", (DOCS / "elastic-jobs.md").read_text(), re.DOTALL)
+    before, after = (job_facts.of(msgspec.convert(yaml.safe_load(text), MPIJob)) for text in texts)
+    assert (before.elastic, after.elastic, after.problems) == (False, True, ())
+    assert (after.policy.min_replicas, after.policy.max_replicas, after.policy.drain_timeout) == (1, 4, 120.0)
 
 
 @pytest.mark.parametrize(
