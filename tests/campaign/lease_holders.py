@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from bench.audit import Write
 from mpijob_elastic import names
-
-ACCOUNT = f"system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
+from tests.lab.controllers import ACCOUNT
 
 
 def claims(writes: Iterable[Write]) -> list[Write]:

@@ -7,12 +7,16 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from bench.audit import Tail, Write
 from lab.replicas import Controller as Replica
+from mpijob_elastic import names
 from mpijob_elastic.controller.process import Controller
 from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import LeaseTimes
 
+# The user name of an installed controller.
+ACCOUNT = f"system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
 # Short, so that a test need not wait long for the next leader.
 TIMES = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.5, attempt=1.0, look=0.2)
 
@@ -31,6 +35,34 @@ async def controlling(
     It ends with the block, cleanly unless it was cancelled.
     """
     stop = asyncio.Event()
+    async with _made(kubeconfig, namespace, now=now, everywhere=everywhere, times=times) as controller:
+        task = asyncio.create_task(controller.run(stop))
+        try:
+            yield task
+        finally:
+            stop.set()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def leading(
+    kubeconfig: Path, namespace: str, *, now: Callable[[], float] = time.time
+) -> AsyncIterator[Controller]:
+    """Run a controller for one namespace, which must end cleanly with the block; `now` is its clock."""
+    stop = asyncio.Event()
+    async with _made(kubeconfig, namespace, now=now) as controller:
+        task = asyncio.create_task(controller.run(stop))
+        try:
+            yield controller
+        finally:
+            stop.set()
+            await task
+
+
+@asynccontextmanager
+async def _made(
+    kubeconfig: Path, namespace: str, *, now: Callable[[], float], everywhere: bool = False, times: LeaseTimes = TIMES
+) -> AsyncIterator[Controller]:
     settings = Settings(
         identity=secrets.token_hex(4),
         namespace=None if everywhere else namespace,
@@ -40,12 +72,13 @@ async def controlling(
         lease_times=times,
     )
     async with await connect(user_agent="mpijob-elastic-test", kubeconfig=kubeconfig) as client:
-        task = asyncio.create_task(Controller(client, settings, now=now).run(stop))
-        try:
-            yield task
-        finally:
-            stop.set()
-            await asyncio.gather(task, return_exceptions=True)
+        yield Controller(client, settings, now=now)
+
+
+def written(tail: Tail, namespace: str) -> list[Write]:
+    """Return what an installed controller wrote in a namespace, but for Events."""
+    found = (write for write in tail.writes() if write.namespace == namespace and write.user == ACCOUNT)
+    return [write for write in found if write.resource != "events"]
 
 
 def awaited_leader(controllers: Iterable[Replica]) -> Replica:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bench.audit import Tail, Write
+from bench.audit import Tail
 from lab.cluster import Cluster
 from lab.operator import Release
 from lab.operator.process import Operator
@@ -15,12 +15,12 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab import second_writer
+from tests.lab.controllers import written
 from tests.lab.job import Job, State
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
 THEIRS = "in the form of an elastic operator"
 QUICK = {names.DRAIN_TIMEOUT: "1s"}
-CONTROLLER = f"system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
 
 
 @pytest.fixture
@@ -33,15 +33,6 @@ async def job(client: ApiWriter, cluster: Cluster, namespace: str) -> Job:
         await one.scale(3)
         await one.settled(3)
     return one
-
-
-def ours(tail: Tail, job: Job) -> list[Write]:
-    """Return the controller's writes in the job's namespace, but for Events."""
-    return [
-        write
-        for write in tail.writes()
-        if write.namespace == job.namespace and write.user == CONTROLLER and write.resource != "events"
-    ]
 
 
 def shown(cluster: Cluster, job: Job) -> dict[str, object]:
@@ -65,14 +56,14 @@ async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client
         report = await asyncio.to_thread(shown, cluster, job)
         assert report["elastic"] is False
         assert THEIRS in str(report["foreign"])
-        before = len(ours(tail, job))
+        before = len(written(tail, job.namespace))
         await job.scale(4)
         hosts = [f"{name}:1" for name in job.workers(0, 1, 2, 3)]
         state = await job.until(lambda state: state.hosts == hosts, "the operator made a worker and named it")
         await job.scale(1)
         await job.until(lambda state: state.exec_names == job.workers(0), "the operator narrowed the Role")
         state = await job.state()
-    assert [write.resource for write in ours(tail, job)[before:]] == []
+    assert [write.resource for write in written(tail, job.namespace)[before:]] == []
     # It said so once, though it saw more signs since: a worker with that operator's label.
     assert [reason for reason, _ in await job.events()].count(names.REASON_HANDED_OVER) == 1
     assert set(state.workers) >= set(job.workers(0, 1, 2))
@@ -85,12 +76,12 @@ async def test_two_writers_do_not_fight(job: Job, cluster: Cluster) -> None:
         async with second_writer.writing(cluster.kubeconfig, job.namespace):
             await job.until(handed_over, "we gave way")
             await job.told(names.REASON_HANDED_OVER, THEIRS)
-            writes = ours(tail, job)
+            writes = written(tail, job.namespace)
             assert [write.resource for write in writes].count("configmaps") == 0
             await job.scale(4)
             await job.until(lambda state: len(state.hosts) == 4, "the operator made a worker, the writer named it")
             await job.scale(3)
-            assert ours(tail, job) == writes
+            assert written(tail, job.namespace) == writes
     assert (await asyncio.to_thread(shown, cluster, job))["elastic"] is False
 
 

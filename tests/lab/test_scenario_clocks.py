@@ -3,19 +3,15 @@
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from random import Random
 
 import pytest
 
 from lab.cluster import Cluster
 from lab.install import Installed
-from mpijob_elastic.controller.process import Controller
-from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.kube.client import connect
-from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.disruption_signs import signs
@@ -24,36 +20,13 @@ from mpijob_elastic.observe.nodes import Nodes
 from tests.faults.faults import Freeze, watches
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
-from tests.lab.controllers import controlling
+from tests.lab.controllers import controlling, leading
 from tests.lab.job import Job
 from tests.lab.ranks import start_rank
 
 pytestmark = pytest.mark.lab
 
-TIMES = LeaseTimes(duration=3.0, renew_deadline=2.0, retry=0.5, attempt=1.0, look=0.2)
 TIMEOUT = 4.0
-
-
-@asynccontextmanager
-async def leading(cluster: Cluster, namespace: str, *, ahead: float = 0.0) -> AsyncIterator[None]:
-    """A controller for one namespace in this process, whose wall clock is so many seconds ahead; it ends cleanly."""
-    stop, real = asyncio.Event(), time.time
-    settings = Settings(
-        identity=secrets.token_hex(4),
-        namespace=namespace,
-        lease_namespace=namespace,
-        health_host="127.0.0.1",
-        health_port=0,
-        lease_times=TIMES,
-    )
-    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=cluster.kubeconfig) as client:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(time, "time", lambda: real() + ahead)
-            controller = Controller(client, settings)
-        task = asyncio.create_task(controller.run(stop))
-        yield
-        stop.set()
-        await task
 
 
 @pytest.mark.usefixtures("webhook", "operator")
@@ -62,13 +35,13 @@ async def test_a_new_leader_whose_clock_is_ahead_cuts_no_drain(
 ) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": f"{TIMEOUT:.0f}s"})
-    async with leading(cluster, namespace):
+    async with leading(cluster.kubeconfig, namespace):
         await job.settled(2)
         await asyncio.to_thread(start_rank, cluster, job, job.workers(1)[0])
         await job.scale(1)
         await job.until(lambda state: len(state.hosts) == 1, "worker-1 drains")
     left = time.monotonic()
-    async with leading(cluster, namespace, ahead=3600.0):
+    async with leading(cluster.kubeconfig, namespace, now=lambda: time.time() + 3600.0):
         await job.settled(1)
         assert time.monotonic() - left >= TIMEOUT
         await job.told("DrainTimeout")

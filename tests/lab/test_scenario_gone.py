@@ -3,45 +3,20 @@
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.controller.process import Controller
-from mpijob_elastic.controller.settings import Settings
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.controllers import TIMES
+from tests.lab.controllers import leading
 from tests.lab.job import Job, State
 from tests.lab.ranks import start_rank
 from tests.lab.waiting import seen
 
 # Only these are looked into: through the event loop everything holds everything.
 HOLDERS = ("mpijob_elastic.", "prometheus_client.", "asyncio.queues", "asyncio.locks")
-
-
-@asynccontextmanager
-async def leading(cluster: Cluster, namespace: str) -> AsyncIterator[Controller]:
-    stop = asyncio.Event()
-    settings = Settings(
-        identity=secrets.token_hex(4),
-        namespace=namespace,
-        lease_namespace=namespace,
-        health_host="127.0.0.1",
-        health_port=0,
-        lease_times=TIMES,
-    )
-    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=cluster.kubeconfig) as client:
-        controller = Controller(client, settings)
-        task = asyncio.create_task(controller.run(stop))
-        try:
-            yield controller
-        finally:
-            stop.set()
-            await task
 
 
 def parts(item: object) -> Iterable[tuple[str, object]]:
@@ -80,7 +55,7 @@ def uids(state: State) -> list[str]:
 @pytest.mark.usefixtures("webhook", "operator")
 async def test_no_trace_of_a_job_that_is_gone(cluster: Cluster, client: ApiWriter, namespace: str) -> None:
     job = Job(client=client, namespace=namespace, name=f"gone-{secrets.token_hex(4)}")
-    async with leading(cluster, namespace) as controller:
+    async with leading(cluster.kubeconfig, namespace) as controller:
         await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "3s"})
         state = await job.settled(3)
         words = [job.name, *uids(state)]

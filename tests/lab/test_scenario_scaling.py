@@ -13,6 +13,7 @@ from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.controllers import written
 from tests.lab.history import recorded
 from tests.lab.job import MPIRUN, Job, State
 from tests.lab.ranks import in_pod, start_rank
@@ -20,7 +21,6 @@ from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
-CONTROLLER = f"system:serviceaccount:{names.NAMESPACE}:{names.CONTROLLER}"
 # What is said of a worker that was deleted.
 DELETED = ("SurplusDeleted", "DrainTimeout")
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
@@ -194,10 +194,9 @@ async def test_up_to_the_bound_no_change_of_size_writes_the_role(job: Job, clust
     for replicas in (3, 1):
         await job.scale(replicas)
         await job.settled(replicas)
-    writes = [write for write in tail.writes() if write.namespace == job.namespace and write.user == CONTROLLER]
-    written = [write.resource for write in writes]
-    assert "roles" not in written
-    assert written.count("configmaps") == 2
+    resources_written = [write.resource for write in written(tail, job.namespace)]
+    assert "roles" not in resources_written
+    assert resources_written.count("configmaps") == 2
 
 
 async def test_a_failed_worker_is_replaced(job: Job) -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from bench.audit import Write
 from mpijob_elastic import names
-from tests.campaign.lease_holders import ACCOUNT, holder, strays, taken_at
+from tests.campaign.lease_holders import holder, strays, taken_at
+from tests.lab.controllers import ACCOUNT
 
 
 def claim(who: str, *times: float, released: bool = False) -> Write:
