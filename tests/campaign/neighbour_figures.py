@@ -39,7 +39,6 @@ _IN: dict[str, Callable[[ScaleIn], float]] = {
     "gone": lambda one: one.gone,
 }
 _OUT: dict[str, Callable[[ScaleOut], float]] = {
-    "Role": lambda one: one.role,
     "ready": lambda one: one.ready,
     "listed": lambda one: one.listed,
     "ours": lambda one: one.ours,

@@ -48,12 +48,10 @@ class ScaleIn:
 class ScaleOut:
     """Seconds from the edit's arrival at the API server.
 
-    role: until the Role names the new workers. created: until the last new pod was. ready: until kwok says that all
-    run. listed: until the host list names them. ours: from what our two writes wait for, the stored edit, and the new
-    workers' readiness and Role, until they came.
+    created: until the last new pod was. ready: until kwok says that all run. listed: until the host list names them.
+    ours: from the new workers' readiness until our write of the list came; the Role has named them since 3→1.
     """
 
-    role: float
     created: float
     ready: float
     listed: float
@@ -141,15 +139,12 @@ def scale_out(writes: Sequence[Write]) -> ScaleOut:
     # The first Status of each new pod says that it is ready.
     runs = {write.name: write.at for write in reversed(_pods(after, "patch", subresource="status")) if _by_kwok(write)}
     ready = max((runs[name] for name in _new() if name in runs), default=0.0)
-    role = max((write for write in after if write.resource == "roles"), key=_when)
     listed = max(_lists(after), key=_when)
-    ours = max(0.0, role.received - edit.at) + max(0.0, listed.received - max(ready, role.at))
     return ScaleOut(
-        role=role.at - edit.received,
         created=max(write.at for write in _pods(after, "create")) - edit.received,
         ready=ready - edit.received,
         listed=listed.at - edit.received,
-        ours=ours,
+        ours=max(0.0, listed.received - ready),
     )
 
 

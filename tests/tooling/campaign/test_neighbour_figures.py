@@ -45,19 +45,18 @@ def test_a_scale_out_is_over_when_the_list_is_written_last() -> None:
     found = scale_out(
         [
             EDIT,
-            write(101, "patch", "roles"),
             *(write(102, "create", "pods", f"{JOB}-worker-{n}", agent="x") for n in (1, 2)),
             *(write(103, "patch", "pods/status", f"{JOB}-worker-{n}", agent=KWOK, user="lab-kwok") for n in (1, 2)),
             write(104, "patch", "configmaps"),
         ]
     )
-    assert [round(one, 3) for one in (found.role, found.created, found.ready, found.listed)] == [1, 2, 3, 4]
-    assert round(found.ours, 3) == 1.7  # until the Role, and since the workers were ready
+    assert [round(one, 3) for one in (found.created, found.ready, found.listed)] == [2, 3, 4]
+    assert round(found.ours, 3) == 0.9
 
 
 def figures(name: str, gone: float, ours: float) -> Figures:
     ins = [ScaleIn(answered=0, ours=0, unlisted=0, deleted=gone, gone=gone)]
-    return Figures(name=name, ins=ins, outs=[ScaleOut(role=0, created=0, ready=0, listed=1, ours=ours)])
+    return Figures(name=name, ins=ins, outs=[ScaleOut(created=0, ready=0, listed=1, ours=ours)])
 
 
 def test_what_takes_more_than_twice_as_long_is_named() -> None:
