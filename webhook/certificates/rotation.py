@@ -100,6 +100,9 @@ class Rotation:
             await secret.write(self.client, stored, wanted, namespace=self.namespace)
         except (errors.Conflict, errors.NotFound) as error:
             _log.info("the Secret changed meanwhile", wanted=step.action.value, error=str(error))
+        except errors.KubeError:
+            self._serve(stored.content)  # a certificate that cannot be renewed is better than none
+            raise
         else:
             _log.info("the Secret is written", step=step.action.value, reason=step.reason)
             self.metrics.certificate_steps.labels(step=step.action.value).inc()

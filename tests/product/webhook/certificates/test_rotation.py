@@ -156,6 +156,18 @@ async def test_trouble_with_the_api_server_is_over_with_the_next_look(world: Wor
     running.cancel()
 
 
+def test_a_new_replica_serves_what_may_not_be_renewed(world: World) -> None:
+    settle(world, Replica(world))
+    before = world.content().leaf
+    world.api.read_only = {SECRET}
+    world.now += 90  # in its last third
+    replica = Replica(world)
+    with pytest.raises(errors.Forbidden):
+        look(world, replica)
+    assert before is not None
+    assert replica.serving.certificate == before.certificate
+
+
 def test_without_the_right_to_write_bundles_a_certificate_is_served_all_the_same(world: World) -> None:
     replica = Replica(world)
     world.api.read_only.update(CONFIGURATIONS)
