@@ -155,6 +155,7 @@ class Writer:
         answer = await self._gate.patch_object(
             resources.CONFIG_MAPS, namespace=view.namespace, name=action.ref.name, body=patch
         )
+        self._metrics.lost_workers.inc(len(action.lost))
         self._done(view, resources.CONFIG_MAPS, answer, *action.notes)
 
     async def _write_selector(self, view: JobView, action: WriteSelector) -> None:

@@ -1,4 +1,4 @@
-"""Scale metrics: the time that changes of size take, phase by phase.
+"""Metrics of jobs: their workers, and the time that changes of size take, phase by phase.
 
 They are kept in memory only: a scale during a restart is not measured.
 """
@@ -37,7 +37,7 @@ class ScaleTimes:
         if before != view.replicas:
             self._sizes[key] = view.replicas
             self._scales[key] = _Scale(started=self._clock())
-        self._metrics.published_hosts.labels(key.namespace, key.name).set(len(view.published_pods))
+        self._show(key, state)
         scale = self._scales.get(key)
         if scale is not None:
             self._advance(key, scale, state, plan)
@@ -45,13 +45,24 @@ class ScaleTimes:
     def forget(self, key: JobKey) -> None:
         """Forget a job that has ended or is gone."""
         if self._sizes.pop(key, None) is not None:
-            self._metrics.published_hosts.remove(key.namespace, key.name)
+            for gauge in self._metrics.of_jobs:
+                gauge.remove(key.namespace, key.name)
         self._scales.pop(key, None)
 
     def clear(self) -> None:
         """Forget all jobs: another process leads."""
         for key in list(self._sizes):
             self.forget(key)
+
+    def _show(self, key: JobKey, state: JobState) -> None:
+        counts = (
+            state.view.replicas,
+            sum(worker.ready for worker in state.workers),
+            len(state.view.published_pods),
+            sum(worker.drain is not None and not worker.wanted for worker in state.workers),
+        )
+        for gauge, count in zip(self._metrics.of_jobs, counts, strict=True):
+            gauge.labels(key.namespace, key.name).set(count)
 
     def _advance(self, key: JobKey, scale: _Scale, state: JobState, plan: Plan) -> None:
         published = [worker for worker in state.workers if worker.published]

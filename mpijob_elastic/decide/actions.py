@@ -49,7 +49,7 @@ class WriteRole:
 class WriteConfig:
     """Publish a host list: script, hostfile and memory in a single write, and kubexec.sh if it must change.
 
-    added, removed: the pods that come and go.
+    added, removed: the pods that come and go. lost: those of the removed that nobody asked to leave.
     """
 
     ref: Ref
@@ -59,6 +59,7 @@ class WriteConfig:
     kubexec: str | None = None
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
 
 

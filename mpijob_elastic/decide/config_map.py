@@ -37,7 +37,8 @@ def write(state: JobState, config: Config) -> tuple[WriteConfig | None, float | 
     same = (change.script, change.hostfile, change.kubexec) == (config.script, config.hostfile, None)
     if same and not next_memory.is_due(state, config, memory):
         return None, step.wake_at
-    return replace(change, memory=memory, notes=tuple(_notes(state, config, change))), step.wake_at
+    change = replace(change, memory=memory, lost=_lost(state, change.removed) if change.removed else ())
+    return replace(change, notes=tuple(_notes(state, config, change))), step.wake_at
 
 
 def mark(config: Config, *, at: float, again: int = 0) -> str:
@@ -148,11 +149,21 @@ def _removed(state: JobState, change: WriteConfig) -> Iterable[Note]:
         message = f"{disruption.each(disrupted)} removed from discover_hosts.sh: {_sizes(state, change)}"
         yield warning("Disruption", message)
     without_rank = [worker for worker in gone if worker.rank_lost]
-    told = {*surplus, *(worker.name for worker in (*disrupted, *without_rank))}
-    lost = [pod for pod in removed if pod not in told]
-    if lost:
-        yield warning("HostsLost", f"{listed(lost)} removed from discover_hosts.sh: not Ready")
+    rank_lost = {worker.name for worker in without_rank}
+    not_ready = [pod for pod in change.lost if pod not in rank_lost]
+    if not_ready:
+        yield warning("HostsLost", f"{listed(not_ready)} removed from discover_hosts.sh: not Ready")
     yield from _without_rank(without_rank)
+
+
+def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
+    """Return the pods that should have stayed: the rank died, or the pod is not Ready or gone."""
+    asked = {
+        worker.name
+        for worker in state.workers
+        if (not worker.pod.probe.busy_seen if worker.rank_lost else worker.pod.disruption)
+    }
+    return tuple(pod for pod in removed if pod in state.view.wanted_names and pod not in asked)
 
 
 def _without_rank(workers: Sequence[WorkerState]) -> Iterable[Note]:

@@ -43,10 +43,9 @@ async def running(client: ApiWriter) -> AsyncIterator[Controller]:
 
 
 def shown(controller: Controller) -> list[str]:
-    """The jobs whose hosts are counted."""
-    return [
-        sample.labels["job"] for family in controller._metrics.published_hosts.collect() for sample in family.samples
-    ]
+    """The jobs that the gauges show."""
+    families = [family for gauge in controller._metrics.of_jobs for family in gauge.collect()]
+    return sorted({sample.labels["job"] for family in families for sample in family.samples})
 
 
 async def test_a_standby_gathers_no_keys_of_jobs_that_come_and_go(api: TinyApi, client: ApiWriter) -> None:

@@ -83,6 +83,22 @@ def test_the_user_reads_what_changed(facts: dict[str, Any], reasons: list[str], 
     assert words in notes[0].message
 
 
+@pytest.mark.parametrize(
+    ("facts", "lost"),
+    [
+        ({"replicas": 1}, ()),
+        ({"workers": (worker(0), pending(1), worker(2))}, pods(1)),
+        ({"workers": (worker(0), worker(2))}, pods(1)),
+        ({"workers": (worker(0), pending(1), worker(2)), "replicas": 2}, pods(1)),
+        ({"workers": (worker(0), worker(1, disruption="taint", node="n"), worker(2))}, ()),
+    ],
+)
+def test_who_was_not_asked_to_leave_is_lost(facts: dict[str, Any], lost: tuple[str, ...]) -> None:
+    written = change(job(**facts))
+    assert written.removed
+    assert written.lost == lost
+
+
 def test_a_long_list_is_cut() -> None:
     (note,) = change(job(20, config=config(pods(0)), launcher=None)).notes
     assert "j-worker-8 and 11 more" in note.message

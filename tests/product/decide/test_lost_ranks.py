@@ -97,7 +97,7 @@ def test_it_leaves_at_once_and_comes_back_under_a_new_name() -> None:
     assert view.config is not None
     action, _ = config_map.write(derive(view, now=NOW), view.config)
     assert action is not None
-    assert (action.added, action.removed) == ((), (POD,))
+    assert (action.added, action.removed, action.lost) == ((), (POD,), (POD,))
     assert action.memory.hosts[POD] == named(POD, incarnation=1)
     assert action.memory.renamed[POD] == Tries(count=1, at=NOW, uid=f"uid-of-{POD}")
     assert [note.reason for note in action.notes] == ["RankLost"]
