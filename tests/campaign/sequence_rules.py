@@ -199,8 +199,8 @@ def _published(
         roles = known.cached("Role", names.launcher(known.name), at=new.at)
         if not any(pod in _exec_names(role) for role in roles):
             yield f"rule 1: {host} is published without a right to exec"
-        elastic = any(job.elastic for job in _jobs(known, at=new.at))  # a job that is switched off keeps its names
-        if launcher and (_uid(launcher), host) in known.dead and not known.memory_lost and elastic:
+        seen_dying = launcher and not launcher.deleted and (_uid(launcher), host) in known.dead
+        if seen_dying and not known.memory_lost and any(_elastic(known, at=new.at)):
             yield f"rule 8: {host} is published again, and a rank may have died under this name"
 
 
@@ -218,7 +218,8 @@ def _pod(known: _Job, new: Version) -> Iterator[str]:
     ends = (_going(new) or new.deleted) and (old is None or not (_going(old) or old.deleted) or _uid(old) != _uid(new))
     fails = _phase(new) == "Failed" and (old is None or _phase(old) != "Failed")
     host = next((host for host in known.hosts or () if names.pod_of(host) == new.name), None)
-    if (ends or fails) and host and launcher and _started(launcher):
+    # A job that is switched off keeps its names; probes of its workers find the lost rank once it is on again.
+    if (ends or fails) and host and launcher and _started(launcher) and all(_elastic(known, at=new.at)):
         known.dead.add((_uid(launcher), host))
     if ends and _uid(new) in known.busy and launcher and new.name in known.left:
         known.dead.add((_uid(launcher), known.left[new.name].host))
@@ -240,7 +241,7 @@ def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
     index = names.worker_index(new.name, job=known.name)
     jobs = _jobs(known, at=new.at)
     failed = _phase(old) == "Failed"
-    if not any(job.elastic for job in jobs):
+    if not any(_elastic(known, at=new.at)):
         yield "rule 2: a worker of a job that is not elastic is deleted"
     replaceable = failed or old.content["spec"].get("nodeName") in known.going
     if not replaceable and not any(index is not None and index >= job.replicas for job in jobs):
@@ -261,6 +262,15 @@ def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
 
 def _jobs(known: _Job, *, at: float) -> list[JobFacts]:
     return [job_facts.read(msgspec.json.encode(each.content)) for each in known.recent("MPIJob", known.name, at=at)]
+
+
+def _elastic(known: _Job, *, at: float) -> list[bool]:
+    """Tell of each MPIJob that the controller may have seen whether it was elastic: a launcher that runs decides."""
+    launcher = known.last("Pod", names.launcher(known.name))
+    volumes = launcher.content["spec"].get("volumes", []) if launcher and _started(launcher) else []
+    items = [item for volume in volumes for item in volume.get("configMap", {}).get("items", [])]
+    reads = any(item["key"] == names.KEY_DISCOVER_HOSTS for item in items)
+    return [job.elastic or (reads and job.policy.enabled is not False) for job in _jobs(known, at=at)]
 
 
 def _is_worker(host: str, job: str) -> bool:

@@ -1,12 +1,13 @@
-"""The time that a worker has to leave, as the campaign measures it: by the API server's clock."""
+"""The safety rules as the campaign holds them against what was stored."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mpijob_elastic import names
 from tests.campaign.sequence_rules import Version, broken
-from tests.lab.job import HOROVODRUN
+from tests.lab.job import HOROVODRUN, MPIRUN
 
 JOB, GONE = "j", "j-worker-1"
 
@@ -42,14 +43,14 @@ def pod(name: str, number: int, at: float, **metadata: Any) -> Version:
     )
 
 
-def mpi_job(number: int, at: float, *, replicas: int) -> Version:
-    launcher = {
-        "replicas": 1,
-        "template": {"spec": {"containers": [{"name": "l", "image": "i", "command": HOROVODRUN}]}},
-    }
+def mpi_job(
+    number: int, at: float, *, replicas: int, command: list[str] = HOROVODRUN, enabled: str | None = None
+) -> Version:
+    launcher = {"replicas": 1, "template": {"spec": {"containers": [{"name": "l", "image": "i", "command": command}]}}}
     worker = {"replicas": replicas, "template": {"spec": {"containers": [{"name": "w", "image": "i"}]}}}
     spec = {"mpiReplicaSpecs": {"Launcher": launcher, "Worker": worker}}
-    return version("MPIJob", JOB, number, at, uid="job", metadata={"namespace": "n"}, spec=spec)
+    metadata = {"namespace": "n", "annotations": {} if enabled is None else {names.ENABLED: enabled}}
+    return version("MPIJob", JOB, number, at, uid="job", metadata=metadata, spec=spec)
 
 
 def history(*, deleted_at: float) -> list[Version]:
@@ -75,3 +76,47 @@ TOO_EARLY = [f"Pod {GONE}@9: rule 2: a worker is deleted 0 s after it left the l
 def test_a_worker_has_time_to_leave(deleted_at: float, found: list[str], deleted: set[str]) -> None:
     versions = history(deleted_at=deleted_at)
     assert broken(versions, job=JOB, edits=set(), deleted=deleted) == (found if deleted else [])
+
+
+def test_a_launcher_that_reads_the_list_decides_whatever_its_template_says_by_now() -> None:
+    versions = history(deleted_at=15.0)
+    plain = mpi_job(7, 1.0, replicas=1, command=MPIRUN)
+    versions[6] = plain
+    refused = [f"Pod {GONE}@9: rule 2: a worker of a job that is not elastic is deleted"]
+    assert broken(versions, job=JOB, edits=set(), deleted={GONE}) == refused
+    volume = {"configMap": {"items": [{"key": names.KEY_DISCOVER_HOSTS}]}}
+    launcher = versions[4]
+    versions[4] = replace(launcher, content={**launcher.content, "spec": {"volumes": [volume]}})
+    assert broken(versions, job=JOB, edits=set(), deleted={GONE}) == []
+
+
+def lost(*, enabled: str | None = None) -> list[Version]:
+    """A published worker ends, its successor is published under the same name."""
+    versions = history(deleted_at=15.0)[:6]
+    going = {"deletionTimestamp": clock(10), "deletionGracePeriodSeconds": 0}
+    return [
+        *versions,
+        mpi_job(7, 2.0, replicas=2, enabled=enabled),
+        pod(GONE, 8, 10.0, **going),
+        listed(9, 11.0, 0),
+        mpi_job(10, 12.0, replicas=2),
+        pod(GONE, 11, 14.0, uid="new"),
+        listed(12, 15.0, 0, 1),
+    ]
+
+
+AGAIN = [f"ConfigMap {JOB}-config@12: rule 8: {GONE} is published again, and a rank may have died under this name"]
+
+
+def test_a_name_under_which_a_rank_died_is_not_published_again() -> None:
+    assert broken(lost(), job=JOB, edits=set(), deleted=set()) == AGAIN
+
+
+def test_a_job_that_was_switched_off_keeps_its_names() -> None:
+    assert broken(lost(enabled="false"), job=JOB, edits=set(), deleted=set()) == []
+
+
+def test_a_launcher_that_is_gone_has_no_blacklist() -> None:
+    versions = lost()
+    gone = replace(versions[4], number=11, at=14.0, deleted=True)
+    assert broken([*versions[:-1], gone, versions[-1]], job=JOB, edits=set(), deleted=set()) == []
