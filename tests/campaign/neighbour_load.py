@@ -99,17 +99,19 @@ class Neighbour:
         await self.client.create_object(MPI_JOBS.path(self.namespace), body=job, limits=PATIENT)
 
     async def _create_largest(self, kind: str) -> None:
+        refusals = []
         for size in specs.SIZES:
             body = specs.LARGEST[kind](self.random, size)
             try:
                 await self._create(body)
             except errors.Conflict:  # an attempt that had no answer was stored all the same
                 pass
-            except errors.KubeError:
+            except errors.KubeError as error:
+                refusals.append(f"{len(body) // 2**10} KiB: {error}")
                 continue
             print(f"the neighbour's {kind}: {len(body) // 2**10} KiB", file=sys.stderr, flush=True)
             return
-        raise AssertionError(f"the API server stores no job of the kind {kind}")
+        raise AssertionError(f"the API server stores no job of the kind {kind}: {'; '.join(refusals)}")
 
     async def _idle(self) -> None:
         """Keep a connection that never asks anything; it is opened again when the webhook ends it."""

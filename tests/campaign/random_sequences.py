@@ -37,7 +37,7 @@ from tests.lab.job import Job
 from tests.lab.waiting import seen, until
 
 SEQUENCES = 2000
-PLACES = 30
+PLACES = 24
 NODES = 10  # kwok lets each hold 110 pods
 # Sequences that may be tried to make a failure shorter.
 MOST_SHRINKS = 10
