@@ -19,8 +19,9 @@ from tests.campaign.size_run import Cost, Violated, measure
 
 SIZES = (1_000, 10_000, 100_000)
 # What a further worker costs, compared with the step before; what must not grow, compared with the smallest fleet.
+# CPU only: a busy machine changes times more than a larger fleet does.
 MOST_GROWTH = 1.5
-GROWS = ("publish_cpu", "ready", "start_cpu")
+GROWS = ("publish_cpu", "start_cpu")
 # Memory at rest at most, in MiB and KiB a worker: small fleets find room in what the process holds anyway.
 MEMORY, MEMORY_A_WORKER = 90.0, 1.5
 STAYS = ("events_cpu", "scale_in_cpu")
