@@ -19,8 +19,8 @@ Value = str | int | None
 Take = Callable[[Place, Job, Value], Awaitable[None]]
 
 # Seconds until a sequence has converged. The operator puts a job off by 5 ms * 2^n where n events came before a sync
-# succeeds ([operator] AddRateLimited at each event), which was 328 s once.
-PATIENCE = 400.0
+# succeeds ([operator] AddRateLimited at each event), which was 655 s twice; client-go puts off by 1,000 s at most.
+PATIENCE = 1100.0
 QUIET = 2.0  # seconds for which nothing may be written then
 LOOK = 1.0  # seconds between two looks at a job that changes
 AWAY = {names.NAMESPACE_OPT_OUT: "disabled"}

@@ -200,7 +200,7 @@ def _published(
         if not any(pod in _exec_names(role) for role in roles):
             yield f"rule 1: {host} is published without a right to exec"
         seen_dying = launcher and not launcher.deleted and (_uid(launcher), host) in known.dead
-        if seen_dying and not known.memory_lost and any(_elastic(known, at=new.at)):
+        if seen_dying and not known.memory_lost and all(_elastic(known, at=new.at)):
             yield f"rule 8: {host} is published again, and a rank may have died under this name"
 
 

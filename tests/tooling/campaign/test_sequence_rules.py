@@ -90,8 +90,8 @@ def test_a_launcher_that_reads_the_list_decides_whatever_its_template_says_by_no
     assert broken(versions, job=JOB, edits=set(), deleted={GONE}) == []
 
 
-def lost(*, enabled: str | None = None) -> list[Version]:
-    """A published worker ends, its successor is published under the same name."""
+def lost(*, enabled: str | None = None, then: str | None = None) -> list[Version]:
+    """A published worker ends, its successor is published under the same name; `then`: what `enabled` is by that time."""
     versions = history(deleted_at=15.0)[:6]
     going = {"deletionTimestamp": clock(10), "deletionGracePeriodSeconds": 0}
     return [
@@ -99,7 +99,7 @@ def lost(*, enabled: str | None = None) -> list[Version]:
         mpi_job(7, 2.0, replicas=2, enabled=enabled),
         pod(GONE, 8, 10.0, **going),
         listed(9, 11.0, 0),
-        mpi_job(10, 12.0, replicas=2),
+        mpi_job(10, 12.0, replicas=2, enabled=then),
         pod(GONE, 11, 14.0, uid="new"),
         listed(12, 15.0, 0, 1),
     ]
@@ -114,6 +114,7 @@ def test_a_name_under_which_a_rank_died_is_not_published_again() -> None:
 
 def test_a_job_that_was_switched_off_keeps_its_names() -> None:
     assert broken(lost(enabled="false"), job=JOB, edits=set(), deleted=set()) == []
+    assert broken(lost(then="false"), job=JOB, edits=set(), deleted=set()) == []
 
 
 def test_a_launcher_that_is_gone_has_no_blacklist() -> None:
