@@ -75,7 +75,7 @@ $(SITE)/made: requirements/docs.txt | setup
 	@.venv/bin/uv pip sync --quiet --python $(SITE) --require-hashes requirements/docs.txt
 	@touch $@
 
-manifests: lab-binaries  ## Render config/ into the package, as `mpijob-elastic install` applies it, and into the chart
+manifests: lab-binaries  ## Write the dashboard, and render config/ into the package, as `mpijob-elastic install` applies it, and into the chart
 	$(PYTHON_BIN) -m lab.render
 
 lock: setup  ## Write the lock files again from pyproject.toml

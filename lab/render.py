@@ -6,7 +6,7 @@ It is here because kubectl is: users of the package need none.
 import subprocess
 from pathlib import Path
 
-from lab import chart
+from lab import chart, dashboard
 from lab.build import ensure_programs
 from lab.errors import LabError
 from lab.versions import DEFAULT_KUBERNETES
@@ -26,7 +26,8 @@ def kustomize(kubectl: Path, directory: Path) -> str:
 
 
 def main() -> None:
-    """Render every overlay."""
+    """Write the dashboard, then what it is part of."""
+    dashboard.write()
     kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
     for overlay in (DEFAULT, *Overlay):
         (MANIFESTS / f"{overlay}.yaml").write_text(kustomize(kubectl, OVERLAYS / overlay))

@@ -7,7 +7,11 @@ from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+_PHASES = ("role", "published", "settled")
 _DELETED = ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "finished")
+_PROBED = ("idle", "busy", "error")
+_ENDED = ("ended", "gone", "error")
+_EVENTS = ("sent", "failed", "dropped")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 
 
@@ -20,7 +24,7 @@ class Metrics:
         histogram = partial(Histogram, registry=registry, buckets=_SECONDS)
         self.scale = histogram(
             "mpijob_elastic_scale_seconds",
-            "Time from seeing a new size until the phase: role, published, settled.",
+            f"Time from seeing a new size until the phase: {', '.join(_PHASES)}.",
             ["phase"],
         )
         of_job = partial(gauge, labelnames=["namespace", "job"])
@@ -37,16 +41,14 @@ class Metrics:
             f"Deleted workers, by reason: {', '.join(_DELETED)}.",
             ["outcome"],
         )
-        for outcome in _DELETED:  # from 0 on: Prometheus sees no increase in a series that begins with 1
-            self.deleted_workers.labels(outcome)
         self.drain_probes = counter(
             "mpijob_elastic_drain_probes_total",
-            "Probes of draining workers by exec, by result: idle, busy, error.",
+            f"Probes of draining workers by exec, by result: {', '.join(_PROBED)}.",
             ["outcome"],
         )
         self.rank_probes = counter(
             "mpijob_elastic_rank_probes_total",
-            "Probes of published workers by exec, by result: idle, busy, error.",
+            f"Probes of published workers by exec, by result: {', '.join(_PROBED)}.",
             ["outcome"],
         )
         self.ended_execs = counter(
@@ -66,7 +68,7 @@ class Metrics:
             "mpijob_elastic_reconcile_failures_total", "Failed reconciliations, which are repeated."
         )
         self.events = counter(
-            "mpijob_elastic_events_total", "Events for users, by outcome: sent, failed, dropped.", ["outcome"]
+            "mpijob_elastic_events_total", f"Events for users, by outcome: {', '.join(_EVENTS)}.", ["outcome"]
         )
         self.queue_depth = gauge("mpijob_elastic_queue_depth", "Jobs that wait for a reconciliation.")
         self.queue_age = gauge("mpijob_elastic_queue_oldest_seconds", "Waiting time of the first job in the queue.")
@@ -77,3 +79,13 @@ class Metrics:
             "mpijob_elastic_unreadable_objects", "Objects that are ignored because they cannot be read.", ["resource"]
         )
         self.leader = gauge("mpijob_elastic_leader", "1 while this process is the leader.")
+        for metric, values in (
+            (self.scale, _PHASES),
+            (self.deleted_workers, _DELETED),
+            (self.drain_probes, _PROBED),
+            (self.rank_probes, _PROBED),
+            (self.ended_execs, _ENDED),
+            (self.events, _EVENTS),
+        ):
+            for value in values:  # from 0 on: Prometheus sees no increase in a series that begins with 1
+                metric.labels(value)

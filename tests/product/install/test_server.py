@@ -19,7 +19,7 @@ from tests.faults.kubeconfig import write_plain
 
 VERSION = {"major": "1", "minor": "27+", "gitVersion": "v1.27.16-provider.1"}
 KINDS = {
-    "/api/v1": ["Namespace", "ServiceAccount", "Service"],
+    "/api/v1": ["Namespace", "ServiceAccount", "Service", "ConfigMap"],
     "/apis/apps/v1": ["Deployment"],
     "/apis/rbac.authorization.k8s.io/v1": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
     "/apis/policy/v1": ["PodDisruptionBudget"],

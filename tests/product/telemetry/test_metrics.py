@@ -1,17 +1,32 @@
 """Series that are there before anything happens."""
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.telemetry.metrics import Metrics
 
+PROBED = ("idle", "busy", "error")
 
-def test_deletions_are_counted_from_zero() -> None:
-    """Prometheus sees no increase in a series that begins with 1, so the first cut drain would raise no alert."""
+
+@pytest.mark.parametrize(
+    ("sample", "label", "values"),
+    [
+        ("scale_seconds_count", "phase", ("role", "published", "settled")),
+        (
+            "deleted_workers_total",
+            "outcome",
+            ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "finished"),
+        ),
+        ("drain_probes_total", "outcome", PROBED),
+        ("rank_probes_total", "outcome", PROBED),
+        ("ended_execs_total", "outcome", ("ended", "gone", "error")),
+        ("events_total", "outcome", ("sent", "failed", "dropped")),
+    ],
+)
+def test_what_may_happen_is_counted_from_zero(sample: str, label: str, values: tuple[str, ...]) -> None:
+    """Prometheus sees no increase in a series that begins with 1: no alert, and no change of size in a dashboard."""
     registry = CollectorRegistry()
-    metrics = Metrics(registry)
-    assert registry.get_sample_value("mpijob_elastic_deleted_workers_total", {"outcome": "timeout"}) == 0
-    before = {sample.labels["outcome"] for family in metrics.deleted_workers.collect() for sample in family.samples}
-    for outcome in ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "finished"):
-        metrics.deleted_workers.labels(outcome).inc()
-    after = {sample.labels["outcome"] for family in metrics.deleted_workers.collect() for sample in family.samples}
-    assert after == before
+    Metrics(registry)
+    samples = [one for family in registry.collect() for one in family.samples]
+    found = {one.labels[label]: one.value for one in samples if one.name == f"mpijob_elastic_{sample}"}
+    assert found == dict.fromkeys(values, 0)

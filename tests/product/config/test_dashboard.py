@@ -1,0 +1,82 @@
+"""The dashboard asks for what is served, under the labels that it has."""
+
+import json
+import re
+
+import pytest
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics import MetricWrapperBase
+
+from lab import dashboard
+from lab.grafana import Query
+from mpijob_elastic.install import overlays
+from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.telemetry.metrics import Metrics
+from webhook.metrics import Metrics as WebhookMetrics
+
+METRIC = re.compile(r"\bmpijob_elastic_\w+")
+# Prometheus renames a label that it gives to the pod as well.
+OF_THE_POD = {"namespace", "pod", "container", "job"}
+QUERIES = [
+    pytest.param(query, id=f"{panel.title}: {query.legend}")
+    for panels in dashboard.ROWS.values()
+    for panel in panels
+    for query in panel.queries
+]
+
+
+def served() -> dict[str, set[str]]:
+    """Return the labels of each sample of ours as Prometheus stores them."""
+    found = {}
+    for metric in [*vars(Metrics(CollectorRegistry())).values(), *vars(WebhookMetrics()).values()]:
+        if isinstance(metric, MetricWrapperBase):
+            [family] = metric.describe()
+            name = family.name + {"counter": "_total", "histogram": "_bucket"}.get(family.type, "")
+            own = {f"exported_{label}" if label in OF_THE_POD else label for label in metric._labelnames}
+            found[name] = own | OF_THE_POD | ({"le"} if family.type == "histogram" else set())
+    return found
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_each_query_is_about_metrics_and_labels_that_there_are(query: Query) -> None:
+    metrics = set(METRIC.findall(query.promql))
+    assert metrics
+    assert metrics <= served().keys()
+    groups = re.findall(r"\bby \(([\w, ]+)\)", query.promql)
+    matchers = re.findall(r"(\w+)=~?\"", query.promql)
+    labels = {label for group in groups for label in group.split(", ")} | {*matchers}
+    assert all(labels <= served()[metric] for metric in metrics)
+    assert {*re.findall(r"{{(\w+)}}", query.legend)} <= {*labels}
+
+
+def test_what_can_be_chosen_is_a_label_of_the_jobs() -> None:
+    for variable in json.loads(dashboard.text())["templating"]["list"]:
+        if variable["type"] == "query":
+            metric, labels = re.fullmatch(r"label_values\((\w+)(.*)\)", variable["query"]["query"]).groups()  # type: ignore[union-attr]
+            assert {*re.findall(r"exported_\w+", labels)} <= served()[metric]
+
+
+def test_the_panels_do_not_overlap() -> None:
+    places = [panel["gridPos"] for panel in json.loads(dashboard.text())["panels"]]
+    cells = [
+        (column, row)
+        for place in places
+        for column in range(place["x"], place["x"] + place["w"])
+        for row in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len({*cells}) == len(cells)
+    assert {column for column, _ in cells} == {*range(24)}
+
+
+def test_what_is_shipped_is_up_to_date() -> None:
+    assert dashboard.DASHBOARD.read_text() == dashboard.text(), "run `make manifests`"
+    [found] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "ConfigMap"]
+    assert found["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert found["data"] == {"mpijob-elastic.json": dashboard.text()}, "run `make manifests`"
+
+
+def test_the_interval_is_that_of_the_scrapes() -> None:
+    [monitor] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "PodMonitor"]
+    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+    panels = [panel for panel in json.loads(dashboard.text())["panels"] if panel["type"] != "row"]
+    assert {panel["interval"] for panel in panels} == {endpoint["interval"]}
