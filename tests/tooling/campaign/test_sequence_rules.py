@@ -91,7 +91,7 @@ def test_a_launcher_that_reads_the_list_decides_whatever_its_template_says_by_no
 
 
 def lost(*, enabled: str | None = None, then: str | None = None) -> list[Version]:
-    """A published worker ends, its successor is published under the same name; `then`: what `enabled` is by that time."""
+    """A published worker ends, its successor is published under the same name; `then`: what `enabled` is by then."""
     versions = history(deleted_at=15.0)[:6]
     going = {"deletionTimestamp": clock(10), "deletionGracePeriodSeconds": 0}
     return [
