@@ -3,7 +3,9 @@
 Every entry is root's and from 1970. The order is that of the names, and permissions do not depend on a umask.
 """
 
+import gzip
 import io
+import shutil
 import stat
 import tarfile
 from collections.abc import Mapping
@@ -54,6 +56,12 @@ def write_layer(target: Path, entries: Mapping[str, Entry]) -> None:
 def tree(root: Path, *, below: str = "") -> dict[str, Entry]:
     """Return what is in a folder, or in its part `below`, as entries of a layer."""
     return {str(path.relative_to(root)): _entry(path) for path in (root / below).rglob("*")}
+
+
+def compress(plain: Path, target: Path) -> None:
+    """Write a file's compressed copy, which depends on its content and the release of zlib."""
+    with plain.open("rb") as source, target.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
+        shutil.copyfileobj(source, file)
 
 
 def info(name: str, *, mode: int, type: bytes = tarfile.REGTYPE, size: int = 0, linkname: str = "") -> tarfile.TarInfo:  # noqa: A002

@@ -5,11 +5,9 @@ https://github.com/opencontainers/image-spec/blob/v1.1.0/image-layout.md
 https://github.com/moby/docker-image-spec/blob/main/v1.2.md#combined-image-json--filesystem-changeset-format
 """
 
-import gzip
 import hashlib
 import io
 import platform
-import shutil
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from lab.images.archive import info
+from lab.images.archive import compress, info
 
 # What Go, and so every image, calls a machine that Python calls otherwise.
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -144,8 +142,7 @@ def _document_of(tar: tarfile.TarFile, name: str) -> Any:  # noqa: ANN401
 
 def _compressed(layer: Path, target: Path) -> _Blob:
     packed = target.with_name(f"{layer.name}.gz")
-    with layer.open("rb") as plain, packed.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
-        shutil.copyfileobj(plain, file)
+    compress(layer, packed)
     return _Blob.of("layer.v1.tar+gzip", packed)
 
 

@@ -16,6 +16,10 @@ from lab.images.product.image import NAME, ROOT, SETTINGS, SOURCES, VERSION
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 LOCKED = Lock.parse(LOCK.read_text())
+COPYRIGHT = b"""Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+
+License: Apache-2.0
+"""
 METADATA = "usr/local/lib/python3.11/dist-packages/some_wheel-1.2.dist-info/METADATA"
 
 
@@ -56,7 +60,9 @@ def test_the_dockerfile_makes_the_same_image() -> None:
 
 def test_the_list_of_contents_has_packages_and_wheels(tmp_path: Path) -> None:
     layer, archive = tmp_path / "layer.tar", tmp_path / "image.tar"
-    write_layer(layer, {METADATA: File(content=b"Name: some-wheel\nVersion: 1.2\nSummary: Some\n\ntext")})
+    wheel = b"Name: some-wheel\nVersion: 1.2\nSummary: Some\nLicense-Expression: MIT OR 0BSD\n\ntext"
+    texts = {f"usr/share/doc/{name}/copyright": File(content=COPYRIGHT) for name in PACKAGES}
+    write_layer(layer, {METADATA: File(content=wheel), **texts})
     write_image(archive, reference="name:tag", layers=[layer], settings=Settings(command=("run",)))
     packages = LOCKED.here()
     one, other = (
@@ -72,3 +78,6 @@ def test_the_list_of_contents_has_packages_and_wheels(tmp_path: Path) -> None:
     assert found["libc6"]["hashes"] == [
         {"alg": "SHA-256", "content": one.sha256} for one in packages if one.name == "libc6"
     ]
+    assert found["some-wheel"]["licenses"] == [{"expression": "MIT OR 0BSD", "acknowledgement": "declared"}]
+    assert found["libssl3"]["licenses"] == [{"license": {"id": "Apache-2.0", "acknowledgement": "declared"}}]
+    assert found["libc6"]["licenses"] == [{"license": {"id": "LGPL-2.1-or-later", "acknowledgement": "concluded"}}]
