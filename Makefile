@@ -12,7 +12,7 @@ SITE := .venv/site
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all rest check unit lab campaign real test-peers bench image docs manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all rest check unit lab campaign real test-peers bench image release docs manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -64,6 +64,9 @@ bench: lab-binaries  ## Measure; see docs/performance.md
 
 image: setup  ## Build the image into dist/, without Docker and without root (Debian, Ubuntu)
 	$(PYTHON_BIN) -m lab.images.product
+
+release: image  ## Build wheel, image, chart, kubectl plugin and checksums into dist/ (RELEASE_URL: where they will be)
+	$(PYTHON_BIN) -m lab.release $(RELEASE_URL)
 
 docs: $(SITE)/made  ## Build docs/ as a site into dist/site; broken links and headings fail
 	@$(PYTHON_BIN) -m scripts.commands_page

@@ -35,7 +35,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 METRIC = re.compile(r"\bmpijob_elastic_[a-z_]+\b")
 # The first part of a path that names a module, a folder or a file of ours.
-OURS = {path.name for root in (ROOT, ROOT / "mpijob_elastic") for path in root.iterdir() if path.is_dir()} - {"docs"}
+OURS = {path.name for root in (ROOT, ROOT / "mpijob_elastic") for path in root.iterdir() if path.is_dir()}
+OURS -= {"docs", "dist"}
 FOLDERS = "mpijob_elastic|webhook|upgrade|lab|bench|tests"
 
 
