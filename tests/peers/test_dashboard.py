@@ -1,0 +1,63 @@
+"""The dashboard's queries, asked of a real Prometheus that watches a real resize: no panel is empty."""
+
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import dashboard
+from lab.grafana import Query
+from lab.replicas import Controller, Webhook
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.job import Job
+from tests.lab.waiting import until
+from tests.peers.prometheus import Prometheus
+
+pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("operator")]
+
+
+@pytest.fixture
+def watching(prometheus: Path, tmp_path: Path, elastic: Controller, webhook: Webhook) -> Iterator[Prometheus]:
+    """Prometheus, which has scraped both."""
+    with Prometheus.start(prometheus, tmp_path) as running:
+        running.scrape({"controller-a": elastic, "webhook-a": webhook})
+        until(lambda: len(running.query("up == 1")) == 2)
+        yield running
+
+
+async def test_no_panel_is_empty_after_resizes(watching: Prometheus, client: ApiWriter, namespace: str) -> None:
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2)
+    await job.settled(2)
+    for replicas in (3, 1, 3):
+        await job.scale(replicas)
+        await job.settled(replicas)
+    workers, *_ = dashboard.ROWS["Jobs"]
+    until(lambda: [value(watching, query, namespace) for query in workers.queries] == [3, 3, 3, 0])
+    until(lambda: watching.query('mpijob_elastic_scale_seconds_count{phase="settled"}')[0]["value"][1] == "3")
+    panels = [panel for row in dashboard.ROWS.values() for panel in row]
+    queries = {f"{panel.title}: {query.legend}": query for panel in panels for query in panel.queries}
+    assert [name for name, query in queries.items() if not shown(watching, query, namespace)] == []
+
+
+def value(prometheus: Prometheus, query: Query, namespace: str) -> float | None:
+    """Return the value of a query that has one series."""
+    found = prometheus.query(as_chosen(query, namespace))
+    return float(found[0]["value"][1]) if found else None
+
+
+def shown(prometheus: Prometheus, query: Query, namespace: str) -> bool:
+    """Tell whether each line of a query has a number, and what its legend names."""
+    lines = prometheus.query(as_chosen(query, namespace))
+    labels = re.findall(r"{{(\w+)}}", query.legend)
+    return bool(lines) and all(
+        math.isfinite(float(line["value"][1])) and all(line["metric"].get(label) for label in labels) for line in lines
+    )
+
+
+def as_chosen(query: Query, namespace: str) -> str:
+    """Return what Grafana asks where the user has chosen the namespace and all its jobs."""
+    choices = {"$namespace": namespace, "$job": ".*", "$__rate_interval": "2m"}
+    return re.sub(r"\$\w+", lambda found: choices[found[0]], query.promql)
