@@ -12,7 +12,7 @@ SITE := .venv/site
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all rest check unit lab campaign real test-peers bench image release docs manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all rest check unit lab matrix campaign real test-peers bench image release docs manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -46,6 +46,9 @@ unit: setup  ## The tests of the product that need no control plane
 
 lab: lab-binaries  ## All tests of the product on a real control plane
 	$(PYTEST) tests/lab $(PYTEST_ARGS)
+
+matrix: setup  ## A part of the lab tests on several versions of Kubernetes (KUBERNETES="v1.30.14 v1.36.3")
+	$(PYTHON_BIN) scripts/matrix.py $(KUBERNETES)
 
 campaign: lab-binaries  ## Search for hours for what breaks the product (CAMPAIGN_ARGS="hostile-objects --seed 7 --minutes 5")
 	$(PYTHON_BIN) -m tests.campaign $(CAMPAIGN_ARGS)

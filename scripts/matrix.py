@@ -1,0 +1,82 @@
+"""Run a part of tests/lab on one version of Kubernetes after the other, and print a table: `make matrix`.
+
+python scripts/matrix.py [VERSION...]
+
+dist/matrix gets the whole output of each version. The exit code is 1 if a test failed, or a version could not be built.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OUTPUT = ROOT / "dist" / "matrix"
+# The oldest that serves everything we install, the pinned one, and the newest that Go modules were tried for.
+VERSIONS = ("v1.30.14", "v1.34.4", "v1.36.3")
+# What depends on the version of the API server: its protocols, admission, rights, definitions, and one whole resize.
+TESTS = (
+    "kube_exec",
+    "kube_lease",
+    "kube_watch",
+    "install_command",
+    "install_guard",
+    "install_rights",
+    "install_scale",
+    "webhook_admission",
+    "scale_admission",
+    "scale_selector",
+    "scenario_scaling",
+    "upgrade_apply",
+    "upgrade_jobs",
+)
+_RESULT = re.compile(r"(\d+ (?:passed|failed|error).*?) in [\d.]+s")
+
+
+def main(versions: Sequence[str]) -> int:
+    """Run all, print the table, and return the exit code."""
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    rows, failed = ["| Kubernetes | result | minutes |", "|---|---|---|"], False
+    for version in versions or VERSIONS:
+        started = time.monotonic()
+        code, output = run(version)
+        (OUTPUT / f"{version}.log").write_text(output)
+        failed |= code != 0
+        rows.append(f"| {version} | {result(code, output)} | {(time.monotonic() - started) / 60:.0f} |")
+        print(rows[-1], flush=True)
+    print("", *rows, sep="\n")
+    return int(failed)
+
+
+def run(version: str) -> tuple[int, str]:
+    """Build what is missing of a version and run the tests on it; return the exit code and the output."""
+    told = ""
+    for command in (["-m", "lab", "binaries"], ["-m", "pytest", *(f"tests/lab/test_{name}.py" for name in TESTS)]):
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=ROOT,
+            env={**os.environ, "LAB_KUBERNETES": version},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        told += done.stdout
+        if done.returncode:
+            return done.returncode, told
+    return 0, told
+
+
+def result(code: int, output: str) -> str:
+    """Return what a row says: the counts of pytest, else the last line of what went wrong."""
+    if found := _RESULT.findall(output):
+        return str(found[-1])
+    last = output.strip().splitlines()[-1:] or [""]
+    return f"not run ({code}): {last[0]}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
