@@ -40,7 +40,7 @@ def install(
 
     For example:
 
-    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.1.0`: for all namespaces
+    - `mpijob-elastic install --image REPOSITORY/mpijob-elastic:0.2.0`: for all namespaces
 
     - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what would change
 

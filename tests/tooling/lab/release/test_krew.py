@@ -10,6 +10,7 @@ from lab.errors import LabError
 from lab.release import __main__ as release
 from lab.release import krew
 from lab.release.plugin import PLATFORMS
+from mpijob_elastic import __version__
 
 
 def test_it_has_the_checksum_and_the_address_of_each_archive(tmp_path: Path) -> None:
@@ -30,6 +31,7 @@ def test_it_has_the_checksum_and_the_address_of_each_archive(tmp_path: Path) -> 
 
 
 def test_the_address_of_another_version_is_refused(tmp_path: Path) -> None:
+    assert release.NOWHERE.endswith(f"/v{__version__}")
     with pytest.raises(LabError, match="is the address of another release"):
         release.write(tmp_path, "https://host/v0.0.1", print)
     assert not list(tmp_path.iterdir())
