@@ -102,6 +102,7 @@ def fleets(**of_largest: float) -> dict[int, Cost]:
         ({"start_cpu": 140.0}, None),
         ({"start_cpu": 160.0}, "start to ready: CPU, s: a worker costs 0.00166 above 10,000, 0.001 below"),
         ({"events_cpu": 1.6}, "CPU of 1,000 pod events, s: 1.6 at 100,000 workers, 1 before"),
+        ({"events_cpu": -0.5}, "CPU of 1,000 pod events, s: -0.5 at 100,000 workers, 1 before"),
         ({"rest_memory": 230.0}, None),
         ({"rest_memory": 240.0}, "100,000 workers: 240 MiB at rest"),
         ({"peak": 513.0}, "100,000 workers: 513 MiB are above the limit of 512 MiB"),
