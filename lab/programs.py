@@ -47,7 +47,15 @@ class Program:
 
     name: str
     module: Literal[
-        "etcd", "kubernetes", "kwok", "podexec", "pause", "mpi-operator-v0.2.3", "mpi-operator-v0.3.0", "helm"
+        "etcd",
+        "kubernetes",
+        "kwok",
+        "podexec",
+        "pause",
+        "mpi-operator-v0.2.3",
+        "mpi-operator-v0.3.0",
+        "helm",
+        "prometheus-adapter",
     ]
     package: str
     seconds: int
@@ -113,7 +121,15 @@ OF_REAL_NODE = (
 )
 
 # What other projects run beside us, in tests only: too heavy to build unasked (`make test-peers`).
-PEERS = (Program(name="helm", module="helm", package="helm.sh/helm/v3/cmd/helm", seconds=130),)
+PEERS = (
+    Program(name="helm", module="helm", package="helm.sh/helm/v3/cmd/helm", seconds=130),
+    Program(
+        name="prometheus-adapter",
+        module="prometheus-adapter",
+        package="sigs.k8s.io/prometheus-adapter/cmd/adapter",
+        seconds=150,
+    ),
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,10 @@
 """A test double of a metrics adapter: external.metrics.k8s.io and metrics.k8s.io, with the values that a test sets.
 
-It is reached as a real one is, through the API server's aggregation layer: an APIService names a Service, here of type
-ExternalName, since no other leads to loopback. Like a real one it takes requests from the aggregation layer only (by
-its client certificate), but it asks nobody what the user behind a request may do.
+It is reached as a real one is, through the API server's aggregation layer. Like a real one it takes requests from there
+only (by its client certificate), but it asks nobody what the user behind a request may do. tests/peers/test_hpa.py has
+a real adapter, which takes minutes to build.
 """
 
-import base64
 import datetime as dt
 import json
 import re
@@ -24,13 +23,12 @@ from urllib.parse import urlsplit
 from lab.cluster import Cluster
 from lab.layout import Layout
 from lab.pki import Authority
+from tests.lab.aggregation import HOST, aggregated
 
 Object = dict[str, Any]
 EXTERNAL = "external.metrics.k8s.io"
 RESOURCE = "metrics.k8s.io"
 VERSION = "v1beta1"
-SERVICE = "metrics-double"
-HOST = f"{SERVICE}.default.svc"
 _PATH = re.compile(rf"/apis/(?P<group>[a-z0-9.]+)/{VERSION}(/namespaces/(?P<namespace>[^/]+)/(?P<name>[^/]+))?")
 
 
@@ -59,13 +57,11 @@ def serving(cluster: Cluster, directory: Path) -> Iterator[Values]:
     )
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    objects = json.dumps(_registration(server.server_port, authority.certificate.read_bytes()))
+    groups = [f"{VERSION}.{group}" for group in (EXTERNAL, RESOURCE)]
+    ca = authority.certificate.read_bytes()
     try:
-        cluster.kubectl("apply", "-f", "-", stdin=objects)
-        names = [f"apiservice/{VERSION}.{group}" for group in (EXTERNAL, RESOURCE)]
-        cluster.kubectl("wait", "--for=condition=Available", "--timeout=240s", *names)
-        yield values
-        cluster.kubectl("delete", "-f", "-", stdin=objects)
+        with aggregated(cluster, groups, port=server.server_port, authority=ca):
+            yield values
     finally:
         server.shutdown()
         server.server_close()
@@ -73,24 +69,12 @@ def serving(cluster: Cluster, directory: Path) -> Iterator[Values]:
 
 
 def _context(cluster: Cluster, directory: Path, authority: Authority) -> ssl.SSLContext:
-    pair = authority.issue("metrics", user=SERVICE, hosts=(HOST,))
+    pair = authority.issue("metrics", user="metrics", hosts=(HOST,))
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(pair.certificate, pair.key)
     context.load_verify_locations(Layout(cluster.state_dir).pki / "front-proxy-ca.crt")
     context.verify_mode = ssl.CERT_REQUIRED
     return context
-
-
-def _registration(port: int, ca: bytes) -> Object:
-    service = {"type": "ExternalName", "externalName": "localhost"}
-    metadata = {"name": SERVICE, "namespace": "default"}
-    items: list[Object] = [{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service}]
-    for group in (EXTERNAL, RESOURCE):
-        spec = {"group": group, "version": VERSION, "groupPriorityMinimum": 100, "versionPriority": 100}
-        spec |= {"service": {**metadata, "port": port}, "caBundle": base64.b64encode(ca).decode()}
-        name = {"name": f"{VERSION}.{group}"}
-        items.append({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": name, "spec": spec})
-    return {"apiVersion": "v1", "kind": "List", "items": items}
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -15,6 +15,12 @@ def helm() -> Path:
 
 
 @pytest.fixture(scope="session")
+def prometheus_adapter() -> Path:
+    """The program."""
+    return peer("prometheus-adapter")
+
+
+@pytest.fixture(scope="session")
 def prometheus() -> Path:
     """The program."""
     return installed_program("prometheus")

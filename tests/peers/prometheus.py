@@ -6,7 +6,7 @@ import subprocess
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,15 +32,25 @@ class Prometheus:
 
     @classmethod
     @contextmanager
-    def start(cls, program: Path, folder: Path, *, rules: Mapping[str, Any] | None = None) -> Iterator[Self]:
-        """Run it for as long as the block lasts, with its files in a folder; `rules` are those of a rule file."""
+    def start(
+        cls,
+        program: Path,
+        folder: Path,
+        *,
+        rules: Mapping[str, Any] | None = None,
+        jobs: Sequence[Mapping[str, Any]] = (),
+    ) -> Iterator[Self]:
+        """Run it for as long as the block lasts, with its files in a folder.
+
+        `rules` are those of a rule file, `jobs` further scrape configurations.
+        """
         [port] = free_ports(1)
         one = cls(url=f"http://127.0.0.1:{port}", targets=folder / "targets.json")
         one.scrape({})
         (folder / "rules.yaml").write_text(yaml.safe_dump(dict(rules or {"groups": []})))
         job = {"job_name": f"{names.NAMESPACE}/{names.PROGRAM}", "file_sd_configs": [{"files": [str(one.targets)]}]}
         every = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
-        config = {"global": every, "scrape_configs": [job], "rule_files": ["rules.yaml"]}
+        config = {"global": every, "scrape_configs": [job, *jobs], "rule_files": ["rules.yaml"]}
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
         log = folder / "prometheus.log"
         options = [f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data"]

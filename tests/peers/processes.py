@@ -1,0 +1,32 @@
+"""Programs of other projects as processes of this machine."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab.processes import spawn
+
+GRACE = 30.0  # seconds to end after SIGTERM
+LOG_LINES = 15
+
+
+@contextmanager
+def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program as long as the block lasts. An error in the block shows the end of its log."""
+    process = spawn(command, log=log, environment=os.environ)
+    try:
+        yield process
+        assert process.poll() is None, f"{log.stem} has ended by itself: {process.returncode}"
+    except BaseException as error:
+        tail = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+        error.add_note(f"The end of {log}:\n{tail}")
+        raise
+    finally:
+        process.terminate()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,75 @@
+"""HPAs whose metrics come from Prometheus and prometheus-adapter, by the rules and metrics of docs/examples/hpa."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.cluster import Cluster
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.hpa import AT_ONCE, Autoscaler
+from tests.lab.job import Job
+from tests.peers.metrics_pipeline import EXAMPLES, Exporters, serving
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.peers,
+    pytest.mark.usefixtures("scale_served", "elastic", "operator"),
+]
+QUICK = {"mpijob-elastic/drain-timeout": "1s"}
+
+
+@pytest.fixture(scope="module")
+def exporters(
+    cluster: Cluster, prometheus: Path, prometheus_adapter: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Exporters]:
+    """What Prometheus scrapes; tests set the values."""
+    directory: Path = tmp_path_factory.mktemp("metrics")
+    with serving(cluster, directory, prometheus=prometheus, adapter=prometheus_adapter) as found:
+        yield found
+
+
+@pytest.fixture
+def job(client: ApiWriter, namespace: str) -> Job:
+    return Job(client=client, namespace=namespace)
+
+
+@pytest.fixture
+def hpa(cluster: Cluster, client: ApiWriter, job: Job) -> Autoscaler:
+    return Autoscaler(cluster=cluster, client=client, job=job)
+
+
+def metric(name: str) -> dict[str, Any]:
+    """Return the only metric of an example."""
+    [found] = yaml.safe_load((EXAMPLES / name).read_text())["spec"]["metrics"]
+    return dict(found)
+
+
+async def test_a_job_follows_its_queue_up_and_down(exporters: Exporters, job: Job, hpa: Autoscaler) -> None:
+    """A hundred batches for each worker; another queue of the namespace does not count."""
+    exporters.queue.labels(job.namespace, "train").set(390)
+    exporters.queue.labels(job.namespace, "other").set(800)
+    await job.create(replicas=2, annotations=QUICK)
+    await job.settled(2)
+    assert await hpa.apply(2, 8, metric=metric("queue.yaml")) == ""
+    await job.settled(4)
+    exporters.queue.labels(job.namespace, "train").set(120)
+    await job.settled(2)
+    seen = await hpa.until(lambda seen: seen.desired == 2)
+    assert seen.says("ScalingActive", "True", "ValidMetricFound", "train_queue_length")
+
+
+async def test_a_job_releases_idle_gpus(exporters: Exporters, job: Job, hpa: Autoscaler) -> None:
+    """Its workers are a fifth busy, where two fifths are wanted; the GPUs of others do not count."""
+    await job.create(replicas=4, annotations=QUICK)
+    await job.settled(4)
+    for pod in job.workers(0, 1, 2, 3):
+        exporters.gpu.labels("0", job.namespace, pod).set(20)
+    exporters.gpu.labels("1", job.namespace, f"{job.name}-launcher").set(100)
+    behavior = {"scaleUp": {"selectPolicy": "Disabled"}, **AT_ONCE}
+    assert await hpa.apply(2, 8, metric=metric("gpu.yaml"), behavior=behavior) == ""
+    await job.settled(2)
+    seen = await hpa.until(lambda seen: bool(seen.metrics))
+    assert seen.metrics[0]["pods"]["current"]["averageValue"] == "20"
