@@ -9,19 +9,18 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from lab.errors import LabError
-from lab.golang import run_go
+from tests.lab.definitions import Release, served
 from tests.lab.hpa import STRICT, applied
-from tests.lab.upgrades import established
 from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook")]
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hpa"
-# KEDA's own definition, out of its Go module.
-KEDA = "github.com/kedacore/keda/v2@v2.17.2"
-KEDA_SUM = "h1:xlrcK5TKABJF9PebK79sgL07s/csGjL3H4m72OkZXxk="
-SCALED_OBJECTS = "config/crd/bases/keda.sh_scaledobjects.yaml"
+KEDA = Release(
+    module="github.com/kedacore/keda/v2@v2.20.2",
+    checksum="h1:SR60v8uIcelbveS8n/1jcl8tLdBBIbHMxmdOHw8tKqA=",
+    files=("config/crd/bases/keda.sh_scaledobjects.yaml",),
+)
 
 
 def text(name: str, namespace: str) -> str:
@@ -34,16 +33,8 @@ def text(name: str, namespace: str) -> str:
 @pytest.fixture
 def keda(cluster: Cluster, tmp_path: Path) -> Iterator[None]:
     """A cluster that knows ScaledObjects."""
-    try:
-        module = json.loads(run_go("mod", "download", "-json", KEDA, directory=tmp_path))
-    except LabError as error:
-        pytest.skip(f"the definition of ScaledObjects, {KEDA}, cannot be had: {error}")
-    assert module["Sum"] == KEDA_SUM
-    definition = Path(module["Dir"]) / SCALED_OBJECTS
-    cluster.kubectl("apply", "--server-side", "-f", str(definition))
-    established(cluster, "crd/scaledobjects.keda.sh")
-    yield
-    cluster.kubectl("delete", "-f", str(definition))
+    with served(cluster, KEDA, tmp_path):
+        yield
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.glob("*.yaml") if path.name != "keda.yaml"))

@@ -1,0 +1,44 @@
+"""Definitions of other projects, out of their Go modules."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab.cluster import Cluster
+from lab.errors import LabError
+from lab.golang import run_go
+from tests.lab.upgrades import established
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """A release: its module with the version, the module's checksum, and the files of the definitions."""
+
+    module: str
+    checksum: str
+    files: Sequence[str]
+
+
+@contextmanager
+def served(cluster: Cluster, release: Release, directory: Path) -> Iterator[None]:
+    """Have the API server serve the definitions as long as the block lasts; skip the test if they cannot be had.
+
+    `directory` is for the Go tool to run in, which no module may claim.
+    """
+    try:
+        found = json.loads(run_go("mod", "download", "-json", release.module, directory=directory))
+    except LabError as error:
+        pytest.skip(f"the definitions of {release.module} cannot be had: {error}")
+    assert found["Sum"] == release.checksum
+    for name in release.files:
+        file = Path(found["Dir"]) / name
+        cluster.kubectl("apply", "--server-side", "-f", str(file))
+        established(cluster, f"crd/{yaml.safe_load(file.read_text())['metadata']['name']}")
+    yield
+    for name in release.files:
+        cluster.kubectl("delete", "-f", str(Path(found["Dir"]) / name))
