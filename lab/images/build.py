@@ -5,13 +5,14 @@ from pathlib import Path
 
 from lab.build import Say
 from lab.errors import LabError
-from lab.images import delivery, horovod
+from lab.images import delivery, horovod, operator
 from lab.images.artifacts import Artifact, Store
 from lab.images.product import image as product
 from lab.layout import cache_dir
 
 REFERENCES: Mapping[str, str] = {
     delivery.NAME: delivery.REFERENCE,
+    operator.NAME: operator.REFERENCE,
     horovod.NAME: horovod.REFERENCE,
     product.NAME: product.REFERENCE,
 }
@@ -44,6 +45,8 @@ def _artifact(name: str) -> Artifact:
     match name:
         case delivery.NAME:
             return delivery.artifact()
+        case operator.NAME:
+            return operator.artifact()
         case horovod.NAME:
             return horovod.artifact()
         case product.NAME:

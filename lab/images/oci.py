@@ -95,8 +95,7 @@ def write_image(
     blobs = [_compressed(layer, target) if compress else _Blob.of("layer.v1.tar", layer) for layer in layers]
     described = {"config": configuration.describe(), "layers": [blob.describe() for blob in blobs]}
     manifest = _Blob.of("manifest.v1+json", msgspec.json.encode(_document("manifest", described)))
-    names = {"io.containerd.image.name": full(reference), "org.opencontainers.image.ref.name": full(reference)}
-    index = _document("index", {"manifests": [{**manifest.describe(), "annotations": names}]})
+    index = _document("index", {"manifests": [{**manifest.describe(), "annotations": _names(reference)}]})
     saved = [{"Config": configuration.path, "RepoTags": [reference], "Layers": [blob.path for blob in blobs]}]
     with tarfile.open(target, "w") as tar:
         _add(tar, "oci-layout", msgspec.json.encode({"imageLayoutVersion": "1.0.0"}))
@@ -111,6 +110,20 @@ def digest(archive: Path) -> str:
     with tarfile.open(archive) as tar:
         found: str = _document_of(tar, _INDEX)["manifests"][0]["digest"]
     return found
+
+
+def write_renamed(target: Path, archive: Path, *, reference: str) -> None:
+    """Write the image of an archive under another name; its digest stays."""
+    with tarfile.open(archive) as source, tarfile.open(target, "w") as tar:
+        index, saved = _document_of(source, _INDEX), _document_of(source, _SAVED)
+        index["manifests"][0]["annotations"] = _names(reference)
+        saved[0]["RepoTags"] = [reference]
+        changed = {_INDEX: msgspec.json.encode(index), _SAVED: msgspec.json.encode(saved)}
+        for entry in source:
+            if entry.name in changed:
+                _add(tar, entry.name, changed[entry.name])
+            else:
+                tar.addfile(entry, source.extractfile(entry))
 
 
 def read_layers(archive: Path) -> Iterator[tarfile.TarFile]:
@@ -128,6 +141,10 @@ def full(reference: str) -> str:
     if slash and (first == "localhost" or "." in first or ":" in first):
         return reference
     return f"docker.io/{reference}" if slash else f"docker.io/library/{reference}"
+
+
+def _names(reference: str) -> dict[str, str]:
+    return {"io.containerd.image.name": full(reference), "org.opencontainers.image.ref.name": full(reference)}
 
 
 def _document(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:

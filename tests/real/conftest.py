@@ -9,7 +9,7 @@ import pytest
 
 from lab.build import Say, ensure_programs
 from lab.cluster import Cluster
-from lab.images import build, delivery, horovod
+from lab.images import build, delivery, horovod, operator
 from lab.images.product import image
 from lab.kindcluster import KindCluster
 from lab.node import requirements
@@ -41,6 +41,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if "training_image" in needed and not build.lacking(horovod.NAME):
         build.ensure(horovod.NAME, _told(session.config))
     if "deployed" in needed and not build.lacking(image.NAME):
+        build.ensure(operator.NAME, _told(session.config))
         build.ensure(image.NAME, _told(session.config))
 
 

@@ -1,22 +1,25 @@
 """mpijob-elastic as users install it: its image in real pods, two Deployments of two replicas, a real Service.
 
-A lab of its own, for what is installed covers the whole cluster.
+mpi-operator is installed like that, too. A lab of its own, for what is installed covers the whole cluster.
 """
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.cluster import Cluster
 from lab.errors import LabError
-from lab.images import build, delivery
+from lab.images import build, delivery, operator
+from lab.images.oci import write_renamed
 from lab.images.product import image
 from lab.kindcluster import KindCluster
-from lab.operator.process import Operator
+from lab.operator import deployment
 from lab.options import Options
 from lab.registration import called
 from mpijob_elastic import names
@@ -28,6 +31,7 @@ from tests.real.waiting import until
 
 DEPLOYMENTS = (names.CONTROLLER, names.WEBHOOK)
 INSTALLED_NAME = f"{NAME}-installed"
+NEXT = f"{image.NAME}:next"
 CONFINED = """
 import os, pathlib
 assert (os.getuid(), os.getgid()) == (65532, 65532)
@@ -45,33 +49,35 @@ def cluster(real_node: None) -> Iterator[Cluster]:
         pytest.skip(f"no image to install: apt-get install --no-install-recommends {' '.join(packages)}")
     options = Options(nodes=0, real_nodes=2)
     with (KindCluster if KIND else Cluster).start(name=INSTALLED_NAME, options=options) as running:
-        for name in (delivery.NAME, image.NAME):
+        for name in (delivery.NAME, operator.NAME, image.NAME):
             running.load_image(build.ensure(name, lambda _: None))
         yield running
 
 
 @pytest.fixture(scope="module")
-def before(cluster: Cluster) -> set[str]:
-    """What was in the cluster before."""
-    return set(whole(cluster))
+def before(cluster: Cluster) -> dict[str, Any]:
+    """What was in the cluster before; mpi-operator was."""
+    deployment.install(cluster)
+    return whole(cluster)
 
 
 @pytest.fixture(scope="module")
-def deployed(cluster: Cluster, before: set[str]) -> CommandLine:
+def deployed(cluster: Cluster, before: dict[str, Any]) -> CommandLine:
     """mpijob-elastic is installed, and ready."""
     line = CommandLine(cluster)
-    code, output = line.run("install", "--image", image.REFERENCE)
-    assert code == 0, output
-    for kind in ("mutating", "validating"):
-        be_patient(line, f"{kind}webhookconfiguration/{names.WEBHOOK_CONFIGURATION}")
+    install(line, image.REFERENCE)
     return line
 
 
-def be_patient(line: CommandLine, configuration: str) -> None:
-    """Give the webhook longer for an answer, for this machine may be busier than a cluster."""
-    hooks = line.get(configuration)["webhooks"]
-    patch = [{"op": "replace", "path": f"/webhooks/{at}/timeoutSeconds", "value": 10} for at in range(len(hooks))]
-    line.cluster.kubectl("patch", configuration, "--type=json", "-p", json.dumps(patch))
+def install(line: CommandLine, reference: str) -> None:
+    """Install or upgrade, and give the webhook longer for an answer, for this machine may be busier than a cluster."""
+    code, output = line.run("install", "--image", reference, "--force-conflicts")
+    assert code == 0, output
+    for kind in ("mutating", "validating"):
+        configuration = f"{kind}webhookconfiguration/{names.WEBHOOK_CONFIGURATION}"
+        hooks = line.get(configuration)["webhooks"]
+        patch = [{"op": "replace", "path": f"/webhooks/{at}/timeoutSeconds", "value": 10} for at in range(len(hooks))]
+        line.cluster.kubectl("patch", configuration, "--type=json", "-p", json.dumps(patch))
 
 
 def pods(cluster: Cluster, component: str) -> list[dict[str, Any]]:
@@ -81,8 +87,17 @@ def pods(cluster: Cluster, component: str) -> list[dict[str, Any]]:
     return [pod for pod in found["items"] if "deletionTimestamp" not in pod["metadata"]]
 
 
-def within(cluster: Cluster, deployment: str, *arguments: str) -> str:
-    return cluster.kubectl("exec", "--namespace", names.NAMESPACE, f"deployment/{deployment}", "--", *arguments)
+def within(cluster: Cluster, name: str, *arguments: str) -> str:
+    return cluster.kubectl("exec", "--namespace", names.NAMESPACE, f"deployment/{name}", "--", *arguments)
+
+
+@contextmanager
+def beside(work: Callable[[], object]) -> Iterator[None]:
+    """Do something while the block runs; it must succeed."""
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(work)
+        yield
+        done.result()
 
 
 @contextmanager
@@ -95,13 +110,11 @@ def always_asked(cluster: Cluster) -> Iterator[None]:
         while not ended.is_set():
             answers.append(called(cluster))
 
-    asking = threading.Thread(target=ask)
-    asking.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        asking.join()
+    with beside(ask):
+        try:
+            yield
+        finally:
+            ended.set()
     assert answers
     assert all(answers), f"{answers.count(False)} of {len(answers)} requests were not reviewed"
 
@@ -110,60 +123,72 @@ def always_asked(cluster: Cluster) -> Iterator[None]:
 def test_each_deployment_has_two_pods_that_are_confined(cluster: Cluster) -> None:
     labels = json.loads(cluster.kubectl("get", "namespace", names.NAMESPACE, "-o", "json"))["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
-    for deployment in DEPLOYMENTS:
-        running = pods(cluster, deployment)
+    for name in DEPLOYMENTS:
+        running = pods(cluster, name)
         assert [pod["status"]["phase"] for pod in running] == ["Running"] * 2
         assert len({pod["spec"]["nodeName"] for pod in running}) == 2
-        assert within(cluster, deployment, "python3.11", "-c", CONFINED) == "Read-only file system\n"
+        assert within(cluster, name, "python3.11", "-c", CONFINED) == "Read-only file system\n"
         with pytest.raises(LabError, match=r"\"sh\": executable file not found"):
-            within(cluster, deployment, "sh")
+            within(cluster, name, "sh")
 
 
 @pytest.mark.usefixtures("deployed")
-def test_a_job_follows_its_edits(cluster: Cluster, namespace: str, operator: Operator) -> None:
+def test_a_job_follows_its_edits(cluster: Cluster, namespace: str) -> None:
     assert called(cluster), "the API server reaches the webhook by its Service"
     resize_through(cluster, namespace)
 
 
-@pytest.mark.usefixtures("deployed")
-def test_a_rolling_update_misses_neither_an_admission_nor_an_edit(
-    cluster: Cluster, namespace: str, operator: Operator
+def test_an_upgrade_misses_neither_an_admission_nor_an_edit(
+    cluster: Cluster, namespace: str, deployed: CommandLine, tmp_path: Path
 ) -> None:
-    first = {pod["metadata"]["name"] for name in DEPLOYMENTS for pod in pods(cluster, name)}
-    with always_asked(cluster):
-        for deployment in DEPLOYMENTS:
-            cluster.kubectl("rollout", "restart", f"deployment/{deployment}", "--namespace", names.NAMESPACE)
-        resize_through(cluster, namespace)
-        for deployment in DEPLOYMENTS:
-            status = ("rollout", "status", f"deployment/{deployment}", "--timeout=180s")
-            cluster.kubectl(*status, "--namespace", names.NAMESPACE)
+    write_renamed(tmp_path / "next.tar", build.ensure(image.NAME, lambda _: None), reference=NEXT)
+    cluster.load_image(tmp_path / "next.tar")
+    first = _all_pods(cluster)
+    with always_asked(cluster), beside(lambda: resize_through(cluster, namespace)):
+        install(deployed, NEXT)
         until("the earlier pods are gone", lambda: not first & _all_pods(cluster) or None)
+    running = [pod for name in DEPLOYMENTS for pod in pods(cluster, name)]
+    assert [pod["spec"]["containers"][0]["image"] for pod in running] == [NEXT] * 4
 
 
 @pytest.mark.usefixtures("deployed")
-def test_the_replicas_of_a_drained_node_are_replaced(cluster: Cluster) -> None:
-    node = pods(cluster, names.WEBHOOK)[0]["spec"]["nodeName"]
+def test_the_replicas_of_a_drained_node_are_replaced(cluster: Cluster, namespace: str) -> None:
+    node = leaders_node(cluster)
+    assert all(node in _nodes(cluster, name) for name in DEPLOYMENTS)
     drain = ("drain", node, "--ignore-daemonsets", "--timeout=180s")
     try:
-        with always_asked(cluster):
+        with always_asked(cluster), beside(lambda: resize_through(cluster, namespace)):
             cluster.kubectl(*drain, f"--pod-selector=app.kubernetes.io/name={names.NAMESPACE}")
-        for deployment in DEPLOYMENTS:
-            status = ("rollout", "status", f"deployment/{deployment}", "--timeout=180s")
-            cluster.kubectl(*status, "--namespace", names.NAMESPACE)
-            assert node not in {pod["spec"]["nodeName"] for pod in pods(cluster, deployment)}
+            for name in DEPLOYMENTS:
+                status = ("rollout", "status", f"deployment/{name}", "--timeout=180s")
+                cluster.kubectl(*status, "--namespace", names.NAMESPACE)
+                assert node not in _nodes(cluster, name)
     finally:
         cluster.kubectl("uncordon", node)
 
 
-def test_nothing_is_left_of_it(cluster: Cluster, before: set[str], deployed: CommandLine) -> None:
+def test_nothing_is_left_of_it(cluster: Cluster, before: dict[str, Any], deployed: CommandLine) -> None:
     code, output = deployed.run("uninstall", "--yes")
     assert code == 0, output
-    until("the rest is gone", lambda: _ours(cluster, before) == set() or None)
+    until("the cluster is as before", lambda: _changed(cluster, before) == set() or None)
 
 
-def _ours(cluster: Cluster, before: set[str]) -> set[str]:
-    """Return what came since, apart from the namespaces of these tests and what they hold."""
-    return {key for key in set(whole(cluster)) - before if "test-" not in key and "mpi-operator" not in key}
+def leaders_node(cluster: Cluster) -> str:
+    """Return the node of the controller that leads."""
+    lease = ("get", "lease", names.LEASE, "--namespace", names.NAMESPACE, "-o", "jsonpath={.spec.holderIdentity}")
+    leader = cluster.kubectl(*lease).rpartition("_")[0]
+    [found] = (pod for pod in pods(cluster, names.CONTROLLER) if pod["metadata"]["name"] == leader)
+    return str(found["spec"]["nodeName"])
+
+
+def _nodes(cluster: Cluster, component: str) -> set[str]:
+    return {pod["spec"]["nodeName"] for pod in pods(cluster, component)}
+
+
+def _changed(cluster: Cluster, before: dict[str, Any]) -> set[str]:
+    """Return what came, went or changed since, apart from the namespaces of these tests and what they hold."""
+    after = whole(cluster)
+    return {key for key in {*before, *after} if before.get(key) != after.get(key) and "test-" not in key}
 
 
 def _all_pods(cluster: Cluster) -> set[str]:

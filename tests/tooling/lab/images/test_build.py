@@ -8,7 +8,7 @@ import yaml
 
 from lab.errors import LabError
 from lab.images import build, horovod
-from lab.operator import KUBECTL_DELIVERY_IMAGE
+from lab.operator import KUBECTL_DELIVERY_IMAGE, OPERATOR_IMAGE
 from lab.training.job import EXAMPLE
 
 DOCKERFILE = (horovod.FOLDER / "Dockerfile").read_text()
@@ -21,7 +21,7 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_unknown_name_is_told_with_those_that_there_are() -> None:
-    with pytest.raises(LabError, match="no image 'other'; there are kubectl-delivery, horovod-elastic-pytorch, mp"):
+    with pytest.raises(LabError, match="no image 'other'; there are kubectl-delivery, mpi-operator, horovod-elastic"):
         build.ensure("other", lambda _: None)
 
 
@@ -42,6 +42,7 @@ def test_pods_call_the_images_as_they_are_called() -> None:
     used = {one["image"] for spec in specs.values() for one in spec["template"]["spec"]["containers"]}
     assert used == {build.REFERENCES["horovod-elastic-pytorch"]}
     assert build.REFERENCES["kubectl-delivery"] == KUBECTL_DELIVERY_IMAGE
+    assert build.REFERENCES["mpi-operator"] == OPERATOR_IMAGE
 
 
 def test_the_dockerfile_makes_the_same_image() -> None:

@@ -1,0 +1,40 @@
+"""The image of mpi-operator v0.2.3: the release's own program where the release's Dockerfile puts it."""
+
+from pathlib import Path
+from typing import Final
+
+from lab import modules, programs
+from lab.build import ensure_programs
+from lab.images.archive import File, write_layer
+from lab.images.artifacts import Artifact, Making
+from lab.images.oci import Settings, write_image
+from lab.operator import OPERATOR_IMAGE
+from lab.versions import DEFAULT_KUBERNETES
+
+NAME: Final = "mpi-operator"
+REFERENCE = OPERATOR_IMAGE
+PROGRAM = "opt/mpi-operator.v1"
+SETTINGS = Settings(command=("--help",), entrypoint=(f"/{PROGRAM}",))
+
+
+def artifact() -> Artifact:
+    """Return the image."""
+    return Artifact(
+        name=NAME,
+        doing="packing mpi-operator",
+        seconds=5,
+        recipe=(REFERENCE, PROGRAM, repr(SETTINGS), modules.fingerprint(_module())),
+        make=_make,
+    )
+
+
+def _module() -> Path:
+    [program] = (one for one in programs.ALL if one.name == "mpi-operator-v0.2.3")
+    return modules.module_directory(program, DEFAULT_KUBERNETES)
+
+
+def _make(making: Making) -> None:
+    program = ensure_programs(DEFAULT_KUBERNETES, making.say).mpi_operator_v0_2_3
+    layer = making.folder / "layer.tar"
+    write_layer(layer, {PROGRAM: File(content=program, mode=0o755)})
+    write_image(making.target, reference=REFERENCE, layers=[layer], settings=SETTINGS)
