@@ -26,6 +26,7 @@ from mpijob_elastic import names
 from tests.lab.command_line import CommandLine
 from tests.lab.upgrades import whole
 from tests.real.mpijob import resize_through
+from tests.real.policies import allowed, used
 from tests.real.two_nodes import KIND, NAME
 from tests.real.waiting import until
 
@@ -130,6 +131,17 @@ def test_each_deployment_has_two_pods_that_are_confined(cluster: Cluster) -> Non
         assert within(cluster, name, "python3.11", "-c", CONFINED) == "Read-only file system\n"
         with pytest.raises(LabError, match=r"\"sh\": executable file not found"):
             within(cluster, name, "sh")
+
+
+@pytest.mark.usefixtures("deployed")
+def test_the_network_policies_allow_every_connection(cluster: Cluster) -> None:
+    for name in DEPLOYMENTS:
+        for pod in pods(cluster, name):
+            has, may = used(cluster, pod), allowed(cluster, pod)
+            assert has.into
+            assert has.out
+            assert has.into <= may.into
+            assert has.out <= may.out
 
 
 @pytest.mark.usefixtures("deployed")
