@@ -4,6 +4,7 @@ An object's condition follows from the overlays that have it. Objects in which v
 templates of their own; a test compares what the chart renders with every overlay, object by object.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -91,8 +92,9 @@ def _place(one: Identity, rendered: Mapping[str, Mapping[Identity, Manifest]]) -
 
 def _text(manifests: Iterable[Manifest]) -> str:
     text = yaml.safe_dump_all(manifests, sort_keys=False, width=120)
-    # Alerts have templates of their own, which are none of Helm's.
-    escaped = text.replace("{{", "\0").replace("}}", '{{ "}}" }}').replace("\0", '{{ "{{" }}')
+    # Alerts and the dashboard have templates of their own, which are none of Helm's. A whole run of braces is escaped,
+    # because one that is left before an action would be read as part of it.
+    escaped = re.sub(r"[{}]*(?:{{|}})[{}]*", lambda braces: f'{{{{ "{braces[0]}" }}}}', text)
     return escaped.replace(NAMESPACE_PLACEHOLDER, "{{ .Values.jobsNamespace | quote }}")
 
 
