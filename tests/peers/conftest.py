@@ -1,11 +1,15 @@
 """Programs of other projects: `make test-peers` builds or installs them, and tests of what is missing are skipped."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from lab.build import built_peer
+from tests.peers.alert_rules import hurried
+from tests.peers.prometheus import Prometheus
+from tests.peers.watch import Watch
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +34,13 @@ def prometheus() -> Path:
 def promtool() -> Path:
     """The program that comes with it."""
     return installed_program("promtool")
+
+
+@pytest.fixture
+def watch(prometheus: Path, tmp_path: Path) -> Iterator[Watch]:
+    """Prometheus with our alerts in a hurry; it scrapes what the test says."""
+    with Prometheus.start(prometheus, tmp_path, rules=hurried()) as running:
+        yield Watch(running)
 
 
 def installed_program(name: str) -> Path:

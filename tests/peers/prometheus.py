@@ -16,7 +16,6 @@ import yaml
 
 from lab.ports import free_ports
 from lab.processes import spawn
-from lab.replicas import Controller, Replica
 from mpijob_elastic import names
 
 PATIENCE = 60.0  # seconds to become ready
@@ -63,19 +62,12 @@ class Prometheus:
             process.terminate()
             process.wait()
 
-    def scrape(self, pods: Mapping[str, Replica]) -> None:
-        """Scrape these replicas, each as a pod of that name, and no other."""
-        found = [
-            {
-                "targets": [replica.health.removeprefix("http://")],
-                "labels": {
-                    "namespace": names.NAMESPACE,
-                    "pod": pod,
-                    "container": "controller" if isinstance(replica, Controller) else "webhook",
-                },
-            }
-            for pod, replica in pods.items()
-        ]
+    def scrape(self, pods: Mapping[str, str]) -> None:
+        """Scrape these pods, each by the URL of its health, and no other; a name begins with its container's."""
+        found = []
+        for pod, health in pods.items():
+            labels = {"namespace": names.NAMESPACE, "pod": pod, "container": pod.partition("-")[0]}
+            found.append({"targets": [health.removeprefix("http://")], "labels": labels})
         whole = self.targets.with_suffix(".new")
         whole.write_text(json.dumps(found))
         whole.rename(self.targets)  # Prometheus never reads half a file

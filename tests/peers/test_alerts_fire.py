@@ -1,13 +1,13 @@
 """Alerts fire by their real causes, and clear when these have gone, in a real Prometheus that watches a lab.
 
-Its rules are ours with seconds for minutes. Two alerts are left to `test_alert_rules.py`, because their thresholds are
-minutes too: MPIJobElasticCacheStale and MPIJobElasticQueueStuck.
+Its rules are ours with seconds for minutes; thresholds stay.
 """
 
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,13 +19,17 @@ from lab.install import Installed
 from lab.ports import free_ports
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
+from mpijob_elastic.controller import process
+from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.faults.faults import Freeze, Request
+from tests.faults.proxy import FaultProxy
 from tests.lab.job import HOROVODRUN, Job
 from tests.lab.ranks import start_rank
-from tests.lab.waiting import PATIENCE, seen
-from tests.peers.alert_rules import hurried
-from tests.peers.prometheus import Prometheus
+from tests.lab.waiting import PATIENCE
+from tests.peers.watch import Watch
 from tests.product.webhook.certificates.material import authority
 from tests.product.webhook.objects import body, mpi_job
 from webhook.rules.certificates import pairs
@@ -33,42 +37,8 @@ from webhook.rules.certificates.pairs import Lifetimes, Pair
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers]
 SLOW = 1.5  # seconds for a body; the webhook waits 2 s
+JOBS = 16  # the controller gives each write 5 s, and the threshold is a minute
 ROLE = f"clusterrole/{names.CONTROLLER}"
-
-
-class Watch:
-    """Prometheus with the alerts."""
-
-    def __init__(self, prometheus: Prometheus) -> None:
-        self._prometheus = prometheus
-        self.scrape = prometheus.scrape
-
-    async def fires(self, *alerts: str) -> None:
-        """Wait until these fire, whichever else do."""
-        await seen(self._firing, lambda found: {*alerts} <= found, f"{alerts} among the alerts that fire")
-
-    async def clears(self, *alerts: str) -> None:
-        """Wait until these do not fire; without any: until nothing fires, or is about to."""
-        if alerts:
-            await seen(self._firing, lambda found: not {*alerts} & found, f"the end of {alerts}")
-        else:
-            await seen(self._pending, lambda found: not found, "no alert")
-
-    async def _firing(self) -> set[str]:
-        return await self._named('ALERTS{alertstate="firing"}')
-
-    async def _pending(self) -> set[str]:
-        return await self._named("ALERTS")
-
-    async def _named(self, promql: str) -> set[str]:
-        found = await asyncio.to_thread(self._prometheus.query, promql)
-        return {one["metric"]["alertname"].removeprefix("MPIJobElastic") for one in found}
-
-
-@pytest.fixture
-def watch(prometheus: Path, tmp_path: Path) -> Iterator[Watch]:
-    with Prometheus.start(prometheus, tmp_path, rules=hurried()) as running:
-        yield Watch(running)
 
 
 @pytest.fixture
@@ -79,14 +49,14 @@ def job(client: ApiWriter, namespace: str) -> Job:
 async def test_pods_that_end_and_come_back(watch: Watch, cluster: Cluster, installed: Installed) -> None:
     await watch.fires("NoLeader", "WebhookDown")  # nothing is installed yet
     with Controller.start(cluster, installed) as controller, Webhook.start(cluster, installed) as webhook:
-        watch.scrape({"controller-a": controller, "webhook-a": webhook})
+        watch.scrape({"controller-a": controller.health, "webhook-a": webhook.health})
         await watch.clears()
         controller.kill()
         await watch.fires("NoLeader")
         webhook.kill()
         await watch.fires("WebhookDown")
     with Controller.start(cluster, installed) as controller, Webhook.start(cluster, installed) as webhook:
-        watch.scrape({"controller-b": controller, "webhook-b": webhook})
+        watch.scrape({"controller-b": controller.health, "webhook-b": webhook.health})
         await watch.clears()
 
 
@@ -94,7 +64,7 @@ async def test_pods_that_end_and_come_back(watch: Watch, cluster: Cluster, insta
 async def test_writes_that_the_api_server_forbids(
     watch: Watch, job: Job, cluster: Cluster, elastic: Controller, webhook: Webhook
 ) -> None:
-    watch.scrape({"controller-a": elastic, "webhook-a": webhook})
+    watch.scrape({"controller-a": elastic.health, "webhook-a": webhook.health})
     await job.create(replicas=1)
     await job.settled(1)
     await watch.clears()
@@ -117,7 +87,7 @@ async def test_writes_that_the_api_server_forbids(
 async def test_a_worker_that_is_cut(
     watch: Watch, job: Job, cluster: Cluster, elastic: Controller, webhook: Webhook
 ) -> None:
-    watch.scrape({"controller-a": elastic, "webhook-a": webhook})
+    watch.scrape({"controller-a": elastic.health, "webhook-a": webhook.health})
     await job.create(replicas=2, annotations={names.DRAIN_TIMEOUT: "3s"})
     await job.settled(2)
     await watch.clears()
@@ -131,7 +101,7 @@ async def test_objects_that_the_webhook_cannot_read(
     watch: Watch, client: ApiWriter, namespace: str, elastic: Controller, webhook: Webhook
 ) -> None:
     """Six thousand fields in the environment of a worker."""
-    watch.scrape({"controller-a": elastic, "webhook-a": webhook})
+    watch.scrape({"controller-a": elastic.health, "webhook-a": webhook.health})
     await watch.clears()
     huge = mpi_job(command=HOROVODRUN)
     huge["metadata"] = {"name": "huge", "namespace": namespace}
@@ -157,7 +127,7 @@ async def test_a_certificate_that_nobody_renews_and_a_slow_caller(
     serve(directory, signer, cluster.machine, lifetime=timedelta(hours=23))
     [port] = free_ports(1)
     with Webhook.start(cluster, installed, f"--certificate-directory={directory}", port=port) as webhook:
-        watch.scrape({"webhook-a": webhook})
+        watch.scrape({"webhook-a": webhook.health})
         await watch.fires("CertificateExpires")
         serve(directory, signer, cluster.machine, lifetime=timedelta(days=6))
         await watch.clears("CertificateExpires")
@@ -168,6 +138,61 @@ async def test_a_certificate_that_nobody_renews_and_a_slow_caller(
             assert not calls.done()
             calls.cancel()
         await watch.clears("WebhookSlow")
+
+
+@pytest.mark.usefixtures("operator", "webhook")
+async def test_an_api_server_that_hardly_answers(
+    watch: Watch, cluster: Cluster, client: ApiWriter, namespace: str
+) -> None:
+    """The watch of pods is silent for three minutes, and each write of a host list takes until the client gives up."""
+    jobs = [Job(client=client, namespace=namespace, name=f"job-{number}") for number in range(JOBS)]
+    silent, slow = Freeze(), Freeze()
+    async with FaultProxy(cluster.kubeconfig) as proxy, one_at_a_time(proxy.kubeconfig, namespace) as health:
+        watch.scrape({"controller-a": health})
+        await asyncio.gather(*(job.create(replicas=2) for job in jobs))
+        for job in jobs:
+            await job.settled(2)
+        await watch.clears("NoLeader", "QueueStuck", "CacheStale")
+        with proxy.inject(silent, on=reads_pods), proxy.inject(slow, on=writes_config_map):
+            for job in jobs:
+                await job.scale(1)
+            await watch.fires("QueueStuck")
+            await watch.fires("CacheStale")
+        silent.thaw()
+        slow.thaw()
+        for job in jobs:
+            await job.settled(1)
+        await watch.clears("NoLeader", "QueueStuck", "CacheStale")
+
+
+@asynccontextmanager
+async def one_at_a_time(kubeconfig: Path, namespace: str) -> AsyncIterator[str]:
+    """Run a controller that handles one job at a time, in this process as the proxy is; yield where its health is."""
+    [port] = free_ports(1)
+    settings = Settings(
+        identity="one",
+        namespace=namespace,
+        lease_namespace=namespace,
+        health_host="127.0.0.1",
+        health_port=port,
+        workers=1,
+    )
+    stop = asyncio.Event()
+    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=kubeconfig) as client:
+        task = asyncio.create_task(process.Controller(client, settings).run(stop))
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            stop.set()
+            await task
+
+
+def reads_pods(request: Request) -> bool:
+    return request.method == "GET" and request.path.endswith("/pods")
+
+
+def writes_config_map(request: Request) -> bool:
+    return request.method == "PATCH" and "/configmaps/" in request.path
 
 
 def set_verbs(cluster: Cluster, index: int, verbs: list[str]) -> None:

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("opera
 def watching(prometheus: Path, tmp_path: Path, elastic: Controller, webhook: Webhook) -> Iterator[Prometheus]:
     """Prometheus, which has scraped both."""
     with Prometheus.start(prometheus, tmp_path) as running:
-        running.scrape({"controller-a": elastic, "webhook-a": webhook})
+        running.scrape({"controller-a": elastic.health, "webhook-a": webhook.health})
         until(lambda: len(running.query("up == 1")) == 2)
         yield running
 
