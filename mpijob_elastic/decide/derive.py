@@ -168,7 +168,10 @@ def _is_stuck(moment: Moment) -> bool:
 
 
 def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerState, ...]:
-    """Return the workers to delete sooner or later: surplus, failed, on a node that goes or is gone; highest first."""
+    """Return the workers to delete sooner or later: surplus, failed, on a node that goes or is gone; highest first.
+
+    Last come those that somebody else deletes, where the wait for their end can be shortened.
+    """
     view = moment.view
     if not view.elastic or not moment.launcher.may_lose_workers:
         return ()
@@ -177,7 +180,9 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     failed = [worker for worker in reversed(workers) if worker.failed]
     moving = [worker for worker in reversed(workers) if worker.going and not worker.published and may_move]
     lost = [worker for worker in reversed(workers) if worker.pod.node_gone_at and may_move and _is_lost(view, worker)]
-    return (*surplus, *failed, *lost, *(worker for worker in moving if worker not in lost))
+    deleted = [worker for worker in reversed(workers) if worker.pod.deleting and not worker.published]
+    ending = [worker for worker in deleted if drain.is_long(worker.pod, now=moment.now)] if deleted else []
+    return (*surplus, *failed, *lost, *(worker for worker in moving if worker not in lost), *ending)
 
 
 def _may_be_deleted(pod: Worker) -> bool:

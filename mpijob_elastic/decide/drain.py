@@ -5,6 +5,9 @@ never named, no node had taken its pod or its node is gone, the pod has terminat
 nothing but its main process since the launcher knows, or its drain deadline has passed. A worker that the size asks for
 again does not leave, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see
 disruption).
+
+A pod that somebody else deletes (an eviction, a preemption, a user) keeps its grace period, so that its ranks have the
+time to leave; only once nothing trains in it, another deletion with a short period ends the wait.
 """
 
 from collections.abc import Set as AbstractSet
@@ -30,7 +33,7 @@ PROBE_SOON_FOR = 10.0
 # process 1 ignores SIGTERM and would hold the GPUs for the usual 30 s. A kubelet makes it 2 s (kuberuntime_manager.go,
 # minimumGracePeriodInSeconds); with 0 the pod would go before its containers.
 GRACE = 1
-_WITHOUT_RANKS = ("drained", "timeout", "unused")
+_WITHOUT_RANKS = ("drained", "timeout", "unused", "shortened")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +43,12 @@ class Leaving:
     removals: tuple[Removal, ...] = ()
     probes: tuple[Worker, ...] = ()
     wake_at: float | None = None
+
+
+def is_long(pod: Worker, *, now: float) -> bool:
+    """Return True if somebody else deletes the pod, and it may hold its GPUs for longer than it needs."""
+    is_over = pod.terminated or pod.node_gone_at or pod.ends_at is None or now >= pod.ends_at
+    return pod.deleting and pod.grace > GRACE and not (is_over or pod.pre_stop)
 
 
 def deadline(view: JobView, began: float) -> float:
@@ -122,6 +131,8 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
     unlisted = not worker.published or len(state.view.host_of) == 1
     if worker.pod.node_gone_at and unlisted and (state.memory_known or not state.view.driver_may_run):
         return "lost"
+    if worker.pod.deleting:
+        return "shortened" if _may_end(state, worker) else ""
     if _is_replaced(worker):
         return "failed" if is_due and unlisted else ""
     # Surplus workers have no back-off; workers on a node that is going leave only after theirs.
@@ -130,6 +141,12 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
     if worker.pod.terminated or not state.view.driver_may_run:
         return "idle"
     return _after_training(state, worker)
+
+
+def _may_end(state: JobState, worker: WorkerState) -> bool:
+    """Tell whether a pod that somebody else deletes may end at once: not at our timeout, for it has its own."""
+    may_train = state.view.driver_may_run and not worker.published
+    return may_train and _after_training(state, worker) in ("drained", "unused")
 
 
 def _after_training(state: JobState, worker: WorkerState) -> str:
@@ -159,6 +176,9 @@ def _probe_at(worker: WorkerState, *, now: float) -> float | None:
 def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     pod = worker.pod
     reason, why, warning = _reason(state, worker, outcome)
+    if outcome == "shortened":
+        note = Note(reason=reason, message=f"{worker.name} {why}")
+        return Removal(worker=pod, outcome=outcome, note=note, grace=GRACE)
     if worker.wanted and not pod.terminated:
         reason = reason if warning else "WorkerReplaced"
         cause = "" if outcome == "lost" else f" ({disruption.cause(pod)})"
@@ -189,14 +209,24 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
         case "lost":
             why = f"its node {worker.pod.node} is gone"
         case "drained":
-            left = state.view.memory.left.get(worker.name)
-            why = f"drained after {durations.render(max(0.0, state.now - left.at) if left else 0.0)}"
+            why = _drained(state, worker)
+        case "shortened":
+            idle = _drained(state, worker) if worker.drain else "was never listed in discover_hosts.sh"
+            why = (
+                f"{idle}, so its deletion ends now, not after its grace period of {durations.render(worker.pod.grace)}"
+            )
+            return "DeletionShortened", why, False
         case "timeout":
             limit = durations.render(state.view.policy.drain_timeout)
             return "DrainTimeout", f"its drain-timeout of {limit} is over; {_cut(worker.pod.probe)}", True
         case _:
             return "WorkerReplaced", _failure(worker.pod), True
     return "SurplusDeleted", why, False
+
+
+def _drained(state: JobState, worker: WorkerState) -> str:
+    left = state.view.memory.left.get(worker.name)
+    return f"drained after {durations.render(max(0.0, state.now - left.at) if left else 0.0)}"
 
 
 def _failure(worker: Worker) -> str:

@@ -70,9 +70,10 @@ class Worker:
     words, for the Event that outlives the pod. ready_at: None while it is not Ready. node: "" while it is not
     scheduled. node_gone_at: when that node was seen to be deleted, 0 if it was not. obstacle: why it is not scheduled,
     in the scheduler's words. disruption: why pod or node is about to go, "" if they stay. out_of_memory: a container
-    was killed for it. ends_at: end of its grace period, None unless it is being deleted; forced: without any, so only a
-    finalizer holds it. opaque: its container shares process numbers with others, so exec cannot tell its processes
-    apart. pre_stop: a container has a preStop hook.
+    was killed for it. ends_at: end of its grace period, None unless it is being deleted; grace: the length of that in
+    seconds, 0 without; forced: it is being deleted without any, so only a finalizer holds it. opaque: its container
+    shares process numbers with others, so exec cannot tell its processes apart. pre_stop: a container has a preStop
+    hook.
     """
 
     ref: Ref
@@ -91,6 +92,7 @@ class Worker:
     disruption: str = ""
     out_of_memory: bool = False
     ends_at: float | None = None
+    grace: int = 0
     forced: bool = False
     opaque: bool = False
     pre_stop: bool = False

@@ -150,7 +150,8 @@ def _worker(pod: PodFacts, ref: Ref, index: int, probe: Probe, *, named: str | N
         succeeded=pod.phase == "Succeeded",
         last_state=pod.last_state,
         out_of_memory=pod.out_of_memory,
-        ends_at=pod.ends_at,
+        ends_at=_ends_at(pod, probe),
+        grace=pod.grace,
         forced=pod.forced,
         opaque=pod.shares_processes,
         pre_stop=pod.pre_stop,
@@ -160,6 +161,11 @@ def _worker(pod: PodFacts, ref: Ref, index: int, probe: Probe, *, named: str | N
         disruption=pod.disrupted,
         probe=probe,
     )
+
+
+def _ends_at(pod: PodFacts, probe: Probe) -> float | None:
+    """Return the end of the grace period. A period that was shortened may have ended before exec last answered."""
+    return pod.ends_at if pod.ends_at is None else max(pod.ends_at, probe.idle_at or 0.0)
 
 
 def _container(pod: PodFacts, named: str | None) -> str:

@@ -40,7 +40,10 @@ class Job(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """A worker pod; uid tells incarnations of one name apart. doomed: its node is about to go."""
+    """A worker pod; uid tells incarnations of one name apart. doomed: its node is about to go.
+
+    gentle: for how many ticks its ranks still have time to leave after somebody else deleted it.
+    """
 
     phase: int = PENDING
     going: bool = False
@@ -48,6 +51,7 @@ class Pod(NamedTuple):
     ready_age: int = 0
     uid: int = 0
     doomed: bool = False
+    gentle: int = 0
 
 
 class Launcher(NamedTuple):

@@ -338,3 +338,65 @@ def test_which_drains_have_begun() -> None:
     untouched = replace(view, launcher=replace(view.launcher, refreshed=None))
     assert drain.begun(derive(untouched, now=NOW)) == set()
     assert drain.begun(derive(shrunk(config=EMPTY), now=NOW)) == set()
+
+
+def evicted(**facts: Any) -> Worker:
+    """The worker that left the list, being deleted by somebody else with the usual time to end."""
+    return worker(2, **{"deleting": True, "grace": 30, "ends_at": NOW + 10, **facts})
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize(
+    ("pod", "facts", "ends"),
+    [
+        (evicted(probe=idle(5.0)), {}, True),
+        (evicted(probe=idle(2.0, busy_seen=True)), {}, True),
+        (evicted(probe=idle(4.9)), {}, False),
+        (evicted(probe=BUSY), {}, False),
+        (evicted(), {}, False),
+        # Whoever deletes it has set a time; ours does not cut it short.
+        (evicted(probe=BUSY), {"policy": Policy(drain_timeout=1.0)}, False),
+        (evicted(uid="another pod of that name", created_at=NOW - 5), {}, True),
+        # Another deletion would change nothing, or cut a hook.
+        (evicted(probe=idle(5.0), grace=1), {}, False),
+        (evicted(probe=idle(5.0), grace=0), {}, False),
+        (evicted(probe=idle(5.0), ends_at=NOW), {}, False),
+        (evicted(probe=idle(5.0), pre_stop=True), {}, False),
+        (evicted(probe=idle(5.0), running=False, terminated=True), {}, False),
+        # Nobody waits for a rank of these to leave.
+        (evicted(probe=idle(5.0)), {"launcher": None}, False),
+        (evicted(probe=idle(5.0)), {"config": UNKNOWN}, False),
+        (evicted(probe=idle(5.0)), {"config": LISTED}, False),
+        (evicted(probe=idle(5.0)), {"spec_elastic": False, "policy": Policy(enabled=False)}, False),
+        (evicted(probe=idle(5.0)), {"finished": True, "clean_pod_policy": "Running"}, False),
+    ],
+)
+def test_a_pod_that_somebody_else_deletes_ends_once_it_has_drained(
+    pod: Worker, facts: dict[str, Any], ends: bool, wanted: bool
+) -> None:
+    view = replace(shrunk(pod, **facts), replicas=3 if wanted else 2)
+    removals = drain.leave(derive(view, now=NOW)).removals
+    assert [(removal.worker.name, removal.outcome, removal.grace) for removal in removals] == (
+        [(POD, "shortened", 1)] if ends else []
+    )
+
+
+def test_a_pod_that_somebody_else_deletes_is_probed_and_waited_for() -> None:
+    found = drain.leave(derive(shrunk(evicted()), now=NOW))
+    assert [pod.name for pod in found.probes] == [POD]
+    asked = drain.leave(derive(shrunk(evicted(probe=replace(BUSY, asked_at=NOW))), now=NOW))
+    assert (asked.probes, asked.wake_at) == ((), NOW + drain.PROBE_LATER)
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (evicted(probe=idle(5.0), grace=60), "j-worker-2 drained after 20s, so its deletion ends now, not after"),
+        (evicted(uid="another", created_at=NOW - 5, grace=60), "j-worker-2 was never listed in discover_hosts.sh, so"),
+    ],
+)
+def test_the_user_reads_why_a_deletion_ended_early(pod: Worker, words: str) -> None:
+    (removal,) = drain.leave(derive(shrunk(pod), now=NOW)).removals
+    assert (removal.note.reason, removal.note.warning) == ("DeletionShortened", False)
+    assert removal.note.message.startswith(words)
+    assert removal.note.message.endswith("its grace period of 1m")
