@@ -56,6 +56,7 @@ class Program:
         "mpi-operator-v0.3.0",
         "helm",
         "prometheus-adapter",
+        "cert-manager",
     ]
     package: str
     seconds: int
@@ -129,6 +130,7 @@ PEERS = (
         package="sigs.k8s.io/prometheus-adapter/cmd/adapter",
         seconds=150,
     ),
+    Program(name="cert-manager", module="cert-manager", package=".", seconds=180),
 )
 
 

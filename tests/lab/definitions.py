@@ -24,6 +24,17 @@ class Release:
     files: Sequence[str]
 
 
+# The release that lab/binaries/cert-manager builds.
+CERT_MANAGER = Release(
+    module="github.com/cert-manager/cert-manager@v1.21.2",
+    checksum="h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=",
+    files=[
+        f"deploy/crds/cert-manager.io_{kind}.yaml"
+        for kind in ("certificates", "certificaterequests", "issuers", "clusterissuers")
+    ],
+)
+
+
 @contextmanager
 def served(cluster: Cluster, release: Release, directory: Path) -> Iterator[None]:
     """Have the API server serve the definitions as long as the block lasts; skip the test if they cannot be had.

@@ -1,4 +1,4 @@
-"""The overlay cert-manager as cert-manager's definitions see it; no cert-manager runs."""
+"""The overlay cert-manager as cert-manager's definitions see it; tests/peers/test_cert_manager.py runs cert-manager."""
 
 import json
 from pathlib import Path
@@ -10,16 +10,10 @@ from lab.install import Installed
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
-from tests.lab.definitions import Release, served
+from tests.lab.definitions import CERT_MANAGER, served
 from tests.lab.hpa import STRICT, applied
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
-
-CERT_MANAGER = Release(
-    module="github.com/cert-manager/cert-manager@v1.21.2",
-    checksum="h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=",
-    files=("deploy/crds/cert-manager.io_certificates.yaml", "deploy/crds/cert-manager.io_issuers.yaml"),
-)
 
 
 def certificates() -> list[Manifest]:

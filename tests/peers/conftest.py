@@ -25,6 +25,12 @@ def prometheus_adapter() -> Path:
 
 
 @pytest.fixture(scope="session")
+def cert_manager() -> Path:
+    """The controllers and the CA injector (lab/binaries/cert-manager)."""
+    return peer("cert-manager")
+
+
+@pytest.fixture(scope="session")
 def prometheus() -> Path:
     """The program."""
     return installed_program("prometheus")
