@@ -15,18 +15,20 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.errors import LabError
-from lab.images import build, delivery, operator
+from lab.images import build, delivery, horovod, operator
 from lab.images.oci import write_renamed
 from lab.images.product import image
 from lab.kindcluster import KindCluster
 from lab.operator import deployment
 from lab.options import Options
 from lab.registration import called
+from lab.training.job import TrainingJob, load_image
 from mpijob_elastic import names
 from tests.lab.command_line import CommandLine
 from tests.lab.upgrades import whole
 from tests.real.mpijob import resize_through
 from tests.real.policies import allowed, used
+from tests.real.resizes import train_through
 from tests.real.two_nodes import KIND, NAME
 from tests.real.waiting import until
 
@@ -53,6 +55,14 @@ def cluster(real_node: None) -> Iterator[Cluster]:
         for name in (delivery.NAME, operator.NAME, image.NAME):
             running.load_image(build.ensure(name, lambda _: None))
         yield running
+
+
+@pytest.fixture(scope="module")
+def training_image(cluster: Cluster) -> None:
+    """The image of the example that trains is known on the nodes; skips the test where it cannot be built."""
+    if packages := build.lacking(horovod.NAME):
+        pytest.skip(f"no image to train with: apt-get install --no-install-recommends {' '.join(packages)}")
+    load_image(cluster, lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +158,13 @@ def test_the_network_policies_allow_every_connection(cluster: Cluster) -> None:
 def test_a_job_follows_its_edits(cluster: Cluster, namespace: str) -> None:
     assert called(cluster), "the API server reaches the webhook by its Service"
     resize_through(cluster, namespace)
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.usefixtures("deployed", "training_image")
+def test_training_goes_on_through_every_change_of_size(cluster: Cluster, namespace: str) -> None:
+    job = TrainingJob(cluster=cluster, namespace=namespace)
+    train_through(job, (job.edit, 3), (job.scale, 1), (job.edit, 3), steps=250)
 
 
 def test_an_upgrade_misses_neither_an_admission_nor_an_edit(
