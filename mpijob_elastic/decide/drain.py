@@ -1,13 +1,9 @@
 """Workers that leave: which may be deleted now, which must be probed first.
 
 Safety rules 2 and 3. A worker is deletable when discover_hosts.sh no longer names it and nothing trains in it: it was
-never named, no node had taken its pod or its node is gone, the pod has terminated, no driver can run, exec has shown
-nothing but its main process since the launcher knows, or its drain deadline has passed. A worker that the size asks for
-again does not leave, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see
-disruption).
-
-A pod that somebody else deletes (an eviction, a preemption, a user) keeps its grace period, so that its ranks have the
-time to leave; only once nothing trains in it, another deletion with a short period ends the wait.
+never named, no node had taken its pod or that has terminated, no driver can run, exec has shown nothing but its main
+process since the launcher knows, or its drain deadline has passed. A worker that the size asks for again does not
+leave, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see disruption).
 """
 
 from collections.abc import Set as AbstractSet
@@ -33,7 +29,7 @@ PROBE_SOON_FOR = 10.0
 # process 1 ignores SIGTERM and would hold the GPUs for the usual 30 s. A kubelet makes it 2 s (kuberuntime_manager.go,
 # minimumGracePeriodInSeconds); with 0 the pod would go before its containers.
 GRACE = 1
-_WITHOUT_RANKS = ("drained", "timeout", "unused", "shortened")
+_WITHOUT_RANKS = ("drained", "timeout", "unused")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +39,6 @@ class Leaving:
     removals: tuple[Removal, ...] = ()
     probes: tuple[Worker, ...] = ()
     wake_at: float | None = None
-
-
-def is_long(pod: Worker, *, now: float) -> bool:
-    """Return True if somebody else deletes the pod, and it may hold its GPUs for longer than it needs."""
-    is_over = pod.terminated or pod.node_gone_at or pod.ends_at is None or now >= pod.ends_at
-    return pod.deleting and pod.grace > GRACE and not (is_over or pod.pre_stop)
 
 
 def deadline(view: JobView, began: float) -> float:
@@ -127,13 +117,9 @@ def _is_replaced(worker: WorkerState) -> bool:
 def _outcome(state: JobState, worker: WorkerState) -> str:
     """Return why the worker may be deleted now, in a word; "" if it may not."""
     is_due = worker.due_at is not None and state.now >= worker.due_at
-    # The last host stays in the list although its pod has ended, because a list must not become empty.
-    unlisted = not worker.published or len(state.view.host_of) == 1
-    if worker.pod.node_gone_at and unlisted and (state.memory_known or not state.view.driver_may_run):
-        return "lost"
-    if worker.pod.deleting:
-        return "shortened" if _may_end(state, worker) else ""
     if _is_replaced(worker):
+        # The last host stays in the list although its pod has ended, because a list must not become empty.
+        unlisted = not worker.published or len(state.view.host_of) == 1
         return "failed" if is_due and unlisted else ""
     # Surplus workers have no back-off; workers on a node that is going leave only after theirs.
     if worker.published or (worker.wanted and not is_due):
@@ -141,12 +127,6 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
     if worker.pod.terminated or not state.view.driver_may_run:
         return "idle"
     return _after_training(state, worker)
-
-
-def _may_end(state: JobState, worker: WorkerState) -> bool:
-    """Tell whether a pod that somebody else deletes may end at once: not at our timeout, for it has its own."""
-    may_train = state.view.driver_may_run and not worker.published
-    return may_train and _after_training(state, worker) in ("drained", "unused")
 
 
 def _after_training(state: JobState, worker: WorkerState) -> str:
@@ -176,23 +156,13 @@ def _probe_at(worker: WorkerState, *, now: float) -> float | None:
 def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     pod = worker.pod
     reason, why, warning = _reason(state, worker, outcome)
-    if outcome == "shortened":
-        note = Note(reason=reason, message=f"{worker.name} {why}")
-        return Removal(worker=pod, outcome=outcome, note=note, grace=GRACE)
     if worker.wanted and not pod.terminated:
         reason = reason if warning else "WorkerReplaced"
-        cause = "" if outcome == "lost" else f" ({disruption.cause(pod)})"
-        why = f"{why}; the operator recreates it elsewhere{cause}"
+        why = f"{why}; the operator recreates it elsewhere ({disruption.cause(pod)})"
     last = f" (last state: {pod.last_state})" if pod.last_state else ""
     message = f"{worker.name} is being deleted: {why}{last}"
-    note = Note(reason=reason, message=message, warning=warning)
-    return Removal(worker=pod, outcome=outcome, note=note, grace=_grace(pod, outcome))
-
-
-def _grace(pod: Worker, outcome: str) -> int | None:
-    if outcome == "lost":
-        return 0  # no kubelet is left to confirm that the pod has ended
-    return GRACE if outcome in _WITHOUT_RANKS and not pod.pre_stop else None
+    grace = GRACE if outcome in _WITHOUT_RANKS and not pod.pre_stop else None
+    return Removal(worker=pod, outcome=outcome, note=Note(reason=reason, message=message, warning=warning), grace=grace)
 
 
 def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, str, bool]:
@@ -206,27 +176,15 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
             why = "it was never listed in discover_hosts.sh"
         case "unscheduled":
             why = "it was never scheduled to a node"
-        case "lost":
-            why = f"its node {worker.pod.node} is gone"
         case "drained":
-            why = _drained(state, worker)
-        case "shortened":
-            idle = _drained(state, worker) if worker.drain else "was never listed in discover_hosts.sh"
-            why = (
-                f"{idle}, so its deletion ends now, not after its grace period of {durations.render(worker.pod.grace)}"
-            )
-            return "DeletionShortened", why, False
+            left = state.view.memory.left.get(worker.name)
+            why = f"drained after {durations.render(max(0.0, state.now - left.at) if left else 0.0)}"
         case "timeout":
             limit = durations.render(state.view.policy.drain_timeout)
             return "DrainTimeout", f"its drain-timeout of {limit} is over; {_cut(worker.pod.probe)}", True
         case _:
             return "WorkerReplaced", _failure(worker.pod), True
     return "SurplusDeleted", why, False
-
-
-def _drained(state: JobState, worker: WorkerState) -> str:
-    left = state.view.memory.left.get(worker.name)
-    return f"drained after {durations.render(max(0.0, state.now - left.at) if left else 0.0)}"
 
 
 def _failure(worker: Worker) -> str:

@@ -17,9 +17,6 @@ from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, 
 # [v0.3.0] numbers its workers; [training-operator] has labels of its own.
 _FOREIGN_LABEL = "replica-index"
 _FOREIGN_PREFIX = "training.kubeflow.org/"
-# Each announces that the pod is about to be deleted: Kubernetes sets the first, and Kueue the other before it deletes
-# (pkg/controller/jobs/pod, ConditionTypeTerminationTarget).
-_ENDINGS = ("DisruptionTarget", "TerminationTarget")
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
 
@@ -29,12 +26,11 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at: only for a launcher.
     ready_at: None while it is not Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that
-    operator made it. node: "" while it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to
-    be deleted, 0 if it was not. disrupted: the condition that announces its end, or "". tolerations: those that let it
-    stay for ever in spite of a NoExecute taint. ends_at: end of its grace period, None unless it is being deleted;
-    grace: its length in seconds, 0 without; forced: it is being deleted without any, so only a finalizer holds it.
-    shares_processes: with other containers of the pod, or with its node. out_of_memory: a container was killed for it.
-    pre_stop: a container has a preStop hook.
+    operator made it. node: "" while it is not scheduled; obstacle: why not. node_gone: that node was seen to be
+    deleted. disrupted: the condition that announces its end, or "". tolerations: those that let it stay for ever in
+    spite of a NoExecute taint. ends_at: end of its grace period, None unless it is being deleted. shares_processes:
+    with other containers of the pod, or with its node. out_of_memory: a container was killed for it. pre_stop: a
+    container has a preStop hook.
     """
 
     metadata: Owned
@@ -54,13 +50,11 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     delivering_since: float | None = None
     started_at: float | None = None
     node: str = ""
-    node_gone_at: float = 0.0
+    node_gone: bool = False
     obstacle: str = ""
     disrupted: str = ""
     tolerations: tuple[Toleration, ...] = ()
     ends_at: float | None = None
-    grace: int = 0
-    forced: bool = False
     shares_processes: bool = False
     out_of_memory: bool = False
     pre_stop: bool = False
@@ -103,8 +97,6 @@ def of(pod: Pod) -> PodFacts:
         disrupted=_disrupted(conditions),
         tolerations=tuple(toleration for toleration in spec.tolerations or () if toleration.may_last),
         ends_at=seconds(pod.metadata.deletion_timestamp),
-        grace=pod.metadata.deletion_grace_period_seconds or 0,
-        forced=pod.metadata.deletion_grace_period_seconds == 0,
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),
@@ -131,9 +123,8 @@ def _obstacle(conditions: Mapping[str, Condition]) -> str:
 
 def _disrupted(conditions: Mapping[str, Condition]) -> str:
     """https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions."""
-    found = (conditions[ending] for ending in _ENDINGS if ending in conditions)
-    true = next((condition for condition in found if condition.status == "True"), None)
-    return f"condition {true.type} ({true.reason})" if true else ""
+    found = conditions.get("DisruptionTarget")
+    return f"condition DisruptionTarget ({found.reason})" if found and found.status == "True" else ""
 
 
 def _last_state(spec: Spec, status: Status, ended: Iterable[tuple[str, Detail]]) -> str:

@@ -92,7 +92,6 @@ def view(
         min_np_workers=job.min_np_workers,
         max_np_workers=job.max_np_workers,
         counts_resets=job.counts_resets,
-        gloo_timeout=job.gloo_timeout,
         policy=job.policy,
         problems=job.problems,
         clean_pod_policy=job.clean_pod_policy,
@@ -150,22 +149,15 @@ def _worker(pod: PodFacts, ref: Ref, index: int, probe: Probe, *, named: str | N
         succeeded=pod.phase == "Succeeded",
         last_state=pod.last_state,
         out_of_memory=pod.out_of_memory,
-        ends_at=_ends_at(pod, probe),
-        grace=pod.grace,
-        forced=pod.forced,
+        ends_at=pod.ends_at,
         opaque=pod.shares_processes,
         pre_stop=pod.pre_stop,
         node=pod.node,
-        node_gone_at=pod.node_gone_at,
+        node_gone=pod.node_gone,
         obstacle=pod.obstacle,
         disruption=pod.disrupted,
         probe=probe,
     )
-
-
-def _ends_at(pod: PodFacts, probe: Probe) -> float | None:
-    """Return the end of the grace period. A period that was shortened may have ended before exec last answered."""
-    return pod.ends_at if pod.ends_at is None else max(pod.ends_at, probe.idle_at or 0.0)
 
 
 def _container(pod: PodFacts, named: str | None) -> str:

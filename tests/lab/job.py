@@ -18,8 +18,6 @@ QUIET = 1.0
 REST = 3.0
 # A pod of the lab with this annotation stays Pending (lab/manifests/kwok-stages.yaml).
 HOLD = "lab.mpijob-elastic/hold"
-# And with this it stays when it is deleted.
-LINGERS = "lab.mpijob-elastic/lingers"
 HOROVODRUN = ["horovodrun", "-np", "1", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
 MPIRUN = ["mpirun", "-np", "2", "python", "train.py"]
 

@@ -15,7 +15,7 @@ from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.controllers import written
 from tests.lab.history import recorded
-from tests.lab.job import LINGERS, MPIRUN, Job, State
+from tests.lab.job import MPIRUN, Job, State
 from tests.lab.ranks import in_pod, start_rank
 from tests.lab.waiting import PATIENCE
 
@@ -94,31 +94,6 @@ async def test_a_worker_without_ranks_gets_a_second_to_end_unless_it_has_a_hook(
         for one in jobs:
             await one.settled(1)
     assert {one.name: history.graces() for one, history in seen.items()} == {job.name: [1], "hooked": [30]}
-
-
-async def test_a_worker_that_somebody_deletes_ends_once_its_rank_has_left(job: Job, cluster: Cluster) -> None:
-    """Until then it keeps the time that its deletion gave it; and its successor needs no new host name."""
-    await job.create(replicas=3)
-    before = await job.settled(3)
-    pod = job.workers(2)[0]
-    await job.annotate_pod(pod, {LINGERS: ""})
-    rank = await asyncio.to_thread(start_rank, cluster, job, pod)
-    await asyncio.to_thread(cluster.kubectl, "delete", "pod", pod, "-n", job.namespace, "--wait=false")
-    await job.until(lambda state: len(state.hosts) == 2 and bool(state.refreshed), "worker-2 left the list")
-    await asyncio.sleep(6)  # longer than an idle worker is left alone
-    assert grace_of(await job.state(), pod) == 30
-    await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
-    await job.until(lambda state: grace_of(state, pod) == 1, "worker-2 ends")
-    await job.told("DeletionShortened", f"{pod} drained after")
-    await asyncio.to_thread(cluster.kubectl, "delete", "pod", pod, "-n", job.namespace, "--force", "--grace-period=0")
-    after = await job.until(lambda state: state.hosts == before.hosts, "worker-2 is back under its name")
-    assert after.workers[pod]["metadata"]["uid"] != before.workers[pod]["metadata"]["uid"]
-
-
-def grace_of(state: State, pod: str) -> int:
-    """Return the seconds that the deletion of a pod gives it."""
-    grace: int = state.workers[pod]["metadata"]["deletionGracePeriodSeconds"]
-    return grace
 
 
 async def test_eleven_twelve_two(job: Job) -> None:

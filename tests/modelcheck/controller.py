@@ -131,7 +131,7 @@ def _going(pods: tuple[Pod | None, ...], index: int, uid: int) -> tuple[Pod | No
     pod = pods[index]
     if pod is None or pod.uid != uid:
         return pods
-    return (*pods[:index], pod._replace(going=True, gentle=0), *pods[index + 1 :])
+    return (*pods[:index], pod._replace(going=True), *pods[index + 1 :])
 
 
 def _mask(pods: tuple[str, ...]) -> int:

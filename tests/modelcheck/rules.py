@@ -39,7 +39,7 @@ def after_our_move(before: World, action: Action | Look, after: World, *, setup:
             wrong = "an empty list is shown to the launcher"
         case DeleteWorkers():
             gone = [index for index, pod in enumerate(after.pods) if pod != before.pods[index]]
-            wrong = next(filter(None, (_gone(before, index, setup=setup) for index in gone)), "")
+            wrong = next(filter(None, (_deleted(before, index, setup=setup) for index in gone)), "")
         case DeleteLauncher() if before.launcher and after != before and before.launcher.phase >= STARTED:
             wrong = "a launcher that has started is deleted"
         case WriteRole() if pods_of(before.config.hosts) & _existing(before) & ~after.role:
@@ -114,15 +114,6 @@ def _moved(before: World, after: World, *, setup: Setup) -> str:
     stay = pods_of(after.config.hosts) & ready
     least = setup.policy.min_replicas or 1
     return "a node that goes takes more workers than may leave" if left and stay.bit_count() < least else ""
-
-
-def _gone(world: World, index: int, *, setup: Setup) -> str:
-    pod, bit = world.pods[index], 1 << index
-    if pod is None or not pod.going:
-        return _deleted(world, index, setup=setup)
-    if not world.job.elastic or pods_of(world.config.hosts) & bit:  # somebody else deletes it, and waits for its ranks
-        return "a worker is ended early that is published, or whose job is not elastic"
-    return _could_be_killed(world, bit)
 
 
 def _deleted(world: World, index: int, *, setup: Setup) -> str:

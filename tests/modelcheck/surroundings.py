@@ -11,7 +11,6 @@ from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
     FINISHED,
-    LONGEST_DRAIN,
     NEVER,
     NOTHING,
     PENDING,
@@ -158,7 +157,7 @@ def _driver(world: World) -> Iterator[Move]:
     for host in members(node.known & ~world.ranks & ~node.black):
         index, number = numbers(host)
         pod = world.pods[index]
-        if pod and pod.phase == READY and (pod.gentle or not pod.going) and (number == 0 or node.maps):
+        if pod and pod.phase == READY and not pod.going and (number == 0 or node.maps):
             yield Move(f"rank starts in {index}.r{number}", world._replace(ranks=world.ranks | 1 << host))
     for host in members(world.ranks & ~node.known):
         yield Move("rank ends in {}.r{}".format(*numbers(host)), _ended(world, 1 << host))
@@ -191,8 +190,6 @@ def _broken(world: World) -> Iterator[tuple[str, World]]:
             yield f"node-goes {index}", set_pod(world, index, pod._replace(doomed=True))
         if pod and not pod.going:
             yield f"evicted {index}", set_pod(lost, index, pod._replace(going=True))
-        if pod and pod.phase == READY and not pod.going:
-            yield f"deleted-gently {index}", set_pod(world, index, pod._replace(going=True, gentle=LONGEST_DRAIN))
     if world.launcher and not world.launcher.going:
         yield "launcher-deleted", world._replace(launcher=world.launcher._replace(going=True))
         if world.launcher.phase == STARTED:

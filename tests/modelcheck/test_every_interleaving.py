@@ -25,10 +25,6 @@ QUICK = {
         100,
     ),
     "a node goes, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=GOES, policy=SMALL), 5_000),
-    "somebody deletes a worker, one edit": (
-        Setup(size=2, edits=1, start=2, fault_budget=1, faults=frozenset({"deleted-gently"})),
-        5_000,
-    ),
     "the end, workers are kept": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS), 300),
     "the end, workers are cleaned up": (
         Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS, clean_pod_policy="Running"),

@@ -60,8 +60,7 @@ def _older(age: int) -> int:
 
 
 def _older_pod(pod: Pod) -> Pod:
-    gentle = max(0, pod.gentle - 1)
-    return pod._replace(created_age=pod.created_age + 1, ready_age=pod.ready_age + 1, gentle=gentle)
+    return pod._replace(created_age=pod.created_age + 1, ready_age=pod.ready_age + 1)
 
 
 def _older_probe(probe: Probe) -> Probe:

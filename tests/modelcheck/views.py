@@ -111,8 +111,6 @@ def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
         running=pod.phase == READY,
         ready_at=at(pod.ready_age) if pod.phase == READY else None,
         deleting=pod.going,
-        grace=30 if pod.gentle else 0,
-        ends_at=NOW + pod.gentle * TICK if pod.going else None,
         terminated=pod.phase == FAILED,
         disruption="taint" if pod.doomed else "",
         probe=probe,

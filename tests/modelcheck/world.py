@@ -40,10 +40,7 @@ class Job(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """A worker pod; uid tells incarnations of one name apart. doomed: its node is about to go.
-
-    gentle: for how many ticks its ranks still have time to leave after somebody else deleted it.
-    """
+    """A worker pod; uid tells incarnations of one name apart. doomed: its node is about to go."""
 
     phase: int = PENDING
     going: bool = False
@@ -51,7 +48,6 @@ class Pod(NamedTuple):
     ready_age: int = 0
     uid: int = 0
     doomed: bool = False
-    gentle: int = 0
 
 
 class Launcher(NamedTuple):

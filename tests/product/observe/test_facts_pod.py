@@ -132,14 +132,6 @@ def test_ready_since_only_while_ready() -> None:
             "condition DisruptionTarget (EvictionByEvictionAPI)",
         ),
         ([{"type": "DisruptionTarget", "status": "False", "reason": "Over"}], "", ""),
-        (
-            [
-                {"type": "DisruptionTarget", "status": "False", "reason": "Over"},
-                {"type": "TerminationTarget", "status": "True", "reason": "WorkloadEvictedDueToPreempted"},
-            ],
-            "",
-            "condition TerminationTarget (WorkloadEvictedDueToPreempted)",
-        ),
     ],
 )
 def test_why_it_is_not_scheduled_or_about_to_go(
@@ -165,14 +157,8 @@ def test_what_keeps_a_look_from_telling_processes_apart() -> None:
 
 
 def test_when_a_pod_that_goes_has_no_more_time_to_end() -> None:
-    going = pod(status={}, deletionTimestamp="1970-01-01T00:01:40Z", deletionGracePeriodSeconds=30)
-    assert (going.ends_at, going.grace) == (100.0, 30)
-    assert (pod(status={}).ends_at, pod(status={}).grace) == (None, 0)
-
-
-@pytest.mark.parametrize(("seconds", "forced"), [(None, False), (30, False), (0, True)])
-def test_only_a_finalizer_holds_a_pod_without_a_grace_period(seconds: int | None, forced: bool) -> None:
-    assert pod(status={}, deletionGracePeriodSeconds=seconds).forced is forced
+    assert pod(status={}, deletionTimestamp="1970-01-01T00:01:40Z").ends_at == 100.0
+    assert pod(status={}).ends_at is None
 
 
 def test_whether_it_ran_out_of_memory() -> None:

@@ -203,17 +203,3 @@ def test_a_pod_with_one_process_namespace_cannot_be_looked_into() -> None:
     world = created()
     world["Pod/scale-worker-0"]["spec"]["shareProcessNamespace"] = True
     assert [worker.opaque for worker in look(world).workers] == [True, False]
-
-
-@pytest.mark.parametrize(("idle_at", "ends_at"), [(None, 100.0), (40.0, 100.0), (160.0, 160.0)])
-def test_a_pod_that_answered_after_a_shortened_grace_period_is_not_late(idle_at: float | None, ends_at: float) -> None:
-    world = created()
-    world["Pod/scale-worker-1"]["metadata"].update(
-        deletionTimestamp="1970-01-01T00:01:40Z", deletionGracePeriodSeconds=1
-    )
-    left = {"scale-worker-1": Left(pod="it", at=90.0)}
-    world["ConfigMap/scale-config"]["metadata"]["annotations"] = {
-        "mpijob-elastic/memory": render_memory(Memory(left=left))
-    }
-    last = look(world, probes=lambda _pod, _occasion: Probe(idle_at=idle_at)).workers[1]
-    assert (last.deleting, last.grace, last.ends_at) == (True, 1, ends_at)
