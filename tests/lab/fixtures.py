@@ -16,6 +16,8 @@ from lab.replicas import Controller, Webhook
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.hpa import Autoscaler
+from tests.lab.job import Job
 from tests.lab.on_demand import OnDemand
 from tests.lab.scalable import scalable
 from tests.lab.waiting import has_account, until
@@ -115,6 +117,18 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 def other_namespace(cluster: Cluster) -> Iterator[str]:
     """A second namespace."""
     yield from _namespace(cluster)
+
+
+@pytest.fixture
+def job(client: ApiWriter, namespace: str) -> Job:
+    """A job that the test creates in its namespace."""
+    return Job(client=client, namespace=namespace)
+
+
+@pytest.fixture
+def hpa(cluster: Cluster, client: ApiWriter, job: Job) -> Autoscaler:
+    """An HPA that the test creates for its job."""
+    return Autoscaler(cluster=cluster, client=client, job=job)
 
 
 def _namespace(cluster: Cluster) -> Iterator[str]:

@@ -12,7 +12,6 @@ import yaml
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.hpa import AT_ONCE, Autoscaler, applied
 from tests.lab.job import Job
 from tests.lab.metrics_api import Values, serving
@@ -30,16 +29,6 @@ def metrics(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
     directory: Path = tmp_path_factory.mktemp("metrics")
     with serving(cluster, directory) as values:
         yield values
-
-
-@pytest.fixture
-def job(client: ApiWriter, namespace: str) -> Job:
-    return Job(client=client, namespace=namespace)
-
-
-@pytest.fixture
-def hpa(cluster: Cluster, client: ApiWriter, job: Job) -> Autoscaler:
-    return Autoscaler(cluster=cluster, client=client, job=job)
 
 
 async def looked(metrics: Values, job: Job, times: int = 2) -> None:

@@ -7,17 +7,11 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube.resources import CONFIG_MAPS, PODS, ROLES
-from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import Job
 from tests.lab.policy_engine import MARK, Engine, policy_engine
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
-
-
-@pytest.fixture
-def job(client: ApiWriter, namespace: str) -> Job:
-    return Job(client=client, namespace=namespace)
 
 
 @pytest.fixture

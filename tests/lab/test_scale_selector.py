@@ -12,7 +12,6 @@ import pytest
 from lab.cluster import Cluster
 from lab.replicas import Controller, Webhook
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import MPIRUN, Job, Object
 from tests.lab.waiting import seen
 
@@ -23,11 +22,6 @@ SELECTOR = "group-name=kubeflow.org,mpi-job-name=train,mpi-job-role=worker"
 WRITES = re.compile(
     r'^mpijob_elastic_api_writes_total\{outcome="ok",resource="mpijobs/status".*\} (\S+)$', re.MULTILINE
 )
-
-
-@pytest.fixture
-def job(client: ApiWriter, namespace: str) -> Job:
-    return Job(client=client, namespace=namespace)
 
 
 @pytest.fixture

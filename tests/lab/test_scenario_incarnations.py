@@ -27,11 +27,6 @@ ROOT = Path(__file__).parents[2]
 BUSY = re.compile(r'^mpijob_elastic_rank_probes_total\{outcome="busy"\} ([0-9.]+)', re.MULTILINE)
 
 
-@pytest.fixture
-def job(client: ApiWriter, namespace: str) -> Job:
-    return Job(client=client, namespace=namespace)
-
-
 def hosts(job: Job, *numbers: int) -> list[str]:
     """The lines for workers 0, 1, ... under these incarnations."""
     pods = job.workers(*range(len(numbers)))

@@ -18,11 +18,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
 UNMUTATED = {"mpijob-elastic/injection": "disabled"}
 
 
-@pytest.fixture
-def job(client: ApiWriter, namespace: str) -> Job:
-    return Job(client=client, namespace=namespace)
-
-
 async def label(client: ApiWriter, namespace: str, labels: Mapping[str, str | None]) -> None:
     """Label the namespace: with `UNMUTATED` the API server does not call the webhook, as if it were away."""
     body = {"metadata": {"labels": labels}}

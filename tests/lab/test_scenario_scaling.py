@@ -33,11 +33,6 @@ def edit(cluster: Cluster, job: Job, replicas: int) -> None:
     subprocess.run([*command, "-n", job.namespace], check=True, env={**os.environ, "KUBE_EDITOR": editor})
 
 
-@pytest.fixture
-def job(client: ApiWriter, namespace: str) -> Job:
-    return Job(client=client, namespace=namespace)
-
-
 async def test_two_three_one_three(job: Job, cluster: Cluster) -> None:
     await job.create(replicas=2)
     await job.settled(2)

@@ -21,11 +21,6 @@ HELD = {HOLD: "yes"}
 
 
 @pytest.fixture
-def job(client: ApiWriter, namespace: str) -> Job:
-    return Job(client=client, namespace=namespace)
-
-
-@pytest.fixture
 async def pool(cluster: Cluster, client: ApiWriter) -> AsyncIterator[str]:
     """Two nodes of their own, by the value of their label."""
     name = f"pool-{secrets.token_hex(4)}"

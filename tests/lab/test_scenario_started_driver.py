@@ -16,11 +16,6 @@ QUICK = {names.DRAIN_TIMEOUT: "1s"}
 HIDDEN = ["/train.sh"]
 
 
-@pytest.fixture
-def job(client: ApiWriter, namespace: str) -> Job:
-    return Job(client=client, namespace=namespace)
-
-
 def template(command: list[str]) -> dict[str, Any]:
     """An edit of the launcher's template."""
     container = {"name": "launcher", "image": "horovod:test", "command": command}

@@ -41,11 +41,6 @@ JOBS = 16  # the controller gives each write 5 s, and the threshold is a minute
 ROLE = f"clusterrole/{names.CONTROLLER}"
 
 
-@pytest.fixture
-def job(client: ApiWriter, namespace: str) -> Job:
-    return Job(client=client, namespace=namespace)
-
-
 async def test_pods_that_end_and_come_back(watch: Watch, cluster: Cluster, installed: Installed) -> None:
     await watch.fires("NoLeader", "WebhookDown")  # nothing is installed yet
     with Controller.start(cluster, installed) as controller, Webhook.start(cluster, installed) as webhook:

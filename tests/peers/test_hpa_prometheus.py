@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.hpa import AT_ONCE, Autoscaler
 from tests.lab.job import Job
 from tests.peers.metrics_pipeline import EXAMPLES, Exporters, serving
@@ -29,16 +28,6 @@ def exporters(
     directory: Path = tmp_path_factory.mktemp("metrics")
     with serving(cluster, directory, prometheus=prometheus, adapter=prometheus_adapter) as found:
         yield found
-
-
-@pytest.fixture
-def job(client: ApiWriter, namespace: str) -> Job:
-    return Job(client=client, namespace=namespace)
-
-
-@pytest.fixture
-def hpa(cluster: Cluster, client: ApiWriter, job: Job) -> Autoscaler:
-    return Autoscaler(cluster=cluster, client=client, job=job)
 
 
 def metric(name: str) -> dict[str, Any]:
