@@ -1,5 +1,6 @@
 """The Go tool: whether it is there, and how it is called so that nothing in a user's setting changes what is built."""
 
+import json
 import os
 import re
 import shutil
@@ -35,6 +36,15 @@ def run_go(*arguments: str, directory: Path) -> str:
         tail = "\n".join((done.stderr or done.stdout).splitlines()[-TAIL:])
         raise LabError(f"`go {' '.join(arguments)}` in {directory} ended with {done.returncode}:\n{tail}")
     return done.stdout
+
+
+def download(module: str, *, directory: Path) -> dict[str, str]:
+    """Fetch a module, with `@version` unless the directory's go.mod has it; return what Go says of it, `Dir` and `Sum`.
+
+    Raise LabError if it cannot be had (https://go.dev/ref/mod#go-mod-download).
+    """
+    found: dict[str, str] = json.loads(run_go("mod", "download", "-json", module, directory=directory))
+    return found
 
 
 def _environment() -> dict[str, str]:

@@ -5,7 +5,7 @@ import json
 import shutil
 from pathlib import Path
 
-from lab.golang import run_go
+from lab.golang import download, run_go
 from lab.layout import cache_dir
 from lab.programs import ALL, OF_REAL_NODE, Program
 from lab.versions import PINNED_KUBERNETES, KubernetesVersion
@@ -31,7 +31,7 @@ def make_module(directory: Path, version: KubernetesVersion) -> None:
     unfinished = directory.with_name(f"{directory.name}.new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    found = json.loads(run_go("mod", "download", "-json", f"k8s.io/kubernetes@{version}", directory=unfinished))
+    found = download(f"k8s.io/kubernetes@{version}", directory=unfinished)
     released = json.loads(run_go("mod", "edit", "-json", found["GoMod"], directory=unfinished))
     packages = [program.package for program in (*ALL, *OF_REAL_NODE) if program.module == "kubernetes"]
     (unfinished / "go.mod").write_text(_go_mod(version, released, packages))

@@ -1,9 +1,8 @@
 """The image of mpi-operator v0.2.3: the release's own program where the release's Dockerfile puts it."""
 
-from pathlib import Path
 from typing import Final
 
-from lab import modules, programs
+from lab import modules
 from lab.build import ensure_programs
 from lab.images.archive import File, write_layer
 from lab.images.artifacts import Artifact, Making
@@ -23,14 +22,9 @@ def artifact() -> Artifact:
         name=NAME,
         doing="packing mpi-operator",
         seconds=5,
-        recipe=(REFERENCE, PROGRAM, repr(SETTINGS), modules.fingerprint(_module())),
+        recipe=(REFERENCE, PROGRAM, repr(SETTINGS), modules.fingerprint(modules.PINNED / "mpi-operator-v0.2.3")),
         make=_make,
     )
-
-
-def _module() -> Path:
-    [program] = (one for one in programs.ALL if one.name == "mpi-operator-v0.2.3")
-    return modules.module_directory(program, DEFAULT_KUBERNETES)
 
 
 def _make(making: Making) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from lab.cluster import Cluster
-from lab.golang import run_go
+from lab.golang import download
 from lab.modules import PINNED
 from lab.operator import KUBECTL_DELIVERY_IMAGE, OPERATOR_IMAGE
 
@@ -21,7 +21,7 @@ _IMAGES = {one.partition(":")[0]: one for one in (OPERATOR_IMAGE, KUBECTL_DELIVE
 
 def published() -> list[dict[str, Any]]:
     """Return the objects of the manifest of the release, from its Go module. Raise LabError."""
-    module = json.loads(run_go("mod", "download", "-json", MODULE, directory=PINNED / "mpi-operator-v0.2.3"))
+    module = download(MODULE, directory=PINNED / "mpi-operator-v0.2.3")
     return list(yaml.safe_load_all(Path(module["Dir"], MANIFEST).read_text()))
 
 

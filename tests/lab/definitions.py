@@ -1,6 +1,5 @@
 """Definitions of other projects, out of their Go modules."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ import yaml
 
 from lab.cluster import Cluster
 from lab.errors import LabError
-from lab.golang import run_go
+from lab.golang import download
 from tests.lab.upgrades import established
 
 
@@ -42,7 +41,7 @@ def served(cluster: Cluster, release: Release, directory: Path) -> Iterator[None
     `directory` is for the Go tool to run in, which no module may claim.
     """
     try:
-        found = json.loads(run_go("mod", "download", "-json", release.module, directory=directory))
+        found = download(release.module, directory=directory)
     except LabError as error:
         pytest.skip(f"the definitions of {release.module} cannot be had: {error}")
     assert found["Sum"] == release.checksum
