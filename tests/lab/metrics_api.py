@@ -1,8 +1,8 @@
 """A test double of a metrics adapter: external.metrics.k8s.io and metrics.k8s.io, with the values that a test sets.
 
 It is reached as a real one is, through the API server's aggregation layer. Like a real one it takes requests from there
-only (by its client certificate), but it asks nobody what the user behind a request may do. tests/peers/test_hpa.py has
-a real adapter, which takes minutes to build.
+only (by its client certificate), but it asks nobody what the user behind a request may do.
+tests/peers/test_hpa_prometheus.py has a real adapter, which takes minutes to build.
 """
 
 import datetime as dt

@@ -1,7 +1,6 @@
 """A Prometheus that scrapes replicas of the lab, under the labels that our PodMonitor would give them."""
 
 import json
-import os
 import subprocess
 import time
 import urllib.parse
@@ -15,8 +14,8 @@ from typing import Any, Self
 import yaml
 
 from lab.ports import free_ports
-from lab.processes import spawn
 from mpijob_elastic import names
+from tests.peers.processes import running
 
 PATIENCE = 60.0  # seconds to become ready
 POLL = 0.1  # seconds
@@ -51,16 +50,11 @@ class Prometheus:
         every = {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
         config = {"global": every, "scrape_configs": [job, *jobs], "rule_files": ["rules.yaml"]}
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(config))
-        log = folder / "prometheus.log"
         options = [f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data"]
         command = [str(program), *options, f"--web.listen-address=127.0.0.1:{port}"]
-        process = spawn(command, log=log, environment=os.environ)
-        try:
-            one._await_ready(process, log)
+        with running(command, folder / "prometheus.log") as process:
+            one._await_ready(process)
             yield one
-        finally:
-            process.terminate()
-            process.wait()
 
     def scrape(self, pods: Mapping[str, str]) -> None:
         """Scrape these pods, each by the URL of its health, and no other; a name begins with its container's."""
@@ -81,14 +75,14 @@ class Prometheus:
         with urllib.request.urlopen(self.url + path, timeout=30) as answer:  # noqa: S310 - our own, http
             return json.load(answer)["data"]
 
-    def _await_ready(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def _await_ready(self, process: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 urllib.request.urlopen(f"{self.url}/-/ready", timeout=10).close()  # noqa: S310
             except OSError:
                 ended = process.poll() is not None or time.monotonic() > deadline
-                assert not ended, f"Prometheus does not start:\n{log.read_text()}"
+                assert not ended, "Prometheus does not start"
                 time.sleep(POLL)
             else:
                 return

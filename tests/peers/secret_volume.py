@@ -4,7 +4,6 @@ import base64
 import contextlib
 import json
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 from lab.cluster import Cluster
 from lab.errors import LabError
+from tests.peers.background import repeated
 
 EVERY = 1.0  # seconds; a kubelet takes up to two minutes
 _DATA = "..data"
@@ -20,12 +20,10 @@ _DATA = "..data"
 @contextmanager
 def mounted(cluster: Cluster, namespace: str, volume: Mapping[str, Any], directory: Path) -> Iterator[None]:
     """Follow the Secret of a pod's volume as long as the block lasts; while there is none, the files stay."""
-    ended = threading.Event()
 
     def follow() -> None:
-        while not ended.wait(EVERY):
-            with contextlib.suppress(LabError):
-                write()
+        with contextlib.suppress(LabError):
+            write()
 
     def write() -> None:
         content = _content(cluster, namespace, volume["secret"])
@@ -33,13 +31,8 @@ def mounted(cluster: Cluster, namespace: str, volume: Mapping[str, Any], directo
             _replace(directory, content)
 
     write()
-    thread = threading.Thread(target=follow)
-    thread.start()
-    try:
+    with repeated(follow, every=EVERY):
         yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def _content(cluster: Cluster, namespace: str, source: Mapping[str, Any]) -> dict[str, bytes]:

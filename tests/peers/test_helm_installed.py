@@ -6,9 +6,7 @@ its account, and what came of it becomes the status of the pod.
 
 import json
 import os
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from tests.lab.command_line import CommandLine
 from tests.lab.upgrades import CRD
 from tests.lab.waiting import until
 from tests.peers import chart
+from tests.peers.background import repeated
 from upgrade import crd, record
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers]
@@ -46,7 +45,7 @@ class Lab(CommandLine):
         return output
 
     def try_helm(self, *arguments: str, values: dict[str, Any] | None = None) -> tuple[int, str]:
-        with self._kubelet():
+        with repeated(self._run_jobs, every=POLL):
             flags = [f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={names.NAMESPACE}"]
             done = chart.run(self._helm, *arguments, *flags, values=values)
         return done.returncode, done.stdout + done.stderr
@@ -58,22 +57,10 @@ class Lab(CommandLine):
         found = self.get("deployment", "-n", names.NAMESPACE, names.CONTROLLER)
         return int(found["spec"]["replicas"])
 
-    @contextmanager
-    def _kubelet(self) -> Iterator[None]:
-        ended = threading.Event()
-        thread = threading.Thread(target=self._run_jobs, args=(ended,))
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-    def _run_jobs(self, ended: threading.Event) -> None:
-        while not ended.wait(POLL):
-            for pod in self.get("pods", "-n", names.NAMESPACE, "-l", HOOKS)["items"]:
-                if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
-                    self._run_job(pod)
+    def _run_jobs(self) -> None:
+        for pod in self.get("pods", "-n", names.NAMESPACE, "-l", HOOKS)["items"]:
+            if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
+                self._run_job(pod)
 
     def _run_job(self, pod: dict[str, Any]) -> None:
         kubeconfig = self.cluster.service_account_kubeconfig(names.NAMESPACE, pod["spec"]["serviceAccountName"])
