@@ -24,9 +24,11 @@ def run(
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
 
 
-def rendered(helm: Path, values: Mapping[str, Any], *, kubernetes: str = KUBERNETES) -> dict[Identity, Manifest]:
+def rendered(
+    helm: Path, values: Mapping[str, Any], *, kubernetes: str = KUBERNETES, chart: Path = CHART
+) -> dict[Identity, Manifest]:
     """Return the objects of a release, without its hooks."""
-    done = run(helm, "template", "release", str(CHART), f"--kube-version={kubernetes}", values=values)
+    done = run(helm, "template", "release", str(chart), f"--kube-version={kubernetes}", values=values)
     assert done.returncode == 0, done.stderr
     found = [one for one in yaml.safe_load_all(done.stdout) if one]
     return by_identity(one for one in found if HOOK not in one["metadata"].get("annotations", {}))

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from lab import chart
+from lab.release import archives
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.customize import for_jobs_in, with_image
@@ -43,6 +44,14 @@ def test_the_chart_is_config(helm: Path, chosen: tuple[Overlay, ...]) -> None:
     found = rendered(helm, values)
     assert found.keys() == expected.keys()
     assert {str(one) for one in expected if found[one] != expected[one]} == set()
+
+
+def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "chart.tgz"
+    archives.write_chart(packed)
+    assert f"version: {__version__}" in run(helm, "show", "chart", str(packed)).stdout
+    for values in ({}, *VALUES.values()):
+        assert rendered(helm, values, chart=packed) == rendered(helm, values)
 
 
 @pytest.mark.parametrize(
