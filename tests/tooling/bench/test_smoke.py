@@ -130,7 +130,7 @@ async def test_a_spot_trace_is_played_to_two_sides(bench_lab: Cluster, bench_cli
     machines = (Instance(name="0", up=0), Instance(name="1", up=0, gone=1205), Instance(name="2", up=1505))
     trace = Trace(source="test", size=2, horizon=3000, instances=machines)
     sides = [contenders.rigid(), contenders.elastic(Ours(qps=0))]
-    found = await contest.run(bench_lab, bench_client, trace, sides, costs=Costs(), seed=1, say=lambda _: None)
+    found = await contest.run(bench_lab, bench_client, trace, sides, costs=Costs(), seed=1, say=print)
     rigid, ours = found.values()
     assert [one.endswith(" was lost") for one in rigid.failures] == [True]
     assert rigid.killed == 0
