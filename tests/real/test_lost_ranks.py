@@ -28,6 +28,7 @@ ENVIRONMENT = {
     "MAX_STEPS": "1000000",
     "STEP_SECONDS": "0.5",
     "COMMIT_STEPS": str(COMMIT_STEPS),
+    "HOROVOD_GLOO_TIMEOUT_SECONDS": os.environ.get("LOST_RANKS_GLOO_TIMEOUT", "30"),
 }
 # Seconds. A worker whose rank nobody had seen before it was lost is only tried again after so long; and a driver that
 # tells rank 0 of hosts, while that is on a lost node, tries three times for two minutes.
