@@ -15,7 +15,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 # Seconds. Longer than any pause within a change: our pacing of host lists (3 s), client limits, back-offs. It also
 # refills the operators' token buckets before the next edit.
 QUIET = 4.0
-LIMIT = 90.0
+LIMIT = 300.0
 POLL = 0.1
 
 
