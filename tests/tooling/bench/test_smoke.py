@@ -27,7 +27,7 @@ from bench.changes import Writer
 from bench.fleet import Fleet
 from bench.jobs import AGENT
 from bench.sides import Ours, Peer
-from bench.spot import contenders, contest
+from bench.spot import contenders, contest, replay
 from bench.spot.costs import Costs
 from bench.spot.trace import Instance, Trace
 from lab import registration
@@ -125,6 +125,7 @@ async def test_the_webhook_is_asked_and_not_asked_by_turns(
     assert rate.a_cpu_second > 0
 
 
+@pytest.mark.timeout(replay.OWED_PATIENCE + 900)
 async def test_a_spot_trace_is_played_to_two_sides(bench_lab: Cluster, bench_client: ApiWriter) -> None:
     """One of two machines is taken without a word and another comes; the minutes between are skipped."""
     machines = (Instance(name="0", up=0), Instance(name="1", up=0, gone=1205), Instance(name="2", up=1505))
