@@ -12,10 +12,13 @@ from pathlib import Path
 from lab.cluster import Cluster
 from lab.ports import free_ports
 from lab.registration import at_address
+from lab.versions import KubernetesVersion
 from mpijob_elastic import names
+from mpijob_elastic.install import customize
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.server import OPTIONAL_KINDS
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 
 
@@ -36,7 +39,8 @@ def install_into(cluster: Cluster, *, namespace: str | None = None) -> Installed
     """Make the objects; what is there already stays or is put right. Raise LabError."""
     [port] = free_ports(1)
     host = cluster.machine
-    wanted = [at_address(one, host=host, port=port) if one["kind"] in HOOKS else one for one in _manifests(namespace)]
+    manifests = _manifests(cluster, namespace)
+    wanted = [at_address(one, host=host, port=port) if one["kind"] in HOOKS else one for one in manifests]
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_text(wanted))
     return Installed(
         controller_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
@@ -48,13 +52,15 @@ def install_into(cluster: Cluster, *, namespace: str | None = None) -> Installed
 
 def uninstall_from(cluster: Cluster, installed: Installed) -> None:
     """Remove the objects, and wait until they are gone. Raise LabError."""
-    cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_text(_manifests(installed.namespace)))
+    cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_text(_manifests(cluster, installed.namespace)))
 
 
-def _manifests(namespace: str | None) -> list[Manifest]:
+def _manifests(cluster: Cluster, namespace: str | None) -> list[Manifest]:
+    minor = KubernetesVersion.parse(cluster.options.kubernetes_version).minor
     overlays = (Overlay.SINGLE_NAMESPACE,) if namespace else ()
-    manifests = Plan(overlays=overlays, jobs_namespace=namespace).manifests()
-    return [manifest for manifest in manifests if manifest["kind"] not in WORKLOADS]
+    manifests = customize.for_version(Plan(overlays=overlays, jobs_namespace=namespace).manifests(), minor)
+    served = [manifest for manifest in manifests if OPTIONAL_KINDS.get(manifest["kind"], 0) <= minor]
+    return [manifest for manifest in served if manifest["kind"] not in WORKLOADS]
 
 
 def _text(manifests: list[Manifest]) -> str:

@@ -7,13 +7,11 @@ from typing import Any
 
 from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE
 from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install.server import OPTIONAL_KINDS
 from upgrade import crd
 from upgrade.crd import Crd, Form
 from upgrade.job_impact import Adoption, Readiness
 from upgrade.operators import Kind, Operator
-
-# https://kubernetes.io/docs/reference/access-authn-authz/validating-admission-policy/
-POLICIES_SINCE = 30
 
 
 class Verdict(IntEnum):
@@ -76,7 +74,9 @@ def kubernetes(version: str, minor: int) -> Finding:
     lacks = []
     if minor < MATCH_CONDITIONS_SINCE:
         lacks.append("matchConditions, so the hook on ConfigMaps is left out and the controller adds the key")
-    if minor < POLICIES_SINCE:
+    if minor < OPTIONAL_KINDS["FlowSchema"]:
+        lacks.append("FlowSchema v1, so the Lease of our controllers queues with everybody's requests")
+    if minor < OPTIONAL_KINDS["ValidatingAdmissionPolicy"]:
         lacks.append("ValidatingAdmissionPolicy, so only RBAC limits what our accounts may do")
     if lacks:
         return Finding("kubernetes", Verdict.CARE, f"{version} has no {' and no '.join(lacks)}")

@@ -65,7 +65,7 @@ def install(
         await installer.install(client, wanted, options, say=say)
         note = await _offer_scale(client, asked=scale, dry_run=dry_run, seconds=timeout, say=say)
         common.end(confirmed=True, dry_run=dry_run, done="Installed.")
-        terminal.say(*note.splitlines())
+        terminal.say(*note.splitlines(), *await _too_old_for(client))
 
     common.run(work, kubeconfig, context)
 
@@ -133,6 +133,18 @@ async def _offer_scale(client: ApiWriter, *, asked: bool, dry_run: bool, seconds
         return await scale.offer(client, dry_run=dry_run, seconds=seconds, say=say)
     except (Refused, errors.Forbidden) as error:
         return await scale.left_out(client, str(error))
+
+
+async def _too_old_for(client: ApiWriter) -> list[str]:
+    """Return what this API server is too old for, and what follows; nothing if it serves everything."""
+    from mpijob_elastic.install import server  # noqa: PLC0415 - --help need not load the client
+    from upgrade import findings  # noqa: PLC0415
+
+    found = await server.examine(client, ())
+    judged = findings.kubernetes(found.version, found.minor)
+    if judged.verdict is findings.Verdict.GO:
+        return []
+    return [f"Left out: {judged.text}.", "Run this command again when the cluster has been upgraded."]
 
 
 async def _can_take_scale(client: ApiWriter) -> bool:

@@ -12,8 +12,8 @@ from mpijob_elastic.install.objects import Identity, Manifest, identity, read
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 
-# These kinds are optional; every other kind is needed.
-OPTIONAL_KINDS = frozenset({"FlowSchema", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+# The optional kinds, and the first minor version of Kubernetes 1 that serves each; every other kind is needed.
+OPTIONAL_KINDS = {"FlowSchema": 29, "ValidatingAdmissionPolicy": 30, "ValidatingAdmissionPolicyBinding": 30}
 
 
 @dataclass(frozen=True, kw_only=True)

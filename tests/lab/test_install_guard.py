@@ -33,9 +33,10 @@ from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import MOST_WORKERS
 from tests.builders import KUBEXEC
+from tests.lab.versions import needs
 from tests.lab.waiting import PATIENCE
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, needs("ValidatingAdmissionPolicy")]
 JOB = "train"
 LABELS = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_NAME: JOB}
 APP = {names.LABEL_APP: JOB}

@@ -126,7 +126,10 @@ def test_a_failed_build_shows_the_complaint_and_leaves_no_program(machine: Machi
     assert not list(machine.cache.rglob("etcd"))
 
 
-def test_another_release_of_kubernetes_gets_a_module_of_its_own(machine: Machine) -> None:
+@pytest.mark.parametrize(("minor", "without_providers"), [(33, False), (31, False), (30, True)])
+def test_another_release_of_kubernetes_gets_a_module_of_its_own(
+    machine: Machine, minor: int, *, without_providers: bool
+) -> None:
     released = machine.bin.parent / "released"
     answers = f"""
 mod)
@@ -137,12 +140,15 @@ mod)
   esac ;;
 """
     machine.install_go(GO.replace("build)", answers.strip() + "\nbuild)", 1))
-    code, output, errors = machine.run("binaries", "--kubernetes-version", "v1.33.5")
+    code, output, errors = machine.run("binaries", "--kubernetes-version", f"v1.{minor}.5")
     assert code == 0, errors
-    assert "bin-v1.33.5/kube-apiserver" in output
+    assert f"bin-v1.{minor}.5/kube-apiserver" in output
     written = next(machine.cache.rglob("go.mod")).read_text().splitlines()
-    assert "require k8s.io/kubernetes v1.33.5" in written
+    assert f"require k8s.io/kubernetes v1.{minor}.5" in written
     assert "tool k8s.io/kubernetes/cmd/kube-apiserver" in written
-    assert [line for line in written if line.startswith("replace")] == ["replace k8s.io/api => k8s.io/api v0.33.5"]
-    assert "gitVersion=v1.33.5" in machine.log.read_text()
+    assert [line for line in written if line.startswith("replace")] == [
+        f"replace k8s.io/api => k8s.io/api v0.{minor}.5"
+    ]
+    assert f"gitVersion=v1.{minor}.5" in machine.log.read_text()
+    assert ("-tags=providerless" in machine.log.read_text()) == without_providers
     assert os.fspath(released) in machine.log.read_text()
