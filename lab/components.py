@@ -7,11 +7,11 @@ from pathlib import Path
 from lab.credentials import Credentials
 from lab.exec_server import confinement
 from lab.layout import Layout
+from lab.node.addresses import SERVICE_NETWORK
 from lab.programs import Programs
 
 MANIFESTS = Path(__file__).parent / "manifests"
 CRDS = (MANIFESTS / "mpijob-crd.yaml", MANIFESTS / "podgroup-crd.yaml")
-SERVICE_CIDR = "10.96.0.0/16"
 ISSUER = "https://kubernetes.default.svc"
 # The default limits (20 requests a second for the controllers, 50 for the scheduler) are made for busy clusters; here
 # they would only blur what the operator and the controller under test do.
@@ -89,7 +89,7 @@ def api_server(programs: Programs, layout: Layout, credentials: Credentials, por
         f"--client-ca-file={c.authority}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
-        f"--service-cluster-ip-range={SERVICE_CIDR}",
+        f"--service-cluster-ip-range={SERVICE_NETWORK}",
         f"--service-account-issuer={ISSUER}",
         f"--service-account-key-file={c.service_accounts.certificate}",
         f"--service-account-signing-key-file={c.service_accounts.key}",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lab.kubeconfig import Server, write_certificate_kubeconfig
 from lab.layout import Layout
+from lab.node import proxy
 from lab.node.addresses import GROUP, SERVICE_ADDRESS, Place
 from lab.pki import Authority, KeyPair, write_service_account_keys
 
@@ -46,6 +47,10 @@ def write_credentials(
         name = user.removeprefix("system:")
         pair = authority.issue(name, user=user, group=group)
         write_certificate_kubeconfig(layout.kubeconfigs / name, server, user=user, pair=pair)
+    if real_nodes:
+        inside = Server(url=proxy.API_SERVER, ca=server.ca)
+        pair = authority.issue(proxy.COMPONENT, user=proxy.USER)
+        write_certificate_kubeconfig(proxy.kubeconfig(layout), inside, user=proxy.USER, pair=pair)
     return Credentials(
         authority=authority.certificate,
         server=authority.issue("server", user="lab-server", hosts=API_SERVER_HOSTS),

@@ -37,7 +37,8 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
     mpi_controller_v0_2_3: Path
     mpi_operator_v0_3_0: Path
     mpi_controller_v0_3_0: Path
-    kubelet: Path | None = None  # these two for a real node only
+    kubelet: Path | None = None  # these three for real nodes only
+    kube_proxy: Path | None = None
     pause: Path | None = None
 
 
@@ -118,6 +119,7 @@ ALL = (
 )
 OF_REAL_NODE = (
     _kubernetes("kubelet", seconds=60),
+    _kubernetes("kube-proxy", seconds=15),
     Program(name="pause", module="pause", package=".", seconds=5),
 )
 

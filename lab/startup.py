@@ -96,9 +96,7 @@ class Startup:
         self._await("etcd", lambda: _listening(ports.etcd))
         api_server = components.api_server(programs, layout, credentials, ports)
         if self.request.options.real_nodes:
-            # It then calls the pods behind a Service by themselves, so a Service needs no kube-proxy.
-            routing = "--enable-aggregator-routing=true"
-            api_server = api_server.also(f"--egress-selector-config-file={egress.write_selection(layout)}", routing)
+            api_server = api_server.also(f"--egress-selector-config-file={egress.write_selection(layout)}")
         self.children.start(api_server)
 
     def _rack(self, credentials: Credentials) -> Rack:

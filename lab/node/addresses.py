@@ -9,7 +9,8 @@ from lab.layout import Layout
 GROUP = "system:nodes"
 LONGEST_SOCKET = 107  # bytes of a path in sockaddr_un, unix(7)
 
-SERVICE_ADDRESS = "10.96.0.1"  # of the `kubernetes` Service: the first of components.SERVICE_CIDR
+SERVICE_NETWORK = "10.96.0.0/16"
+SERVICE_ADDRESS = "10.96.0.1"  # of the `kubernetes` Service: the first of SERVICE_NETWORK
 SERVICE_PORT = 443
 # Of all pods of real nodes; kwok's have 10.244.0.0/16.
 POD_NETWORKS = "10.245.0.0/16"

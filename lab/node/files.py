@@ -6,7 +6,7 @@ from pathlib import Path
 from lab.credentials import Credentials
 from lab.kubeconfig import Server, write_certificate_kubeconfig
 from lab.layout import Layout
-from lab.node import addresses, containerd, images, kubelet, network
+from lab.node import addresses, containerd, images, kubelet, network, proxy
 from lab.node.addresses import Place
 from lab.pki import KeyPair
 
@@ -40,7 +40,7 @@ def _clear(lib: Path) -> None:
 
 
 def _write_credentials(layout: Layout, place: Place, pair: KeyPair, authority: Path) -> None:
-    server = Server(url=f"https://{addresses.SERVICE_ADDRESS}:{addresses.SERVICE_PORT}", ca=authority.read_bytes())
+    server = Server(url=proxy.API_SERVER, ca=authority.read_bytes())
     write_certificate_kubeconfig(place.there(layout, kubelet.KUBECONFIG), server, user=place.user, pair=pair)
     copies = {kubelet.AUTHORITY: authority, kubelet.CERTIFICATE: pair.certificate, kubelet.KEY: pair.key}
     for path, source in copies.items():

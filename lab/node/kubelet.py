@@ -39,7 +39,7 @@ def configuration(place: Place) -> str:
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
         "resolvConf": str(RESOLVER),
         "clusterDNS": [NO_RESOLVER],
-        "makeIPTablesUtilChains": False,  # there are no Services but one, and nothing to protect
+        "makeIPTablesUtilChains": False,  # there is nothing to protect
         "failSwapOn": False,
         **_cgroups(),
         **_nothing_evicted(),

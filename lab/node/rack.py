@@ -13,7 +13,7 @@ from lab.credentials import Credentials
 from lab.errors import LabError
 from lab.kubeconfig import read_server
 from lab.layout import Layout
-from lab.node import addresses, images, namespaces, switch
+from lab.node import addresses, images, namespaces, proxy, switch
 from lab.node.real_node import RealNode, Wait
 from lab.programs import Programs
 
@@ -44,6 +44,8 @@ class Rack:
             node.join()
         for node in self._nodes():
             node.await_use(api, since)
+        api.create(proxy.ENDPOINT_SLICES, proxy.gateway_endpoint())
+        self.children.start(self._proxy())
 
     def kill(self, name: str) -> None:
         """End a node as if its power failed; no error if it is down. Raise LabError if there is none of that name."""
@@ -88,6 +90,11 @@ class Rack:
         machine = namespaces.network_namespace(os.getpid())
         module = namespaces.module("lab.node.gateway", str(machine), str(api_server_port), str(egress))
         return Component(name=switch.COMPONENT, command=namespaces.new_network(*module))
+
+    def _proxy(self) -> Component:
+        there = self.children.identities()[switch.COMPONENT].pid
+        command = proxy.command(_needed(self.programs.kube_proxy), self.layout, next(iter(self.credentials.kubelets)))
+        return Component(name=proxy.COMPONENT, command=namespaces.in_network(there, command))
 
 
 def _needed(program: Path | None) -> Path:

@@ -23,6 +23,7 @@ PACKAGES = {
     "containerd-shim-runc-v2": "containerd",
     "runc": "runc",
     "ip": "iproute2",
+    "iptables": "iptables",
     "mount": "mount",
     "unshare": "util-linux",
     "nsenter": "util-linux",
@@ -51,6 +52,10 @@ TRIALS = (
     Trial(what="a cgroup namespace", script="unshare --cgroup true"),
     Trial(what="a network bridge", script="ip link add trial type bridge"),
     Trial(what="a pair of network interfaces", script="ip link add trial type veth peer name other"),
+    Trial(
+        what="another target for packets (iptables), as kube-proxy sets it",
+        script="iptables -t nat -A OUTPUT -p tcp -m comment --comment trial -j DNAT --to-destination 10.0.0.1:1",
+    ),
 )
 
 

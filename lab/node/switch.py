@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.node.addresses import POD_NETWORKS, SERVICE_ADDRESS, UPLINK, Place
+from lab.node.addresses import POD_NETWORKS, SERVICE_ADDRESS, SERVICE_NETWORK, UPLINK, Place
 from lab.node.namespaces import in_network
 
 COMPONENT = "gateway"  # whose network namespace it is
@@ -30,6 +30,7 @@ def set_up() -> None:
         f"ip link set {_VOID} up",
         f"ip neighbour add {_NOBODY} lladdr {_NOBODYS_LINK} dev {_VOID} nud permanent",
         f"ip route add {POD_NETWORKS} via {_NOBODY} dev {_VOID} onlink",
+        f"ip route add {SERVICE_NETWORK} via {_NOBODY} dev {_VOID} onlink",
     )
     FORWARDING.write_text("1\n")
 

@@ -42,6 +42,18 @@ def test_pods_of_two_nodes_reach_one_another(cluster: Cluster, namespace: str) -
         assert within(cluster, namespace, here, f"nc {addresses[there]} {PORT} < /dev/null") == f"{there}\n"
 
 
+def test_a_service_leads_to_its_pod_from_either_node(cluster: Cluster, namespace: str) -> None:
+    run(cluster, namespace, FIRST, f"while true; do echo $HOSTNAME | nc -l -p {PORT}; done")
+    run(cluster, namespace, SECOND, "sleep 1d")
+    here = ("--namespace", namespace)
+    cluster.kubectl("create", "service", "clusterip", "peer", f"--tcp=80:{PORT}", *here)
+    cluster.kubectl("label", "pod", FIRST, "app=peer", *here)
+    address = cluster.kubectl("get", "service", "peer", "-o", "jsonpath={.spec.clusterIP}", *here)
+    ask = f"until nc -w 5 {address} 80 < /dev/null; do sleep 0.5; done"
+    for node in (FIRST, SECOND):
+        assert within(cluster, namespace, node, ask) == f"{FIRST}\n"
+
+
 @pytest.mark.usefixtures("own_node")
 def test_a_node_whose_power_fails_tells_nobody_leaves_nothing_and_comes_back_as_new(
     cluster: Cluster, namespace: str, two_nodes: None
