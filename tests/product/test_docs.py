@@ -8,8 +8,11 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics import MetricWrapperBase
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from mpijob_elastic import names
+from mpijob_elastic.cli import app
 from mpijob_elastic.decide import (
     disruption,
     drain,
@@ -33,6 +36,7 @@ from webhook.metrics import Metrics as WebhookMetrics
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+PROGRAM = get_command(app)
 METRIC = re.compile(r"\bmpijob_elastic_[a-z_]+\b")
 # The first part of a path that names a module, a folder or a file of ours.
 OURS = {path.name for root in (ROOT, ROOT / "mpijob_elastic") for path in root.iterdir() if path.is_dir()}
@@ -118,6 +122,25 @@ def test_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE))
     assert named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_options_that_a_page_types_exist(page: Path) -> None:
+    """What follows `mpijob-elastic COMMAND` on a line, up to a comment, a pipe or the end of the code."""
+    typed = re.findall(rf"{names.PROGRAM} ([a-z]+ [^`\n#|]+)", page.read_text())
+    assert [f"{command} {option}" for command in typed for option in unknown_options(command.split())] == []
+
+
+def unknown_options(words: list[str]) -> list[str]:
+    """Return the options that a command of ours does not have; what is no command of ours has all."""
+    command = PROGRAM
+    while isinstance(command, TyperGroup) and words and words[0] in command.commands:
+        command, words = command.commands[words[0]], words[1:]
+    if command is PROGRAM:
+        return []
+    known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+    given = {word.partition("=")[0].rstrip(").,:;") for word in words if word.startswith("-")}
+    return sorted(given - known - {"--help"})
 
 
 def test_each_annotation_of_users_is_in_the_first_table_and_no_other() -> None:
