@@ -58,6 +58,7 @@ class Program:
         "helm",
         "prometheus-adapter",
         "cert-manager",
+        "keda",
     ]
     package: str
     seconds: int
@@ -124,6 +125,7 @@ OF_REAL_NODE = (
 )
 
 # What other projects run beside us, in tests only: too heavy to build unasked (`make test-peers`).
+_KEDA = "github.com/kedacore/keda/v2/cmd"
 PEERS = (
     Program(name="helm", module="helm", package="helm.sh/helm/v3/cmd/helm", seconds=130),
     Program(
@@ -133,6 +135,8 @@ PEERS = (
         seconds=150,
     ),
     Program(name="cert-manager", module="cert-manager", package=".", seconds=180),
+    Program(name="keda-operator", module="keda", package=f"{_KEDA}/operator", seconds=400),
+    Program(name="keda-adapter", module="keda", package=f"{_KEDA}/adapter", seconds=30),
 )
 
 

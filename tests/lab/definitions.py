@@ -32,6 +32,22 @@ CERT_MANAGER = Release(
         for kind in ("certificates", "certificaterequests", "issuers", "clusterissuers")
     ],
 )
+# The release that lab/binaries/keda builds.
+KEDA = Release(
+    module="github.com/kedacore/keda/v2@v2.20.2",
+    checksum="h1:SR60v8uIcelbveS8n/1jcl8tLdBBIbHMxmdOHw8tKqA=",
+    files=[
+        f"config/crd/bases/{kind}.yaml"
+        for kind in (
+            "keda.sh_scaledobjects",
+            "keda.sh_scaledjobs",
+            "keda.sh_triggerauthentications",
+            "keda.sh_clustertriggerauthentications",
+            "eventing.keda.sh_cloudeventsources",
+            "eventing.keda.sh_clustercloudeventsources",
+        )
+    ],
+)
 
 
 @contextmanager

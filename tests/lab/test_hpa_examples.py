@@ -9,18 +9,13 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from tests.lab.definitions import Release, served
+from tests.lab.definitions import KEDA, served
 from tests.lab.hpa import STRICT, applied
 from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook")]
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "hpa"
-KEDA = Release(
-    module="github.com/kedacore/keda/v2@v2.20.2",
-    checksum="h1:SR60v8uIcelbveS8n/1jcl8tLdBBIbHMxmdOHw8tKqA=",
-    files=("config/crd/bases/keda.sh_scaledobjects.yaml",),
-)
 
 
 def text(name: str, namespace: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from lab.build import built_peer
 from tests.peers.alert_rules import hurried
+from tests.peers.keda import Keda
 from tests.peers.prometheus import Prometheus
 from tests.peers.watch import Watch
 
@@ -28,6 +29,12 @@ def prometheus_adapter() -> Path:
 def cert_manager() -> Path:
     """The controllers and the CA injector (lab/binaries/cert-manager)."""
     return peer("cert-manager")
+
+
+@pytest.fixture(scope="session")
+def keda() -> Keda:
+    """Both programs."""
+    return Keda(operator=peer("keda-operator"), adapter=peer("keda-adapter"))
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,9 +13,14 @@ LOG_LINES = 15
 
 
 @contextmanager
-def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program as long as the block lasts. An error in the block shows the end of its log."""
-    process = spawn(command, log=log, environment=os.environ)
+def running(
+    command: Sequence[str], log: Path, *, environment: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program as long as the block lasts. An error in the block shows the end of its log.
+
+    `environment` adds to ours.
+    """
+    process = spawn(command, log=log, environment={**os.environ, **(environment or {})})
     try:
         yield process
         assert process.poll() is None, f"{log.stem} has ended by itself: {process.returncode}"

@@ -1,0 +1,234 @@
+"""KEDA scales a MPIJob by the length of its queue, with the ScaledObject of docs/examples/hpa."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lab.cluster import Cluster
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.job import Job
+from tests.peers.keda import Keda
+from tests.peers.metrics_pipeline import Exporters
+from tests.peers.prometheus import Prometheus
+from tests.peers.scaled_object import ScaledObject
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.peers,
+    pytest.mark.usefixtures("scale_served", "elastic", "operator"),
+]
+QUICK = {"mpijob-elastic/drain-timeout": "1s"}
+BOUNDS = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/max-replicas": "8"}
+LOOKS = 4.0  # seconds in which the HPA and KEDA look four times
+
+
+class Queue:
+    """The length of a job's queue, as Prometheus scrapes it."""
+
+    def __init__(self, exporters: Exporters, namespace: str) -> None:
+        self._gauge = exporters.queue
+        self._labels = (namespace, "train")
+
+    def holds(self, batches: int) -> None:
+        self._gauge.labels(*self._labels).set(batches)
+
+    def is_lost(self) -> None:
+        """No program says any more how long it is."""
+        self._gauge.remove(*self._labels)
+
+
+@pytest.fixture(scope="module")
+def exporters() -> Exporters:
+    """The program that fills queues."""
+    return Exporters()
+
+
+@pytest.fixture(scope="module")
+def prometheus_url(
+    cluster: Cluster,
+    exporters: Exporters,
+    keda: Keda,
+    prometheus: Path,
+    scale_served: None,  # KEDA keeps what it once found of a kind
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
+    """Prometheus, which scrapes the queues, with KEDA beside it."""
+    with ExitStack() as stack:
+        jobs = stack.enter_context(exporters.scraped())
+        scraping = stack.enter_context(Prometheus.start(prometheus, tmp_path_factory.mktemp("prometheus"), jobs=jobs))
+        stack.enter_context(keda.serving(cluster, tmp_path_factory.mktemp("keda")))
+        yield scraping.url
+
+
+@pytest.fixture
+def queue(exporters: Exporters, job: Job) -> Queue:
+    return Queue(exporters, job.namespace)
+
+
+@pytest.fixture
+def scaled(cluster: Cluster, client: ApiWriter, job: Job, prometheus_url: str) -> ScaledObject:
+    """A ScaledObject that the test creates for its job."""
+    return ScaledObject(cluster=cluster, client=client, job=job, prometheus=prometheus_url)
+
+
+async def generation(job: Job) -> int:
+    """Return what each change of the job's spec counts up."""
+    raw = await job.client.get(resources.MPI_JOBS.path(job.namespace, job.name))
+    found: dict[str, Any] = msgspec.json.decode(raw)["metadata"]
+    return int(found["generation"])
+
+
+async def stays(job: Job, replicas: int) -> None:
+    """Hold that nobody changes the job while HPA and KEDA look again."""
+    before = await generation(job)
+    await asyncio.sleep(LOOKS)
+    assert ((await job.state()).replicas, await generation(job)) == (replicas, before)
+
+
+async def test_a_job_follows_its_queue_up_and_down(queue: Queue, job: Job, scaled: ScaledObject) -> None:
+    """A hundred batches for each worker; the smallest size stays for an empty queue."""
+    queue.holds(390)
+    await job.create(replicas=2, annotations=QUICK | BOUNDS)
+    await job.settled(2)
+    await scaled.apply()
+    await job.settled(4)
+    seen = await scaled.hpa.until(lambda seen: seen.desired == 4)
+    assert seen.says("ScalingActive", "True", "ValidMetricFound", "s0-prometheus")
+    queue.holds(250)
+    await job.settled(3)
+    queue.holds(0)
+    await job.settled(2)
+    await job.told("Draining", "train-worker-3")
+    await scaled.says("Active", "False")
+    await scaled.says("HPAActive", "True")
+    await stays(job, 2)
+
+
+@pytest.mark.parametrize("what", ["queue", "prometheus"])
+async def test_a_length_that_is_unknown_changes_no_size(
+    what: str, queue: Queue, job: Job, scaled: ScaledObject
+) -> None:
+    """Else a crash of the program that fills the queue, or of Prometheus, would shrink the job."""
+    queue.holds(390)
+    await job.create(replicas=2, annotations=QUICK | BOUNDS)
+    await job.settled(2)
+    await scaled.apply()
+    await job.settled(4)
+    if what == "queue":
+        queue.is_lost()
+    else:
+        await scaled.at("http://127.0.0.1:1").apply()
+    await scaled.says("Fallback", "True")
+    await stays(job, 4)
+    queue.holds(120)
+    await scaled.apply()
+    await job.settled(2)
+    await scaled.says("Fallback", "False")
+
+
+async def test_a_paused_job_keeps_its_size_without_a_hpa(queue: Queue, job: Job, scaled: ScaledObject) -> None:
+    queue.holds(120)
+    await job.create(replicas=2, annotations=QUICK | BOUNDS)
+    await job.settled(2)
+    await scaled.apply()
+    await scaled.has_hpa(True)
+    await scaled.annotate(paused="true")
+    await scaled.says("Paused", "True")
+    await scaled.has_hpa(False)
+    queue.holds(390)
+    await stays(job, 2)
+    await scaled.annotate(paused=None)
+    await job.settled(4)
+
+
+async def test_paused_in_one_direction_the_other_goes_on(queue: Queue, job: Job, scaled: ScaledObject) -> None:
+    queue.holds(390)
+    await job.create(replicas=2, annotations=QUICK | BOUNDS)
+    await job.settled(2)
+    await scaled.apply()
+    await job.settled(4)
+    await scaled.annotate(paused_scale_in="true")
+    await scaled.says("Paused", "True")
+    queue.holds(0)
+    await scaled.hpa.until(lambda seen: seen.says("ScalingLimited", "True", "ScaleDownLimit"))
+    assert (await job.state()).replicas == 4
+    queue.holds(490)
+    await job.settled(5)
+    await scaled.annotate(paused_scale_in=None)
+    queue.holds(0)
+    await job.settled(2)
+
+
+async def test_paused_at_a_size_only_within_the_bounds_of_the_job(queue: Queue, job: Job, scaled: ScaledObject) -> None:
+    queue.holds(390)
+    await job.create(replicas=2, annotations=QUICK | BOUNDS)
+    await job.settled(2)
+    await scaled.apply()
+    await job.settled(4)
+    await scaled.annotate(paused_replicas="3")
+    await job.settled(3)
+    await scaled.annotate(paused_replicas="9")
+    await scaled.says(
+        "Ready", "False", "spec.replicas: 9 is above metadata.annotations[mpijob-elastic/max-replicas] (8)"
+    )
+    await scaled.annotate(paused_replicas="0")
+    await scaled.says("Ready", "False", "should be greater than or equal to 1")
+    await stays(job, 3)
+
+
+async def test_scale_to_zero_ends_at_one_worker(queue: Queue, job: Job, scaled: ScaledObject) -> None:
+    """The HPA wants one worker then, and KEDA itself none, which is refused."""
+    queue.holds(190)
+    await job.create(replicas=2, annotations=QUICK)
+    await job.settled(2)
+    await scaled.apply(minReplicaCount=None, fallback=None)
+    queue.holds(0)
+    await job.settled(1)
+    said = await scaled.warned("KEDAScaleTargetDeactivationFailed")
+    assert said.startswith("Failed to deactivate kubeflow.org/v1.MPIJob")
+    await stays(job, 1)
+    queue.holds(190)
+    await job.settled(2)
+
+
+async def test_without_a_least_size_of_its_own_keda_does_not_shrink_to_the_jobs(
+    queue: Queue, job: Job, scaled: ScaledObject
+) -> None:
+    """A size below it is refused and not cut."""
+    queue.holds(390)
+    await job.create(replicas=2, annotations=QUICK | BOUNDS)
+    await job.settled(2)
+    await scaled.apply(minReplicaCount=None, fallback=None)
+    await job.settled(4)
+    queue.holds(0)
+    reason = "spec.replicas: 1 is below metadata.annotations[mpijob-elastic/min-replicas] (2)"
+    await scaled.hpa.until(lambda seen: seen.says("AbleToScale", "False", "FailedUpdateScale", reason))
+    await scaled.warned("KEDAScaleTargetDeactivationFailed")
+    await stays(job, 4)
+
+
+async def test_a_finished_job_is_left_alone_until_its_scaled_object_is_deleted(
+    queue: Queue, job: Job, scaled: ScaledObject, cluster: Cluster
+) -> None:
+    """KEDA makes its HPA again when somebody deletes only that."""
+    queue.holds(190)
+    await job.create(replicas=2, annotations=QUICK | BOUNDS)
+    await job.settled(2)
+    await scaled.apply()
+    await scaled.has_hpa(True)
+    await scaled.hpa.until(lambda seen: seen.desired == 2)
+    await job.set_status(f"{job.name}-launcher", {"phase": "Succeeded"})
+    await job.until(lambda state: not state.workers, "the job is cleaned up")
+    queue.holds(390)
+    await scaled.hpa.until(lambda seen: seen.says("AbleToScale", "False", "FailedUpdateScale", "the job has finished"))
+    await scaled.says("Ready", "True")
+    await stays(job, 2)
+    await asyncio.to_thread(cluster.kubectl, "delete", "hpa", scaled.hpa.name, "-n", job.namespace)
+    await scaled.has_hpa(True)
+    await scaled.delete()
