@@ -42,8 +42,8 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     if not view.reported:
         return None, None
     pending_from = list(_pending_from(state))
-    stuck = _terminating(view)
-    notes = [*_notes(state), *_stuck(view, [pod for pod in stuck if _late_at(pod) <= now])]
+    terminating = _terminating(view)
+    notes = [*_notes(state), *_stuck(view, [pod for pod in terminating if _late_at(pod) <= now])]
     if any(at <= now for at in pending_from):
         ready = sum(worker.wanted and worker.ready for worker in state.workers)
         message = f"{view.name} continues with {ready} of {view.replicas} desired workers: the others are not Ready"
@@ -52,7 +52,7 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     forgiven_at = (min(last.at, now) + RENAMED.given_up_for for last in given_up)
     contested, over_at = handover.contested(state) if view.memory.mended else (None, None)
     notes += [contested] if contested else []
-    times = [*pending_from, *map(_late_at, stuck), *forgiven_at, over_at or 0.0]
+    times = [*pending_from, *map(_late_at, terminating), *forgiven_at, over_at or 0.0]
     wake_at = min((at for at in times if at > now), default=None)
     text = "\n".join(note.line for note in notes)
     if text == view.notices:
@@ -193,12 +193,13 @@ def _rank_lost(pod: str) -> str:
 
 
 def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
-    """Yield a note on pods whose end is long overdue: their node does not answer, or a finalizer holds them.
+    """Yield a note on needed pods whose end is long overdue: their node does not answer, or a finalizer holds them.
 
     The operator creates no pod under a name that is still taken, so each costs the job a worker, or the launcher, until
     somebody says that its node is gone. That is for people to know: on a node that only lost its network processes run
     on. https://kubernetes.io/docs/tasks/run-application/force-delete-stateful-set-pod/
     """
+    late = [pod for pod in late if isinstance(pod, Launcher) or pod.index < view.replicas]
     if not late:
         return
     pods = " ".join(pod.ref.name for pod in late[:8])
@@ -213,10 +214,8 @@ def _stuck(view: JobView, late: list[Worker | Launcher]) -> Iterable[Note]:
 
 
 def _terminating(view: JobView) -> list[Worker | Launcher]:
-    """Return pods on their way out that the job needs again."""
-    pods: list[Worker | Launcher] = [
-        worker for worker in view.workers if worker.deleting and worker.index < view.replicas
-    ]
+    """Return the pods on their way out."""
+    pods: list[Worker | Launcher] = [worker for worker in view.workers if worker.deleting]
     if view.launcher and view.launcher.deleting:
         pods.insert(0, view.launcher)
     return [pod for pod in pods if view.elastic and pod.ends_at is not None]

@@ -11,7 +11,7 @@ from mpijob_elastic.decide.state import SKEW
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
-from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pods, shown, worker
+from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pods, role, shown, worker
 
 LAST = "j-worker-2"
 DEAD = Exec(pid=41, pod=LAST, started_at=LONG_AGO)
@@ -231,3 +231,15 @@ def test_suspects_are_not_told_nor_what_is_at_rest_again() -> None:
     assert told(Held(suspects=(DEAD,))) == []
     alive = replace(DEAD, pod="j-worker-1")
     assert told(Held(suspects=(alive,), frozen=(alive,))) == []
+
+
+def test_one_is_told_in_time_where_its_surplus_pod_does_not_end() -> None:
+    surplus = worker(2, deleting=True, ends_at=NOW - 30.0)
+    held = Held(asked_at=NOW, suspects=(DEAD,), frozen=(DEAD,))
+    facts: dict[str, Any] = {"workers": (worker(0), worker(1), surplus), "role": role(0, 1, 2)}
+    view = with_held(shown(job(2, **facts)), held)
+    plan = decide(view, now=NOW)
+    assert (plan.actions, plan.wake_at) == ((), NOW + 30.0)
+    [tell] = decide(view, now=NOW + 30.0).actions
+    assert isinstance(tell, TellUser)
+    assert tell.text.startswith("FrozenExec")

@@ -4,21 +4,31 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import decide, derive, disruption
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
+from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase
-from tests.builders import NOW, config, job, pods, role, worker
+from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, role, worker
 from tests.product.properties.views import jobs
 from tests.simulated_writes import run
 
 WEEK = 7 * 86_400.0
+INTO = Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO)
+# A surplus pod that does not end, and an exec into it.
+STUCK = job(
+    2,
+    workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 30)),
+    launcher=launcher(held=Held(asked_at=NOW, suspects=(INTO,), frozen=(INTO,))),
+    role=role(0, 1, 2),
+)
 
 
 @given(jobs)
+@example(STUCK)
 def test_every_job_comes_to_rest_and_stays_there(view: JobView) -> None:
     rested, _, now = run(view, now=NOW)
     for later in (now, now + 61, now + 3601, now + WEEK):
