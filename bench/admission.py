@@ -1,4 +1,4 @@
-"""The request that the webhook gets: the launcher pod of a job, in the form that the API server sends."""
+"""The requests that the webhook gets: the pods of a job, in the form that the API server sends."""
 
 from typing import Any
 
@@ -17,15 +17,20 @@ DRY_RUN = {"dryRun": "All"}
 MARK = names.KEY_DISCOVER_HOSTS.encode()
 
 
-async def launcher(client: ApiWriter, namespace: str) -> dict[str, Any]:
-    """Return a launcher pod that can be created, for a new job without an operator. Raises as `ApiReader` does."""
+async def pods(client: ApiWriter, namespace: str) -> dict[str, bytes]:
+    """Return a launcher and a worker that can be created, by role, for a new job without an operator.
+
+    Raises as `ApiReader` does.
+    """
     body = jobs.manifest(jobs.JOB, replicas=2, drain_timeout=jobs.AT_ONCE)
+    body["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"] = {"labels": {"team": MARK.decode()}}
     job = msgspec.json.decode(await jobs.create(client, namespace, body))
     await client.create_object(SERVICE_ACCOUNTS.path(namespace), body=objects.service_account(job))
-    return _silent(objects.launcher(job))
+    made = {names.ROLE_LAUNCHER: _silent(objects.launcher(job)), names.ROLE_WORKER: objects.worker(job, 0)}
+    return {role: msgspec.json.encode(pod) for role, pod in made.items()}
 
 
-async def try_create(client: ApiWriter, namespace: str, pod: bytes | dict[str, Any]) -> bytes:
+async def try_create(client: ApiWriter, namespace: str, pod: bytes) -> bytes:
     """Create the pod as a dry run, and return it. Raises as `ApiReader` does."""
     return await client.create_object(PODS.path(namespace), query=DRY_RUN, body=pod)
 

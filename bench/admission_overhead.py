@@ -1,4 +1,4 @@
-"""Measure the time that the webhook adds to the creation of a launcher pod through the API server.
+"""Measure the time that the webhook adds to the creation of a pod through the API server.
 
 Blocks of dry-run creations with and without the registered webhook alternate (with, without, without, with), so that a
 change of the machine's speed affects both. Each answer is checked for the webhook's change.
@@ -6,7 +6,7 @@ change of the machine's speed affects both. Each answer is checked for the webho
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import admission
@@ -15,6 +15,7 @@ from lab import registration
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import Installed
+from mpijob_elastic import names
 from mpijob_elastic.kube.writer import ApiWriter
 
 TURNS = (True, False, False, True)
@@ -24,7 +25,7 @@ POLL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern:
-    """A pattern of creations: each of `callers` starts a creation every `interval` seconds; 0: without a pause.
+    """A pattern of creations: each of `callers` starts one every `interval` seconds; 0: without a pause.
 
     Without a pause the machine is always busy, so the latency only shows its throughput. Users do not create jobs so.
     """
@@ -32,14 +33,16 @@ class Pattern:
     callers: int
     interval: float
     creations: int
+    role: str = names.ROLE_LAUNCHER
 
     def __str__(self) -> str:
         pace = f"{self.callers / self.interval:g} a second" if self.interval else "without a pause"
-        return f"pod creation, {self.callers} caller{'s' if self.callers > 1 else ''}, {pace}"
+        return f"{self.role} creation, {self.callers} caller{'s' if self.callers > 1 else ''}, {pace}"
 
 
 PATTERNS = (
     Pattern(callers=1, interval=0, creations=200),
+    Pattern(callers=1, interval=0, creations=200, role=names.ROLE_WORKER),
     Pattern(callers=16, interval=0.32, creations=400),
     Pattern(callers=16, interval=0, creations=800),
 )
@@ -57,24 +60,24 @@ class Added:
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """The place of the creations: a lab with our objects and a running webhook, and the pod to send."""
+    """The place of the creations: a lab with our objects and a running webhook, and the pods to send, by role."""
 
     cluster: Cluster
     installed: Installed
     client: ApiWriter
     namespace: str
-    pod: bytes
+    pods: Mapping[str, bytes]
 
-    async def create(self) -> bool:
-        """Create the pod as a dry run; return True if the webhook was asked. Raises as `ApiReader` does."""
-        return admission.MARK in await admission.try_create(self.client, self.namespace, self.pod)
+    async def create(self, role: str) -> bool:
+        """Create a pod as a dry run; return True if the webhook was asked. Raises as `ApiReader` does."""
+        return admission.MARK in await admission.try_create(self.client, self.namespace, self.pods[role])
 
 
 async def run(ground: Ground, pattern: Pattern) -> Added:
     """Run a round of blocks; the webhook is registered at the end. Raises LabError, and what `ApiReader` raises."""
     took: dict[bool, list[float]] = {True: [], False: []}
     for asked in TURNS:
-        await _switch(ground, asked=asked)
+        await _switch(ground, role=pattern.role, asked=asked)
         took[asked] += await _block(ground, pattern, asked=asked)
     return added(with_webhook=took[True], without=took[False])
 
@@ -90,14 +93,14 @@ def added(*, with_webhook: Sequence[float], without: Sequence[float]) -> Added:
     )
 
 
-async def _switch(ground: Ground, *, asked: bool) -> None:
+async def _switch(ground: Ground, *, role: str, asked: bool) -> None:
     """Register or unregister the webhook, and wait until the API server follows."""
     if asked:
         registration.register(ground.cluster, port=ground.installed.webhook_port)
     else:
         registration.unregister(ground.cluster)
     deadline = time.monotonic() + PATIENCE
-    while await ground.create() != asked:
+    while await ground.create(role) != asked:
         if time.monotonic() > deadline:
             does = "does not ask" if asked else "asks"
             raise LabError(f"after {PATIENCE:.0f} s the API server still {does} the webhook")
@@ -113,7 +116,7 @@ async def _block(ground: Ground, pattern: Pattern, *, asked: bool) -> list[float
             due = begin + (turn + number / pattern.callers) * pattern.interval
             await asyncio.sleep(due - time.perf_counter())
             asked_at = time.perf_counter()
-            was_asked = await ground.create()
+            was_asked = await ground.create(pattern.role)
             took.append(time.perf_counter() - asked_at)
             if was_asked != asked:
                 raise LabError(f"a pod was {'not ' if asked else ''}changed by the webhook during a block")

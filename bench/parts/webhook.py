@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from bench import admission, admission_overhead, namespaces, reviews, targets
 from bench.admission_overhead import Added, Ground, Pattern
 from bench.figures import Figure
@@ -14,6 +12,7 @@ from bench.reviews import Rate
 from lab import registration
 from lab.install import install_into
 from lab.replicas import Webhook
+from mpijob_elastic import names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,10 +31,12 @@ async def run(setting: Setting) -> Findings:
         registration.unregister(cluster)
         where = namespaces.create(cluster, "webhook")
         with Webhook.start(cluster, installed) as webhook:
-            pod = msgspec.json.encode(await admission.launcher(client, where))
+            pods = await admission.pods(client, where)
             review = cluster.state_dir / "review.json"
-            review.write_bytes(admission.review_of(await admission.try_create(client, where, pod), where))
-            ground = Ground(cluster=cluster, installed=installed, client=client, namespace=where, pod=pod)
+            review.write_bytes(
+                admission.review_of(await admission.try_create(client, where, pods[names.ROLE_LAUNCHER]), where)
+            )
+            ground = Ground(cluster=cluster, installed=installed, client=client, namespace=where, pods=pods)
             for turn in range(setting.repeat):
                 for pattern, found in gathered.added.items():
                     setting.say(f"{pattern}, {turn + 1} of {setting.repeat}")

@@ -1,5 +1,7 @@
 """The facts of an MPIJob: derived once from its JSON, for controller, webhook, upgrade and command line."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from mpijob_elastic import names
@@ -16,7 +18,8 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     launch: how its launcher starts the ranks, None if the command cannot be read. reported: the operator has written
     its status. started_at: when the operator saw it first. deadline: seconds that the launcher may run, None without a
     limit. finished: Succeeded, or Failed for good. succeeded_at: when, None unless it did. notices: our annotation on
-    it, "" without. lacks_selector: its status counts the workers and does not say how to find them.
+    it, "" without. lacks_selector: its status counts the workers and does not say how to find them. pod_labels: of
+    the templates, by role.
     """
 
     metadata: Owned
@@ -36,6 +39,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     succeeded_at: float | None
     notices: str
     lacks_selector: bool
+    pod_labels: Mapping[str, Mapping[str, str]]
 
     @property
     def np_workers(self) -> int:
@@ -92,4 +96,5 @@ def of(job: MPIJob) -> JobFacts:
         succeeded_at=seconds(status.completion_time) if succeeded else None,
         notices=job.metadata.annotations.get(names.STATUS, ""),
         lacks_selector=job.lacks_selector,
+        pod_labels={role: job.pod_labels(role) for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER)},
     )

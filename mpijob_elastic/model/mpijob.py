@@ -46,9 +46,16 @@ class PodSpec(Wire, frozen=True):
     active_deadline_seconds: int | None = None
 
 
+class TemplateMeta(Wire, frozen=True):
+    """A pod template's metadata."""
+
+    labels: dict[str, str | None] | None = None
+
+
 class PodTemplate(Wire, frozen=True):
     """A pod template."""
 
+    metadata: TemplateMeta | None = None
     spec: PodSpec | None = None
 
 
@@ -130,8 +137,12 @@ class MPIJob(Wire, frozen=True):
 
     def pod(self, role: str) -> PodSpec:
         """Return the pod spec of the launcher's or the workers' template."""
-        replica = self._specs.launcher if role == names.ROLE_LAUNCHER else self._specs.worker
-        return (replica.template.spec if replica and replica.template else None) or PodSpec()
+        return self._template(role).spec or PodSpec()
+
+    def pod_labels(self, role: str) -> dict[str, str]:
+        """Return the labels of the launcher's or the workers' template."""
+        metadata = self._template(role).metadata or TemplateMeta()
+        return {key: value or "" for key, value in (metadata.labels or {}).items()}
 
     @property
     def finished(self) -> bool:
@@ -156,6 +167,10 @@ class MPIJob(Wire, frozen=True):
         """Return the condition of that type if its status is True."""
         conditions = (self.status.conditions if self.status else None) or ()
         return next((found for found in conditions if found and found.type == kind and found.status == "True"), None)
+
+    def _template(self, role: str) -> PodTemplate:
+        replica = self._specs.launcher if role == names.ROLE_LAUNCHER else self._specs.worker
+        return (replica.template if replica else None) or PodTemplate()
 
     @property
     def _specs(self) -> ReplicaSpecs:

@@ -77,9 +77,10 @@ class Job:
         launcher_annotations: dict[str, str] | None = None,
         worker_annotations: dict[str, str] | None = None,
         worker_spec: Object | None = None,
+        labels: dict[str, str] | None = None,
     ) -> None:
-        """Create it as a user would."""
-        spec = {
+        """Create it as a user would; `labels` are of both templates."""
+        spec: Object = {
             "slotsPerWorker": slots,
             "cleanPodPolicy": clean_pod_policy,
             "mpiReplicaSpecs": {
@@ -87,6 +88,8 @@ class Job:
                 "Worker": {"replicas": replicas, "template": _pod("worker", None, worker_annotations, worker_spec)},
             },
         }
+        for replica in spec["mpiReplicaSpecs"].values():
+            replica["template"]["metadata"]["labels"] = labels or {}
         metadata = {"name": self.name, "namespace": self.namespace, "annotations": annotations or {}}
         body = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": metadata, "spec": spec}
         await self.client.create_object(resources.MPI_JOBS.path(self.namespace), body=body)

@@ -46,6 +46,18 @@ async def test_what_the_operator_makes_has_the_script_from_the_start(client: Api
     assert data["discover_hosts.sh"] == "#!/bin/sh\n"
 
 
+@pytest.mark.usefixtures("operator", "webhook")
+async def test_pods_keep_the_labels_of_their_templates(client: ApiWriter, namespace: str) -> None:
+    job, labels = Job(client=client, namespace=namespace), {"team": "vision", "sidecar.istio.io/inject": "false"}
+    await job.create(replicas=1, labels={**labels, "mpi-job-name": "another", "not a label": "x"})
+    state = await job.until(lambda state: bool(state.launcher and state.workers), "its pods")
+
+    assert state.launcher is not None
+    for pod, role in ((state.launcher, "launcher"), *((pod, "worker") for pod in state.workers.values())):
+        operators = {"group-name": "kubeflow.org", "mpi-job-name": job.name, "mpi-job-role": role}
+        assert pod["metadata"]["labels"] == {**operators, **labels}
+
+
 @pytest.mark.usefixtures("webhook")
 async def test_a_dry_run_shows_the_change_and_leaves_nothing(client: ApiWriter, namespace: str) -> None:
     assert items(await tried(client, PODS, namespace, launcher()))[2:] == [ITEM]
@@ -62,7 +74,8 @@ async def test_nobody_else_is_asked_about(client: ApiWriter, namespace: str, web
         *[(PODS, namespace, plain_pod(number)) for number in range(100)],
         *[(CONFIG_MAPS, namespace, plain_config(number, labels={"app": "web"})) for number in range(100)],
         *[(CONFIG_MAPS, namespace, plain_config(number, labels={})) for number in range(50)],
-        (PODS, namespace, objects.worker_pod()),
+        (PODS, namespace, worker("other-worker-0")),
+        (PODS, "kube-system", worker("train-worker-0")),
         (PODS, namespace, launcher(apiVersion="kubeflow.org/v2beta1")),
         (PODS, namespace, launcher(kind="TFJob")),
         (PODS, namespace, launcher(controller=False)),
@@ -80,8 +93,9 @@ async def test_nobody_else_is_asked_about(client: ApiWriter, namespace: str, web
     assert reviews(webhook) == before
 
     await tried(client, PODS, namespace, launcher())
+    await tried(client, PODS, namespace, worker("train-worker-0"))
     await tried(client, CONFIG_MAPS, namespace, objects.config_map())
-    assert reviews(webhook) == before + 2
+    assert reviews(webhook) == before + 3
 
 
 async def test_a_namespace_can_opt_out(client: ApiWriter, namespace: str, webhook: Webhook) -> None:
@@ -95,6 +109,12 @@ async def test_a_namespace_can_opt_out(client: ApiWriter, namespace: str, webhoo
     bad = objects.mpi_job(annotations={names.ENABLED: "yes"})
     await tried(client, MPI_JOBS, namespace, without_uid(bad))
     assert reviews(webhook) == before
+
+
+def worker(name: str) -> Object:
+    """A worker pod of that name of the job `train`."""
+    pod = objects.worker_pod()
+    return {**pod, "metadata": {**pod["metadata"], "name": name}}
 
 
 def plain_pod(number: int) -> Object:

@@ -13,7 +13,7 @@ from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, mpijob
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import hpa_facts, hpa_fit, mutate, pod_templates, review, scale, validate
+from webhook.rules import hpa_facts, hpa_fit, mutate, pod_templates, review, scale, template_labels, validate
 from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
 from webhook.rules.review import CREATE, UPDATE, Request, Verdict
 
@@ -78,7 +78,8 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
     def pod_created(request: Request) -> Verdict:
         pod = pods.decode(request.object)
         owner = pod.metadata.controller
-        return Verdict(patch=mutate.launcher(pod, context.job(request.namespace, owner.name) if owner else None))
+        job = context.job(request.namespace, owner.name) if owner else None
+        return Verdict(patch=(*mutate.launcher(pod, job), *template_labels.missing(pod, job)))
 
     def status_updated(request: Request) -> Verdict:
         return Verdict(patch=mutate.selector(mpijob.decode(request.object)))

@@ -16,11 +16,13 @@ Patch = tuple[Operation, ...]
 
 # The only replaceable field: the hosts that a launcher waits for.
 _REPLACEABLE = re.compile(rf"/data/{re.escape(names.KEY_HOSTFILE)}")
-# Fields that may be added: an item of a ConfigMap volume, a key of a ConfigMap, and the selector of a job's workers.
+# Fields that may be added: an item of a ConfigMap volume, a key of a ConfigMap, the selector of a job's workers, and a
+# label.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/items/(?:0|[1-9][0-9]*)"
     rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
     r"|/status/replicaStatuses/Worker/selector"
+    r"|/metadata/labels/(?:[a-z0-9.-]+~1)?[A-Za-z0-9._-]+"
 )
 
 
@@ -34,6 +36,11 @@ def adding(*, at: str, value: object) -> Patch:
     Raises `ForeignField` if the field is not ours.
     """
     return _patch("add", _ALLOWED, at, value)
+
+
+def labelling(key: str, value: str) -> Patch:
+    """Return a patch that adds a label to an object that has labels. Raises `ForeignField` if `key` is malformed."""
+    return adding(at=f"/metadata/labels/{key.replace('/', '~1')}", value=value)
 
 
 def replacing(*, at: str, value: object) -> Patch:

@@ -48,7 +48,7 @@ def launcher(pod: Pod, job: JobFacts | None) -> Patch:
     empty /etc/mpi. It also tells the controller, for as long as the pod lives, that its driver is elastic. `job`: the
     MPIJob as last seen.
     """
-    owner = _job_of(pod.metadata)
+    owner = job_of(pod.metadata)
     if owner is None or not (_is_launcher(pod.metadata, owner.name) and _is_elastic(pod, owner, job)):
         return ()
     for index, volume in enumerate(pod.spec.volumes or ()):
@@ -59,7 +59,7 @@ def launcher(pod: Pod, job: JobFacts | None) -> Patch:
 
 def config_map(config: ConfigMap) -> Patch:
     """Return a patch that adds a discover_hosts.sh without hosts, so that the file exists from the start."""
-    owner = _job_of(config.metadata)
+    owner = job_of(config.metadata)
     if owner is None or config.metadata.name != names.config_map(owner.name) or config.data is None:
         return ()
     if names.KEY_DISCOVER_HOSTS in config.data or names.KEY_DISCOVER_HOSTS in (config.binary_data or ()):
@@ -123,7 +123,8 @@ def _is_launcher(metadata: ObjectMeta, job: str) -> bool:
     )
 
 
-def _job_of(metadata: ObjectMeta) -> OwnerReference | None:
+def job_of(metadata: ObjectMeta) -> OwnerReference | None:
+    """Return the reference to the MPIJob that controls an object; None if none does."""
     owner = metadata.controller
     ours = owner and (owner.api_version, owner.kind) == (MPI_JOBS.api_version, MPI_JOBS.kind)
     return owner if ours else None

@@ -42,9 +42,9 @@ def test_a_new_api_server_gets_everything(minor: int) -> None:
 
 def test_before_match_conditions_config_maps_are_not_asked_about() -> None:
     manifests = for_version(overlays.rendered("default"), 27)
-    [hook] = configuration(manifests, "Mutating")["webhooks"]
-    assert hook["rules"][0]["resources"] == ["pods"]
-    assert "matchConditions" not in hook
+    hooks = configuration(manifests, "Mutating")["webhooks"]
+    assert [hook["rules"][0]["resources"] for hook in hooks] == [["pods"]] * 2
+    assert not any("matchConditions" in hook for hook in hooks)
     assert of_kind(manifests, "PodDisruptionBudget") == of_kind(overlays.rendered("default"), "PodDisruptionBudget")
 
 

@@ -11,7 +11,8 @@ from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE, for_version
 
 MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
 MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
-STATUS, AUTOSCALERS = MUTATING["webhooks"][2], VALIDATING["webhooks"][2]
+STATUS, WORKERS = MUTATING["webhooks"][2:]
+AUTOSCALERS = VALIDATING["webhooks"][2]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
 
 
@@ -20,17 +21,16 @@ def test_names_agree_with_the_program() -> None:
         assert configuration["metadata"]["name"] == names.WEBHOOK_CONFIGURATION
     services = [hook["clientConfig"]["service"] for hook in HOOKS]
     assert {(one["name"], one["namespace"]) for one in services} == {(names.WEBHOOK, names.NAMESPACE)}
-    assert [one["path"] for one in services] == [names.PATH_MUTATE] * 3 + [names.PATH_VALIDATE] * 3
-    assert HOOKS[0]["objectSelector"]["matchLabels"] == {
-        names.LABEL_GROUP_NAME: names.GROUP,
-        names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER,
-    }
+    assert [one["path"] for one in services] == [names.PATH_MUTATE] * 4 + [names.PATH_VALIDATE] * 3
+    for hook, role in ((HOOKS[0], names.ROLE_LAUNCHER), (WORKERS, names.ROLE_WORKER)):
+        expected = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_ROLE: role}
+        assert hook["objectSelector"]["matchLabels"] == expected
     assert HOOKS[1]["objectSelector"]["matchExpressions"][0]["key"] == names.LABEL_APP
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
 def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
-    seconds = 1 if hook in (STATUS, AUTOSCALERS) else 2
+    seconds = 1 if hook in (STATUS, WORKERS, AUTOSCALERS) else 2
     assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", seconds, "None")
     assert hook["matchPolicy"] == "Equivalent"
     assert "caBundle" not in hook["clientConfig"]
@@ -46,9 +46,8 @@ def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str,
 
 def test_without_match_conditions_the_hooks_that_need_one_go() -> None:
     [plain] = for_version([MUTATING], MATCH_CONDITIONS_SINCE - 1)
-    (launchers,) = plain["webhooks"]
-    assert launchers["name"] == "launchers.webhook.mpijob-elastic"
-    assert launchers == {key: value for key, value in HOOKS[0].items() if key != "matchConditions"}
+    kept = [{key: value for key, value in hook.items() if key != "matchConditions"} for hook in (HOOKS[0], WORKERS)]
+    assert plain["webhooks"] == kept
     assert {**plain, "webhooks": []} == {**MUTATING, "webhooks": []}
     [rest] = for_version([VALIDATING], MATCH_CONDITIONS_SINCE - 1)
     assert rest == {**VALIDATING, "webhooks": VALIDATING["webhooks"][:2]}

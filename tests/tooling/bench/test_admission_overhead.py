@@ -13,8 +13,8 @@ def test_it_is_the_difference_of_the_percentiles() -> None:
 
 
 def test_patterns_say_what_they_do() -> None:
-    assert str(Pattern(callers=16, interval=0.32, creations=400)) == "pod creation, 16 callers, 50 a second"
-    assert str(Pattern(callers=1, interval=0, creations=200)) == "pod creation, 1 caller, without a pause"
+    assert str(Pattern(callers=16, interval=0.32, creations=400)) == "launcher creation, 16 callers, 50 a second"
+    assert str(Pattern(callers=1, interval=0, creations=200)) == "launcher creation, 1 caller, without a pause"
 
 
 def test_each_caller_has_as_many_creations() -> None:

@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from bench import (
@@ -35,6 +34,7 @@ from lab.cluster import Cluster
 from lab.install import install_into, uninstall_from
 from lab.processes import Identity
 from lab.replicas import Webhook
+from mpijob_elastic import names
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 
@@ -111,11 +111,14 @@ async def test_the_webhook_is_asked_and_not_asked_by_turns(
     namespace = namespaces.create(bench_lab, "webhook")
     try:
         with Webhook.start(bench_lab, installed) as webhook:
-            pod = msgspec.json.encode(await admission.launcher(bench_client, namespace))
+            pods = await admission.pods(bench_client, namespace)
             review = tmp_path / "review.json"
-            review.write_bytes(admission.review_of(await admission.try_create(bench_client, namespace, pod), namespace))
-            ground = Ground(cluster=bench_lab, installed=installed, client=bench_client, namespace=namespace, pod=pod)
+            launcher = await admission.try_create(bench_client, namespace, pods[names.ROLE_LAUNCHER])
+            review.write_bytes(admission.review_of(launcher, namespace))
+            ground = Ground(cluster=bench_lab, installed=installed, client=bench_client, namespace=namespace, pods=pods)
             found = await admission_overhead.run(ground, Pattern(callers=2, interval=0.01, creations=4))
+            worker = Pattern(callers=2, interval=0.01, creations=4, role=names.ROLE_WORKER)
+            assert (await admission_overhead.run(ground, worker)).p50_without > 0
             rate = await reviews.run(
                 webhook.process.pid, installed.webhook_port, connections=2, review=review, seconds=0.5
             )

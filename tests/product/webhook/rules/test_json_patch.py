@@ -9,6 +9,8 @@ from webhook.rules.json_patch import ForeignField
 def test_an_addition_to_our_fields() -> None:
     script = json_patch.adding(at="/data/discover_hosts.sh", value="#!/bin/sh\n")
     assert script == ({"op": "add", "path": "/data/discover_hosts.sh", "value": "#!/bin/sh\n"},)
+    label = json_patch.labelling("a.b/c", "d")
+    assert label == ({"op": "add", "path": "/metadata/labels/a.b~1c", "value": "d"},)
     item = json_patch.adding(at="/spec/volumes/10/configMap/items/2", value={"key": "x"})
     assert item == ({"op": "add", "path": "/spec/volumes/10/configMap/items/2", "value": {"key": "x"}},)
 
@@ -38,6 +40,10 @@ def test_the_hosts_that_a_launcher_waits_for_are_replaced_and_nothing_else() -> 
         "/spec/volumes/0/configMap/items/01",
         "/spec/volumes/0/configMap/items/-",
         "/spec/volumes/x/configMap/items/0",
+        "/metadata/labels",
+        "/metadata/labels/a~1b~1c",
+        "/metadata/labels/a~0b",
+        "/metadata/annotations/a",
         "/status",
         "/status/replicaStatuses/Worker",
         "/status/replicaStatuses/Launcher/selector",
