@@ -54,7 +54,7 @@ def write_credentials(
     return Credentials(
         authority=authority.certificate,
         server=authority.issue("server", user="lab-server", hosts=API_SERVER_HOSTS),
-        kubelet_client=authority.issue("kubelet-client", user="kube-apiserver-kubelet-client"),
+        kubelet_client=authority.issue("kubelet-client", user="kube-apiserver-kubelet-client", group=ADMINISTRATORS),
         front_proxy_authority=front_proxy.certificate,
         front_proxy=front_proxy.issue("front-proxy", user="front-proxy-client"),
         service_accounts=write_service_account_keys(layout.pki),

@@ -59,6 +59,7 @@ class Program:
         "prometheus-adapter",
         "cert-manager",
         "keda",
+        "metrics-server",
     ]
     package: str
     seconds: int
@@ -137,6 +138,12 @@ PEERS = (
     Program(name="cert-manager", module="cert-manager", package=".", seconds=180),
     Program(name="keda-operator", module="keda", package=f"{_KEDA}/operator", seconds=400),
     Program(name="keda-adapter", module="keda", package=f"{_KEDA}/adapter", seconds=30),
+    Program(
+        name="metrics-server",
+        module="metrics-server",
+        package="sigs.k8s.io/metrics-server/cmd/metrics-server",
+        seconds=190,
+    ),
 )
 
 

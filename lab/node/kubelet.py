@@ -32,10 +32,10 @@ def configuration(place: Place) -> str:
         "tlsPrivateKeyFile": str(KEY),
         "authentication": {
             "anonymous": {"enabled": False},
-            "webhook": {"enabled": False},
+            "webhook": {"enabled": True},
             "x509": {"clientCAFile": str(AUTHORITY)},
         },
-        "authorization": {"mode": "AlwaysAllow"},
+        "authorization": {"mode": "Webhook"},
         "containerRuntimeEndpoint": f"unix://{CONTAINERD_SOCKET}",
         "resolvConf": str(RESOLVER),
         "clusterDNS": [NO_RESOLVER],

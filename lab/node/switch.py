@@ -14,8 +14,8 @@ from lab.node.namespaces import in_network
 
 COMPONENT = "gateway"  # whose network namespace it is
 FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")  # of whatever network namespace one is in
-# Where packets go that are for no node there is: a bridge that nothing hangs on, to somebody whom nobody looks for. A
-# route of type blackhole would refuse the gateway's own connections at once instead.
+# Where packets go that are for no node or Service there is: a bridge that nothing hangs on, to a neighbour that is not
+# there. A route of type blackhole would refuse the gateway's own connections at once instead.
 _VOID = "void"
 _NOBODY = "10.96.0.2"
 _NOBODYS_LINK = "02:00:00:00:00:02"

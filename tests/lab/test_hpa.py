@@ -63,22 +63,6 @@ async def test_up_and_down_through_the_whole_path(job: Job, hpa: Autoscaler, met
     assert (await hpa.until(lambda seen: seen.desired == 1)).says("AbleToScale", "True", "ReadyForNewScale")
 
 
-@pytest.mark.parametrize("kind", ["resource", "containerResource"])
-async def test_the_load_of_workers_counts_and_never_the_launchers(
-    kind: str, job: Job, hpa: Autoscaler, metrics: Values
-) -> None:
-    metrics.cpu = {"launcher": 20_000, "worker": 500}
-    source = {"name": "cpu", "target": {"type": "AverageValue", "averageValue": "500m"}}
-    source |= {"container": "worker"} if kind == "containerResource" else {}
-    await job.create(replicas=2, annotations=QUICK)
-    await job.settled(2)
-    await hpa.apply(2, 4, metric={"type": kind[0].upper() + kind[1:], kind: source})
-    seen = await hpa.until(lambda seen: bool(seen.metrics))
-    assert (seen.metrics[0][kind]["current"]["averageValue"], seen.desired) == ("500m", 2)
-    metrics.cpu["worker"] = 1000
-    await job.settled(4)
-
-
 @pytest.mark.thorough
 async def test_a_load_that_goes_up_and_down_does_not_resize_the_job_each_time(
     job: Job, hpa: Autoscaler, metrics: Values

@@ -23,13 +23,15 @@ hosts
 """
 
 
-def job() -> dict[str, Any]:
+def job(script: str = SCRIPT, **both: Any) -> dict[str, Any]:
+    """Return it with this script of the launcher; `both` is for the containers of launcher and worker."""
+
     def replicas(count: int, name: str, **container: Any) -> dict[str, Any]:
-        spec = {"containers": [{"name": name, "image": delivery.REFERENCE, **container}]}
+        spec = {"containers": [{"name": name, "image": delivery.REFERENCE, **both, **container}]}
         return {"replicas": count, "template": {"spec": spec}}
 
     specs = {
-        "Launcher": replicas(1, "launcher", command=["sh", "-ec", SCRIPT]),
+        "Launcher": replicas(1, "launcher", command=["sh", "-ec", script]),
         "Worker": replicas(1, "worker"),
     }
     return {
