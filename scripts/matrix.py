@@ -15,8 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 OUTPUT = ROOT / "dist" / "matrix"
-# The oldest that serves everything we install, the pinned one, and the newest that Go modules were tried for.
-VERSIONS = ("v1.30.14", "v1.34.4", "v1.36.3")
+# The oldest that the chart allows, the oldest that serves everything that we install, then up to the newest.
+VERSIONS = ("v1.28.15", "v1.30.14", "v1.33.13", "v1.34.4", "v1.36.3")
 # What depends on the version of the API server: its protocols, admission, rights, definitions, and one whole resize.
 TESTS = (
     "kube_exec",
@@ -32,6 +32,7 @@ TESTS = (
     "scenario_scaling",
     "upgrade_apply",
     "upgrade_jobs",
+    "upgrade_preflight",
 )
 _RESULT = re.compile(r"(\d+ (?:passed|failed|error).*?) in [\d.]+s")
 

@@ -12,7 +12,7 @@ from lab import chart
 from lab.release import archives
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.customize import for_jobs_in, with_image
+from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE, for_jobs_in, with_image
 from mpijob_elastic.install.objects import by_identity
 from mpijob_elastic.install.overlays import Overlay
 from tests.peers.chart import refusal, rendered, run
@@ -141,6 +141,12 @@ def test_every_value_and_no_other_is_in_the_schema() -> None:
 def test_lint_finds_nothing(helm: Path) -> None:
     done = run(helm, "lint", str(chart.CHART), "--strict", "--kube-version=1.34.4")
     assert done.returncode == 0, done.stdout
+
+
+def test_a_kubernetes_without_match_conditions_is_refused(helm: Path) -> None:
+    done = run(helm, "template", "release", str(chart.CHART), f"--kube-version=1.{MATCH_CONDITIONS_SINCE - 1}.16")
+    assert "chart requires kubeVersion: >=1.28.0-0 which is incompatible with Kubernetes" in done.stderr
+    assert done.returncode == 1
 
 
 def test_another_namespace_is_refused(helm: Path) -> None:
