@@ -77,7 +77,7 @@ class Controller:
         self._queue = WorkQueue[JobKey](random=random)
         self._leading = False
         self._caches = Caches(
-            client, namespace=settings.namespace, enqueue=self._changed, random=random, signs=settings.signs
+            client, namespace=settings.namespace, enqueue=self._changed, random=random, signs=settings.signs, now=now
         )
         self._lease = Lease(
             client=client,

@@ -42,7 +42,10 @@ class LiveRecheck:
         if fresh is None:
             raise Outdated(f"{view.namespace}/{view.name} is gone, being deleted, or managed by another operator")
         wanted = {removal.worker.ref.uid for removal in action.removals}
-        return [removal for removal in drain.leave(fresh).removals if removal.worker.ref.uid in wanted]
+        due = [removal for removal in drain.leave(fresh).removals if removal.worker.ref.uid in wanted]
+        nodes = {removal.worker.node for removal in due if removal.outcome == "lost"}
+        there = {node for node in nodes if not await self._is_gone(node)}
+        return [removal for removal in due if removal.outcome != "lost" or removal.worker.node not in there]
 
     async def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
         """Yield each frozen exec that may still be ended, just after its node was read if that makes it frozen."""
@@ -51,7 +54,7 @@ class LiveRecheck:
             return
         for found in frozen_execs.endable(fresh.view, action.execs):
             worker = fresh.view.worker(found.pod)
-            if worker is None or not worker.node_gone or await self._is_gone(worker.node):
+            if worker is None or not worker.node_gone_at or await self._is_gone(worker.node):
                 yield found
 
     async def _ours(self, view: JobView) -> JobState | None:

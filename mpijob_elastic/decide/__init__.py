@@ -17,6 +17,7 @@ from mpijob_elastic.decide import (
     frozen_execs,
     handover,
     launcher_start,
+    lost_nodes,
     lost_ranks,
     notices,
     scale_timeout,
@@ -65,6 +66,8 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     looks: list[Look | None] = []
     if any(worker.going for worker in state.workers):
         wakes.append(disruption.wake_at(state))
+    if any(worker.pod.node_gone_at for worker in state.workers):
+        wakes.append(lost_nodes.wake_at(state))
     if change is None:  # everything below relies on what is published now
         touch, wake = config_map.refresh(state, config)
         actions.append(touch)

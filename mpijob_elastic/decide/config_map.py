@@ -150,7 +150,11 @@ def _removed(state: JobState, change: WriteConfig) -> Iterable[Note]:
         yield warning("Disruption", message)
     without_rank = [worker for worker in gone if worker.rank_lost]
     rank_lost = {worker.name for worker in without_rank}
-    not_ready = [pod for pod in change.lost if pod not in rank_lost]
+    cut_off = [pod for pod in change.lost if pod in state.cut_off]
+    if cut_off:
+        nodes = listed(sorted({state.by_name[pod].pod.node for pod in cut_off}))
+        yield warning("HostsLost", f"{listed(cut_off)} removed from discover_hosts.sh: node {nodes} is gone")
+    not_ready = [pod for pod in change.lost if pod not in rank_lost and pod not in state.cut_off]
     if not_ready:
         yield warning("HostsLost", f"{listed(not_ready)} removed from discover_hosts.sh: not Ready")
     yield from _without_rank(without_rank)

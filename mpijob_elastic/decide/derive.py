@@ -7,7 +7,7 @@ each worker; then what follows from all of them.
 from dataclasses import fields
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, drain, handover, host_list, host_names, lost_ranks, rank0_loss
+from mpijob_elastic.decide import disruption, drain, handover, host_list, host_names, lost_nodes, lost_ranks, rank0_loss
 from mpijob_elastic.decide.retries import MOVED, RENAMED, REPLACED, of_this_pod
 from mpijob_elastic.decide.state import JobState, LauncherState, Moment, Standing, WorkerState, honest
 from mpijob_elastic.model.job import JobView, Worker
@@ -26,15 +26,18 @@ def derive(view: JobView, *, now: float) -> JobState:
         going = disruption.going(view)
         leaving = disruption.leaving(view, going, now=now)
     workers = tuple(_worker(moment, worker, idle, going, leaving) for worker in view.workers)
+    node_gone = any(worker.pod.node_gone_at for worker in workers)
     succeeds_lost = any(worker.succeeds_lost for worker in workers)
+    resume_at = rank0_loss.resume_at(moment, workers) if node_gone or succeeds_lost else 0.0
     return JobState(
         **{field.name: getattr(moment, field.name) for field in fields(moment)},
         workers=workers,
         by_name={worker.name: worker for worker in workers},
         leaving=_leaving(moment, workers),
         idle=idle,
+        cut_off=lost_nodes.leaving(moment, workers, resume_at=resume_at) if node_gone else _NOBODY,
         settled_at=host_list.settled_at(moment),
-        resume_at=rank0_loss.resume_at(moment, workers) if succeeds_lost else 0.0,
+        resume_at=resume_at,
     )
 
 
@@ -165,12 +168,25 @@ def _is_stuck(moment: Moment) -> bool:
 
 
 def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerState, ...]:
-    """Return the workers to delete sooner or later: surplus, failed, and on a node that is going; highest first."""
+    """Return the workers to delete sooner or later: surplus, failed, on a node that goes or is gone; highest first."""
     view = moment.view
     if not view.elastic or not moment.launcher.may_lose_workers:
         return ()
     may_move = view.policy.replace_failed_workers is not False
-    surplus = [worker for worker in reversed(workers) if not worker.wanted and not worker.pod.deleting]
+    surplus = [worker for worker in reversed(workers) if not worker.wanted and _may_be_deleted(worker.pod)]
     failed = [worker for worker in reversed(workers) if worker.failed]
     moving = [worker for worker in reversed(workers) if worker.going and not worker.published and may_move]
-    return (*surplus, *failed, *moving)
+    lost = [worker for worker in reversed(workers) if worker.pod.node_gone_at and may_move and _is_lost(view, worker)]
+    return (*surplus, *failed, *lost, *(worker for worker in moving if worker not in lost))
+
+
+def _may_be_deleted(pod: Worker) -> bool:
+    """Tell whether a deletion helps: no kubelet ends a pod that is being deleted on a node that is gone."""
+    return not pod.deleting or (pod.node_gone_at > 0.0 and not pod.forced)
+
+
+def _is_lost(view: JobView, worker: WorkerState) -> bool:
+    """Tell whether a worker whose node is gone is to be deleted for that alone."""
+    ended = worker.failed or worker.pod.succeeded
+    unlisted = not worker.published or len(view.host_of) == 1
+    return worker.wanted and unlisted and not ended and _may_be_deleted(worker.pod)

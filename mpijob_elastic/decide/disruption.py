@@ -35,7 +35,8 @@ def leaving(view: JobView, all_going: frozenset[str], *, now: float) -> frozense
     """Return the going pods that should not be published now; `now` inf: at the end of all waits."""
     if not all_going:
         return all_going
-    published = [worker for worker in view.workers if worker.ready and worker.ref.name in view.host_of]
+    trains = (worker for worker in view.workers if worker.ready and not worker.node_gone_at)
+    published = [worker for worker in trains if worker.ref.name in view.host_of]
     hosts = [worker for worker in published if worker.index < view.replicas]
     steady = [worker for worker in hosts if worker.ref.name not in all_going]
     gone = [worker.ref.name for worker in hosts if worker.ref.name in all_going]
@@ -88,7 +89,8 @@ def least(view: JobView) -> int:
 
 def _is_threatened(view: JobView, worker: Worker) -> bool:
     is_wanted = worker.index < view.replicas
-    return view.elastic and is_wanted and not worker.deleting and not worker.terminated
+    is_there = not (worker.deleting or worker.terminated or worker.node_gone_at)  # else it is lost already
+    return view.elastic and is_wanted and is_there
 
 
 def _gave_up(view: JobView, worker: Worker) -> bool:

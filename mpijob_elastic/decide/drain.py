@@ -1,9 +1,10 @@
 """Workers that leave: which may be deleted now, which must be probed first.
 
 Safety rules 2 and 3. A worker is deletable when discover_hosts.sh no longer names it and nothing trains in it: it was
-never named, no node had taken its pod or that has terminated, no driver can run, exec has shown nothing but its main
-process since the launcher knows, or its drain deadline has passed. A worker that the size asks for again does not
-leave, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see disruption).
+never named, no node had taken its pod or its node is gone, the pod has terminated, no driver can run, exec has shown
+nothing but its main process since the launcher knows, or its drain deadline has passed. A worker that the size asks for
+again does not leave, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see
+disruption).
 """
 
 from collections.abc import Set as AbstractSet
@@ -117,9 +118,11 @@ def _is_replaced(worker: WorkerState) -> bool:
 def _outcome(state: JobState, worker: WorkerState) -> str:
     """Return why the worker may be deleted now, in a word; "" if it may not."""
     is_due = worker.due_at is not None and state.now >= worker.due_at
+    # The last host stays in the list although its pod has ended, because a list must not become empty.
+    unlisted = not worker.published or len(state.view.host_of) == 1
+    if worker.pod.node_gone_at and unlisted and (state.memory_known or not state.view.driver_may_run):
+        return "lost"
     if _is_replaced(worker):
-        # The last host stays in the list although its pod has ended, because a list must not become empty.
-        unlisted = not worker.published or len(state.view.host_of) == 1
         return "failed" if is_due and unlisted else ""
     # Surplus workers have no back-off; workers on a node that is going leave only after theirs.
     if worker.published or (worker.wanted and not is_due):
@@ -158,11 +161,18 @@ def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     reason, why, warning = _reason(state, worker, outcome)
     if worker.wanted and not pod.terminated:
         reason = reason if warning else "WorkerReplaced"
-        why = f"{why}; the operator recreates it elsewhere ({disruption.cause(pod)})"
+        cause = "" if outcome == "lost" else f" ({disruption.cause(pod)})"
+        why = f"{why}; the operator recreates it elsewhere{cause}"
     last = f" (last state: {pod.last_state})" if pod.last_state else ""
     message = f"{worker.name} is being deleted: {why}{last}"
-    grace = GRACE if outcome in _WITHOUT_RANKS and not pod.pre_stop else None
-    return Removal(worker=pod, outcome=outcome, note=Note(reason=reason, message=message, warning=warning), grace=grace)
+    note = Note(reason=reason, message=message, warning=warning)
+    return Removal(worker=pod, outcome=outcome, note=note, grace=_grace(pod, outcome))
+
+
+def _grace(pod: Worker, outcome: str) -> int | None:
+    if outcome == "lost":
+        return 0  # no kubelet is left to confirm that the pod has ended
+    return GRACE if outcome in _WITHOUT_RANKS and not pod.pre_stop else None
 
 
 def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, str, bool]:
@@ -176,6 +186,8 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
             why = "it was never listed in discover_hosts.sh"
         case "unscheduled":
             why = "it was never scheduled to a node"
+        case "lost":
+            why = f"its node {worker.pod.node} is gone"
         case "drained":
             left = state.view.memory.left.get(worker.name)
             why = f"drained after {durations.render(max(0.0, state.now - left.at) if left else 0.0)}"

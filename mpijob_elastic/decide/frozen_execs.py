@@ -75,6 +75,17 @@ def endable(view: JobView, execs: Iterable[Exec]) -> tuple[Exec, ...]:
     return tuple(found for found in ours if _has_no_pod(view.worker(found.pod), found))
 
 
+def is_over(view: JobView, worker: Worker) -> bool:
+    """Tell whether the launcher holds no exec into this worker, whose node is gone, that we have not ended."""
+    launcher = _launcher(view)
+    if launcher is None:
+        return True
+    held = launcher.held
+    into = [found for found in held.suspects if found.pod == worker.name]
+    ended = all(found not in held.frozen and held.tries.get(found, 0) >= MOST_TRIES for found in into)
+    return ended and _cut_off_reason(worker) in held.about
+
+
 def ended(view: JobView, execs: Iterable[Exec]) -> Note:
     """Return the note on execs that were ended."""
     message = (
@@ -147,9 +158,13 @@ def _reasons(state: JobState) -> Mapping[str, float]:
     numbered = (view.worker(pod) for pod, host in view.memory.hosts.items() if host.incarnation > 0)
     new = {f"{worker.name} is {worker.ref.uid}": worker.created_at for worker in numbered if worker}
     due = {reason: at + FIRST_LOOK for reason, at in {**left, **new}.items() if now - PAST_AFTER < at <= now}
-    # At once: its exec does not end with its pod, which the garbage collector of pods takes a minute to remove.
-    cut = (worker.pod for worker in state.workers if worker.pod.node_gone and worker.published)
-    return due | {f"{worker.name} is {worker.ref.uid} on {worker.node}, which is gone": now for worker in cut}
+    # At once: its exec does not end by itself, and the worker leaves the list only after that (see lost_nodes).
+    cut = (worker.pod for worker in state.workers if worker.pod.node_gone_at and worker.published)
+    return due | {_cut_off_reason(worker): now for worker in cut}
+
+
+def _cut_off_reason(worker: Worker) -> str:
+    return f"{worker.name} is {worker.ref.uid} on {worker.node}, which is gone"
 
 
 def _is_gone(worker: Worker | None, left: Left, *, now: float) -> bool:
@@ -161,7 +176,7 @@ def _is_cut_off(worker: Worker | None, found: Exec, *, now: float) -> bool:
 
 
 def _has_no_pod(worker: Worker | None, found: Exec) -> bool:
-    if worker is None or worker.terminated or worker.node_gone:
+    if worker is None or worker.terminated or worker.node_gone_at:
         return True
     return found.started_at + SURELY_OLDER < worker.created_at
 
@@ -169,4 +184,4 @@ def _has_no_pod(worker: Worker | None, found: Exec) -> bool:
 def _is_dead(worker: Worker, *, now: float) -> bool:
     """Return True if nothing can answer: the pod ended, its node is gone, or its end is long overdue."""
     is_lost = worker.deleting and worker.ends_at is not None and now >= worker.ends_at + LATE_AFTER
-    return worker.terminated or worker.node_gone or is_lost
+    return worker.terminated or worker.node_gone_at > 0.0 or is_lost

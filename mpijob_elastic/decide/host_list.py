@@ -61,19 +61,22 @@ def following(state: JobState) -> Next:
 def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
     belongs = worker.wanted or not state.view.elastic
-    return worker.ready and belongs and not worker.leaves and not _is_dead(worker)
+    is_nowhere = not worker.published and worker.pod.node_gone_at > 0.0
+    return worker.ready and belongs and not (worker.leaves or is_nowhere or _is_dead(state, worker))
 
 
-def _is_dead(worker: WorkerState | None) -> bool:
+def _is_dead(state: JobState, worker: WorkerState | None) -> bool:
     """Return True for a worker in which no rank can run under the host name that is published for it."""
     if worker is None or worker.pod.terminated or worker.pod.deleting or worker.rank_lost:
+        return True
+    if worker.name in state.cut_off:
         return True
     return worker.published not in ("", worker.host)
 
 
 def _remove(state: JobState, staying: list[str]) -> Next:
     hosts = state.view.published_pods
-    dead = {pod for pod in hosts if _is_dead(state.by_name.get(pod)) and pod not in staying}
+    dead = {pod for pod in hosts if _is_dead(state, state.by_name.get(pod)) and pod not in staying}
     if dead:
         # At once, and alone: who else is to leave is better judged without them, and in its own time.
         return _step(state, [pod for pod in hosts if pod not in dead])

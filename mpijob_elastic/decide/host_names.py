@@ -9,6 +9,8 @@ A driver that has yet to start has seen nobody die: until then, and in jobs that
 
 from collections.abc import Collection, Mapping
 
+import msgspec
+
 from mpijob_elastic import names
 from mpijob_elastic.decide import drain
 from mpijob_elastic.decide.state import JobState, Moment
@@ -96,5 +98,5 @@ def _next(state: JobState, pod: str, *, is_lost: bool) -> Host | None:
     if last is None or not state.view.driver_running:
         return None
     if last.pod and not _drained(state, pod, last):
-        return last
+        return msgspec.structs.replace(last, reformed=True) if pod in state.cut_off else last
     return Host(pod="", incarnation=last.incarnation) if last.incarnation else None

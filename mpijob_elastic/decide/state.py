@@ -142,6 +142,7 @@ class JobState(Moment):
     """A job at a moment, with the standing of each worker.
 
     leaving: workers that are to be deleted, in this order. idle: published workers whose rank is lost, given up or not.
+    cut_off: published workers whose node is gone and that may leave the list.
     settled_at: the earliest time of the next change of the list that is ours to time, 0 while no driver can read it.
     resume_at: the earliest time of an addition after a loss, 0 where there is nothing to wait for.
     """
@@ -150,5 +151,6 @@ class JobState(Moment):
     by_name: Mapping[str, WorkerState]
     leaving: tuple[WorkerState, ...]
     idle: frozenset[str]
+    cut_off: frozenset[str]
     settled_at: float
     resume_at: float

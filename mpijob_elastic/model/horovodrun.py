@@ -50,6 +50,7 @@ _NAMES = {
     "--host-discovery-script": "discovery_script",
     "--reset-limit": "reset_limit",
     "--blacklist-cooldown-range": "cooldown",
+    "--gloo-timeout-seconds": "gloo_timeout",
 }
 _COOLDOWN = "--blacklist-cooldown-range"
 
@@ -59,8 +60,8 @@ class Launch:
     """The command that starts the ranks; an absent option is None.
 
     program: horovodrun, or a name in MPIRUN, whose options are not read. np, min_np, max_np: processes, and so slots.
-    reset_limit: how often the driver may form the ring again. cooldown: least and most seconds. unread: a part of the
-    command is known only when it runs, and may be any option.
+    reset_limit: how often the driver may form the ring again. cooldown: least and most seconds. gloo_timeout: seconds.
+    unread: a part of the command is known only when it runs, and may be any option.
     """
 
     program: str
@@ -70,6 +71,7 @@ class Launch:
     discovery_script: str | None = None
     reset_limit: int | None = None
     cooldown: tuple[int, int] | None = None
+    gloo_timeout: int | None = None
     unread: bool = False
 
     @property
@@ -135,13 +137,14 @@ def _plain(quotation: re.Match[str]) -> str:
 
 def _launch(words: Sequence[str]) -> Launch:
     found, unread = _options(words)
-    numbers = {name: _number(found.get(name)) for name in ("np", "min_np", "max_np")}
+    numbers = {name: number(found.get(name)) for name in ("np", "min_np", "max_np")}
     return Launch(
         program=HOROVODRUN,
         **numbers,
         discovery_script=found.get("discovery_script"),
-        reset_limit=_number(found.get("reset_limit")),
+        reset_limit=number(found.get("reset_limit")),
         cooldown=_range(found.get("cooldown")),
+        gloo_timeout=number(found.get("gloo_timeout")),
         unread=unread or any(name in found and number is None for name, number in numbers.items()),
     )
 
@@ -168,11 +171,12 @@ def _expands(word: str) -> bool:
     return "$" in word or "`" in word
 
 
-def _number(text: str | None) -> int | None:
+def number(text: str | None) -> int | None:
+    """Return a plain decimal number, None if the text is anything else."""
     plain = text is not None and text.isascii() and text.isdigit() and len(text) <= 9
     return int(text) if text is not None and plain else None
 
 
 def _range(text: str | None) -> tuple[int, int] | None:
-    ends = [_number(part) for part in (text or "").split(maxsplit=2)]
+    ends = [number(part) for part in (text or "").split(maxsplit=2)]
     return (ends[0], ends[1]) if len(ends) == 2 and ends[0] is not None and ends[1] is not None else None

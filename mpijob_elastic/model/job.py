@@ -68,10 +68,11 @@ class Worker:
 
     terminated: its phase is Failed or Succeeded, so nothing runs in it. last_state: exit code, reason and node in
     words, for the Event that outlives the pod. ready_at: None while it is not Ready. node: "" while it is not
-    scheduled. node_gone: that node was seen to be deleted. obstacle: why it is not scheduled, in the scheduler's words.
-    disruption: why pod or node is about to go, "" if they stay. out_of_memory: a container was killed for it. ends_at:
-    end of its grace period, None unless it is being deleted. opaque: its container shares process numbers with others,
-    so exec cannot tell its processes apart. pre_stop: a container has a preStop hook.
+    scheduled. node_gone_at: when that node was seen to be deleted, 0 if it was not. obstacle: why it is not scheduled,
+    in the scheduler's words. disruption: why pod or node is about to go, "" if they stay. out_of_memory: a container
+    was killed for it. ends_at: end of its grace period, None unless it is being deleted; forced: without any, so only a
+    finalizer holds it. opaque: its container shares process numbers with others, so exec cannot tell its processes
+    apart. pre_stop: a container has a preStop hook.
     """
 
     ref: Ref
@@ -85,11 +86,12 @@ class Worker:
     succeeded: bool = False
     last_state: str = ""
     node: str = ""
-    node_gone: bool = False
+    node_gone_at: float = 0.0
     obstacle: str = ""
     disruption: str = ""
     out_of_memory: bool = False
     ends_at: float | None = None
+    forced: bool = False
     opaque: bool = False
     pre_stop: bool = False
     probe: Probe = field(default_factory=Probe)
@@ -243,7 +245,7 @@ class JobView:
     by the operator's clock, None unless it succeeded. notices: our annotation on it.
     np_workers: workers that horovodrun waits for at its start (-np). min_np_workers, max_np_workers: below the first
     number training waits, above the second no more ranks start. 0 where the command does not say. counts_resets:
-    horovodrun ends the job after so many resets.
+    horovodrun ends the job after so many resets. gloo_timeout: seconds until Gloo gives up a peer, 0 for the default.
     former: probes of pods that left the host list and are gone, by name.
     drains_seen: for how many seconds the process that decides has seen each drain (by pod, and when it began), by a
     clock that never steps; a drain that is missing is new. None: nobody measures, as in the command line.
@@ -261,6 +263,7 @@ class JobView:
     min_np_workers: int = 0
     max_np_workers: int = 0
     counts_resets: bool = False
+    gloo_timeout: int = 0
     policy: Policy = field(default_factory=Policy)
     problems: tuple[Problem, ...] = ()
     clean_pod_policy: str = "None"

@@ -35,10 +35,12 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The host name that a worker got last: its number (see names.host) and its pod.
 
     pod: fingerprint of the pod's uid; "" if any pod may have the name, because its last pod was seen to drain.
+    reformed: the other ranks had formed their ring again before that pod, lost with its node, left the list.
     """
 
     pod: str
     incarnation: Number = 0
+    reformed: bool = False
 
 
 class Scale(msgspec.Struct, frozen=True, kw_only=True):

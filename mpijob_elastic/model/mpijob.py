@@ -18,6 +18,7 @@ from mpijob_elastic.model.wire import Wire
 class EnvVar(Wire, frozen=True):
     """An environment variable; `value` is None if it comes from a reference."""
 
+    name: str | None = None
     value: str | None = None
 
 
@@ -32,6 +33,10 @@ class Container(Wire, frozen=True):
     def words(self) -> list[str]:
         """Return command and arguments as one list."""
         return [word or "" for word in (*(self.command or ()), *(self.args or ()))]
+
+    def variable(self, name: str) -> str | None:
+        """Return the value of an environment variable, None if it is not set or comes from a reference."""
+        return next((found.value for found in reversed(self.env or ()) if found and found.name == name), None)
 
     def texts(self) -> Iterator[str]:
         """Yield command, arguments and environment values."""

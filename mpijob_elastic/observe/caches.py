@@ -6,6 +6,7 @@ and Roles carry only `app: JOB`.
 """
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from random import Random
@@ -43,7 +44,7 @@ class JobKey(NamedTuple):
 class Caches:
     """The caches; `enqueue` is called with the key of each job whose objects changed.
 
-    signs: the signs that a node is about to go; None if nodes are not watched.
+    signs: the signs that a node is about to go; None if nodes are not watched. now: returns seconds since the epoch.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Caches:
         enqueue: Callable[[JobKey], None],
         random: Random,
         signs: Signs | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._enqueue = enqueue
         self._pods_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
@@ -90,7 +92,7 @@ class Caches:
             "roles": self.roles,
         }
         self._gangs = Gangs(client, watch(resources.POD_GROUPS, pod_groups.read, self._on_owned))
-        self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random) if signs else None
+        self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random, now=now) if signs else None
 
     async def run(self) -> None:
         """Watch for ever; cancel to stop."""

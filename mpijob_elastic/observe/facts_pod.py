@@ -26,11 +26,11 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at: only for a launcher.
     ready_at: None while it is not Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that
-    operator made it. node: "" while it is not scheduled; obstacle: why not. node_gone: that node was seen to be
-    deleted. disrupted: the condition that announces its end, or "". tolerations: those that let it stay for ever in
-    spite of a NoExecute taint. ends_at: end of its grace period, None unless it is being deleted. shares_processes:
-    with other containers of the pod, or with its node. out_of_memory: a container was killed for it. pre_stop: a
-    container has a preStop hook.
+    operator made it. node: "" while it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to
+    be deleted, 0 if it was not. disrupted: the condition that announces its end, or "". tolerations: those that let it
+    stay for ever in spite of a NoExecute taint. ends_at: end of its grace period, None unless it is being deleted;
+    forced: without any, so only a finalizer holds it. shares_processes: with other containers of the pod, or with its
+    node. out_of_memory: a container was killed for it. pre_stop: a container has a preStop hook.
     """
 
     metadata: Owned
@@ -50,11 +50,12 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     delivering_since: float | None = None
     started_at: float | None = None
     node: str = ""
-    node_gone: bool = False
+    node_gone_at: float = 0.0
     obstacle: str = ""
     disrupted: str = ""
     tolerations: tuple[Toleration, ...] = ()
     ends_at: float | None = None
+    forced: bool = False
     shares_processes: bool = False
     out_of_memory: bool = False
     pre_stop: bool = False
@@ -97,6 +98,7 @@ def of(pod: Pod) -> PodFacts:
         disrupted=_disrupted(conditions),
         tolerations=tuple(toleration for toleration in spec.tolerations or () if toleration.may_last),
         ends_at=seconds(pod.metadata.deletion_timestamp),
+        forced=pod.metadata.deletion_grace_period_seconds == 0,
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),

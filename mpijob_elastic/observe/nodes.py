@@ -98,12 +98,25 @@ def _named(node: _Node, signs: Signs) -> Iterator[str]:
 
 
 class Nodes:
-    """Nodes as last seen; `on_change` gets the name of a node whose signs change or that is deleted."""
+    """Nodes as last seen; `on_change` gets the name of a node whose signs change or that is deleted.
 
-    def __init__(self, client: ApiReader, *, signs: Signs, on_change: Callable[[str], None], random: Random) -> None:
+    now: returns seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        client: ApiReader,
+        *,
+        signs: Signs,
+        on_change: Callable[[str], None],
+        random: Random,
+        now: Callable[[], float],
+    ) -> None:
         self._client = client
         self._on_change = on_change
-        self._gone: dict[str, None] = {}
+        self._now = now
+        # When each was seen to be deleted, by name.
+        self._gone: dict[str, float] = {}
         self._cache: WatchCache[NodeFacts] = WatchCache(
             client,
             NODES,
@@ -145,7 +158,8 @@ class Nodes:
     def _judged(self, pod: PodFacts) -> PodFacts:
         node = self._cache.store.get("", pod.node)
         if node is None:
-            return msgspec.structs.replace(pod, node_gone=True) if pod.node in self._gone else pod
+            gone_at = self._gone.get(pod.node)
+            return pod if gone_at is None else msgspec.structs.replace(pod, node_gone_at=gone_at)
         threat = "" if pod.disrupted else node.threat(pod.tolerations)
         return msgspec.structs.replace(pod, disrupted=threat) if threat else pod
 
@@ -160,6 +174,6 @@ class Nodes:
         if new is not None:
             self._gone.pop(new.metadata.name, None)
         elif old is not None:
-            self._gone[old.metadata.name] = None
+            self._gone[old.metadata.name] = self._now()
             if len(self._gone) > MOST_GONE:
                 del self._gone[next(iter(self._gone))]

@@ -8,7 +8,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _PHASES = ("role", "published", "settled")
-_DELETED = ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "finished")
+_DELETED = ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "lost", "finished")
 _PROBED = ("idle", "busy", "error")
 _ENDED = ("ended", "gone", "error")
 _EVENTS = ("sent", "failed", "dropped")

@@ -68,7 +68,7 @@ async def test_a_clock_that_steps_forward_hurries_no_change_after_another(
 
 def gone(nodes: Nodes, name: str) -> bool:
     pod = facts_pod.read(b'{"metadata": {"name": "p"}, "spec": {"nodeName": "%s"}}' % name.encode())
-    return nodes.judge([pod])[0].node_gone
+    return nodes.judge([pod])[0].node_gone_at > 0.0
 
 
 async def test_a_node_is_gone_once_seen_deleted_and_read_live(client: ApiWriter, installed: Installed) -> None:
@@ -79,7 +79,7 @@ async def test_a_node_is_gone_once_seen_deleted_and_read_live(client: ApiWriter,
         FaultProxy(installed.controller_kubeconfig) as proxy,
         await connect(user_agent="mpijob-elastic-test", kubeconfig=proxy.kubeconfig) as ours,
     ):
-        nodes = Nodes(ours, signs=signs(), on_change=lambda _: None, random=Random(1))
+        nodes = Nodes(ours, signs=signs(), on_change=lambda _: None, random=Random(1), now=time.time)
         task = asyncio.create_task(nodes.run())
         await nodes.synced()
         assert nodes.age() is not None

@@ -107,7 +107,8 @@ def _pod(index: int, pod: Pod, config: Config, longest: int) -> Pod:
     return pod._replace(
         created_age=min(pod.created_age, LONGEST_DRAIN) if _succeeds(index, pod, config) else 0,
         ready_age=ready_age if pod.phase == READY else 0,
-        doomed=pod.doomed and pod.phase == READY and not pod.going,
+        doomed=pod.doomed and pod.works,
+        lost_age=min(pod.lost_age, LONGEST_DRAIN),
     )
 
 

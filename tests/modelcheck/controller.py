@@ -21,6 +21,7 @@ from mpijob_elastic.decide.actions import (
     Plan,
     ProbeWorkers,
     RefreshLauncher,
+    Removal,
     TellUser,
     WriteConfig,
     WriteRole,
@@ -29,7 +30,7 @@ from mpijob_elastic.model import memory
 from mpijob_elastic.model.job import JobView
 from tests import simulated_writes
 from tests.builders import JOB, KUBEXEC, NOW, role
-from tests.modelcheck import views
+from tests.modelcheck import surroundings, views
 from tests.modelcheck.world import (
     DELIVERING,
     FREE,
@@ -114,7 +115,7 @@ class Controller:
         asked = {(removal.worker.index, removal.worker.ref.uid) for removal in action.removals}
         for removal in self.removals(view).removals:
             if (removal.worker.index, removal.worker.ref.uid) in asked:
-                return _deleted(world, removal.worker.index, views.number(removal.worker.ref.uid))
+                return _deleted(world, removal, self.setup)
         return world
 
 
@@ -122,7 +123,10 @@ def _is_idle(action: Action) -> bool:
     return isinstance(action, TellUser) or (isinstance(action, RefreshLauncher) and action.again > 0)
 
 
-def _deleted(world: World, index: int, uid: int) -> World:
+def _deleted(world: World, removal: Removal, setup: Setup) -> World:
+    index, uid = removal.worker.index, views.number(removal.worker.ref.uid)
+    if removal.grace == 0:
+        return surroundings.gone(world, index, setup)
     late = world.late._replace(pods=_going(world.late.pods, index, uid)) if world.late else None
     return world._replace(pods=_going(world.pods, index, uid), late=late)
 
@@ -183,7 +187,7 @@ def _name(pod: str, host: memory.Host) -> Name:
     if host.pod == "":
         return Name(FREE, host.incarnation)
     index = names.worker_index(pod, job=JOB) or 0
-    return Name(views.numbers_of(index).get(host.pod, views.NOBODY), host.incarnation)
+    return Name(views.numbers_of(index).get(host.pod, views.NOBODY), host.incarnation, host.reformed)
 
 
 def _by_index(old: Config, found: dict[str, T]) -> tuple[T | None, ...]:

@@ -17,6 +17,7 @@ from tests.modelcheck.world import (
     FAILED,
     LONGEST_DRAIN,
     MOST,
+    NEVER,
     READY,
     STARTED,
     TICK,
@@ -34,7 +35,8 @@ def after_our_move(before: World, action: Action | Look, after: World, *, setup:
     wrong = ""
     match action:
         case WriteConfig():
-            wrong = _published(before, after) or _hastened(before, after) or _moved(before, after, setup=setup)
+            wrong = _published(before, after) or _moved(before, after, setup=setup)
+            wrong = wrong or _hastened(before, after) or _startled(before, after)
         case RefreshLauncher() if not before.config.hosts:
             wrong = "an empty list is shown to the launcher"
         case DeleteWorkers():
@@ -80,7 +82,7 @@ def at_others_move(before: World, after: World, *, setup: Setup) -> str:
 def _published(before: World, after: World) -> str:
     old, new = before.config.hosts, after.config.hosts
     added, seen = new & ~old, before.seen
-    ready = mask([i for i, pod in enumerate(seen.pods) if pod and pod.phase == READY and not pod.going])
+    ready = mask([i for i, pod in enumerate(seen.pods) if pod and pod.works])
     wanted = (1 << seen.job.replicas) - 1 if seen.job.elastic else -1
     if added and old & ~new:
         return "a removal and an addition in one write"
@@ -96,19 +98,34 @@ def _published(before: World, after: World) -> str:
 
 
 def _hastened(before: World, after: World) -> str:
-    """Return True if a host is added while the others may still be getting over the death of a rank."""
+    """Return what is wrong if a host is added while the others may still be getting over the death of a rank."""
     names, old, launcher = before.config.names, before.config.hosts, before.launcher
     if launcher is None or launcher.phase != STARTED or old.bit_count() < 2 or not after.config.hosts & ~old:
         return ""
     fresh = [index for index, pod in enumerate(before.seen.pods) if pod and pod.created_age < LONGEST_DRAIN]
-    last = mask([name.number * MOST + index for index, name in enumerate(names) if name and index in fresh])
+    # For a node that is gone the wait was before the removal (see _startled).
+    waits = {index: name for index, name in enumerate(names) if name and index in fresh and not name.reformed}
+    last = mask([name.number * MOST + index for index, name in waits.items()])
     lost = last & before.node.black & ~hosts_of(pods_of(old), last)
     return "a host is added while others get over a loss" if lost else ""
 
 
+def _startled(before: World, after: World) -> str:
+    """Return what is wrong if the list changes while the driver may call a rank on a node that was just lost."""
+    old, new, launcher = before.config.hosts, after.config.hosts, before.launcher
+    if launcher is None or launcher.phase != STARTED or not pods_of(old) & _ready(before):
+        return ""
+    size, named = before.seen.job.replicas, zip(before.seen.pods, before.config.names, strict=True)
+    trained = [(i, pod) for i, (pod, name) in enumerate(named) if pod and name and pod.uid == name.uid and i < size]
+    fresh = [(i, pod) for i, pod in trained if pod.lost_age in range(LONGEST_DRAIN)]
+    lost = mask([i for i, pod in fresh if pod.phase == READY and not pod.going])
+    called = hosts_of(lost, old)
+    return "the driver may call a node that is gone" if called and (new & ~old or called & ~new) else ""
+
+
 def _moved(before: World, after: World, *, setup: Setup) -> str:
     pods, size = before.seen.pods, (1 << before.seen.job.replicas) - 1
-    ready = mask([i for i, pod in enumerate(pods) if pod and pod.phase == READY and not pod.going]) & size
+    ready = mask([i for i, pod in enumerate(pods) if pod and pod.works]) & size
     doomed = mask([i for i, pod in enumerate(pods) if pod and pod.doomed])
     left = pods_of(before.config.hosts & ~after.config.hosts) & ready & doomed
     stay = pods_of(after.config.hosts) & ready
@@ -124,9 +141,9 @@ def _deleted(world: World, index: int, *, setup: Setup) -> str:
         return "" if allowed else "a worker of a job that has ended is deleted against its cleanPodPolicy"
     if not world.job.elastic:
         return "a worker of a job that is not elastic is deleted"
-    if pod.phase == FAILED:
+    if pod.phase == FAILED or pod.lost_age != NEVER:
         published = pods_of(world.config.hosts)
-        return "a failed worker is deleted that is published" if published & ~bit and published & bit else ""
+        return "a dead worker is deleted that is published" if published & ~bit and published & bit else ""
     if index < world.job.replicas and not pod.doomed:
         return "a worker that the size asks for is deleted"
     if pods_of(world.config.hosts) & bit:
@@ -158,7 +175,7 @@ def _existing(world: World) -> int:
 
 
 def _ready(world: World) -> int:
-    return mask([index for index, pod in enumerate(world.pods) if pod and pod.phase == READY and not pod.going])
+    return mask([index for index, pod in enumerate(world.pods) if pod and pod.works])
 
 
 def _recreated(world: World) -> int:

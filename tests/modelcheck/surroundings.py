@@ -103,13 +103,16 @@ def _ended(world: World, hosts: int) -> World:
 
 def _kubelets(world: World, setup: Setup) -> Iterator[Move]:
     for index, pod in enumerate(world.pods):
-        if pod and pod.going:
-            yield Move(f"{index} is gone", _gone(world, index, setup))
+        if pod and pod.lost_age != NEVER:  # the garbage collector of pods, which we need not wait for
+            yield Move(f"{index} is collected", gone(world, index, setup), fair=False)
+        elif pod and pod.going:
+            yield Move(f"{index} is gone", gone(world, index, setup))
         elif pod and pod.phase == PENDING and not setup.unplaced >> index & 1:
             yield Move(f"{index} becomes Ready", set_pod(world, index, pod._replace(phase=READY, ready_age=0)))
 
 
-def _gone(world: World, index: int, setup: Setup) -> World:
+def gone(world: World, index: int, setup: Setup) -> World:
+    """The world without that pod."""
     left, pod = world.config.left[index], world.pods[index]
     drained = world.drained
     if left and pod and left.uid == pod.uid:
@@ -157,7 +160,7 @@ def _driver(world: World) -> Iterator[Move]:
     for host in members(node.known & ~world.ranks & ~node.black):
         index, number = numbers(host)
         pod = world.pods[index]
-        if pod and pod.phase == READY and not pod.going and (number == 0 or node.maps):
+        if pod and pod.works and (number == 0 or node.maps):
             yield Move(f"rank starts in {index}.r{number}", world._replace(ranks=world.ranks | 1 << host))
     for host in members(world.ranks & ~node.known):
         yield Move("rank ends in {}.r{}".format(*numbers(host)), _ended(world, 1 << host))
@@ -185,9 +188,11 @@ def _broken(world: World) -> Iterator[tuple[str, World]]:
         yield "rank-dies {}.r{}".format(*numbers(host)), _killed(world, 1 << host)
     for index, pod in enumerate(world.pods):
         lost = _killed(world, hosts_of(1 << index, world.ranks))
-        if pod and pod.phase == READY and not pod.going:
+        if pod and pod.works:
             yield f"fails {index}", set_pod(lost, index, pod._replace(phase=FAILED))
             yield f"node-goes {index}", set_pod(world, index, pod._replace(doomed=True))
+        if pod and pod.lost_age == NEVER:
+            yield f"node-lost {index}", set_pod(lost, index, pod._replace(lost_age=0))
         if pod and not pod.going:
             yield f"evicted {index}", set_pod(lost, index, pod._replace(going=True))
     if world.launcher and not world.launcher.going:

@@ -158,3 +158,15 @@ def test_a_host_that_is_added_while_others_get_over_a_loss_is_caught() -> None:
     setup = replace(LOSSES, size=3, start=3, edits=0)
     with pytest.raises(explore.Mistake, match="while others get over a loss"):
         explore.explore(setup, Controller(setup=setup, decide=hurried))
+
+
+def deaf(view: JobView) -> Plan:
+    """Takes every node that is gone for a node that has been gone for long."""
+    gone = (replace(worker, node_gone_at=LONG_AGO if worker.node_gone_at else 0.0) for worker in view.workers)
+    return really_decide(replace(view, workers=tuple(gone)))
+
+
+def test_a_node_that_is_gone_and_leaves_the_list_too_early_is_caught() -> None:
+    setup = replace(LOSSES, faults=frozenset({"node-lost"}))
+    with pytest.raises(explore.Mistake, match="may call a node that is gone"):
+        explore.explore(setup, Controller(setup=setup, decide=deaf))

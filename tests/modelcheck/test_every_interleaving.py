@@ -11,6 +11,7 @@ FAULTS = frozenset({"fails", "evicted", "launcher-deleted", "config-deleted", "e
 LOST = frozenset({"fails", "evicted"})
 ENDS = frozenset({"succeeds"})
 GOES = frozenset({"node-goes"})
+NODE_LOST = frozenset({"node-lost"})
 SMALL = Policy(min_replicas=1, drain_timeout=LONGEST_DRAIN * TICK)
 
 # What may happen, and how many worlds that must give at least: a check that visits few has lost its moves.
@@ -25,6 +26,7 @@ QUICK = {
         100,
     ),
     "a node goes, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=GOES, policy=SMALL), 5_000),
+    "a node is lost, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=NODE_LOST), 1_000),
     "the end, workers are kept": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS), 300),
     "the end, workers are cleaned up": (
         Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS, clean_pod_policy="Running"),
@@ -41,6 +43,7 @@ LONG = {
         30_000,
     ),
     "any one fault, one edit": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=FAULTS), 40_000),
+    "one of three nodes is lost": (Setup(size=3, edits=0, start=3, fault_budget=1, faults=NODE_LOST), 1_000),
     "two nodes go": (Setup(size=2, edits=0, start=2, fault_budget=2, faults=GOES, policy=SMALL), 15_000),
 }
 

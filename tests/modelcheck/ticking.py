@@ -60,7 +60,8 @@ def _older(age: int) -> int:
 
 
 def _older_pod(pod: Pod) -> Pod:
-    return pod._replace(created_age=pod.created_age + 1, ready_age=pod.ready_age + 1)
+    lost_age = _older(pod.lost_age)
+    return pod._replace(created_age=pod.created_age + 1, ready_age=pod.ready_age + 1, lost_age=lost_age)
 
 
 def _older_probe(probe: Probe) -> Probe:

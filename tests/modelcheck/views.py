@@ -5,9 +5,10 @@ from dataclasses import replace
 from functools import cache
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import config_map, derive, lost_ranks, next_memory, rank0_loss
+from mpijob_elastic.decide import config_map, derive, frozen_execs, lost_ranks, next_memory, rank0_loss
 from mpijob_elastic.model import job as model
 from mpijob_elastic.model import kubexec, memory
+from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.hosts import parse_script
 from tests.builders import JOB, KUBEXEC, NOW, pods, ref, role
 from tests.modelcheck.world import (
@@ -72,8 +73,8 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
     config = world.config
     shown = config_map_of(config)
     looks = [_probe(probe, watch) for probe, watch in zip(world.probes, world.watch, strict=True)]
-    found = zip(seen.pods, looks, strict=True)
-    return model.JobView(
+    workers = zip(seen.pods, looks, strict=True)
+    found = model.JobView(
         namespace="default",
         ref=ref(JOB),
         replicas=seen.job.replicas,
@@ -82,12 +83,19 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
         policy=setup.policy if seen.job.elastic else replace(setup.policy, enabled=False),
         clean_pod_policy=setup.clean_pod_policy,
         finished=seen.job.over,
-        workers=tuple(_worker(index, pod, probe) for index, (pod, probe) in enumerate(found) if pod),
+        workers=tuple(_worker(index, pod, probe) for index, (pod, probe) in enumerate(workers) if pod),
         former={names.worker(JOB, index): DRAINED for index in members(world.drained)},
         launcher=_launcher(seen.launcher, shown, config.dropped_age) if seen.launcher else None,
         config=shown,
         role=role(*members(world.role)),
     )
+    return _looked(found) if any(pod and pod.lost_age != NEVER for pod in seen.pods) else found
+
+
+def _looked(view: model.JobView) -> model.JobView:
+    """Return the view after a look for execs into nodes that are gone, which found none."""
+    look, _ = frozen_execs.look(derive(view, now=NOW))
+    return replace(view, launcher=replace(look.launcher, held=Held(asked_at=NOW, about=look.about))) if look else view
 
 
 def has_drained(world: World, index: int, *, setup: Setup) -> bool:
@@ -106,8 +114,9 @@ def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
         ref=ref(names.worker(JOB, index), uid=uid(index, pod.uid)),
         index=index,
         container="main",
-        created_at=_created_at(pod),
+        created_at=_long_ago(pod.created_age),
         node="n",  # its containers may run there before the kubelet has said so
+        node_gone_at=0.0 if pod.lost_age == NEVER else _long_ago(pod.lost_age),
         running=pod.phase == READY,
         ready_at=at(pod.ready_age) if pod.phase == READY else None,
         deleting=pod.going,
@@ -117,9 +126,9 @@ def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
     )
 
 
-def _created_at(pod: Pod) -> float:
+def _long_ago(age: int) -> float:
     # The longest age stands for all that are longer.
-    return NOW - rank0_loss.REFORM if pod.created_age >= LONGEST_DRAIN else at(pod.created_age)
+    return NOW - rank0_loss.REFORM if age >= LONGEST_DRAIN else at(age)
 
 
 def _probe(probe: Probe | None, watch: Watch | None) -> model.Probe:
@@ -187,7 +196,7 @@ def _left(index: int, left: Left) -> memory.Left:
 
 def _name(index: int, name: Name) -> memory.Host:
     pod = "" if name.uid == FREE else fingerprint(index, name.uid)
-    return memory.Host(pod=pod, incarnation=name.number)
+    return memory.Host(pod=pod, incarnation=name.number, reformed=name.reformed)
 
 
 def _tries(index: int, tries: Tries) -> memory.Tries:

@@ -40,7 +40,10 @@ class Job(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """A worker pod; uid tells incarnations of one name apart. doomed: its node is about to go."""
+    """A worker pod; uid tells incarnations of one name apart. doomed: its node is about to go.
+
+    lost_age: since its node was deleted, NEVER while that is there.
+    """
 
     phase: int = PENDING
     going: bool = False
@@ -48,6 +51,12 @@ class Pod(NamedTuple):
     ready_age: int = 0
     uid: int = 0
     doomed: bool = False
+    lost_age: int = NEVER
+
+    @property
+    def works(self) -> bool:
+        """True if a rank may run in it."""
+        return self.phase == READY and not self.going and self.lost_age == NEVER
 
 
 class Launcher(NamedTuple):
@@ -98,10 +107,14 @@ class Tries(NamedTuple):
 
 
 class Name(NamedTuple):
-    """The number in the host name that a worker was last given, and which pod that was, or FREE."""
+    """The number in the host name that a worker was last given, and which pod that was, or FREE.
+
+    reformed: see Host in model.memory.
+    """
 
     uid: int
     number: int
+    reformed: bool = False
 
 
 class Config(NamedTuple):

@@ -1,4 +1,4 @@
-"""The decision on frozen execs made once more: what the API server says now counts, whatever the caches said."""
+"""A decision made once more: what the API server says now counts, whatever the caches said."""
 
 import json
 from collections.abc import Iterable
@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from mpijob_elastic import names
 from mpijob_elastic.controller.recheck import LiveRecheck
-from mpijob_elastic.decide.actions import EndExecs
+from mpijob_elastic.decide import next_memory
+from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal, normal
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import Probe
+from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.observe.facts_pod import PodFacts
 from tests.builders import NOW
 from tests.faults.tiny_api import TinyApi
@@ -21,26 +25,22 @@ from tests.product.observe.test_views import World, created, look, pods_of
 JOB = MPI_JOBS.path("default", "scale")
 
 
-async def still(api: TinyApi, client: ApiWriter, live: World, *, cut: dict[str, bool] | None = None) -> list[str]:
-    """Pods whose execs may be ended still: the caches show two workers, and what is live is that.
-
-    cut: nodes that were seen to be deleted, with True where a live read agrees.
-    """
+def serve(api: TinyApi, live: World) -> None:
     api.objects[JOB] = live["MPIJob/scale"]
     api.objects[CONFIG_MAPS.path("default", "scale-config")] = live["ConfigMap/scale-config"]
     api.objects |= {PODS.path("default", pod["metadata"]["name"]): pod for pod in pods_of(live)}
-    view = look(created())
-    at = view.workers[1].created_at + 10.0
-    execs = tuple(Exec(pid=41, pod=f"scale-worker-{index}", started_at=at) for index in (1, 2))
-    known = cut or {}
+
+
+def rechecking(client: ApiWriter, cut: dict[str, bool]) -> LiveRecheck:
+    """Return the recheck where these nodes were seen to be deleted, with True where a live read agrees."""
 
     def judge(pods: Iterable[PodFacts]) -> list[PodFacts]:
-        return [structs.replace(pod, node_gone=pod.node in known) for pod in pods]
+        return [structs.replace(pod, node_gone_at=NOW if pod.node in cut else 0.0) for pod in pods]
 
     async def is_gone(node: str) -> bool:
-        return known[node]
+        return cut[node]
 
-    recheck = LiveRecheck(
+    return LiveRecheck(
         client,
         probes=lambda _uid, _at: Probe(),
         judge=judge,
@@ -48,9 +48,20 @@ async def still(api: TinyApi, client: ApiWriter, live: World, *, cut: dict[str, 
         is_gone=is_gone,
         now=lambda: NOW,
     )
+
+
+async def still(api: TinyApi, client: ApiWriter, live: World, *, cut: dict[str, bool] | None = None) -> list[str]:
+    """Pods whose execs may be ended still: the caches show two workers, and what is live is that.
+
+    cut: nodes that were seen to be deleted, with True where a live read agrees.
+    """
+    serve(api, live)
+    view = look(created())
+    at = view.workers[1].created_at + 10.0
+    execs = tuple(Exec(pid=41, pod=f"scale-worker-{index}", started_at=at) for index in (1, 2))
     assert view.launcher is not None
     action = EndExecs(launcher=view.launcher, execs=execs)
-    return [found.pod async for found in recheck.execs(view, action)]
+    return [found.pod async for found in rechecking(client, cut or {}).execs(view, action)]
 
 
 async def test_a_pod_that_is_gone_live_too(api: TinyApi, client: ApiWriter) -> None:
@@ -72,6 +83,25 @@ async def test_a_pod_whose_node_is_gone_only_if_a_live_read_agrees(
     live = created()
     node = live["Pod/scale-worker-1"]["spec"]["nodeName"]
     assert await still(api, client, live, cut={node: agrees}) == ended
+
+
+@pytest.mark.parametrize("agrees", [True, False])
+async def test_a_worker_is_deleted_for_its_node_only_if_a_live_read_agrees(
+    api: TinyApi, client: ApiWriter, agrees: bool
+) -> None:
+    live = created()
+    script = names.discover_hosts(["scale-worker-0"], slots=1)
+    live["ConfigMap/scale-config"]["data"][names.KEY_DISCOVER_HOSTS] = script
+    memory = memory_text.render(next_memory.signed(Memory(), script=script))
+    live["ConfigMap/scale-config"]["metadata"]["annotations"] = {names.MEMORY: memory}
+    annotations = live["MPIJob/scale"]["metadata"].setdefault("annotations", {})
+    annotations[names.DELETE_UNSEEN] = "true"  # no webhook gave this launcher the list
+    serve(api, live)
+    view, node = look(live), live["Pod/scale-worker-1"]["spec"]["nodeName"]
+    note = normal("WorkerReplaced", "its node is gone")
+    action = DeleteWorkers(removals=(Removal(worker=view.workers[1], outcome="lost", note=note, grace=0),))
+    found = await rechecking(client, {node: agrees}).removals(view, action)
+    assert [(one.worker.name, one.grace) for one in found] == ([("scale-worker-1", 0)] if agrees else [])
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def running(index: int, *, after: float = 0.0) -> Exec:
 )
 def test_the_pod_is_gone_has_ended_or_is_another(found: Exec, cut_off: bool) -> None:
     going, lost_node = (worker(2, deleting=True, ends_at=NOW - 30.0), worker(4, deleting=True, ends_at=NOW - 90.0))
-    view = job(workers=(worker(0), failed(1), going, lost_node, worker(5, node="n", node_gone=True)))
+    view = job(workers=(worker(0), failed(1), going, lost_node, worker(5, node="n", node_gone_at=NOW)))
     assert frozen_execs.cut_off(view, [found], now=NOW) == ((found,) if cut_off else ())
 
 
@@ -67,7 +67,7 @@ def test_a_launcher_is_asked_once_about_a_pod_that_is_gone() -> None:
 
 
 def test_a_launcher_is_asked_at_once_about_a_worker_whose_node_was_deleted() -> None:
-    view = job(workers=(worker(0), worker(1), worker(2, node="n", node_gone=True)))
+    view = job(workers=(worker(0), worker(1), worker(2, node="n", node_gone_at=NOW)))
     found, _ = look(view, now=NOW)
     assert found is not None
     assert look(with_held(view, Held(asked_at=NOW, about=found.about)), now=NOW + 1) == (None, None)
@@ -155,7 +155,7 @@ def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> Non
 def test_what_is_ended_has_no_pod_any_more(found: Exec, may_be_ended: bool) -> None:
     going = worker(2, deleting=True, ends_at=NOW + 30.0, created_at=LONG_AGO - 1000.0)
     lost_node = worker(4, deleting=True, ends_at=NOW - 90.0)
-    cut = worker(6, node="n", node_gone=True)
+    cut = worker(6, node="n", node_gone_at=NOW)
     view = job(7, workers=(worker(0), failed(1), going, lost_node, worker(5), cut))
     assert frozen_execs.endable(view, [found]) == ((found,) if may_be_ended else ())
 

@@ -45,9 +45,12 @@ def test_the_limits_are_read(command: list[str]) -> None:
 
 
 def test_the_other_options() -> None:
-    line = "horovodrun --slots-per-host 4 --blacklist-cooldown-range 60 300 --reset-limit 9 -np 8 python train.py"
-    command = line.split()
-    assert horovodrun.parse(command) == Launch(program="horovodrun", np=8, reset_limit=9, cooldown=(60, 300))
+    line = (
+        "horovodrun --slots-per-host 4 --blacklist-cooldown-range 60 300 --reset-limit 9 --gloo-timeout-seconds 15 "
+        "-np 8 python train.py"
+    )
+    found = Launch(program="horovodrun", np=8, reset_limit=9, cooldown=(60, 300), gloo_timeout=15)
+    assert horovodrun.parse(line.split()) == found
 
 
 @pytest.mark.parametrize(

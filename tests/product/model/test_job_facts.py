@@ -109,6 +109,37 @@ def test_above_how_many_workers_horovodrun_starts_no_ranks(command: list[str], s
     assert job(spec=spec).max_np_workers == most
 
 
+OPTION = ["horovodrun", "--gloo-timeout-seconds", "15", "-np", "2", "python"]
+PLAIN = ["horovodrun", "-np", "2", "python"]
+
+
+def says(value: str | None) -> dict[str, object]:
+    """A container's environment with the timeout, after a variable that comes from elsewhere."""
+    elsewhere = {"name": "OTHER", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+    return {"env": [elsewhere, *([{"name": "HOROVOD_GLOO_TIMEOUT_SECONDS", "value": value}] if value else [])]}
+
+
+@pytest.mark.parametrize(
+    ("command", "launcher", "worker", "timeout"),
+    [
+        (OPTION, None, None, 15),
+        (OPTION, "20", "25", 15),  # horovodrun puts it into the environment of every rank
+        (PLAIN, "20", "25", 20),
+        (PLAIN, None, "25", 25),
+        (PLAIN, None, None, 0),
+        (PLAIN, "$(SECONDS)", "25", 0),
+        (["horovodrun", "--gloo-timeout-seconds", "$N", "python"], "20", None, 20),
+        (["/train.sh"], "20", None, 20),
+    ],
+)
+def test_when_gloo_gives_up_a_peer(command: list[str], launcher: str | None, worker: str | None, timeout: int) -> None:
+    replicas = {
+        "Launcher": {"template": {"spec": {"containers": [{"command": command, **says(launcher)}]}}},
+        "Worker": {"template": {"spec": {"containers": [says(worker)]}}},
+    }
+    assert job(spec={"mpiReplicaSpecs": replicas}).gloo_timeout == timeout
+
+
 def at_version(version: str, *, active: int = 0, replicas: int = 3) -> job_facts.JobFacts:
     status = {"replicaStatuses": {"Worker": {"active": active, "selector": "s"}}}
     spec = {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}

@@ -161,6 +161,11 @@ def test_when_a_pod_that_goes_has_no_more_time_to_end() -> None:
     assert pod(status={}).ends_at is None
 
 
+@pytest.mark.parametrize(("seconds", "forced"), [(None, False), (30, False), (0, True)])
+def test_only_a_finalizer_holds_a_pod_without_a_grace_period(seconds: int | None, forced: bool) -> None:
+    assert pod(status={}, deletionGracePeriodSeconds=seconds).forced is forced
+
+
 def test_whether_it_ran_out_of_memory() -> None:
     assert pod(status={"phase": "Failed", "containerStatuses": [ENDED]}).out_of_memory
     killed = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}

@@ -16,6 +16,7 @@ from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import Nodes
+from tests.builders import NOW
 from tests.faults.faults import Answer, Freeze, everything, watches
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
@@ -38,7 +39,7 @@ async def watched(api: TinyApi, client: ApiWriter) -> AsyncIterator[Watched]:
     await api.create(PATH, "a", spec=GOING)
     await api.create(PATH, "b", spec={})
     told: list[str] = []
-    nodes = Nodes(client, signs=signs(), on_change=told.append, random=Random(1))
+    nodes = Nodes(client, signs=signs(), on_change=told.append, random=Random(1), now=lambda: NOW)
     task = asyncio.create_task(nodes.run())
     await nodes.synced()
     yield Watched(nodes, told)
@@ -82,7 +83,7 @@ async def test_only_what_begins_or_ceases_to_go_is_told(api: TinyApi, watched: W
 
 
 def gone(nodes: Nodes, *names: str) -> list[bool]:
-    return [one.node_gone for one in nodes.judge(map(pod, names))]
+    return [one.node_gone_at == NOW for one in nodes.judge(map(pod, names))]
 
 
 async def test_a_node_is_gone_once_it_was_seen_and_deleted(api: TinyApi, client: ApiWriter, watched: Watched) -> None:
@@ -90,7 +91,7 @@ async def test_a_node_is_gone_once_it_was_seen_and_deleted(api: TinyApi, client:
     await api.delete(PATH, "b")
     await eventually(lambda: gone(watched.nodes, "a", "b", "") == [False, True, False])
     assert watched.told == ["a", "b"]
-    unknown = Nodes(client, signs=signs(), on_change=watched.told.append, random=Random(1))
+    unknown = Nodes(client, signs=signs(), on_change=watched.told.append, random=Random(1), now=lambda: NOW)
     assert gone(unknown, "b") == [False], "where nodes are not known, none is missed"
 
 
@@ -123,7 +124,7 @@ async def test_a_node_is_gone_only_if_a_live_read_says_so_too(
 
 
 async def test_the_age_of_the_watch_is_known_once_it_has_listed(client: ApiWriter, watched: Watched) -> None:
-    unknown = Nodes(client, signs=signs(), on_change=watched.told.append, random=Random(1))
+    unknown = Nodes(client, signs=signs(), on_change=watched.told.append, random=Random(1), now=lambda: NOW)
     assert unknown.age() is None, "reading nodes may be forbidden, and all goes on without"
     age = watched.nodes.age()
     assert age is not None

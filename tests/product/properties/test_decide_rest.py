@@ -8,12 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, derive, disruption
+from mpijob_elastic.decide import decide, derive, disruption, frozen_execs
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase
+from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, role, worker
-from tests.product.properties.views import jobs
+from tests.product.properties.views import cut_off, jobs
 from tests.simulated_writes import run
 
 WEEK = 7 * 86_400.0
@@ -25,9 +26,16 @@ STUCK = job(
     launcher=launcher(held=Held(asked_at=NOW, suspects=(INTO,), frozen=(INTO,))),
     role=role(0, 1, 2),
 )
+# A pod that nobody replaces, on a node that is gone.
+KEPT = job(
+    2,
+    workers=(worker(0), worker(1, node="n", node_gone_at=LONG_AGO)),
+    config=config(pods(0)),
+    policy=Policy(replace_failed_workers=False),
+)
 
 
-@given(jobs)
+@given(jobs | cut_off)
 @example(STUCK)
 def test_every_job_comes_to_rest_and_stays_there(view: JobView) -> None:
     rested, _, now = run(view, now=NOW)
@@ -35,12 +43,13 @@ def test_every_job_comes_to_rest_and_stays_there(view: JobView) -> None:
         assert decide(rested, now=later).actions == ()
 
 
-@given(jobs)
+@given(jobs | cut_off)
+@example(KEPT)
 def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
     view, _, _ = run(view, now=NOW)
     if is_at_work(view):
         ready = {one.name for one in view.workers if one.ready and one.index < view.replicas}
-        wanted = ready - disruption.leaving(view, disruption.going(view), now=math.inf)
+        wanted = ready - disruption.leaving(view, disruption.going(view), now=math.inf) - lost(view)
         assert set(view.published_pods) == wanted or (not wanted and len(view.published_pods) <= 1)
         surplus = [one for one in view.surplus if not one.deleting and one.name not in view.published_pods]
         # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is a list again.
@@ -48,6 +57,12 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
         assert surplus == [] or list_lost or not derive(view, now=NOW).launcher.may_lose_workers
         needed = {*view.wanted_names, *(one.name for one in view.workers)}
         assert exec_names(view) >= needed
+
+
+def lost(view: JobView) -> set[str]:
+    """The workers on nodes that are gone, but for those that the driver has yet to be freed from."""
+    gone = [one for one in view.workers if one.node_gone_at]
+    return {one.name for one in gone if one.name not in view.host_of or frozen_execs.is_over(view, one)}
 
 
 def is_at_work(view: JobView) -> bool:

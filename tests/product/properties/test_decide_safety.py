@@ -31,7 +31,7 @@ from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
 from mpijob_elastic.model.memory import Left
 from tests.builders import KUBEXEC, NOW
 from tests.examples import share
-from tests.product.properties.views import jobs, some
+from tests.product.properties.views import cut_off, jobs, some, some_cut_off
 
 A = TypeVar("A", bound=Action)
 OURS = (KUBEXEC, kubexec.mapped(KUBEXEC))
@@ -148,7 +148,7 @@ def a_driver_gets_time_to_follow(view: JobView, plan: Plan) -> None:
 
 
 def is_gone(worker: Worker | None) -> bool:
-    return worker is None or worker.deleting or worker.terminated
+    return worker is None or worker.deleting or worker.terminated or worker.node_gone_at > 0.0
 
 
 def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
@@ -165,12 +165,15 @@ def a_worker_goes_for_a_reason(view: JobView, plan: Plan) -> None:
     for removal in removals(plan):
         worker = removal.worker
         assert worker in view.workers
-        assert not worker.deleting
+        # On a node that is gone nobody ends a pod, unless it is deleted without a grace period.
+        assert not worker.deleting or (removal.outcome == "lost" and not worker.forced)
+        assert (removal.outcome == "lost") == (removal.grace == 0)
+        assert removal.outcome != "lost" or worker.node_gone_at
         if view.finished:
             assert view.clean_pod_policy in ("Running", "All")
             assert worker.index >= view.replicas
         elif worker.index < view.replicas:
-            assert worker.disruption or (worker.terminated and not worker.succeeded)
+            assert worker.disruption or worker.node_gone_at or (worker.terminated and not worker.succeeded)
             assert view.policy.replace_failed_workers is not False
 
 
@@ -178,7 +181,8 @@ def a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained(view: JobView, 
     for removal in () if view.finished else removals(plan):
         worker = removal.worker
         assert view.elastic
-        assert worker.name not in view.published_pods or (worker.terminated and view.published_pods == (worker.name,))
+        dead = worker.terminated or worker.node_gone_at > 0.0
+        assert worker.name not in view.published_pods or (dead and view.published_pods == (worker.name,))
         if view.driver_running and view.launcher and not view.launcher.mounts_discovery:
             assert view.policy.delete_without_discovery
         if view.driver_may_run and not worker.terminated:
@@ -188,8 +192,8 @@ def a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained(view: JobView, 
 
 
 def is_nowhere(worker: Worker) -> bool:
-    """No container can ever have run in it."""
-    return not (worker.node or worker.running or worker.terminated)
+    """No container can ever have run in it, or none runs any more."""
+    return worker.node_gone_at > 0.0 or not (worker.node or worker.running or worker.terminated)
 
 
 def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
@@ -211,7 +215,29 @@ def nodes_that_go_take_no_more_than_may_leave(view: JobView, plan: Plan) -> None
 
 def is_moved(view: JobView, worker: Worker) -> bool:
     renamed = worker.name in dead_names(view)  # it comes back, and is judged then
-    return worker.ready and worker.index < view.replicas and bool(worker.disruption) and not renamed
+    threatened = bool(worker.disruption) and not worker.node_gone_at  # else it is lost already
+    return worker.ready and worker.index < view.replicas and threatened and not renamed
+
+
+def the_list_waits_for_a_driver_that_would_call_a_node_that_is_gone(view: JobView, plan: Plan) -> None:
+    for change in of(WriteConfig, plan) if view.driver_running and view.elastic else ():
+        gone = [view.worker(pod) for pod in change.removed]
+        for worker in (worker for worker in gone if worker and worker.node_gone_at and is_well(view, worker)):
+            assert not any(found.pod == worker.name for found in view.launcher.held.frozen) if view.launcher else True
+            survivors = [pod for pod in view.published_pods if not is_cut_off(view.worker(pod))]
+            if NOW - 20.0 < worker.node_gone_at <= NOW and len(survivors) >= max(1, view.min_np_workers):
+                assert view.memory.elders
+                assert worker.name not in view.memory.elders
+
+
+def is_cut_off(worker: Worker | None) -> bool:
+    return worker is not None and worker.node_gone_at > 0.0
+
+
+def is_well(view: JobView, worker: Worker) -> bool:
+    """Nothing but its node speaks against it."""
+    stays = worker.ready and worker.index < view.replicas
+    return stays and not worker.terminated and worker.name not in dead_names(view)
 
 
 def dead_names(view: JobView) -> frozenset[str]:
@@ -282,7 +308,7 @@ def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: 
         assert view.driver_running
         for found in action.execs:
             worker = view.worker(found.pod)
-            gone = worker is None or worker.terminated or worker.node_gone
+            gone = worker is None or worker.terminated or worker.node_gone_at
             assert gone or (worker is not None and found.started_at + SKEW < worker.created_at)
 
 
@@ -303,6 +329,7 @@ RULES: list[Callable[[JobView, Plan], None]] = [
     a_worker_goes_for_a_reason,
     a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained,
     nodes_that_go_take_no_more_than_may_leave,
+    the_list_waits_for_a_driver_that_would_call_a_node_that_is_gone,
     a_launcher_that_waits_is_given_its_least_size,
     a_gang_is_only_made_smaller,
     a_size_is_taken_back_to_one_that_works,
@@ -322,6 +349,21 @@ def test_every_plan_keeps_the_rules(view: JobView) -> None:
         rule(view, plan)
 
 
+@given(cut_off)
+def test_every_plan_keeps_the_rules_while_nodes_are_lost(view: JobView) -> None:
+    plan = decide(view, now=NOW)
+    for rule in RULES:
+        rule(view, plan)
+
+
+def test_a_worker_that_waits_for_nobody_leaves_at_once_with_its_node() -> None:
+    def leaves(view: JobView) -> bool:
+        removed = [view.worker(pod) for change in of(WriteConfig, decide(view, now=NOW)) for pod in change.removed]
+        return any(one and one.node_gone_at == NOW - 1 and is_well(view, one) for one in removed)
+
+    assert some_cut_off(leaves)
+
+
 @given(jobs, st.sampled_from([0.0, 0.9, 1.0, 59.9, 60.0, 1e9]))
 def test_no_drain_ends_before_this_process_has_seen_enough_of_it(view: JobView, seen: float) -> None:
     timed = replace(view, drains_seen=dict.fromkeys(drain.begun(derive(view, now=NOW)), seen))
@@ -338,7 +380,10 @@ def test_every_kind_of_action_is_among_the_plans(kind: type[Action]) -> None:
     assert some(lambda view: bool(of(kind, decide(view, now=NOW))))
 
 
-@pytest.mark.parametrize("outcome", ["finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed"])
+OUTCOMES = ["finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed", "lost"]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
 def test_every_reason_to_delete_is_among_the_plans(outcome: str) -> None:
     def has(view: JobView) -> bool:
         return any(removal.outcome == outcome for removal in removals(decide(view, now=NOW)))

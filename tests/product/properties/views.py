@@ -13,14 +13,14 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import config_map, decide, next_memory
+from mpijob_elastic.decide import config_map, decide, derive, frozen_execs, next_memory
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
 from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Mended, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
-from tests.builders import JOB, KUBEXEC, LONG_AGO, NOW, launcher, pods, ref, worker
+from tests.builders import JOB, KUBEXEC, LONG_AGO, NOW, config, job, launcher, pods, ref, worker
 from tests.simulated_writes import apply
 
 T = TypeVar("T")
@@ -44,15 +44,18 @@ def _subset(items: Sequence[T], random: Random) -> list[T]:
 
 def _worker(index: int, random: Random) -> Worker:
     phase = random.choice(["ready", "ready", "running", "pending", "failed", "succeeded"])
+    node = "" if phase == "pending" and random.random() < 0.5 else "n"
     return worker(
         index,
         uid=random.choice(UIDS),
         created_at=_time(random),
-        node="" if phase == "pending" and random.random() < 0.5 else "n",
+        node=node,
+        node_gone_at=_time(random) if node and random.random() < 0.1 else 0.0,
         running=phase in ("ready", "running"),
         ready_at=_time(random) if phase == "ready" else None,
         deleting=(deleting := random.random() < 0.2),
         ends_at=_time(random) if deleting else None,
+        forced=random.random() < 0.2,
         terminated=phase in ("failed", "succeeded"),
         succeeded=phase == "succeeded",
         disruption=random.choice(["", "", "", "taint spot"]),
@@ -124,6 +127,14 @@ def _held(random: Random) -> Held:
     return Held(asked_at=_time(random), suspects=execs, frozen=tuple(_subset(execs, random)))
 
 
+def _looked(view: JobView, random: Random) -> JobView:
+    """The view after a look into the launcher for every reason, which found nothing or was dealt with."""
+    look, _ = frozen_execs.look(derive(view, now=NOW))
+    if look is None or random.random() < 0.5:
+        return view
+    return replace(view, launcher=replace(look.launcher, held=Held(asked_at=NOW, about=look.about)))
+
+
 def _policy(random: Random) -> Policy:
     return Policy(
         min_replicas=random.choice([None, None, random.randint(1, MOST)]),
@@ -174,6 +185,7 @@ def _job(random: Random) -> JobView:
         config=None if random.random() < 0.05 else _config(random),
         former={pod: _probe(random) for pod in _subset(NAMES, random)},
         max_np_workers=random.choice([0, 0, random.randint(1, MOST)]),
+        gloo_timeout=random.choice([0, 0, 10, 600]),
         pod_group=PodGroup(ref=ref(JOB), min_member=random.randint(0, MOST)) if random.random() < 0.2 else None,
         role=None if random.random() < 0.05 else Role(ref=ref("j-launcher"), exec_rule=1, exec_names=exec_names),
     )
@@ -205,12 +217,43 @@ def _lived(random: Random) -> JobView:
     if random.random() < 0.2:
         view = _training(view, random)
     replicas = random.choice([view.replicas, view.replicas, random.randint(0, MOST)])
-    return replace(view, replicas=replicas, selector_due=random.random() < 0.2)
+    return _looked(replace(view, replicas=replicas, selector_due=random.random() < 0.2), random)
 
 
+def _cut_off(random: Random) -> JobView:
+    """A view of a job that trained on all its workers, before nodes of some were deleted."""
+    size = random.randint(2, MOST)
+    gone_at = random.choice([NOW - 1, NOW - 30, LONG_AGO])
+    workers = [replace(_worker(index, random), node="n", node_gone_at=0.0) for index in range(size)]
+    well = [worker(index, uid="a", node="n") for index in range(size)]
+    found = [random.choice([*two, two[1], two[1]]) for two in zip(workers, well, strict=True)]
+    memory = Memory(
+        elders=random.choice([(), tuple(_subset(NAMES, random))]),
+        hosts={one.name: Host(pod=one.ref.fingerprint) for one in well},
+    )
+    view = job(
+        size,
+        replicas=random.choice([size, size, random.randint(0, MOST)]),
+        workers=tuple(replace(one, node_gone_at=gone_at) if random.random() < 0.4 else one for one in found),
+        config=config(NAMES[:size], memory=memory),
+        min_np_workers=random.choice([0, 1, 2]),
+        gloo_timeout=random.choice([0, 10]),
+    )
+    held = random.choice([Held(), Held(), _held(random)])
+    return _looked(
+        replace(view, launcher=launcher(refreshed=view.launcher and view.launcher.refreshed, held=held)), random
+    )
+
+
+cut_off = st.integers(0, 2**63).map(lambda seed: _cut_off(Random(seed)))
 jobs = st.integers(0, 2**63).map(lambda seed: _lived(Random(seed)))
 
 
-def some(condition: Callable[[JobView], bool]) -> bool:
+def some(condition: Callable[[JobView], bool], *, of: Callable[[Random], JobView] = _lived) -> bool:
     """Tell whether the condition holds for any of many views, the same each time: rare views must always be found."""
-    return any(condition(_lived(Random(seed))) for seed in range(50_000))
+    return any(condition(of(Random(seed))) for seed in range(50_000))
+
+
+def some_cut_off(condition: Callable[[JobView], bool]) -> bool:
+    """Tell the same of jobs that train while nodes are lost."""
+    return some(condition, of=_cut_off)

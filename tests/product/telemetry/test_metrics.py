@@ -15,7 +15,7 @@ PROBED = ("idle", "busy", "error")
         (
             "deleted_workers_total",
             "outcome",
-            ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "finished"),
+            ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "lost", "finished"),
         ),
         ("drain_probes_total", "outcome", PROBED),
         ("rank_probes_total", "outcome", PROBED),

@@ -1,0 +1,188 @@
+"""A worker whose Node is gone leaves the list once the driver can bear it, and is deleted at once."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.decide import decide, derive, drain, rank0_loss
+from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, LookIntoLauncher, Plan, Removal, WriteConfig
+from mpijob_elastic.decide.frozen_execs import MOST_TRIES
+from mpijob_elastic.decide.state import SETTLE
+from mpijob_elastic.model.execs import Exec, Held
+from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
+from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.policy import Policy
+from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, role, shown, worker
+from tests.simulated_writes import apply, run
+
+[POD] = pods(1)
+GONE_AT = NOW - 1
+NODE: Mapping[str, Any] = {"node": "gpu-7", "node_gone_at": GONE_AT}
+LOST = worker(1, **NODE)
+EXEC = Exec(pid=41, pod=POD, started_at=LONG_AGO)
+
+
+def lost(
+    *, elders: tuple[int, ...] = (0,), pod: Worker = LOST, listed: tuple[int, ...] = (0, 1, 2), **facts: Any
+) -> JobView:
+    """A job of three that trains, when the node of worker 1 was deleted a moment ago. Rank 0 is on one of `elders`."""
+    seen = config(pods(*listed), memory=Memory(elders=pods(*elders)))
+    return job(3, **{"workers": (worker(0), pod, worker(2)), "config": seen, **facts})
+
+
+def looked(view: JobView, **held: Any) -> JobView:
+    """The job after a look into its launcher for every reason there is."""
+    assert view.launcher is not None
+    about = next((one.about for one in decide(view, now=NOW).looks if isinstance(one, LookIntoLauncher)), frozenset())
+    return replace(view, launcher=replace(view.launcher, held=Held(asked_at=NOW, about=about, **held)))
+
+
+def removed(plan: Plan) -> tuple[str, ...]:
+    return tuple(pod for action in plan.actions if isinstance(action, WriteConfig) for pod in action.removed)
+
+
+def removals(plan: Plan) -> list[Removal]:
+    return [one for action in plan.actions if isinstance(action, DeleteWorkers) for one in action.removals]
+
+
+@pytest.mark.parametrize(
+    ("held", "leaves"),
+    [
+        (None, False),
+        ({}, True),
+        ({"suspects": (EXEC,)}, False),
+        ({"suspects": (EXEC,), "frozen": (EXEC,)}, False),
+        ({"suspects": (EXEC,), "frozen": (EXEC,), "tries": {EXEC: MOST_TRIES}}, False),
+        ({"suspects": (EXEC,), "tries": {EXEC: MOST_TRIES}}, True),
+        ({"suspects": (replace(EXEC, pod="j-worker-2"),)}, True),
+    ],
+    ids=["not-looked", "none-held", "found-once", "found-twice", "cannot-be-ended", "ended", "another's"],
+)
+def test_it_stays_listed_while_the_driver_takes_its_ranks_for_alive(held: dict[str, Any] | None, leaves: bool) -> None:
+    view = lost() if held is None else looked(lost(), **held)
+    plan = decide(view, now=NOW)
+    assert removed(plan) == ((POD,) if leaves else ())
+    assert not removals(plan)
+
+
+def test_its_exec_is_looked_for_at_once_and_ended_before_it_leaves() -> None:
+    assert any(isinstance(look, LookIntoLauncher) for look in decide(lost(), now=NOW).looks)
+    frozen = looked(lost(), suspects=(EXEC,), frozen=(EXEC,))
+    assert [action.execs for action in decide(frozen, now=NOW).actions if isinstance(action, EndExecs)] == [(EXEC,)]
+
+
+@pytest.mark.parametrize("elders", [(1,), (0, 1), ()], ids=["surely", "perhaps", "unknown"])
+@pytest.mark.parametrize(("timeout", "wait"), [(0, 40.0), (10, 20.0), (120, 40.0)])
+def test_where_rank_0_may_be_lost_nothing_changes_until_the_others_have_formed_again(
+    elders: tuple[int, ...], timeout: int, wait: float
+) -> None:
+    view = looked(lost(elders=elders, gloo_timeout=timeout))
+    plan = decide(view, now=NOW)
+    assert not plan.actions
+    assert plan.wake_at == GONE_AT + wait
+    late = decide(view, now=GONE_AT + wait)
+    assert removed(late) == (POD,)
+
+
+def test_who_left_after_that_is_not_waited_for_again() -> None:
+    at = GONE_AT + rank0_loss.REFORM
+    left, done, rested_at = run(looked(lost(elders=(1,))), now=at)
+    assert [type(action) for action in done].count(DeleteWorkers) == 1
+    assert left.memory.hosts[POD].reformed
+    back = worker(1, uid="new", created_at=rested_at, ready_at=rested_at)
+    again = replace(left, workers=(worker(0), back, worker(2)))
+    assert derive(again, now=rested_at + SETTLE).resume_at == 0.0
+    whole, _, _ = run(again, now=rested_at + SETTLE)
+    assert whole.host_of[POD] == f"{POD}.r1"
+    assert not whole.memory.hosts[POD].reformed
+
+
+def test_of_two_on_the_node_none_leaves_while_the_other_may_have_rank_0() -> None:
+    view = looked(lost(elders=(2,), workers=(worker(0), LOST, worker(2, **NODE))))
+    assert not decide(view, now=NOW).actions
+    assert removed(decide(view, now=GONE_AT + rank0_loss.REFORM)) == pods(1, 2)
+
+
+@pytest.mark.parametrize("least", [0, 2])
+def test_nobody_is_waited_for_where_too_few_are_left(least: int) -> None:
+    two = lost(elders=(1,), replicas=2, workers=(worker(0), LOST), listed=(0, 1), min_np_workers=least)
+    assert removed(decide(looked(two), now=NOW)) == ((POD,) if least else ())
+
+
+def test_nobody_joins_while_rank_0_is_cut_off() -> None:
+    view = looked(lost(elders=(1,), replicas=4, workers=(worker(0), LOST, worker(2), worker(3)), role=role(0, 1, 2, 3)))
+    assert not decide(view, now=NOW).actions
+    assert derive(view, now=NOW).resume_at == GONE_AT + rank0_loss.REFORM
+
+
+def test_a_worker_on_a_node_that_is_gone_does_not_let_others_leave() -> None:
+    threatened = worker(2, disruption="taint", node="n")
+    view = looked(
+        lost(elders=(1,), pod=LOST, replicas=3, policy=Policy(min_replicas=2), workers=(worker(0), LOST, threatened))
+    )
+    assert removed(decide(view, now=NOW)) == ()
+
+
+def outcomes(view: JobView) -> list[tuple[str, str, int | None]]:
+    found = drain.leave(derive(view, now=NOW)).removals
+    return [(one.worker.name, one.outcome, one.grace) for one in found]
+
+
+STUCK = pending(1, deleting=True, ends_at=NOW + 30, **NODE)
+
+
+@pytest.mark.parametrize(
+    ("view", "deleted"),
+    [
+        (lost(listed=(0, 2)), True),
+        (lost(), False),
+        (lost(listed=(1,)), True),  # the last host, for a list must not become empty
+        (lost(listed=(0, 2), pod=pending(1, **NODE)), True),
+        (lost(listed=(0, 2), pod=failed(1, **NODE)), True),
+        (lost(listed=(0, 2), pod=failed(1, succeeded=True, **NODE)), False),
+        # Nobody else confirms that it has ended.
+        (lost(listed=(0, 2), pod=STUCK), True),
+        (lost(listed=(0, 2), pod=replace(STUCK, index=1), replicas=1), True),
+        # No deletion helps while a finalizer holds it.
+        (lost(listed=(0, 2), pod=replace(STUCK, forced=True)), False),
+        (lost(listed=(0, 2), replicas=1), True),
+        (lost(listed=(0, 2), pod=worker(1, node="gpu-7")), False),
+        (lost(listed=(0, 2), launcher=launcher(LauncherPhase.DELIVERING)), True),
+        (lost(listed=(0, 2), launcher=None), True),
+        (lost(listed=(0, 2), elastic=False), False),
+        (lost(listed=(0, 2), policy=Policy(replace_failed_workers=False)), False),
+        (lost(listed=(0, 2), policy=Policy(replace_failed_workers=False), replicas=1), True),
+        (lost(listed=(0, 2), config=replace(config(pods(0, 2)), memory=None)), False),
+        (lost(listed=(0, 2), launcher=launcher(mounts_discovery=False, names_discovery=True)), False),
+    ],
+)
+def test_when_its_pod_is_deleted(view: JobView, deleted: bool) -> None:
+    found = [one for one in outcomes(view) if one[0] == POD]
+    assert found == ([(POD, "lost", 0)] if deleted else [])
+
+
+def test_the_words() -> None:
+    plan = decide(lost(listed=(0, 2)), now=NOW)
+    [removal] = removals(plan)
+    assert removal.note.reason == "WorkerReplaced"
+    said = f"{POD} is being deleted: its node gpu-7 is gone; the operator recreates it elsewhere"
+    assert removal.note.message == said
+    [change] = [one for one in decide(looked(lost()), now=NOW).actions if isinstance(one, WriteConfig)]
+    assert change.lost == (POD,)
+    assert [(one.reason, one.message) for one in change.notes] == [
+        ("HostsLost", f"{POD} removed from discover_hosts.sh: node gpu-7 is gone")
+    ]
+
+
+def test_it_is_deleted_right_after_the_list_without_waiting_for_the_launcher() -> None:
+    view = looked(lost())
+    [change] = decide(view, now=NOW).actions
+    unlisted = apply(view, change, now=NOW)
+    assert [one.worker.name for one in removals(decide(unlisted, now=NOW))] == [POD]
+
+
+def test_a_worker_on_a_node_that_is_gone_is_not_listed() -> None:
+    view = shown(lost(listed=(0, 2), policy=Policy(replace_failed_workers=False)), at=LONG_AGO)
+    assert not decide(view, now=NOW).actions
