@@ -39,7 +39,9 @@ def _unpublished(case: Case) -> Finding:
     if case.name in case.following.hosts or wake_at is None:
         return _due(case, "not-published", f"{said}; the controller adds it next")
     wait = durations.render(max(0.0, wake_at - case.state.now))
-    why = "an earlier change to settle, for more new workers, or for the job to recover from a loss"
+    why = "an earlier change to settle, or for more new workers"
+    if case.state.resume_at > case.state.now:
+        why = "the other ranks to get over a loss: Gloo's timeout (horovodrun --gloo-timeout-seconds) and 10 s"
     return waiting("settling", f"joins discover_hosts.sh in {wait}: the controller waits for {why}")
 
 

@@ -17,6 +17,8 @@ from webhook.rules import review, size
 MOST = 5
 # Resets that last for a long training: a change of size costs one, a lost rank up to three.
 _ENOUGH_RESETS = 100
+# Seconds. A rank imports its framework in this time (docs/real-training.md).
+_LEAST_GLOO_TIMEOUT = 10
 _LONGEST_NAME = 63
 _ASKING = (
     names.MIN_REPLICAS,
@@ -72,6 +74,9 @@ def _command(job: JobFacts) -> Iterator[str]:
     if launch.reset_limit is not None and launch.reset_limit < _ENOUGH_RESETS:
         end = launch.reset_limit + 1
         yield f"horovodrun ends the job at reset {end} (--reset-limit): a new size costs one, a lost rank up to three"
+    if 0 < job.gloo_timeout < _LEAST_GLOO_TIMEOUT:
+        said = f"with a Gloo timeout of {job.gloo_timeout} s"
+        yield f"{said} a new rank that needs longer to start ends the others; give it {_LEAST_GLOO_TIMEOUT} or more"
 
 
 def _least(job: JobFacts, launch: Launch) -> Iterator[str]:

@@ -4,8 +4,8 @@ import pytest
 
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.job import JobView, LauncherPhase
-from mpijob_elastic.model.memory import Memory
-from tests.builders import NOW, config, job, launcher, pods, role, shown, worker
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from tests.builders import LONG_AGO, NOW, config, job, launcher, named, pods, role, shown, worker
 from tests.product.explain.said import of_worker
 
 AWAY = "no controller leads"
@@ -43,6 +43,20 @@ def test_a_change_that_settles_says_for_how_long() -> None:
     found = of_worker(shown(view, at=NOW - 1.0), 2)
     assert (found.cause, found.level) == ("settling", Level.WAITING)
     assert "joins discover_hosts.sh in 2s" in found.says
+    assert "an earlier change" in found.says
+
+
+def test_a_worker_that_waits_for_ranks_after_a_loss_says_what_decides_how_long() -> None:
+    pod = pods(1)[0]
+    memory = Memory(
+        left={pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=LONG_AGO + 10, known_at=LONG_AGO + 10)},
+        hosts={name: named(name) for name in pods(0, 1, 2)},
+    )
+    successor = worker(1, uid="new", created_at=NOW - 10, ready_at=NOW - 5)
+    view = job(workers=(worker(0), successor, worker(2)), config=config(pods(0, 2), memory=memory))
+    found = of_worker(view, 1)
+    assert found.cause == "settling"
+    assert "in 30s: the controller waits for the other ranks to get over a loss: Gloo's timeout" in found.says
 
 
 def test_a_worker_that_leaves_a_node_that_goes() -> None:

@@ -84,6 +84,10 @@ def test_nothing_is_said(job: Object) -> None:
         (mpi_job(command=GOOD, replicas=5, slots=2), "--max-np is 8, but 10 slots are asked for: 2 stay unused"),
         (mpi_job(command=["horovodrun", "--min-np", "3", *SCRIPT, "x"]), "--min-np is 3, but 2 slots are asked for"),
         (mpi_job(command=["horovodrun", "--reset-limit=10", *SCRIPT, "x"]), "ends the job at reset 11 (--reset-limit)"),
+        (
+            mpi_job(command=["horovodrun", "--gloo-timeout-seconds=5", *GOOD[1:]]),
+            "with a Gloo timeout of 5 s a new rank",
+        ),
         (with_sidecar(), "2 containers and no spec.mainContainer: ranks start in the first, worker"),
         (mpi_job(name="n" * 64, command=GOOD), "the name has 64 characters"),
         (mpi_job(name="n" * 54, command=GOOD, annotations={names.MAX_REPLICAS: "11"}), "hostnames are cut"),
