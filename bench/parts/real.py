@@ -1,15 +1,16 @@
-"""A job that really trains, resized on a real node, with the peer and with us; and the effect of a pod's touch."""
+"""A job that really trains, resized on a real node, with the peer and with us installed; and the effect of a touch."""
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 
 from bench import namespaces
 from bench.parts.context import Findings, Setting
 from bench.parts.partial_results import until_trouble
 from bench.real import figures, touch, transcript
+from bench.real.installation import installed
 from bench.real.transcript import Round
-from bench.sides import Ours, Peer
 from lab.cluster import Cluster
 from lab.images import build, delivery
 from lab.node import requirements
@@ -20,9 +21,14 @@ from lab.training.job import load_image
 CHANGES_WITH_TOUCH = 30
 PODS_WITHOUT = 10
 
+# Runs the programs beside the job during a block.
+Side = Callable[[Cluster], AbstractContextManager[object]]
+
 
 async def run(setting: Setting) -> Findings:
-    """Run the transcript `repeat` times with us and once with the peer. A failure keeps the results before it.
+    """Run the transcript once with the peer, as a process, and `repeat` times with us, installed.
+
+    A failure keeps the results before it.
 
     Raises LabError if no real node is possible, or nothing could be measured.
     """
@@ -34,9 +40,9 @@ async def run(setting: Setting) -> Findings:
             setting.say("changes of a ConfigMap, with and without a touch")
             delays = touch.run(cluster, namespace=where, changes=CHANGES_WITH_TOUCH, pods=PODS_WITHOUT)
             cluster.kubectl("delete", "pods", "--all", "--namespace", where)
-        peer, without_peer = until_trouble(_rounds(cluster, setting, setting.peer, ["with the peer"]))
+        peer, without_peer = until_trouble(_rounds(cluster, setting, setting.peer.start, ["with the peer"]))
         turns = [f"with us, {turn} of {setting.repeat}" for turn in range(1, setting.repeat + 1)]
-        ours, without_us = until_trouble(_rounds(cluster, setting, setting.ours, turns))
+        ours, without_us = until_trouble(_rounds(cluster, setting, partial(installed, say=setting.say), turns))
     return Findings(
         figures=figures.figures(delays, ours=ours, peer=peer),
         notes=figures.notes(peer),
@@ -44,14 +50,12 @@ async def run(setting: Setting) -> Findings:
     )
 
 
-def _rounds(
-    cluster: Cluster, setting: Setting, side: Ours | Peer, turns: Sequence[str]
-) -> dict[str, Callable[[], Round]]:
+def _rounds(cluster: Cluster, setting: Setting, side: Side, turns: Sequence[str]) -> dict[str, Callable[[], Round]]:
     titles = [f"a job trains and is resized {turn}" for turn in turns]
     return {title: partial(_round, cluster, setting, side, title) for title in titles}
 
 
-def _round(cluster: Cluster, setting: Setting, side: Ours | Peer, title: str) -> Round:
+def _round(cluster: Cluster, setting: Setting, side: Side, title: str) -> Round:
     setting.say(title)
-    with side.start(cluster), namespaces.passing(cluster, "train") as where:
+    with side(cluster), namespaces.passing(cluster, "train") as where:
         return transcript.run(cluster, namespace=where)
