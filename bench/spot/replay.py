@@ -35,9 +35,8 @@ TICK = 0.2
 PATIENCE = 60.0
 # Seconds; a shorter skip is not worth it.
 SHORTEST_SKIP = 1.0
-# Seconds without a write after which a pod that could run is no longer waited for. mpi-operator v0.2.3 puts a job off
-# for up to 1,000 s: AddRateLimited at each event, whose delay client-go doubles until a sync has succeeded.
-OWED_PATIENCE = 1100.0
+# Seconds without a write after which a pod that could run is no longer waited for. Busy cores may need many.
+OWED_PATIENCE = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,7 +26,7 @@ from bench.changes import Writer
 from bench.fleet import Fleet
 from bench.jobs import AGENT
 from bench.sides import Ours, Peer
-from bench.spot import contenders, contest, replay
+from bench.spot import contenders, contest
 from bench.spot.costs import Costs
 from bench.spot.trace import Instance, Trace
 from lab import registration
@@ -54,6 +54,16 @@ def bench_lab() -> Iterator[Cluster]:
 async def bench_client(bench_lab: Cluster) -> AsyncIterator[ApiWriter]:
     async with await connect(user_agent=AGENT, kubeconfig=bench_lab.kubeconfig) as client:
         yield client
+
+
+@pytest.fixture
+def no_other_jobs(bench_lab: Cluster) -> None:
+    """What the tests before have left is gone.
+
+    An operator makes the pods of every job, and they may take the GPU of a machine that a trace gives to another job.
+    Workers of jobs of the same name, in any namespace, keep v0.3.0 from deleting workers.
+    """
+    bench_lab.kubectl("delete", "mpijobs", "--all", "--all-namespaces", "--cascade=foreground", "--timeout=120s")
 
 
 async def make_fleet(cluster: Cluster, client: ApiWriter) -> str:
@@ -128,7 +138,7 @@ async def test_the_webhook_is_asked_and_not_asked_by_turns(
     assert rate.a_cpu_second > 0
 
 
-@pytest.mark.timeout(replay.OWED_PATIENCE + 900)
+@pytest.mark.usefixtures("no_other_jobs")
 async def test_a_spot_trace_is_played_to_two_sides(bench_lab: Cluster, bench_client: ApiWriter) -> None:
     """One of two machines is taken without a word and another comes; the minutes between are skipped."""
     machines = (Instance(name="0", up=0), Instance(name="1", up=0, gone=1205), Instance(name="2", up=1505))
@@ -146,9 +156,8 @@ async def test_a_spot_trace_is_played_to_two_sides(bench_lab: Cluster, bench_cli
     assert rigid.real_seconds + ours.real_seconds < trace.horizon
 
 
+@pytest.mark.usefixtures("no_other_jobs")
 async def test_one_job_is_edited_beside_the_peer(bench_lab: Cluster, bench_client: ApiWriter) -> None:
-    # Workers of other jobs of that name, in any namespace, keep v0.3.0 from deleting workers.
-    bench_lab.kubectl("delete", "mpijobs", "--all", "--all-namespaces", "--cascade=foreground", "--timeout=120s")
     with (
         Peer(flags=("--kube-api-qps=-1",)).start(bench_lab) as side,
         namespaces.passing(bench_lab, "scale") as namespace,
