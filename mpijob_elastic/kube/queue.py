@@ -43,7 +43,6 @@ class WorkQueue(Generic[K]):
         self._permits = asyncio.Semaphore(0)
         # Keys with a worker; true if news came meanwhile.
         self._taken: dict[K, bool] = {}
-        # Kept until the key is taken, even when they have fired.
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
 
@@ -73,7 +72,7 @@ class WorkQueue(Generic[K]):
         if timer is not None and timer.when() <= due:
             return
         self._drop_timer(key)
-        self._timers[key] = self._loop.call_at(due, self.put, key)
+        self._timers[key] = self._loop.call_at(due, self._fire, key)
 
     async def get(self) -> K:
         """Return the next key, the caller's until `done` or `retry`."""
@@ -104,6 +103,11 @@ class WorkQueue(Generic[K]):
     def _give_up(self, key: K) -> None:
         if self._taken.pop(key):
             self.put(key)
+
+    def _fire(self, key: K) -> None:
+        # A timer that stayed would be the earliest for ever, if `caught_up` takes the news back.
+        del self._timers[key]
+        self.put(key)
 
     def _drop_timer(self, key: K) -> None:
         timer = self._timers.pop(key, None)

@@ -91,6 +91,18 @@ async def test_a_delay_that_ends_while_its_key_is_worked_on_is_news() -> None:
     assert queue.depth == 1
 
 
+async def test_a_delay_that_ended_before_its_worker_looked_again_holds_up_no_later_one() -> None:
+    queue = make()
+    queue.put("a")
+    key = await queue.get()
+    queue.put_after(key, 0)
+    await asyncio.sleep(0.002)
+    queue.caught_up(key)
+    queue.put_after(key, 0.002)
+    queue.done(key)
+    assert await asyncio.wait_for(queue.get(), 1) == "a"
+
+
 async def test_taking_a_key_clears_its_delay_but_not_one_asked_for_meanwhile() -> None:
     queue = make()
     queue.put_after("a", 0.01)
