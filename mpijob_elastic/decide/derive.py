@@ -188,5 +188,4 @@ def _may_be_deleted(pod: Worker) -> bool:
 def _is_lost(view: JobView, worker: WorkerState) -> bool:
     """Tell whether a worker whose node is gone is to be deleted for that alone."""
     ended = worker.failed or worker.pod.succeeded
-    unlisted = not worker.published or len(view.host_of) == 1
-    return worker.wanted and unlisted and not ended and _may_be_deleted(worker.pod)
+    return worker.wanted and drain.is_unlisted(view, worker) and not ended and _may_be_deleted(worker.pod)

@@ -115,11 +115,15 @@ def _is_replaced(worker: WorkerState) -> bool:
     return worker.pod.terminated and worker.wanted
 
 
+def is_unlisted(view: JobView, worker: WorkerState) -> bool:
+    """Tell whether a worker that has ended is out of the list, or its last host, which stays: no list becomes empty."""
+    return not worker.published or len(view.host_of) == 1
+
+
 def _outcome(state: JobState, worker: WorkerState) -> str:
     """Return why the worker may be deleted now, in a word; "" if it may not."""
     is_due = worker.due_at is not None and state.now >= worker.due_at
-    # The last host stays in the list although its pod has ended, because a list must not become empty.
-    unlisted = not worker.published or len(state.view.host_of) == 1
+    unlisted = is_unlisted(state.view, worker)
     if worker.pod.node_gone_at and unlisted and (state.memory_known or not state.view.driver_may_run):
         return "lost"
     if _is_replaced(worker):
