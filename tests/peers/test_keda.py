@@ -91,13 +91,18 @@ async def stays(job: Job, replicas: int) -> None:
     assert ((await job.state()).replicas, await generation(job)) == (replicas, before)
 
 
-async def test_a_job_follows_its_queue_up_and_down(queue: Queue, job: Job, scaled: ScaledObject) -> None:
-    """A hundred batches for each worker; the smallest size stays for an empty queue."""
+async def grow(queue: Queue, job: Job, scaled: ScaledObject) -> None:
+    """Let KEDA scale a job of two workers to four."""
     queue.holds(390)
     await job.create(replicas=2, annotations=QUICK | BOUNDS)
     await job.settled(2)
     await scaled.apply()
     await job.settled(4)
+
+
+async def test_a_job_follows_its_queue_up_and_down(queue: Queue, job: Job, scaled: ScaledObject) -> None:
+    """A hundred batches for each worker; the smallest size stays for an empty queue."""
+    await grow(queue, job, scaled)
     seen = await scaled.hpa.until(lambda seen: seen.desired == 4)
     assert seen.says("ScalingActive", "True", "ValidMetricFound", "s0-prometheus")
     queue.holds(250)
@@ -115,11 +120,7 @@ async def test_a_length_that_is_unknown_changes_no_size(
     what: str, queue: Queue, job: Job, scaled: ScaledObject
 ) -> None:
     """Else a crash of the program that fills the queue, or of Prometheus, would shrink the job."""
-    queue.holds(390)
-    await job.create(replicas=2, annotations=QUICK | BOUNDS)
-    await job.settled(2)
-    await scaled.apply()
-    await job.settled(4)
+    await grow(queue, job, scaled)
     if what == "queue":
         queue.is_lost()
     else:
@@ -148,11 +149,7 @@ async def test_a_paused_job_keeps_its_size_without_a_hpa(queue: Queue, job: Job,
 
 
 async def test_paused_in_one_direction_the_other_goes_on(queue: Queue, job: Job, scaled: ScaledObject) -> None:
-    queue.holds(390)
-    await job.create(replicas=2, annotations=QUICK | BOUNDS)
-    await job.settled(2)
-    await scaled.apply()
-    await job.settled(4)
+    await grow(queue, job, scaled)
     await scaled.annotate(paused_scale_in="true")
     await scaled.says("Paused", "True")
     queue.holds(0)
@@ -166,11 +163,7 @@ async def test_paused_in_one_direction_the_other_goes_on(queue: Queue, job: Job,
 
 
 async def test_paused_at_a_size_only_within_the_bounds_of_the_job(queue: Queue, job: Job, scaled: ScaledObject) -> None:
-    queue.holds(390)
-    await job.create(replicas=2, annotations=QUICK | BOUNDS)
-    await job.settled(2)
-    await scaled.apply()
-    await job.settled(4)
+    await grow(queue, job, scaled)
     await scaled.annotate(paused_replicas="3")
     await job.settled(3)
     await scaled.annotate(paused_replicas="9")
