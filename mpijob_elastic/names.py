@@ -14,6 +14,12 @@ LABEL_JOB_NAME = "mpi-job-name"
 LABEL_JOB_ROLE = "mpi-job-role"
 ROLE_LAUNCHER = "launcher"
 ROLE_WORKER = "worker"
+# [v0.3.0] numbers its workers.
+LABEL_REPLICA_INDEX = "replica-index"
+# The main process of a worker whose template names none.
+WORKER_COMMAND, WORKER_ARGS = ["sleep"], ["365d"]
+# Termination messages of the main process that our webhook gives: it saw the last rank leave, or it saw none at all.
+RANKS_LEFT, NO_RANK_SEEN = "ranks have left", "no rank was seen"
 # Selects the pods of every MPIJob, and nothing else.
 POD_SELECTOR = f"{LABEL_GROUP_NAME}={GROUP}"
 # On the operator's ConfigMap, Role, RoleBinding and ServiceAccount, with the job's name as value.
@@ -37,6 +43,29 @@ CONDITION_FAILED = "Failed"
 REASON_EVICTED = "Evicted"
 REASON_JOB_EVICTED = "MPIJobEvicted"
 
+# --- gang schedulers: the first is [operator]'s too ---
+# volcano.sh/apis: pkg/apis/scheduling/v1beta1/labels.go, pkg/apis/batch/v1alpha1/labels.go
+VOLCANO = "volcano"
+VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+VOLCANO_QUEUE = "scheduling.volcano.sh/queue-name"
+VOLCANO_TASK = "volcano.sh/task-spec"
+VOLCANO_PREEMPTABLE = "volcano.sh/preemptable"
+VOLCANO_MARKS = (VOLCANO_GROUP, VOLCANO_TASK, VOLCANO_PREEMPTABLE)
+# volcano.sh/volcano: pkg/scheduler/plugins/task-topology/util.go, on a PodGroup
+VOLCANO_TOPOLOGY_PREFIX = "volcano.sh/task-topology-"
+# sigs.k8s.io/scheduler-plugins: apis/scheduling/v1alpha1/types.go, a label
+COSCHEDULING = "coscheduling"
+COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
+# [kueue] On an MPIJob, written by users (apis/../constants and pkg/controller/constants).
+LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
+LABEL_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+# On an MPIJob, written by MultiKueue in the cluster that it has chosen: an annotation, before Kueue 0.19 a label. And
+# its value of spec.managedBy in the cluster where the user created the job.
+PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+# On a Workload: Kueue tells the jobs that it preempts for it.
+LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
+
 # --- ours ---
 PREFIX = "mpijob-elastic/"
 # On an MPIJob, written by users.
@@ -46,17 +75,49 @@ MAX_REPLICAS = f"{PREFIX}max-replicas"
 DRAIN_TIMEOUT = f"{PREFIX}drain-timeout"
 REPLACE_FAILED_WORKERS = f"{PREFIX}replace-failed-workers"
 SCALE_TIMEOUT = f"{PREFIX}scale-timeout"
+# Asks us to act on spec.runPolicy, which the operator ignores (see model/run_policy).
+RUN_POLICY = f"{PREFIX}run-policy"
 # Allows deletions from a running job whose launcher cannot see the host list.
 DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
+# Holds new pods back, as KUBEQUEUE_SUSPEND does, which KubeQueue's users write
+# (https://github.com/kube-queue/kube-queue).
+SUSPEND = f"{PREFIX}suspend"
+KUBEQUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"
+# The gang scheduler that takes the job's pods (see model/gang).
+GANG = f"{PREFIX}gang"
+# The HPA that the controller keeps for the job (see model/autoscale).
+AUTOSCALE = f"{PREFIX}autoscale"
 USER_ANNOTATIONS = frozenset(
-    {ENABLED, MIN_REPLICAS, MAX_REPLICAS, DRAIN_TIMEOUT, REPLACE_FAILED_WORKERS, SCALE_TIMEOUT, DELETE_UNSEEN}
+    {
+        ENABLED,
+        MIN_REPLICAS,
+        MAX_REPLICAS,
+        DRAIN_TIMEOUT,
+        REPLACE_FAILED_WORKERS,
+        SCALE_TIMEOUT,
+        DELETE_UNSEEN,
+        RUN_POLICY,
+        SUSPEND,
+        GANG,
+        AUTOSCALE,
+    }
 )
+# On new pods, written by the webhook: a scheduling gate for each reason why a pod must not start yet.
+GATE_SUSPENDED = f"{PREFIX}suspended"
+GATE_QUEUED = f"{PREFIX}queued"
+GATES = frozenset({GATE_SUSPENDED, GATE_QUEUED})
 # On an MPIJob, written by the controller.
 STATUS = f"{PREFIX}status"
 # Starts the line there, and is the Event's reason, after the job was left to another operator.
 REASON_HANDED_OVER = "HandedOver"
+# The same while the job is suspended, and until its next launcher is there.
+REASON_SUSPENDED = "Suspended"
 # On a launcher pod, written by the controller: a change makes the kubelet refresh the mounted ConfigMap at once.
 REFRESHED = f"{PREFIX}refreshed"
+# On the Workloads of Kueue and the HPAs that the controller makes; the value is PROGRAM.
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+# On a worker pod, written by the webhook and the controller: how far an eviction is (see model/eviction).
+EVICTION = f"{PREFIX}eviction"
 # On the operator's ConfigMap, written by the controller: state that must survive a restart (see model/memory).
 MEMORY = f"{PREFIX}memory"
 
@@ -71,8 +132,14 @@ WEBHOOK_CONFIGURATION = "mpijob-elastic"
 # The webhook is not called for a namespace that has this label set to "disabled".
 NAMESPACE_OPT_OUT = f"{PREFIX}injection"
 
+# For `kubectl delete pod` of a launcher: with a grace period the operator sees it end, and fails the job.
+AT_ONCE = "--grace-period=0 --force"
+
 PATH_MUTATE = "/mutate"
 PATH_VALIDATE = "/validate"
+# Followed by a secret, and in the configuration of this hook alone: its answer to a review changes a pod.
+PATH_EVICT = "/evict/"
+EVICTIONS_HOOK = "evictions.webhook.mpijob-elastic"
 
 # As many digits as an int32 has.
 _WORKER = re.compile(r"(?P<job>.+)-worker-(?P<index>0|[1-9][0-9]{0,9})")
@@ -90,6 +157,11 @@ def launcher(job: str) -> str:
     return f"{job}-launcher"
 
 
+def autoscaler(job: str) -> str:
+    """Return the name of the HPA that we make for a job [ours]: a user's own often has the job's name."""
+    return f"mpijob-{job}"
+
+
 def worker(job: str, index: int) -> str:
     """Return the name of the worker pod with that index [operator]."""
     return f"{job}-worker-{index}"
@@ -102,6 +174,12 @@ def worker_index(pod: str, *, job: str) -> int | None:
     """
     match = _WORKER.fullmatch(pod)
     return int(match["index"]) if match and match["job"] == job else None
+
+
+def job_of_worker(pod: str) -> str:
+    """Return the job in a worker pod's name; "" if it is none."""
+    match = _WORKER.fullmatch(pod)
+    return match["job"] if match else ""
 
 
 def host(pod: str, incarnation: int) -> str:
@@ -136,7 +214,16 @@ def discover_hosts(hosts: list[str], *, slots: int) -> str:
 
 def is_handed_over(notices: str) -> bool:
     """Return True if our annotation on an MPIJob says that we left it to another operator."""
-    return any(line.startswith(f"{REASON_HANDED_OVER}:") for line in notices.splitlines())
+    return _says(notices, REASON_HANDED_OVER)
+
+
+def is_suspended(notices: str) -> bool:
+    """Return True if our annotation on an MPIJob says that it is suspended, or was when its launcher went."""
+    return _says(notices, REASON_SUSPENDED)
+
+
+def _says(notices: str, reason: str) -> bool:
+    return any(line.startswith(f"{reason}:") for line in notices.splitlines())
 
 
 def worker_selector(job: str) -> str:

@@ -6,16 +6,20 @@ Times are seconds since the epoch.
 import hashlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 
 from mpijob_elastic import names
+from mpijob_elastic.model.autoscale import Autoscaler
+from mpijob_elastic.model.eviction import Eviction
 from mpijob_elastic.model.execs import Held
+from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.hosts import Published
 from mpijob_elastic.model.kubexec import is_mapped, mapped
 from mpijob_elastic.model.memory import Memory, Tries, pod_fingerprint, pod_key
 from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.queue import Queue
 
 # A ConfigMap and a Role hold 1 MiB each. A larger size is a typing error that must not become a billion names.
 MOST_WORKERS = 10_000
@@ -52,6 +56,7 @@ class Probe:
     busy_seen: something besides its main process ran there at least once; busy_at: when last, 0 if never.
     idle_at: when last nothing ran, None if never or if something ran later; idle_since: when that began.
     asked_at: time of the last exec, whatever its result. failed: how many execs in a row gave no answer.
+    left: its main process has seen the last rank leave, and has ended.
     """
 
     busy_seen: bool = False
@@ -60,6 +65,7 @@ class Probe:
     busy_at: float = 0.0
     idle_since: float | None = None
     failed: int = 0
+    left: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +76,10 @@ class Worker:
     words, for the Event that outlives the pod. ready_at: None while it is not Ready. node: "" while it is not
     scheduled. node_gone_at: when that node was seen to be deleted, 0 if it was not. obstacle: why it is not scheduled,
     in the scheduler's words. disruption: why pod or node is about to go, "" if they stay. out_of_memory: a container
-    was killed for it. ends_at: end of its grace period, None unless it is being deleted; forced: without any, so only a
-    finalizer holds it. opaque: its container shares process numbers with others, so exec cannot tell its processes
-    apart. pre_stop: a container has a preStop hook.
+    was killed for it. ends_at: end of its grace period, None unless it is being deleted; forced: it is being deleted
+    without any, so only a finalizer holds it. opaque: its container shares process numbers with others, so exec cannot
+    tell its processes apart. pre_stop: a container has a preStop hook. gates: names of the scheduling gates that hold
+    it back, in order. grouped: it has the mark of a gang. eviction: None unless somebody tries to evict it.
     """
 
     ref: Ref
@@ -94,6 +101,9 @@ class Worker:
     forced: bool = False
     opaque: bool = False
     pre_stop: bool = False
+    gates: tuple[str, ...] = ()
+    grouped: bool = True
+    eviction: Eviction | None = None
     probe: Probe = field(default_factory=Probe)
 
     @property
@@ -135,12 +145,13 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class Launcher:
-    """The launcher pod; node, disruption and ends_at as for a worker.
+    """The launcher pod; node, disruption, ends_at and gates as for a worker.
 
     delivering_since: when kubectl-delivery started. started_at: when its last container started, None while none runs.
     held: the execs by which it holds its ranks, as execs into it have shown. mounts_discovery: it mounts
     discover_hosts.sh, so it was elastic at its creation. names_discovery: its own command says that it is elastic.
-    refused: None unless its last touch was refused.
+    refused: None unless its last touch was refused. grouped: as for a worker. failures: how often its main container
+    has failed, 0 while it runs. deadline: its activeDeadlineSeconds.
     """
 
     ref: Ref
@@ -156,8 +167,12 @@ class Launcher:
     node: str = ""
     disruption: str = ""
     ends_at: float | None = None
+    gates: tuple[str, ...] = ()
     held: Held = field(default_factory=Held)
     refused: Refusal | None = None
+    grouped: bool = True
+    failures: int = 0
+    deadline: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,10 +244,12 @@ class Role:
 
 @dataclass(frozen=True, kw_only=True)
 class PodGroup:
-    """The job's PodGroup: its pods are scheduled once `min_member` of them fit."""
+    """The job's PodGroup: its pods are scheduled once `min_member` of them fit. annotations: of the task topology."""
 
     ref: Ref
     min_member: int
+    queue: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,8 +258,10 @@ class JobView:
 
     spec_elastic: its MPIJob asks for elasticity, see `elastic`. workers: in numeric order. foreign: why it is not ours
     to manage, "" if it is. foreign_at: last sign of life of the operator that manages it; infinite if its silence means
-    nothing. reported: the operator has written the job's status. finished: Succeeded, or Failed for good. succeeded_at:
-    by the operator's clock, None unless it succeeded. notices: our annotation on it.
+    nothing. reported: the operator has written the job's status. finished: Succeeded, or Failed for good. ended_at:
+    by the operator's clock, None unless it has finished; succeeded_at: the same of a success. ttl: seconds after which
+    it is then deleted, None for never. backoff_limit: how often a launcher that fails is restarted. suspended_by: field
+    or annotation that suspends it, "" if none does. notices: our annotation on it.
     np_workers: workers that horovodrun waits for at its start (-np). min_np_workers, max_np_workers: below the first
     number training waits, above the second no more ranks start. 0 where the command does not say. counts_resets:
     horovodrun ends the job after so many resets. gloo_timeout: seconds until Gloo gives up a peer, 0 for the default.
@@ -251,7 +270,12 @@ class JobView:
     clock that never steps; a drain that is missing is new. None: nobody measures, as in the command line.
     list_seen: the same for the last change of the host list and the touch that shows it. None: longer than anything
     waits for it, or nobody measures.
+    gang: what it asks of a gang scheduler, None without. serves_gangs: the API serves PodGroups; None: not known.
     selector_due: the MPIJob definition keeps a selector of the workers, and the status lacks it.
+    autoscalers: all HPAs that scale it; None while they are not known. size_manager: GitOps tool that sets its size.
+    others_wait: when the pods were created that other jobs need and no node takes, and that could run in place of its
+    workers; kept for a job that fills.
+    queue: what Kueue says; None while it is not known whether there is a Kueue, as in the command line.
     """
 
     namespace: str
@@ -270,7 +294,11 @@ class JobView:
     deleting: bool = False
     reported: bool = True
     finished: bool = False
+    suspended_by: str = ""
     succeeded_at: float | None = None
+    ended_at: float | None = None
+    ttl: int | None = None
+    backoff_limit: int | None = None
     foreign: str = ""
     foreign_at: float = math.inf
     notices: str = ""
@@ -282,7 +310,18 @@ class JobView:
     launcher: Launcher | None = None
     config: Config | None = None
     role: Role | None = None
+    gang: Gang | None = None
+    serves_gangs: bool | None = None
     pod_group: PodGroup | None = None
+    queue: Queue | None = None
+    autoscalers: tuple[Autoscaler, ...] | None = None
+    size_manager: str = ""
+    others_wait: tuple[float, ...] = ()
+
+    def queued(self, queue: Queue | None) -> "JobView":
+        """Return the view with what Kueue says: it suspends an elastic job whose quota it wants back."""
+        why = queue.suspends(self.name) if queue and queue.workloads and self.spec_elastic else ""
+        return replace(self, queue=queue, suspended_by=self.suspended_by or why)
 
     @property
     def name(self) -> str:
@@ -301,6 +340,27 @@ class JobView:
             return self.spec_elastic
         asked = self.spec_elastic and self.policy.delete_without_discovery
         return self.policy.enabled is not False and (launcher.mounts_discovery or launcher.names_discovery or asked)
+
+    @cached_property
+    def stopped(self) -> bool:
+        """True if no worker may run because the job is suspended, or was when its launcher was created."""
+        if self.launcher is None:
+            return bool(self.suspended_by)
+        gates = self.launcher.gates
+        return names.GATE_SUSPENDED in gates or (bool(self.suspended_by) and names.GATE_QUEUED in gates)
+
+    @property
+    def pods(self) -> tuple["Launcher | Worker", ...]:
+        """The launcher, if there is one, and the workers."""
+        return (self.launcher, *self.workers) if self.launcher else self.workers
+
+    @property
+    def gated(self) -> bool:
+        """True if a pod has scheduling gates."""
+        for worker in self.workers:
+            if worker.gates:
+                return True
+        return self.launcher is not None and self.launcher.gates != ()
 
     @property
     def blind(self) -> bool:
@@ -321,7 +381,8 @@ class JobView:
     @property
     def driver_may_run(self) -> bool:
         """True if horovodrun runs or may start at any moment: a pod's status lags behind its node."""
-        return self.launcher is not None and self.launcher.phase is not LauncherPhase.FINISHED
+        launcher = self.launcher
+        return launcher is not None and launcher.phase is not LauncherPhase.FINISHED and not launcher.gates
 
     @cached_property
     def published_pods(self) -> tuple[str, ...]:

@@ -5,10 +5,12 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model import horovodrun, mpijob, policy
+from mpijob_elastic.model import gang, horovodrun, mpijob, policy, run_policy
+from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.mpijob import Container, MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.run_policy import RunPolicy
 from mpijob_elastic.model.wire import Owned, owned, seconds
 
 GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
@@ -19,9 +21,15 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     launch: how its launcher starts the ranks, None if the command cannot be read. gloo_timeout: seconds until Gloo
     gives up a peer, 0 if nothing says. reported: the operator has written its status. started_at: when the operator saw
-    it first. deadline: seconds that the launcher may run, None without a limit. finished: Succeeded, or Failed for
-    good. succeeded_at: when, None unless it did. notices: our annotation on it, "" without. lacks_selector: its status
-    counts the workers and does not say how to find them. pod_labels: of the templates, by role.
+    it first. own_deadline: of the launcher's template. run_policy: empty unless we are asked to act on it. finished:
+    Succeeded, or Failed for good. ended_at: when, None unless it did; succeeded_at: the same of a success. notices: our
+    annotation on it, "" without. lacks_selector: its status counts the workers and does not say how to find them.
+    pod_labels: of the templates, by role. suspended_by: the field or annotation that suspends it, "" if it is not, or
+    not elastic. gang: None unless it asks for a gang scheduler. queue: of Kueue, "" if it asks for none;
+    priority_class: there. prebuilt: the Workload that MultiKueue made for it here, "" without. elsewhere: MultiKueue
+    runs it in another cluster. own_grace: of the workers' template. size_manager: the GitOps tool that sets the size of
+    a job with the annotation autoscale, "" if none does. place: equal for jobs whose workers need the same kind of
+    node.
     """
 
     metadata: Owned
@@ -37,12 +45,28 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     deleting: bool
     reported: bool
     started_at: float | None
-    deadline: int | None
+    own_deadline: int | None
+    own_grace: int | None
+    run_policy: RunPolicy
     finished: bool
+    ended_at: float | None
     succeeded_at: float | None
     notices: str
     lacks_selector: bool
     pod_labels: Mapping[str, Mapping[str, str]]
+    suspended_by: str
+    gang: Gang | None
+    queue: str
+    priority_class: str
+    prebuilt: str
+    elsewhere: bool
+    size_manager: str
+    place: str
+
+    @property
+    def deadline(self) -> int | None:
+        """Seconds that the launcher may run, None without a limit."""
+        return self.run_policy.active_deadline if self.own_deadline is None else self.own_deadline
 
     @property
     def np_workers(self) -> int:
@@ -64,6 +88,16 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
         """True if horovodrun ends the job after so many resets (--reset-limit)."""
         return self.launch is not None and self.launch.reset_limit is not None
 
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The scheduling gates that a new pod gets, one for each reason why it must not start yet.
+
+        A job that is resumed before its next launcher is there still gets the gate: ranks of the last may run.
+        """
+        is_suspended = self.suspended_by or (self.elastic and names.is_suspended(self.notices))
+        holds = {names.GATE_SUSPENDED: is_suspended, names.GATE_QUEUED: self.queue or self.elsewhere}
+        return tuple(gate for gate, why in holds.items() if why)
+
     def _workers(self, slots: int | None) -> int:
         return -(-(slots or 0) // self.slots)
 
@@ -79,30 +113,54 @@ def of(job: MPIJob) -> JobFacts:
     launcher = job.containers(names.ROLE_LAUNCHER)
     texts = (text for container in launcher for text in container.texts())
     spec, status = job.spec or mpijob.Spec(), job.status or mpijob.Status()
+    asked_run, faults = run_policy.parse(spec.run_policy if asked.run_policy else None)
     succeeded = job.condition(names.CONDITION_SUCCEEDED) is not None
+    ended_at = seconds(status.completion_time) if job.finished else None
     # [operator] Only the first container of a launcher gets kubectl and the hostfile.
     launch = horovodrun.parse(launcher[0].words()) if launcher else None
+    elastic = policy.names_discovery(texts) if asked.enabled is None else asked.enabled
     return JobFacts(
         metadata=owned(job.metadata),
         created_at=seconds(job.metadata.creation_timestamp) or 0.0,
         replicas=job.replicas,
         slots=job.slots,
-        elastic=policy.names_discovery(texts) if asked.enabled is None else asked.enabled,
+        elastic=elastic,
         policy=asked,
-        problems=tuple(problems),
+        problems=(*problems, *faults),
         launch=launch,
         gloo_timeout=_gloo_timeout(launch, [*launcher[:1], *job.containers(names.ROLE_WORKER)]),
         clean_pod_policy=spec.clean_pod_policy or "None",
         deleting=job.metadata.deleting,
         reported=bool(status.conditions),
         started_at=seconds(status.start_time),
-        deadline=job.pod(names.ROLE_LAUNCHER).active_deadline_seconds,
+        own_deadline=job.pod(names.ROLE_LAUNCHER).active_deadline_seconds,
+        own_grace=job.pod(names.ROLE_WORKER).termination_grace_period_seconds,
+        run_policy=asked_run,
         finished=job.finished,
-        succeeded_at=seconds(status.completion_time) if succeeded else None,
+        ended_at=ended_at,
+        succeeded_at=ended_at if succeeded else None,
         notices=job.metadata.annotations.get(names.STATUS, ""),
         lacks_selector=job.lacks_selector,
         pod_labels={role: job.pod_labels(role) for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER)},
+        suspended_by=suspended_by(job, asked, asked_run) if elastic else "",
+        gang=gang.asked(job, asked),
+        queue=job.metadata.labels.get(names.LABEL_QUEUE, ""),
+        priority_class=job.metadata.labels.get(names.LABEL_PRIORITY_CLASS, ""),
+        prebuilt=job.metadata.annotations.get(names.PREBUILT) or job.metadata.labels.get(names.PREBUILT, ""),
+        elsewhere=spec.managed_by == names.MULTIKUEUE,
+        size_manager=job.size_manager if asked.autoscale else "",
+        place=job.place,
     )
+
+
+def suspended_by(job: MPIJob, asked: Policy, asked_run: RunPolicy) -> str:
+    """Return the field or annotation that asks for suspension, "" if none does."""
+    asks = {
+        f"annotation {names.SUSPEND}": asked.suspend,
+        "spec.runPolicy.suspend": asked_run.suspend,
+        f"annotation {names.KUBEQUEUE_SUSPEND}": job.metadata.annotations.get(names.KUBEQUEUE_SUSPEND) == "true",
+    }
+    return next((what for what, is_asked in asks.items() if is_asked), "")
 
 
 def _gloo_timeout(launch: Launch | None, containers: Iterable[Container]) -> int:

@@ -52,7 +52,7 @@ class Scale(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Growth(msgspec.Struct, frozen=True, kw_only=True):
-    """Sizes of a job with a scale-timeout: the last that worked, and the size asked for since `at`."""
+    """Sizes of a job with a scale-timeout, or that fills: the last that worked, and the size asked for since `at`."""
 
     worked: Count
     asked: Count
@@ -84,7 +84,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scale: the last published change of size.
     replaced: replacements of failed workers.
     moved: workers moved away from a disruption.
-    growth: start of the scale-timeout; None without such a timeout.
+    growth: of a job with a scale-timeout, or that fills; else None.
     hosts: host names given to workers.
     renamed: host names given up because their rank was lost while the pod ran on.
     launchers: launchers recreated because they cannot see the host list.

@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,13 @@ class EnvVar(Wire, frozen=True):
     value: str | None = None
 
 
+class Resources(Wire, frozen=True):
+    """What a container asks for; only the names count."""
+
+    limits: dict[str, Any] | None = None
+    requests: dict[str, Any] | None = None
+
+
 class Container(Wire, frozen=True):
     """A container and the words it runs."""
 
@@ -29,6 +37,7 @@ class Container(Wire, frozen=True):
     command: list[str | None] | None = None
     args: list[str | None] | None = None
     env: list[EnvVar | None] | None = None
+    resources: Resources | None = None
 
     def words(self) -> list[str]:
         """Return command and arguments as one list."""
@@ -49,12 +58,17 @@ class PodSpec(Wire, frozen=True):
 
     containers: list[Container | None] | None = None
     active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int | None = None
+    priority_class_name: str | None = None
+    scheduler_name: str | None = None
+    node_selector: dict[str, str | None] | None = None
 
 
 class TemplateMeta(Wire, frozen=True):
     """A pod template's metadata."""
 
     labels: dict[str, str | None] | None = None
+    annotations: dict[str, str | None] | None = None
 
 
 class PodTemplate(Wire, frozen=True):
@@ -85,6 +99,8 @@ class Spec(Wire, frozen=True):
     slots_per_worker: int | None = None
     clean_pod_policy: str | None = None
     main_container: str | None = None
+    run_policy: Any = None  # any value, see model/run_policy
+    managed_by: Any = None  # any value: v0.2.3 does not know the field
 
 
 class Condition(Wire, frozen=True):
@@ -116,10 +132,27 @@ class Status(Wire, frozen=True):
     completion_time: str | None = None
 
 
+class Metadata(ObjectMeta, frozen=True):
+    """`metadata`; who manages which field is read for the few that need it."""
+
+    managed_fields: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Managed(Wire, frozen=True):
+    manager: str = ""
+    fields_v1: Any = None  # any fields
+
+
+# GitOps tools, by the names under which they write: Argo CD, and Flux's kustomize-controller and helm-controller.
+_GITOPS = ("argocd-controller", "kustomize-controller", "helm-controller")
+_SIZE = ("f:spec", "f:mpiReplicaSpecs", "f:Worker", "f:replicas")
+_managed = msgspec.json.Decoder(list[_Managed] | None)
+
+
 class MPIJob(Wire, frozen=True):
     """An MPIJob."""
 
-    metadata: ObjectMeta
+    metadata: Metadata
     spec: Spec | None = None
     status: Status | None = None
 
@@ -146,8 +179,11 @@ class MPIJob(Wire, frozen=True):
 
     def pod_labels(self, role: str) -> dict[str, str]:
         """Return the labels of the launcher's or the workers' template."""
-        metadata = self._template(role).metadata or TemplateMeta()
-        return {key: value or "" for key, value in (metadata.labels or {}).items()}
+        return _texts(self._meta(role).labels)
+
+    def pod_annotations(self, role: str) -> dict[str, str]:
+        """Return the annotations of the launcher's or the workers' template."""
+        return _texts(self._meta(role).annotations)
 
     @property
     def finished(self) -> bool:
@@ -168,6 +204,21 @@ class MPIJob(Wire, frozen=True):
         statuses = self.status.replica_statuses if self.status else None
         return statuses is not None and statuses.worker is not None and not statuses.worker.selector
 
+    @property
+    def place(self) -> str:
+        """A text that is equal for jobs whose workers ask the same scheduler for the same kinds of things and nodes."""
+        pod, asked = self.pod(names.ROLE_WORKER), set[str]()
+        for container in self.containers(names.ROLE_WORKER):
+            found = container.resources or Resources()
+            asked |= {*(found.limits or ()), *(found.requests or ())}
+        return str((pod.scheduler_name, sorted(_texts(pod.node_selector).items()), sorted(asked)))
+
+    @property
+    def size_manager(self) -> str:
+        """The GitOps tool that was the last to set the size, "" if none was."""
+        found = (entry for entry in _managed.decode(self.metadata.managed_fields) or () if entry.manager in _GITOPS)
+        return next((entry.manager for entry in found if _has(entry.fields_v1, _SIZE)), "")
+
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type if its status is True."""
         conditions = (self.status.conditions if self.status else None) or ()
@@ -177,9 +228,24 @@ class MPIJob(Wire, frozen=True):
         replica = self._specs.launcher if role == names.ROLE_LAUNCHER else self._specs.worker
         return (replica.template if replica else None) or PodTemplate()
 
+    def _meta(self, role: str) -> TemplateMeta:
+        return self._template(role).metadata or TemplateMeta()
+
     @property
     def _specs(self) -> ReplicaSpecs:
         return (self.spec.mpi_replica_specs if self.spec else None) or ReplicaSpecs()
+
+
+def _has(fields: object, path: tuple[str, ...]) -> bool:
+    for key in path:
+        if not isinstance(fields, dict) or key not in fields:
+            return False
+        fields = fields[key]
+    return True
+
+
+def _texts(found: dict[str, str | None] | None) -> dict[str, str]:
+    return {key: value or "" for key, value in (found or {}).items()}
 
 
 # Fields of an MPIJob. Its schema allows lists of anything, and half a million containers took 250 ms.

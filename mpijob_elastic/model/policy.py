@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mpijob_elastic import names
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import autoscale, durations
+from mpijob_elastic.model.autoscale import Autoscale
 
 DEFAULT_DRAIN_TIMEOUT = 60.0
 LONGEST_DRAIN_TIMEOUT = 24 * 3600.0
@@ -16,6 +17,8 @@ SHORTEST_SCALE_TIMEOUT = 1.0
 LONGEST_SCALE_TIMEOUT = 24 * 3600.0
 # Clusters fail long before this size; it keeps a typing error from becoming a million names.
 MOST_REPLICAS = 100_000
+# The values of the annotation gang.
+GANGS = (names.VOLCANO, names.COSCHEDULING)
 _DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-discovery-script")
 
 
@@ -30,6 +33,15 @@ class Policy:
     replace_failed_workers: bool | None = None
     scale_timeout: float | None = None
     delete_without_discovery: bool = False
+    run_policy: bool = False
+    suspend: bool = False
+    gang: str | None = None
+    autoscale: Autoscale | None = None
+
+    @property
+    def fill(self) -> bool:
+        """True if the job takes what lies idle."""
+        return self.autoscale is not None and self.autoscale.fill
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +72,10 @@ def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
         allowed = f"a number not above {names.MAX_REPLICAS} ({policy.max_replicas})"
         problems.append(_problem(names.MIN_REPLICAS, annotations[names.MIN_REPLICAS], allowed))
         policy = replace(policy, min_replicas=None, max_replicas=None)
+    if policy.autoscale and not (policy.min_replicas and policy.max_replicas):
+        allowed = f"it beside {names.MIN_REPLICAS} and {names.MAX_REPLICAS}, the bounds of the size"
+        problems.append(_problem(names.AUTOSCALE, annotations[names.AUTOSCALE], allowed))
+        policy = replace(policy, autoscale=None)
     return policy, problems
 
 
@@ -79,6 +95,10 @@ def _problem(key: str, value: str, allowed: str) -> Problem:
 
 def _boolean(text: str) -> bool | None:
     return {"true": True, "false": False}.get(text)
+
+
+def _gang(text: str) -> str | None:
+    return text if text in GANGS else None
 
 
 def _count(text: str) -> int | None:
@@ -107,4 +127,8 @@ _ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "replace_failed_workers": (names.REPLACE_FAILED_WORKERS, *_BOOLEAN),
     "scale_timeout": (names.SCALE_TIMEOUT, _scale_timeout, 'a duration from 1s to 24h, such as "10m"'),
     "delete_without_discovery": (names.DELETE_UNSEEN, *_BOOLEAN),
+    "run_policy": (names.RUN_POLICY, *_BOOLEAN),
+    "suspend": (names.SUSPEND, *_BOOLEAN),
+    "gang": (names.GANG, _gang, " or ".join(f'"{gang}"' for gang in GANGS)),
+    "autoscale": (names.AUTOSCALE, autoscale.parse, autoscale.ALLOWED),
 }

@@ -1,6 +1,6 @@
-"""Parts of every object that is read from the API: its struct's base, its owner, times, and a pod's volumes."""
+"""Parts of every object that is read from the API: its struct's base, owner, times, and parts of a pod."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -29,6 +29,22 @@ class ConfigMapVolume(Wire, frozen=True):
     optional: bool | None = None
 
 
+class Hook(Wire, frozen=True):
+    """A handler of `lifecycle`; only its presence counts."""
+
+
+class Lifecycle(Wire, frozen=True):
+    """`lifecycle` of a container."""
+
+    pre_stop: Hook | None = None
+
+
+class SchedulingGate(Wire, frozen=True):
+    """An entry of a pod's `spec.schedulingGates`."""
+
+    name: str = ""
+
+
 class Volume(Wire, frozen=True):
     """An entry of a pod's `spec.volumes`."""
 
@@ -44,6 +60,11 @@ def seconds(text: str | None) -> float | None:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         return None
+
+
+def timestamp(at: float) -> str:
+    """Return seconds since the epoch as the API server writes times: RFC 3339, UTC, whole seconds."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Owned(Identity, frozen=True, gc=False):

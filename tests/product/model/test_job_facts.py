@@ -36,11 +36,52 @@ def test_when_a_job_is_over(conditions: list[tuple[str, str, str]], completed: b
     assert job(conditions=conditions, completed=completed).finished is finished
 
 
+@pytest.mark.parametrize(("value", "gates"), [(names.MULTIKUEUE, (names.GATE_QUEUED,)), ("x", ()), (1, ()), (None, ())])
+def test_pods_of_a_job_that_another_cluster_runs_wait(value: object, gates: tuple[str, ...]) -> None:
+    assert job(spec={"managedBy": value}).gates == gates
+
+
+@pytest.mark.parametrize("where", ["annotations", "labels"])
+def test_a_copy_of_multikueue_names_its_workload(where: str) -> None:
+    metadata = {"name": "j", "namespace": "n", where: {names.PREBUILT: "j-launcher"}}
+    assert job(metadata=metadata).prebuilt == "j-launcher"
+    assert job().prebuilt == ""
+
+
 def test_when_a_job_succeeded() -> None:
     succeeded, failed = [("Succeeded", "True", "")], [("Failed", "True", "")]
     assert job(conditions=succeeded, completed=True).succeeded_at is not None
     assert job(conditions=succeeded, completed=False).succeeded_at is None
     assert job(conditions=failed, completed=True).succeeded_at is None
+
+
+def test_when_a_job_ended_well_or_not() -> None:
+    evicted = [("Failed", "True", "MPIJobEvicted")]
+    for ended in ([("Succeeded", "True", "")], [("Failed", "True", "")]):
+        assert job(conditions=ended, completed=True).ended_at == 1767225600.0
+    assert [job(conditions=going_on, completed=True).ended_at for going_on in ((), evicted)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "by"),
+    [
+        ({}, {}, ""),
+        ({names.SUSPEND: "true"}, {}, "annotation mpijob-elastic/suspend"),
+        ({names.SUSPEND: "false"}, {}, ""),
+        ({}, {"runPolicy": {"suspend": True}}, ""),
+        ({names.RUN_POLICY: "true"}, {"runPolicy": {"suspend": True}}, "spec.runPolicy.suspend"),
+        ({names.RUN_POLICY: "true"}, {"runPolicy": {"suspend": None}}, ""),
+        ({names.KUBEQUEUE_SUSPEND: "true"}, {}, "annotation scheduling.x-k8s.io/suspend"),
+        ({names.KUBEQUEUE_SUSPEND: "yes"}, {}, ""),
+    ],
+)
+def test_what_suspends_an_elastic_job(annotations: dict[str, str], spec: dict[str, Any], by: str) -> None:
+    for enabled in ("true", "false"):
+        metadata = {"name": "j", "namespace": "n", "annotations": {**annotations, names.ENABLED: enabled}}
+        found = job_facts.read(msgspec.json.encode({"metadata": metadata, "spec": spec}))
+        assert found.suspended_by == (by if enabled == "true" else "")
+        assert found.gates == ((names.GATE_SUSPENDED,) if found.suspended_by else ())
+        assert found.problems == ()
 
 
 def test_what_is_missing_has_the_operators_default() -> None:

@@ -71,3 +71,24 @@ def test_a_job_of_thousands_of_containers_is_refused_and_commas_in_a_short_one_a
         mpijob.decode((launcher % ",".join(["null"] * 6000)).encode())
     script = json.dumps("x = f(a, b, c, (1,2))\n" * 3000)
     assert mpijob.decode((launcher % f'{{"args":[{script}]}}').encode()).containers("launcher")
+
+
+@pytest.mark.parametrize(
+    ("manager", "path", "named"),
+    [
+        ("argocd-controller", ("f:spec", "f:mpiReplicaSpecs", "f:Worker", "f:replicas"), True),
+        ("kubectl-edit", ("f:spec", "f:mpiReplicaSpecs", "f:Worker", "f:replicas"), False),
+        ("argocd-controller", ("f:spec", "f:mpiReplicaSpecs", "f:Worker", "f:template"), False),
+        ("argocd-controller", (), False),
+    ],
+)
+def test_a_gitops_tool_that_was_the_last_to_set_the_size_is_named(
+    manager: str, path: tuple[str, ...], *, named: bool
+) -> None:
+    fields: dict[str, object] = {}
+    for key in reversed(path):
+        fields = {key: fields}
+    entries = [{"manager": "kubectl-create"}, {"manager": manager, "fieldsV1": fields}]
+    job = read(json.dumps({"metadata": {"managedFields": entries}}))
+    assert job.size_manager == (manager if named else "")
+    assert read('{"metadata": {"managedFields": null}}').size_manager == ""

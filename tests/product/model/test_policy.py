@@ -22,6 +22,7 @@ DEFAULTS = Policy()
         (names.DRAIN_TIMEOUT, "24h", Policy(drain_timeout=86_400.0)),
         (names.REPLACE_FAILED_WORKERS, "false", Policy(replace_failed_workers=False)),
         (names.DELETE_UNSEEN, "true", Policy(delete_without_discovery=True)),
+        (names.RUN_POLICY, "true", Policy(run_policy=True)),
         ("somebody.else/enabled", "perhaps", DEFAULTS),
     ],
 )
@@ -45,6 +46,7 @@ def test_an_annotation_sets_its_part_of_the_policy(key: str, value: str, expecte
         (names.DRAIN_TIMEOUT, "25h"),
         (names.REPLACE_FAILED_WORKERS, "no"),
         (names.DELETE_UNSEEN, "1"),
+        (names.RUN_POLICY, "enforce"),
     ],
 )
 def test_a_bad_value_leaves_the_default_and_is_named(key: str, value: str) -> None:

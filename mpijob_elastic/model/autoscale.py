@@ -1,0 +1,116 @@
+"""Autoscale: what a job is scaled by, as its annotation says: an HPA, or what lies idle; pure.
+
+    cpu=70                                      CPU of the workers, in percent of their requests
+    external:train_queue_length=100             an external metric, so much for each worker
+    external:train_queue_length{queue=a}=100    the same with labels
+    fill                                        no HPA: what lies idle (see decide/fill)
+
+https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/horizontal-pod-autoscaler-v2/
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.model.wire import Owned
+
+Spec = Mapping[str, Any]
+
+ALLOWED = '"fill", "cpu=70" (percent) or "external:METRIC=100", or with labels "external:METRIC{queue=train}=100"'
+# A change of size costs training some seconds: one worker at a time, and a pause that each can start in.
+STEP = {"type": "Pods", "value": 1, "periodSeconds": 120}
+# Seconds for which the smallest, the largest size wanted holds.
+UP_WINDOW, DOWN_WINDOW = 60, 600
+
+_CPU = re.compile(r"cpu=(?P<percent>[1-9][0-9]{0,4})")
+_LABEL = r"[A-Za-z0-9_./-]{1,253}=[A-Za-z0-9_.-]{0,63}"
+_EXTERNAL = re.compile(
+    r"external:(?P<name>[A-Za-z0-9_.:|-]{1,253})"
+    rf"(?:\{{(?P<labels>{_LABEL}(?:,{_LABEL}){{0,9}})\}})?"
+    r"=(?P<value>[1-9][0-9]{0,11})"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Autoscale:
+    """What the workers are scaled by: `name` is "" for their CPU, in percent; else an external metric.
+
+    fill: by what lies idle, and nothing else counts.
+    """
+
+    fill: bool = False
+    name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    value: int = 0
+
+    @property
+    def metric(self) -> Spec:
+        """The metric as an HPA has it."""
+        if not self.name:
+            target = {"type": "Utilization", "averageUtilization": self.value}
+            return {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+        metric = {"name": self.name} | ({"selector": {"matchLabels": dict(self.labels)}} if self.labels else {})
+        target = {"type": "AverageValue", "averageValue": _quantity(self.value)}
+        return {"type": "External", "external": {"metric": metric, "target": target}}
+
+
+class Autoscaler(msgspec.Struct, frozen=True, kw_only=True):
+    """An HPA that scales MPIJob `metadata.job`; that is "" if it scales something else.
+
+    metadata.job_uid: of the MPIJob that controls it. labelled: it has our label. spec: empty unless it has.
+    """
+
+    metadata: Owned
+    labelled: bool = False
+    deleting: bool = False
+    spec: Spec = {}
+
+
+def parse(text: str) -> Autoscale | None:
+    """Return what the annotation asks for; None if it cannot be read."""
+    if text == "fill":
+        return Autoscale(fill=True)
+    if found := _CPU.fullmatch(text):
+        return Autoscale(value=int(found["percent"]))
+    if found := _EXTERNAL.fullmatch(text):
+        labels = dict(label.split("=", 1) for label in (found["labels"] or "").split(",") if label)
+        return Autoscale(name=found["name"], labels=labels, value=int(found["value"]))
+    return None
+
+
+def spec(asked: Autoscale, job: str, *, least: int, most: int, paused: bool) -> Spec:
+    """Return the spec of a job's HPA; paused: it measures and changes nothing."""
+    select = "Disabled" if paused else "Max"
+    target = {"apiVersion": MPI_JOBS.api_version, "kind": MPI_JOBS.kind, "name": job}
+    return {
+        "scaleTargetRef": target,
+        "minReplicas": least,
+        "maxReplicas": most,
+        "metrics": [asked.metric],
+        "behavior": {
+            "scaleUp": {"stabilizationWindowSeconds": UP_WINDOW, "selectPolicy": select, "policies": [STEP]},
+            "scaleDown": {"stabilizationWindowSeconds": DOWN_WINDOW, "selectPolicy": select, "policies": [STEP]},
+        },
+    }
+
+
+def _quantity(value: int) -> str:
+    """Return a number as the API server writes it: with the largest suffix that needs no fraction."""
+    for suffix in ("", "k", "M"):
+        if value % 1000:
+            return f"{value}{suffix}"
+        value //= 1000
+    return f"{value}G"
+
+
+def covers(found: object, wanted: object) -> bool:
+    """Tell whether an object has all that is wanted; the API server adds defaults."""
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(key in found and covers(found[key], wanted[key]) for key in wanted)
+    if isinstance(wanted, list):
+        return isinstance(found, list) and len(found) == len(wanted) and all(map(covers, found, wanted))
+    return found == wanted

@@ -1,0 +1,79 @@
+"""Gangs: what a job asks of a gang scheduler, and the marks by which that scheduler knows the job's pods; pure.
+
+A gang scheduler binds no pod of a PodGroup before `minMember` of them fit. The operator tells Volcano so only where its
+flag --gang-scheduling says it for all jobs; the annotation `mpijob-elastic/gang` asks for it for one.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.policy import Policy
+
+# By the value of the annotation.
+POD_GROUPS = {names.VOLCANO: resources.POD_GROUPS, names.COSCHEDULING: resources.COSCHEDULING_POD_GROUPS}
+
+
+class Gang(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job asks for. queue, priority_class: "" for the scheduler's own. annotations: for the PodGroup."""
+
+    scheduler: str
+    queue: str = ""
+    priority_class: str = ""
+    annotations: Mapping[str, str] = {}
+
+
+class Marks(msgspec.Struct, frozen=True, kw_only=True):
+    """The marks of a pod; scheduler: for `schedulerName`, where the template names none; "" to leave it."""
+
+    scheduler: str = ""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+
+
+def pod_groups(asked: Gang | None) -> Resource:
+    """Return the PodGroups of a job's scheduler; those of Volcano are also the operator's."""
+    return POD_GROUPS[asked.scheduler if asked else names.VOLCANO]
+
+
+def asked(job: MPIJob, policy: Policy) -> Gang | None:
+    """Return what the annotations of an MPIJob ask for; None without a gang."""
+    if policy.gang != names.VOLCANO:
+        return Gang(scheduler=policy.gang) if policy.gang else None
+    said = job.metadata.annotations
+    # [operator] newPodGroup takes the launcher's, else the workers'.
+    roles = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
+    return Gang(
+        scheduler=names.VOLCANO,
+        queue=said.get(names.VOLCANO_QUEUE, ""),
+        priority_class=next(filter(None, (job.pod(role).priority_class_name for role in roles)), ""),
+        annotations={key: text for key, text in said.items() if key.startswith(names.VOLCANO_TOPOLOGY_PREFIX)},
+    )
+
+
+def least_workers(policy: Policy, replicas: int, *, elastic: bool) -> int:
+    """Return the workers that the scheduler may not take away, and begins with."""
+    return min(policy.min_replicas or replicas, replicas) if elastic else replicas
+
+
+def marks(scheduler: str, job: str, role: str, *, index: int | None, least: int) -> Marks:
+    """Return the marks of a launcher or worker; index: None for the launcher.
+
+    Volcano's default configuration does not keep `minMember` from preemption, so each pod says if it may go. The name
+    of a scheduler with coscheduling is anybody's choice.
+    """
+    if scheduler == names.COSCHEDULING:
+        return Marks(labels={names.COSCHEDULING_GROUP: job})
+    kept = index is None or index < least
+    return Marks(
+        scheduler=names.VOLCANO,
+        annotations={
+            names.VOLCANO_GROUP: job,
+            names.VOLCANO_TASK: role,
+            names.VOLCANO_PREEMPTABLE: "false" if kept else "true",
+        },
+    )
