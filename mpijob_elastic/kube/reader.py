@@ -11,6 +11,7 @@ import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Self
 
 import aiohttp
@@ -83,6 +84,18 @@ class ApiReader:
             return await self.get(path, limits=limits)
         except errors.NotFound:
             return None
+
+    async def server_time(self) -> float:
+        """Return the API server's clock: seconds since the epoch, to the second below. Raises as `get` does."""
+        where = f"GET {self.host}/version"
+        with _typed(where):
+            request = self._session.get(self.host + "/version", headers=await self.credentials())
+            async with asyncio.timeout(USUAL.attempt), request as response:
+                said = response.headers.get("Date", "")
+        try:
+            return parsedate_to_datetime(said).timestamp()
+        except ValueError as error:
+            raise errors.Unreachable(f"{where}: no time in its Date header {said!r}") from error
 
     async def review(self, path: str, *, body: object) -> bytes:
         """Post a question, such as a SelfSubjectAccessReview: the API server answers it and stores nothing.

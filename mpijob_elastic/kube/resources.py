@@ -39,6 +39,17 @@ ENDPOINT_SLICES = Resource(group="discovery.k8s.io", plural="endpointslices", ki
 LEASES = Resource(group="coordination.k8s.io", plural="leases", kind="Lease")
 MPI_JOBS = Resource(group="kubeflow.org", plural="mpijobs", kind="MPIJob")
 POD_GROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")
+COSCHEDULING_POD_GROUPS = Resource(group="scheduling.x-k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup")
+QUEUES = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="queues", kind="Queue")
+WORKLOADS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="workloads", kind="Workload")
+FLAVORS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="resourceflavors", kind="ResourceFlavor")
+WORKLOAD_PRIORITIES = Resource(
+    group="kueue.x-k8s.io", version="v1beta2", plural="workloadpriorityclasses", kind="WorkloadPriorityClass"
+)
+# v2: the first with external metrics and a behaviour.
+AUTOSCALERS = Resource(
+    group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
+)
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     group="apiextensions.k8s.io", plural="customresourcedefinitions", kind="CustomResourceDefinition"
 )

@@ -8,7 +8,9 @@ and Roles carry only `app: JOB`.
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,18 +19,22 @@ from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.meta import KubeObject
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.model import job_facts
+from mpijob_elastic.model import gang, job_facts
+from mpijob_elastic.model.autoscale import Autoscaler
 from mpijob_elastic.model.disruption_signs import Signs
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.queue import NO_QUEUE, Queue, Workload
 from mpijob_elastic.model.wire import Fact, is_news
-from mpijob_elastic.observe import facts_config, facts_pod, pod_groups, views
+from mpijob_elastic.observe import autoscalers, facts_config, facts_pod, pod_groups, views, workloads
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import Nodes
-from mpijob_elastic.observe.pod_groups import Gangs
+from mpijob_elastic.observe.worker_ends import WorkerEnds
 
 T = TypeVar("T", bound=KubeObject)
+F = TypeVar("F", bound=Fact)
 
 
 class JobKey(NamedTuple):
@@ -59,8 +65,12 @@ class Caches:
     ) -> None:
         self._enqueue = enqueue
         self._pods_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
+        self._workloads_of: dict[JobKey, dict[str, Workload]] = defaultdict(dict)
+        self._ends = WorkerEnds(now)
+        self._autoscalers_of: dict[JobKey, dict[str, Autoscaler]] = defaultdict(dict)
         self._keeps_selector = False
         self._written: dict[Resource, Callable[[bytes], None]] = {}
+        self._gone: dict[Resource, Callable[[str, str, str], None]] = {}
 
         def watch(
             resource: Resource,
@@ -78,6 +88,7 @@ class Caches:
                 label_selector=selector,
             )
             self._written[resource] = lambda raw: cache.store.written(read(raw))
+            self._gone[resource] = cache.store.forget
             return cache
 
         owned = names.LABEL_APP
@@ -91,13 +102,25 @@ class Caches:
             "configmaps": self.configs,
             "roles": self.roles,
         }
-        self._gangs = Gangs(client, watch(resources.POD_GROUPS, pod_groups.read, self._on_owned))
+        self._gangs = {found: watch(found, pod_groups.read, self._on_owned) for found in gang.POD_GROUPS.values()}
+        self._gangs_served = {
+            found: WhileServed(client, found, cache, on_change=self._wake_all) for found, cache in self._gangs.items()
+        }
+        ours = f"{names.LABEL_MANAGED_BY}={names.PROGRAM}"
+        self._workloads = watch(
+            resources.WORKLOADS, workloads.read, partial(self._on_indexed, self._workloads_of), ours
+        )
+        self._kueue = WhileServed(client, resources.WORKLOADS, self._workloads, on_change=self._wake_all)
+        scaling = watch(resources.AUTOSCALERS, autoscalers.read, partial(self._on_indexed, self._autoscalers_of))
+        self._autoscalers = WhileServed(client, resources.AUTOSCALERS, scaling, on_change=self._wake_all)
         self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random, now=now) if signs else None
 
     async def run(self) -> None:
         """Watch for ever; cancel to stop."""
         async with asyncio.TaskGroup() as group:
-            for cache in (*self._required.values(), self._gangs, *([self._nodes] if self._nodes else ())):
+            served = (*self._gangs_served.values(), self._kueue, self._autoscalers)
+            others = (*served, *([self._nodes] if self._nodes else ()))
+            for cache in (*self._required.values(), *others):
                 group.create_task(cache.run())
 
     async def synced(self) -> None:
@@ -130,16 +153,45 @@ class Caches:
         job = self.jobs.store.get(key.namespace, key.name)
         if job is None:
             return None
-        return views.view(
+        groups = gang.pod_groups(job.gang)
+        seen = views.view(
             job,
             pods=self.judge(self._pods_of.get(key, {}).values()),
             config=self.configs.store.get(key.namespace, names.config_map(key.name)),
             role=self.roles.store.get(key.namespace, names.launcher(key.name)),
-            probes=probes,
+            probes=self._ends.over(key, probes),
             holds=holds,
-            gang=self._gangs.cache.store.get(key.namespace, key.name),
+            gang=self._gangs[groups].store.get(key.namespace, key.name),
             keeps_selector=self._keeps_selector,
         )
+        seen = replace(seen, serves_gangs=self._gangs_served[groups].known) if seen.gang else seen
+        if self._autoscalers.known:
+            seen = replace(seen, autoscalers=tuple(self._autoscalers_of.get(key, {}).values()))
+        if job.policy.fill:
+            seen = replace(seen, others_wait=tuple(self._others_wait(key, job)))
+        queue = self._queue(key, job)
+        return seen if queue is None else seen.queued(queue)
+
+    def _queue(self, key: JobKey, job: JobFacts) -> Queue | None:
+        if not self._kueue.known:
+            absent = Queue(ignored=job.queue) if job.queue else NO_QUEUE
+            return None if self._kueue.known is None or job.elsewhere else absent
+        found = self._workloads_of.get(key, {})
+        if not (job.queue or found or job.elsewhere):
+            return NO_QUEUE
+        return views.queue(job, found.values(), all_known=self._workloads.store.values())
+
+    def _others_wait(self, key: JobKey, job: JobFacts) -> Iterator[float]:
+        """Yield the creation of each worker that another job needs, no node takes, and could run in place of ours."""
+        for pod in self.pods.store.values():
+            index = names.worker_index(pod.metadata.name, job=pod.metadata.job)
+            if index is None or pod.node or pod.deleting or pod.gates or not pod.obstacle:
+                continue
+            other = self.jobs.store.get(pod.metadata.namespace, pod.metadata.job)
+            if other is None or _key(pod) == key or other.place != job.place or other.finished:
+                continue
+            if index < gang.least_workers(other.policy, other.replicas, elastic=other.elastic):
+                yield pod.created_at
 
     def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
         """Return the pods, marked with the disruption of their nodes."""
@@ -153,31 +205,38 @@ class Caches:
         """Store what the MPIJob definition says; a change wakes every job."""
         if keeps_selector != self._keeps_selector:
             self._keeps_selector = keeps_selector
-            for key in self.job_keys():
-                self._enqueue(key)
+            self._wake_all()
 
     def see(self, resource: Resource, raw: bytes) -> None:
         """Store an object from the API server's answer to our own write."""
         if store := self._written.get(resource):
             store(raw)
 
-    def see_pod_gone(self, namespace: str, ref: Ref) -> None:
-        """Remove a pod that no longer exists."""
-        self.pods.store.forget(namespace, ref.name, ref.uid)
+    def see_gone(self, resource: Resource, namespace: str, ref: Ref) -> None:
+        """Remove an object that no longer exists."""
+        self._gone[resource](namespace, ref.name, ref.uid)
 
     def _on_job(self, old: JobFacts | None, new: JobFacts | None) -> None:
         fact = new or old
         if fact is not None and is_news(old, new):
             self._enqueue(JobKey(fact.metadata.namespace, fact.metadata.name))
+        if fact is not None and new is None:
+            self._ends.forget(JobKey(fact.metadata.namespace, fact.metadata.name))
 
     def _on_pod(self, old: PodFacts | None, new: PodFacts | None) -> None:
+        key = _key(new)
+        if key is not None and new is not None:
+            self._ends.see(key, new)
+        self._on_indexed(self._pods_of, old, new)
+
+    def _on_indexed(self, index: dict[JobKey, dict[str, F]], old: F | None, new: F | None) -> None:
         before, after = _key(old), _key(new)
         if old is not None and before is not None and before != after:
-            self._pods_of[before].pop(old.metadata.name, None)
-            if not self._pods_of[before]:
-                del self._pods_of[before]
+            index[before].pop(old.metadata.name, None)
+            if not index[before]:
+                del index[before]
         if new is not None and after is not None:
-            self._pods_of[after][new.metadata.name] = new
+            index[after][new.metadata.name] = new
         if is_news(old, new):
             self._wake(before, after)
 
@@ -189,6 +248,10 @@ class Caches:
 
     def _on_owned(self, old: Fact | None, new: Fact | None) -> None:
         self._wake(_key(old), _key(new))
+
+    def _wake_all(self) -> None:
+        for key in self.job_keys():
+            self._enqueue(key)
 
     def _wake(self, before: JobKey | None, after: JobKey | None) -> None:
         if after is not None:

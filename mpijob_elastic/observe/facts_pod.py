@@ -8,15 +8,18 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model import policy
+from mpijob_elastic.model import eviction, policy
 from mpijob_elastic.model.disruption_signs import Toleration
+from mpijob_elastic.model.eviction import Eviction
 from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.model.wire import ConfigMapVolume, Owned, owned, seconds, shared
 from mpijob_elastic.observe.pod import Condition, ContainerStatus, Detail, Pod, Spec, Status, decode, ends
 
-# [v0.3.0] numbers its workers; [training-operator] has labels of its own.
-_FOREIGN_LABEL = "replica-index"
+# [training-operator] has labels of its own.
 _FOREIGN_PREFIX = "training.kubeflow.org/"
+# Each announces that the pod is about to be deleted: Kubernetes sets the first, and Kueue the other before it deletes
+# (pkg/controller/jobs/pod, ConditionTypeTerminationTarget).
+_ENDINGS = ("DisruptionTarget", "TerminationTarget")
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
 
@@ -24,13 +27,16 @@ _LONGEST_OBSTACLE = 200
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod with the operator's labels; times are seconds since the epoch.
 
-    launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at: only for a launcher.
-    ready_at: None while it is not Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that
-    operator made it. node: "" while it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to
-    be deleted, 0 if it was not. disrupted: the condition that announces its end, or "". tolerations: those that let it
-    stay for ever in spite of a NoExecute taint. ends_at: end of its grace period, None unless it is being deleted;
-    forced: without any, so only a finalizer holds it. shares_processes: with other containers of the pod, or with its
-    node. out_of_memory: a container was killed for it. pre_stop: a container has a preStop hook.
+    launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at, failures, deadline: only
+    for a launcher; failures: how often its first container has failed, 0 while it runs. ready_at: None while it is not
+    Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that operator made it. node: "" while
+    it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to be deleted, 0 if it was not.
+    disrupted: the condition that announces its end, or "". tolerations: those that let it stay for ever in spite of a
+    NoExecute taint. ends_at: end of its grace period, None unless it is being deleted; forced: it is being deleted
+    without any, so only a finalizer holds it. shares_processes: with other containers of the pod, or with its node.
+    out_of_memory: a container was killed for it. pre_stop: a container has a preStop hook. gates: what holds it back
+    from the scheduler. grouped: it has the mark of a gang. eviction: of a worker, as its annotation says. last_words:
+    of the main process that our webhook gave it, once that has ended with its ranks.
     """
 
     metadata: Owned
@@ -49,6 +55,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     refreshed: str | None = None
     delivering_since: float | None = None
     started_at: float | None = None
+    failures: int = 0
+    deadline: int | None = None
     node: str = ""
     node_gone_at: float = 0.0
     obstacle: str = ""
@@ -59,6 +67,10 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     shares_processes: bool = False
     out_of_memory: bool = False
     pre_stop: bool = False
+    gates: tuple[str, ...] = ()
+    grouped: bool = False
+    eviction: Eviction | None = None
+    last_words: str = ""
 
 
 def read(raw: bytes) -> PodFacts:
@@ -85,7 +97,7 @@ def of(pod: Pod) -> PodFacts:
         containers=tuple(shared(container.name) for container in spec.containers or ()),
         ready_at=_ready_at(conditions, created_at),
         last_state=shared(_last_state(spec, status, ended)),
-        foreign=_FOREIGN_LABEL in labels,
+        foreign=names.LABEL_REPLICA_INDEX in labels,
         of_training_operator=any(label.startswith(_FOREIGN_PREFIX) for label in labels),
         launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
         mounts_discovery=launcher and _mounts_discovery(spec),
@@ -93,6 +105,8 @@ def of(pod: Pod) -> PodFacts:
         refreshed=pod.metadata.annotations.get(names.REFRESHED) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
         started_at=_started_at(status) if launcher else None,
+        failures=_failures(spec, status) if launcher else 0,
+        deadline=spec.active_deadline_seconds if launcher else None,
         node=shared(spec.node_name),
         obstacle=_obstacle(conditions),
         disrupted=_disrupted(conditions),
@@ -102,7 +116,17 @@ def of(pod: Pod) -> PodFacts:
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),
+        gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
+        grouped=names.VOLCANO_GROUP in pod.metadata.annotations or names.COSCHEDULING_GROUP in labels,
+        eviction=None if launcher else eviction.parse(pod.metadata.annotations.get(names.EVICTION)),
+        last_words=_last_words(status) if pod.metadata.deleting else "",
     )
+
+
+def _last_words(status: Status) -> str:
+    states = (container.state for container in status.container_statuses or ())
+    said = (state.terminated.message.strip() for state in states if state and state.terminated)
+    return next((shared(words) for words in said if words in (names.RANKS_LEFT, names.NO_RANK_SEEN)), "")
 
 
 def _has_pre_stop(spec: Spec) -> bool:
@@ -125,8 +149,9 @@ def _obstacle(conditions: Mapping[str, Condition]) -> str:
 
 def _disrupted(conditions: Mapping[str, Condition]) -> str:
     """https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions."""
-    found = conditions.get("DisruptionTarget")
-    return f"condition DisruptionTarget ({found.reason})" if found and found.status == "True" else ""
+    found = (conditions[ending] for ending in _ENDINGS if ending in conditions)
+    true = next((condition for condition in found if condition.status == "True"), None)
+    return f"condition {true.type} ({true.reason})" if true else ""
 
 
 def _last_state(spec: Spec, status: Status, ended: Iterable[tuple[str, Detail]]) -> str:
@@ -162,6 +187,14 @@ def _started_at(status: Status) -> float | None:
     states = (container.state for container in status.container_statuses or ())
     times = [seconds(state.running.started_at) for state in states if state and state.running]
     return max((at for at in times if at is not None), default=None)
+
+
+def _failures(spec: Spec, status: Status) -> int:
+    main = spec.containers[0].name if spec.containers else ""
+    found = next((one for one in status.container_statuses or () if one.name == main), None)
+    if found is None or (found.state and found.state.running):
+        return 0
+    return next((found.restart_count + 1 for _, last in ends([found]) if last.exit_code), 0)
 
 
 def _mounts_discovery(spec: Spec) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.disruption_signs import Toleration
-from mpijob_elastic.model.wire import Volume, Wire
+from mpijob_elastic.model.wire import Lifecycle, SchedulingGate, Volume, Wire
 
 
 class Detail(Wire, frozen=True):
@@ -35,6 +35,7 @@ class ContainerStatus(Wire, frozen=True):
     name: str = ""
     state: State | None = None
     last_state: State | None = None
+    restart_count: int = 0
 
 
 class Condition(Wire, frozen=True):
@@ -58,16 +59,6 @@ class Status(Wire, frozen=True):
     init_container_statuses: list[ContainerStatus] | None = None
 
 
-class Hook(Wire, frozen=True):
-    """A handler of `lifecycle`; only its presence counts."""
-
-
-class Lifecycle(Wire, frozen=True):
-    """`lifecycle` of a container."""
-
-    pre_stop: Hook | None = None
-
-
 class Container(Wire, frozen=True):
     """A container; the JSON of what it runs is read only where it is needed."""
 
@@ -88,6 +79,8 @@ class Spec(Wire, frozen=True):
     share_process_namespace: bool | None = None
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
     volumes: list[Volume] | None = None
+    scheduling_gates: list[SchedulingGate] | None = None
+    active_deadline_seconds: int | None = None
 
 
 class Pod(Wire, frozen=True):

@@ -15,6 +15,7 @@ from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.memory import pod_key
+from mpijob_elastic.model.queue import Queue, Workload, named
 from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe import operators
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
@@ -99,7 +100,11 @@ def view(
         deleting=job.deleting,
         reported=job.reported,
         finished=job.finished,
+        suspended_by=job.suspended_by,
         succeeded_at=job.succeeded_at,
+        ended_at=job.ended_at,
+        ttl=job.run_policy.ttl,
+        backoff_limit=job.run_policy.backoff_limit,
         foreign=foreign,
         foreign_at=foreign_at,
         notices=job.notices,
@@ -109,8 +114,28 @@ def view(
         launcher=_launcher(job, mine, holds),
         config=seen,
         role=_role(role) if role else None,
-        pod_group=PodGroup(ref=_ref(gang.metadata), min_member=gang.min_member) if gang else None,
+        gang=job.gang,
+        pod_group=_pod_group(gang) if gang else None,
+        size_manager=job.size_manager,
     )
+
+
+def queue(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
+    """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help."""
+    mine = (one for one in found if one.metadata.job_uid == job.metadata.uid or _is_sent(one, job))
+    told = (named(one, all_known) if one.preempted else one for one in mine)
+    return Queue(
+        name=job.queue,
+        priority_class=job.priority_class,
+        workloads={one.metadata.name: one for one in told},
+        prebuilt=bool(job.prebuilt),
+        elsewhere=job.elsewhere,
+    )
+
+
+def _is_sent(found: Workload, job: JobFacts) -> bool:
+    """Tell whether MultiKueue made a Workload for this job, and nobody owns it yet."""
+    return not found.metadata.job_uid and found.metadata.name == job.prebuilt
 
 
 def _owned(fact: F | None, job: JobFacts) -> F | None:
@@ -154,10 +179,13 @@ def _worker(pod: PodFacts, ref: Ref, index: int, probe: Probe, *, named: str | N
         forced=pod.forced,
         opaque=pod.shares_processes,
         pre_stop=pod.pre_stop,
+        grouped=pod.grouped,
+        eviction=pod.eviction,
         node=pod.node,
         node_gone_at=pod.node_gone_at,
         obstacle=pod.obstacle,
         disruption=pod.disrupted,
+        gates=pod.gates,
         probe=probe,
     )
 
@@ -192,7 +220,11 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
         node=pod.node,
         disruption=pod.disrupted,
         ends_at=pod.ends_at,
+        gates=pod.gates,
         held=holds(pod.metadata.uid),
+        grouped=pod.grouped,
+        failures=pod.failures,
+        deadline=pod.deadline,
     )
 
 
@@ -217,6 +249,10 @@ def _role(role: RoleFacts) -> Role | None:
     if role.exec_rule < 0:
         return None
     return Role(ref=_ref(role.metadata), exec_rule=role.exec_rule, exec_names=role.exec_names)
+
+
+def _pod_group(gang: GangFacts) -> PodGroup:
+    return PodGroup(ref=_ref(gang.metadata), min_member=gang.min_member, queue=gang.queue, annotations=gang.annotations)
 
 
 def _ref(metadata: Owned) -> Ref:

@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import time
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
@@ -15,11 +18,21 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.reader import Limits, _lines
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.faults.faults import Answer, Freeze, Reset, everything, writes
+from tests.faults.faults import Answer, Fault, Freeze, Request, Reset, everything, writes
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
 
 PODS = "/api/v1/namespaces/n/pods"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dated(Fault):
+    """Answers with this header in place of the server."""
+
+    date: str
+
+    async def asked(self, request: Request) -> web.Response:
+        return web.Response(headers={"Date": self.date})
 
 
 async def test_a_request_brings_the_answer(api: TinyApi, client: ApiWriter) -> None:
@@ -28,6 +41,17 @@ async def test_a_request_brings_the_answer(api: TinyApi, client: ApiWriter) -> N
     assert json.loads(await client.get(f"{PODS}/a"))["spec"] == {"x": 1, "y": 2}
     await client.delete_object(f"{PODS}/a")
     assert api.objects == {}
+
+
+async def test_the_servers_time_is_no_later_than_it_is(client: ApiWriter) -> None:
+    before = time.time()
+    assert before - 1.0 < await client.server_time() <= time.time()
+
+
+@pytest.mark.parametrize("said", ["", "soon"])
+async def test_a_server_that_does_not_say_its_time(proxy: FaultProxy, client: ApiWriter, said: str) -> None:
+    with proxy.inject(Dated(date=said)), pytest.raises(errors.Unreachable, match="no time in its Date header"):
+        await client.server_time()
 
 
 @pytest.mark.parametrize("retry_after", [0, None])

@@ -9,10 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from mpijob_elastic.kube.resources import NODES, PODS
+from mpijob_elastic import names
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.disruption_signs import signs
-from mpijob_elastic.observe import nodes
+from mpijob_elastic.model.job import Probe, Ref
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from mpijob_elastic.observe import nodes, views
 from mpijob_elastic.observe.caches import Caches, JobKey
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
@@ -60,20 +64,86 @@ async def test_nodes_that_are_not_watched_have_no_age(client: ApiWriter) -> None
         assert caches.ages().keys() == NEEDED
 
 
-def pod_of(job: str, *, version: int, **status: Any) -> bytes:
+def metadata(name: str, *, uid: str, job: str = "train", version: int = 1, **others: Any) -> dict[str, Any]:
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": job, "uid": "job", "controller": True}
-    metadata = {"name": f"{job}-worker-0", "namespace": "n", "uid": "pod", "resourceVersion": str(version)}
-    return msgspec.json.encode({"metadata": {**metadata, "ownerReferences": [owner]}, "status": status})
+    identity = {"name": name, "namespace": "n", "uid": uid, "resourceVersion": str(version)}
+    return {**identity, "ownerReferences": [owner], **others}
+
+
+def pod_of(job: str = "train", *, version: int, deleted: str | None = None, **status: Any) -> bytes:
+    labels = {names.LABEL_JOB_ROLE: names.ROLE_WORKER}
+    name = f"{job}-worker-0"
+    found = metadata(name, uid="pod", job=job, version=version, labels=labels, deletionTimestamp=deleted)
+    return msgspec.json.encode({"metadata": found, "status": status})
 
 
 async def test_only_what_is_read_of_a_pod_wakes_its_job(client: ApiWriter) -> None:
     woken: list[JobKey] = []
     caches = Caches(client, namespace=None, enqueue=woken.append, random=Random(1))
-    caches.see(PODS, pod_of("train", version=1, phase="Pending"))
-    caches.see(PODS, pod_of("train", version=2, phase="Pending", podIP="10.0.0.1"))
+    caches.see(PODS, pod_of(version=1, phase="Pending"))
+    caches.see(PODS, pod_of(version=2, phase="Pending", podIP="10.0.0.1"))
     assert woken == [("n", "train")]
-    caches.see(PODS, pod_of("train", version=3, phase="Running", podIP="10.0.0.1"))
-    caches.see(PODS, pod_of("train", version=4, phase="Running", podIP="10.0.0.2"))
+    caches.see(PODS, pod_of(version=3, phase="Running", podIP="10.0.0.1"))
+    caches.see(PODS, pod_of(version=4, phase="Running", podIP="10.0.0.2"))
     assert woken == [("n", "train")] * 2
     [pod] = caches.pods.store.values()
     assert pod.metadata.resource_version == "4"
+
+
+@pytest.mark.parametrize(
+    ("words", "left"), [(names.RANKS_LEFT, True), (names.NO_RANK_SEEN, False), ("Killed", None), ("", None)]
+)
+async def test_what_a_worker_said_at_its_end_outlives_its_pod(client: ApiWriter, words: str, left: bool | None) -> None:
+    caches = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1), now=lambda: 7.0)
+    memory = memory_text.render(Memory(left={"train-worker-0": Left(pod=pod_fingerprint("pod"), at=1.0)}))
+    config = metadata("train-config", uid="config", annotations={names.MEMORY: memory})
+    caches.see(MPI_JOBS, msgspec.json.encode({"metadata": {**metadata("train", uid="job"), "ownerReferences": []}}))
+    caches.see(CONFIG_MAPS, msgspec.json.encode({"metadata": config, "data": {}}))
+    ended = {"name": "worker", "state": {"terminated": {"exitCode": 0, "message": f"{words}\n"}}}
+    caches.see(PODS, pod_of(version=1, deleted="2026-11-23T04:00:00Z", phase="Succeeded", containerStatuses=[ended]))
+    caches.see_gone(PODS, "n", Ref(name="train-worker-0", uid="pod", resource_version="1"))
+    view = caches.view(JobKey("n", "train"), probes=views.never_asked)
+    assert view is not None
+    assert view.workers == ()
+    seen = Probe() if left is None else Probe(busy_seen=left, left=left, idle_at=7.0, asked_at=7.0, idle_since=7.0)
+    assert view.former == {"train-worker-0": seen}
+
+
+def job_of(name: str, annotations: dict[str, str] | None = None, *, gpus: bool = True) -> bytes:
+    ours = {f"mpijob-elastic/{key}": text for key, text in (annotations or {}).items()}
+    metadata = {"name": name, "namespace": "n", "uid": "job", "resourceVersion": "1", "annotations": ours}
+    resources = {"limits": {"nvidia.com/gpu": "1"}} if gpus else {}
+    template = {"spec": {"nodeSelector": {"pool": "a"}, "containers": [{"name": "w", "resources": resources}]}}
+    worker = {"replicas": 1, "template": template}
+    return msgspec.json.encode({"metadata": metadata, "spec": {"mpiReplicaSpecs": {"Worker": worker}}})
+
+
+FILLS = {"autoscale": "fill", "min-replicas": "1", "max-replicas": "4"}
+UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no GPU"}
+
+
+@pytest.mark.parametrize(
+    ("other", "status", "waits"),
+    [
+        ({}, {"conditions": [UNSCHEDULABLE]}, 1),
+        ({}, {}, 0),
+        ({"gpus": False}, {"conditions": [UNSCHEDULABLE]}, 0),
+    ],
+)
+async def test_a_job_that_fills_sees_which_workers_others_need(
+    client: ApiWriter, other: dict[str, Any], status: dict[str, Any], waits: int
+) -> None:
+    caches = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1))
+    caches.see(MPI_JOBS, job_of("fills", FILLS))
+    caches.see(MPI_JOBS, job_of("plain", **other))
+    caches.see(MPI_JOBS, job_of("rival", **other))
+    for job in ("fills", "rival"):
+        caches.see(PODS, pod_of(job, version=1, **status))
+
+    def seen(name: str) -> tuple[float, ...]:
+        view = caches.view(JobKey("n", name), probes=views.never_asked)
+        assert view is not None
+        return view.others_wait
+
+    assert len(seen("fills")) == waits
+    assert seen("plain") == ()

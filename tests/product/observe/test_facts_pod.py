@@ -132,6 +132,14 @@ def test_ready_since_only_while_ready() -> None:
             "condition DisruptionTarget (EvictionByEvictionAPI)",
         ),
         ([{"type": "DisruptionTarget", "status": "False", "reason": "Over"}], "", ""),
+        (
+            [
+                {"type": "DisruptionTarget", "status": "False", "reason": "Over"},
+                {"type": "TerminationTarget", "status": "True", "reason": "WorkloadEvictedDueToPreempted"},
+            ],
+            "",
+            "condition TerminationTarget (WorkloadEvictedDueToPreempted)",
+        ),
     ],
 )
 def test_why_it_is_not_scheduled_or_about_to_go(
@@ -157,7 +165,8 @@ def test_what_keeps_a_look_from_telling_processes_apart() -> None:
 
 
 def test_when_a_pod_that_goes_has_no_more_time_to_end() -> None:
-    assert pod(status={}, deletionTimestamp="1970-01-01T00:01:40Z").ends_at == 100.0
+    going = pod(status={}, deletionTimestamp="1970-01-01T00:01:40Z", deletionGracePeriodSeconds=30)
+    assert going.ends_at == 100.0
     assert pod(status={}).ends_at is None
 
 
@@ -205,3 +214,28 @@ def test_pods_of_a_job_share_their_texts() -> None:
     ):
         assert of_first
         assert of_first is of_second
+
+
+CRASHED = {"terminated": {"exitCode": 1}}
+LOOPS = {"waiting": {"reason": "CrashLoopBackOff"}}
+
+
+@pytest.mark.parametrize(
+    ("statuses", "failures"),
+    [
+        ([], 0),
+        ([{"name": "main", "state": {"waiting": {}}}], 0),
+        ([{"name": "main", "state": {"running": {}}, "lastState": CRASHED, "restartCount": 2}], 0),
+        ([{"name": "main", "state": CRASHED, "restartCount": 0}], 1),
+        ([{"name": "main", "state": CRASHED, "lastState": CRASHED, "restartCount": 2}], 3),
+        ([{"name": "main", "state": LOOPS, "lastState": CRASHED, "restartCount": 2}], 3),
+        ([{"name": "main", "state": {"terminated": {"exitCode": 0}}, "lastState": CRASHED, "restartCount": 2}], 0),
+        ([{"name": "sidecar", "state": CRASHED, "restartCount": 9}], 0),
+    ],
+)
+def test_how_often_a_launcher_has_failed(statuses: list[dict[str, Any]], failures: int) -> None:
+    spec = {"containers": [{"name": "main"}, {"name": "sidecar"}], "activeDeadlineSeconds": 60}
+    launcher = pod(status={"containerStatuses": statuses}, spec=spec)
+    assert (launcher.failures, launcher.deadline) == (failures, 60)
+    worker = pod(status={"containerStatuses": statuses}, spec=spec, labels={**LAUNCHER, "mpi-job-role": "worker"})
+    assert (worker.failures, worker.deadline) == (0, None)

@@ -1,4 +1,4 @@
-"""PodGroups are followed where they are served, and only there."""
+"""PodGroups, as an example, are followed where they are served, and only there."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,9 +8,10 @@ from random import Random
 import pytest
 
 from mpijob_elastic.kube.resources import POD_GROUPS
+from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.observe.pod_groups import GangFacts, Gangs, read
+from mpijob_elastic.observe.pod_groups import GangFacts, read
 from tests.faults.faults import Answer, Request, lists
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
@@ -20,13 +21,23 @@ GROUP = "/apis/scheduling.volcano.sh/v1beta1"
 PATH = POD_GROUPS.path("n")
 
 
+class Followed:
+    """The cache, and each change of what is known."""
+
+    def __init__(self, client: ApiWriter) -> None:
+        self.cache: WatchCache[GangFacts] = WatchCache(
+            client, POD_GROUPS, decode=read, on_change=lambda _old, _new: None, random=Random(1), namespace="n"
+        )
+        self.served = WhileServed(
+            client, POD_GROUPS, self.cache, on_change=lambda: self.told.append(self.served.known), every=0.02
+        )
+        self.told: list[bool | None] = []
+
+
 @pytest.fixture
-async def gangs(client: ApiWriter) -> AsyncIterator[Gangs]:
-    cache: WatchCache[GangFacts] = WatchCache(
-        client, POD_GROUPS, decode=read, on_change=lambda _old, _new: None, random=Random(1), namespace="n"
-    )
-    followed = Gangs(client, cache, every=0.02)
-    task = asyncio.create_task(followed.run())
+async def gangs(client: ApiWriter) -> AsyncIterator[Followed]:
+    followed = Followed(client)
+    task = asyncio.create_task(followed.served.run())
     yield followed
     task.cancel()
     with suppress(asyncio.CancelledError):
@@ -38,7 +49,7 @@ def asks(request: Request) -> bool:
 
 
 async def test_they_are_followed_once_they_are_served_until_they_are_not(
-    api: TinyApi, proxy: FaultProxy, gangs: Gangs
+    api: TinyApi, proxy: FaultProxy, gangs: Followed
 ) -> None:
     await eventually(lambda: proxy.count(asks) > 2)
     assert proxy.count(lists) == 0
@@ -60,9 +71,10 @@ async def test_they_are_followed_once_they_are_served_until_they_are_not(
     group = gangs.cache.store.get("n", "j")
     assert group is not None
     assert group.min_member == 2
+    assert gangs.told == [False, True, False]
 
 
-async def test_an_answer_that_tells_nothing_changes_nothing(api: TinyApi, proxy: FaultProxy, gangs: Gangs) -> None:
+async def test_an_answer_that_tells_nothing_changes_nothing(api: TinyApi, proxy: FaultProxy, gangs: Followed) -> None:
     api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
     await eventually(gangs.cache.synced.is_set)
     await api.create(PATH, "j", spec={"minMember": 3})
@@ -72,3 +84,4 @@ async def test_an_answer_that_tells_nothing_changes_nothing(api: TinyApi, proxy:
         await eventually(lambda: proxy.count(asks) > asked + 2)
         await api.update(PATH, "j", spec={"minMember": 2})
         await eventually(lambda: (group := gangs.cache.store.get("n", "j")) and group.min_member == 2)
+    assert gangs.told == [True]

@@ -1,0 +1,95 @@
+"""A watch of a resource whose definition may come and go.
+
+The API is asked every minute if it serves the resource; a watch would fail until then.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Never
+
+import msgspec
+
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.watch import WatchCache
+
+log = logging.getLogger(__name__)
+
+# Seconds.
+EVERY = 60.0
+
+
+class _Found(msgspec.Struct):
+    name: str = ""
+
+
+class _Resources(msgspec.Struct):
+    resources: list[_Found] = []
+
+
+class WhileServed:
+    """Runs a cache while its resource is served.
+
+    known: True once the objects are listed, False while they are not served, None while neither is known; `on_change`
+    is called when it changes. every: seconds between questions.
+    """
+
+    def __init__(
+        self,
+        client: ApiReader,
+        resource: Resource,
+        cache: WatchCache[Any],
+        *,
+        on_change: Callable[[], None] = lambda: None,
+        every: float = EVERY,
+    ) -> None:
+        self.known: bool | None = None
+        self._client = client
+        self._resource = resource
+        self._cache = cache
+        self._on_change = on_change
+        self._every = every
+
+    async def run(self) -> Never:
+        """Watch while the resource is served; cancel to stop."""
+        watching: list[asyncio.Task[None]] = []
+        try:
+            while True:
+                served = await self._is_served(before=bool(watching))
+                if served and not watching:
+                    watching = [asyncio.create_task(self._cache.run()), asyncio.create_task(self._listed())]
+                elif not served and served is not None:
+                    _cancel(watching)
+                    watching = []
+                    self._now(known=False)
+                await asyncio.sleep(self._every)
+        finally:
+            _cancel(watching)
+
+    async def _listed(self) -> None:
+        await self._cache.synced.wait()
+        self._now(known=True)
+
+    def _now(self, *, known: bool) -> None:
+        if known is not self.known:
+            self.known = known
+            self._on_change()
+
+    async def _is_served(self, *, before: bool) -> bool | None:
+        """Return None if that cannot be said, and nobody watches."""
+        group = f"/apis/{self._resource.group}/{self._resource.version}"
+        try:
+            found = msgspec.json.decode(await self._client.get(group), type=_Resources)
+        except errors.NotFound:
+            return False
+        except (errors.KubeError, msgspec.DecodeError) as error:
+            log.debug("could not ask if %s are served: %s", self._resource.plural, error)
+            return before or None
+        return any(resource.name == self._resource.plural for resource in found.resources)
+
+
+def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
