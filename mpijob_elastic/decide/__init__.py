@@ -10,10 +10,16 @@ The complexity comes from three sides that do not wait for one another:
 - the user, who edits the size at any time, also back.
 """
 
+from dataclasses import replace
+
 from mpijob_elastic.decide import (
+    autoscaler,
+    backoff_limit,
     config_map,
     disruption,
     drain,
+    expiry,
+    fill,
     frozen_execs,
     handover,
     launcher_start,
@@ -21,7 +27,10 @@ from mpijob_elastic.decide import (
     lost_ranks,
     notices,
     scale_timeout,
+    scheduling_gates,
     side_objects,
+    suspension,
+    workloads,
 )
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Look, Plan, ProbeWorkers
 from mpijob_elastic.decide.derive import derive
@@ -38,18 +47,33 @@ def decide(view: JobView, *, now: float) -> Plan:
 
 def plan(state: JobState) -> Plan:
     """Return what to do for a job in this state."""
+    found, view = _job(state), state.view
+    if view.queue and (view.queue.name or view.queue.workloads):
+        found = replace(found, queue=tuple(workloads.due(view)))
+    if view.autoscalers or (view.policy.autoscale and view.autoscalers is not None):
+        found = replace(found, autoscaler=autoscaler.write(state))
+    return found
+
+
+def _job(state: JobState) -> Plan:
     view = state.view
-    if view.deleting:
-        return Plan()
+    lifted = scheduling_gates.lift(view) if view.gated else None
+    if view.deleting or lifted:
+        return Plan(actions=(lifted,) if lifted else ())
     if state.foreign:
         return handover.farewell(state)
     if view.finished:
         return _finish(state)
     if view.launcher and view.launcher.phase is LauncherPhase.FINISHED:
         return Plan()  # the operator will say within a moment whether the job has ended or begins again
-    if view.config is None or view.role is None or not (view.workers or view.launcher):
+    is_ours = not view.foreign  # what was another operator's is ours again with our list (handover.take_back)
+    ended = backoff_limit.end(view) if view.backoff_limit and is_ours else None
+    if ended or view.config is None or view.role is None or not (view.workers or view.launcher):
         # The operator creates them first; pods that another operator made are not seen at all.
-        return _plan(state, [frozen_execs.end(state)], [], [])
+        due: list[Action | None] = []
+        if is_ours:
+            due = [side_objects.keep_pod_group(view), ended or frozen_execs.end(state)]
+        return _plan(state, due, [], [])
     return _steps(state, view.config, view.role)
 
 
@@ -61,8 +85,9 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     if state.mends_at > state.now:  # nothing that follows holds for a list that is not ours
         told, wake = notices.tell(state)
         return _plan(state, [side_objects.grow_role(view, role), told], [], [state.mends_at, wake])
-    actions: list[Action | None] = [side_objects.grow_role(view, role), side_objects.lower_pod_group(view), change]
-    wakes: list[float | None] = [wake]
+    stopped, stop_at = suspension.stop(state) if view.suspended_by else (None, None)
+    actions: list[Action | None] = [side_objects.grow_role(view, role), side_objects.keep_pod_group(view), change]
+    wakes: list[float | None] = [wake, state.evictions_end]
     looks: list[Look | None] = []
     if any(worker.going for worker in state.workers):
         wakes.append(disruption.wake_at(state))
@@ -71,25 +96,27 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
     if change is None:  # everything below relies on what is published now
         touch, wake = config_map.refresh(state, config)
         actions.append(touch)
+        wakes.append(stop_at)
         wakes.append(wake)
-        if not view.driver_running:
+        if not (view.driver_running or view.suspended_by):
             recreated, wake = launcher_start.recreate(state, config)
             actions.append(recreated)
             wakes.append(wake)
         if state.leaving:
             gone = drain.leave(state)
             actions.append(DeleteWorkers(removals=gone.removals) if gone.removals else None)
+            actions += gone.released
             looks.append(ProbeWorkers(workers=gone.probes) if gone.probes else None)
             wakes.append(gone.wake_at)
         if view.launcher and view.launcher.held.frozen:
             actions.append(frozen_execs.end(state))
         told, wake = notices.tell(state)
-        actions.append(told)
+        actions += [told, stopped]  # what is told holds the next launcher back
         wakes.append(wake)
         actions.append(side_objects.restore_selector(view))
-        if view.policy.scale_timeout is not None:
-            back, wake = scale_timeout.roll_back(state)
-            actions.append(back)
+        if (view.policy.autoscale or view.policy.scale_timeout is not None) and not view.suspended_by:
+            resized, wake = fill.resize(state) if view.policy.fill else scale_timeout.roll_back(state)
+            actions.append(resized)
             wakes.append(wake)
     return _plan(state, actions, looks, wakes)
 
@@ -97,7 +124,9 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
 def _finish(state: JobState) -> Plan:
     gone = drain.leave(state)
     removals = DeleteWorkers(removals=gone.removals) if gone.removals else None
-    return _plan(state, [removals, notices.tell_suspicious_success(state)], [], [])
+    told, (expired, wake) = notices.tell_suspicious_success(state), expiry.delete(state)
+    # A notice changes the version at which the job is deleted; a job that goes takes its workers along.
+    return _plan(state, [expired] if expired and not told else [removals, told], [], [wake])
 
 
 def _plan(state: JobState, actions: list[Action | None], looks: list[Look | None], wakes: list[float | None]) -> Plan:

@@ -1,14 +1,20 @@
 """Every write and every look on behalf of a job, as a value that carries its reason in words.
 
-`act` does one API write for each action; deletions take a DELETE for each pod, and frozen execs an exec each. Beside
-these it writes only Events for a job. Install, upgrade, the webhook's certificates and the lease write on their own.
+`act` does one API write for each action; gates and deletions take one for each pod, and frozen execs an exec each.
+Beside these it writes only Events for a job. Install, upgrade, the webhook's certificates and the lease write on their
+own.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
+from mpijob_elastic.model.autoscale import Spec
 from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import Launcher, Ref, Worker
 from mpijob_elastic.model.memory import Memory, Tries
+from mpijob_elastic.model.queue import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,10 +131,61 @@ class DeleteWorkers:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReleaseWorker:
+    """Say on a worker that has drained that it may be evicted; `mark`: for its annotation."""
+
+    worker: Worker
+    mark: str
+    note: Note
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeleteLauncher:
-    """Delete a launcher whose main container has never started; the operator recreates it."""
+    """Delete a launcher whose main container has never started, or of a suspended job; the operator recreates it.
+
+    It goes without a grace period. [operator] Otherwise it would see the launcher end, and call the job Failed or
+    Succeeded for ever: a kubelet reports the phase of every other pod before that is gone
+    (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-forced). The kubelet still sends
+    SIGTERM first. suspends: the job is suspended, which is read live before.
+    """
 
     launcher: Launcher
+    note: Note
+    suspends: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndLauncher:
+    """Have the kubelet end a launcher as Failed, by a deadline that has passed: the operator then fails the job."""
+
+    DEADLINE: ClassVar = 1
+
+    launcher: Launcher
+    note: Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gated:
+    """A pod that is held back, and the scheduling gates that it keeps, in order."""
+
+    ref: Ref
+    kept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ungate:
+    """Take scheduling gates of ours off pods, in this order."""
+
+    pods: tuple[Gated, ...]
+    note: Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteJob:
+    """Delete a finished job at this version, once `due_at` has passed by the clock of the API server too."""
+
+    ref: Ref
+    due_at: float
     note: Note
 
 
@@ -161,21 +218,126 @@ class LowerPodGroup(_SetSize):
     """Let a gang scheduler wait for fewer pods of the job: `after` instead of `before`."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MakePodGroup:
+    """Create the PodGroup of a job, controlled by it."""
+
+    job: Ref
+    min_member: int
+    gang: Gang
+    note: Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunePodGroup:
+    """Give a PodGroup that was made without them the queue and the task topology of its job."""
+
+    ref: Ref
+    queue: str
+    annotations: Mapping[str, str]
+    note: Note
+
+
 class RollBack(_SetSize):
-    """Set the size of the job back, from `before` to `after`: the only write to its spec."""
+    """Set the size of the job back, from `before` to `after`: with Fill the only write to its spec."""
 
 
+class Fill(_SetSize):
+    """Set the size of a job that takes what lies idle, within its bounds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteAutoscaler:
+    """Create the HPA of a job, or change it: `ref` is None if there is none."""
+
+    job: Ref
+    ref: Ref | None
+    spec: Spec
+    note: Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeleteAutoscaler:
+    """Delete the HPA of a job."""
+
+    ref: Ref
+    note: Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodSet:
+    """So many pods of a Workload, which need what the pod `like` needs."""
+
+    name: str
+    count: int
+    like: Ref
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateWorkload:
+    """Ask a queue of Kueue for the quota of pods, with a priority or that of a class."""
+
+    name: str
+    queue: str
+    pods: tuple[PodSet, ...]
+    priority: int = 0
+    priority_class: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartPods:
+    """Take the gate off pods whose quota is granted, and bind them to the nodes of its flavors."""
+
+    pods: tuple[Gated, ...]
+    flavors: tuple[str, ...]
+    note: Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfWorkload:
+    workload: Workload
+
+
+class MarkReady(_OfWorkload):
+    """Say that the pods of a Workload run, which Kueue may wait for."""
+
+
+class ClearWorkload(_OfWorkload):
+    """Give preempted quota back: nothing runs any more for which it was meant. The Workload queues again."""
+
+
+class FinishWorkload(_OfWorkload):
+    """Say that a job has finished: its quota is free."""
+
+
+class DeleteWorkload(_OfWorkload):
+    """Ask for the quota no more."""
+
+
+class AdoptWorkload(_OfWorkload):
+    """Make the job the owner of a Workload that MultiKueue has made for it."""
+
+
+QueueAction = AdoptWorkload | CreateWorkload | StartPods | MarkReady | ClearWorkload | FinishWorkload | DeleteWorkload
+AutoscalerAction = WriteAutoscaler | DeleteAutoscaler
 Action = (
     WriteRole
     | WriteConfig
     | RefreshLauncher
     | DeleteWorkers
+    | ReleaseWorker
     | DeleteLauncher
+    | EndLauncher
+    | DeleteJob
     | EndExecs
+    | Ungate
     | TellUser
     | WriteSelector
+    | MakePodGroup
     | LowerPodGroup
+    | TunePodGroup
     | RollBack
+    | Fill
 )
 Look = ProbeWorkers | LookIntoLauncher
 
@@ -184,10 +346,14 @@ Look = ProbeWorkers | LookIntoLauncher
 class Plan:
     """The writes to do now, in this order, and the looks, which change nothing.
 
+    queue: writes for Kueue, when nothing else is left to write. They may fail, and training goes on.
+    autoscaler: the same for the HPA.
     wake_at: when a write may be due without a change (seconds since the epoch, or None); look_at: when a look is.
     """
 
     actions: tuple[Action, ...] = ()
     looks: tuple[Look, ...] = ()
+    queue: tuple[QueueAction, ...] = ()
+    autoscaler: AutoscalerAction | None = None
     wake_at: float | None = None
     look_at: float | None = None

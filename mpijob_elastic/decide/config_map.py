@@ -138,7 +138,7 @@ def _notes(state: JobState, config: Config, change: WriteConfig) -> Iterable[Not
 
 def _removed(state: JobState, change: WriteConfig) -> Iterable[Note]:
     view, removed = state.view, change.removed
-    surplus = [pod for pod in removed if (names.worker_index(pod, job=view.name) or 0) >= view.replicas]
+    surplus = [pod for pod in removed if _is_to_go(state, pod)]
     if surplus:
         limit = durations.render(view.policy.drain_timeout)
         message = f"{listed(surplus)} removed from discover_hosts.sh: {_sizes(state, change)}"
@@ -160,12 +160,19 @@ def _removed(state: JobState, change: WriteConfig) -> Iterable[Note]:
     yield from _without_rank(without_rank)
 
 
+def _is_to_go(state: JobState, pod: str) -> bool:
+    worker = state.by_name.get(pod)
+    return not worker.wanted if worker else (names.worker_index(pod, job=state.view.name) or 0) >= state.view.replicas
+
+
 def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
     """Return the pods that should have stayed: the rank died, or the pod is not Ready or gone."""
+    if state.view.stopped:
+        return ()
     asked = {
         worker.name
         for worker in state.workers
-        if (not worker.pod.probe.busy_seen if worker.rank_lost else worker.pod.disruption)
+        if (not worker.pod.probe.busy_seen if worker.rank_lost else worker.pod.disruption or not worker.wanted)
     }
     return tuple(pod for pod in removed if pod in state.view.wanted_names and pod not in asked)
 

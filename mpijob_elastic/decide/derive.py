@@ -7,7 +7,19 @@ each worker; then what follows from all of them.
 from dataclasses import fields
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, drain, handover, host_list, host_names, lost_nodes, lost_ranks, rank0_loss
+from mpijob_elastic.decide import (
+    disruption,
+    drain,
+    evictions,
+    handover,
+    host_list,
+    host_names,
+    lost_nodes,
+    lost_ranks,
+    rank0_loss,
+    suspension,
+    workloads,
+)
 from mpijob_elastic.decide.retries import MOVED, RENAMED, REPLACED, of_this_pod
 from mpijob_elastic.decide.state import JobState, LauncherState, Moment, Standing, WorkerState, honest
 from mpijob_elastic.model.job import JobView, Worker
@@ -19,6 +31,11 @@ UNCOUNTED_AFTER = 10.0
 
 def derive(view: JobView, *, now: float) -> JobState:
     """Return the state of the job at time `now` (seconds since the epoch)."""
+    view = suspension.effective(view) if view.suspended_by else view
+    evictions_end = None
+    if any(worker.eviction for worker in view.workers):
+        view = evictions.judged(view, now=now)
+        evictions_end = evictions.end(view)
     moment = _moment(view, now=now)
     idle = lost_ranks.idle(moment)
     going = leaving = _NOBODY
@@ -38,6 +55,7 @@ def derive(view: JobView, *, now: float) -> JobState:
         cut_off=lost_nodes.leaving(moment, workers, resume_at=resume_at) if node_gone else _NOBODY,
         settled_at=host_list.settled_at(moment),
         resume_at=resume_at,
+        evictions_end=evictions_end,
     )
 
 
@@ -101,11 +119,16 @@ def _worker(
 ) -> WorkerState:
     view, name = moment.view, pod.ref.name
     wanted, ready = pod.index < view.replicas, pod.ready
+    missed_queue = False
+    if view.queue and view.queue.workloads:
+        wanted = wanted and not workloads.is_taken_back(view, pod)
+        missed_queue = wanted and pod.unscheduled and workloads.missed_queue(view, pod) and _is_replaced(moment, pod)
     published = view.host_of.get(name, "")
     incarnation, succeeds_lost = host_names.of(moment, pod)
     left = drain.left(moment, pod) if name in view.memory.left and not published else None
     loss = moment.losses.get(name)
     failed = pod.terminated and wanted and _is_replaced(moment, pod)
+    stopped = view.stopped and suspension.goes(view, pod)
     rank_lost = name in idle and (loss is None or loss.count < len(RENAMED.delays))
     standing = Standing.WANTED if wanted else Standing.SURPLUS
     if wanted and (not ready or rank_lost or loss or name in going):
@@ -131,11 +154,20 @@ def _worker(
         incarnation=incarnation,
         succeeds_lost=succeeds_lost,
         failed=failed,
+        missed_queue=missed_queue,
         rank_lost=rank_lost,
         going=name in going,
         leaves=name in leaving,
+        evicted=wanted
+        and pod.eviction is not None
+        and not (stopped or pod.terminated or pod.deleting or pod.node_gone_at),
         drain=drain.of(moment, name, left, pod.probe) if left else None,
-        due_at=_due_at(moment, pod, failed=failed) if failed or name in view.memory.moved else None,
+        stopped=stopped,
+        due_at=suspension.goes_at(view, pod, now=moment.now)
+        if stopped
+        else _due_at(moment, pod, failed=failed or missed_queue)
+        if failed or missed_queue or name in view.memory.moved
+        else None,
         back_at=RENAMED.due_at(loss, now=moment.now) if loss else 0.0,
     )
 
@@ -158,7 +190,10 @@ def _due_at(moment: Moment, pod: Worker, *, failed: bool) -> float | None:
     tries = of_this_pod(memory.replaced if failed else memory.moved, pod)
     if tries is None:
         return honest(pod.created_at, now=now) + UNCOUNTED_AFTER if failed and _is_stuck(moment) else None
-    return REPLACED.again_at(tries, now=now) if failed else MOVED.due_at(tries, now=now)
+    if not failed:
+        return MOVED.due_at(tries, now=now)
+    at = REPLACED.again_at(tries, now=now)
+    return at if pod.terminated else max(at, honest(pod.created_at, now=now) + workloads.MISSED_AFTER)
 
 
 def _is_stuck(moment: Moment) -> bool:
@@ -168,16 +203,28 @@ def _is_stuck(moment: Moment) -> bool:
 
 
 def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerState, ...]:
-    """Return the workers to delete sooner or later: surplus, failed, on a node that goes or is gone; highest first."""
+    """Return the workers to delete sooner or later: surplus, failed, on a node that goes or is gone; highest first.
+
+    Last come those that somebody else deletes: it is only to be seen whether they drain.
+    """
     view = moment.view
     if not view.elastic or not moment.launcher.may_lose_workers:
         return ()
+    if view.stopped:
+        gone = (worker for worker in reversed(workers) if worker.stopped or not worker.wanted)
+        return tuple(worker for worker in gone if _may_be_deleted(worker.pod))
     may_move = view.policy.replace_failed_workers is not False
     surplus = [worker for worker in reversed(workers) if not worker.wanted and _may_be_deleted(worker.pod)]
-    failed = [worker for worker in reversed(workers) if worker.failed]
-    moving = [worker for worker in reversed(workers) if worker.going and not worker.published and may_move]
+    if view.suspended_by:  # the size asks for these: they took the place of workers that have left
+        surplus = [worker for worker in surplus if names.GATES.isdisjoint(worker.pod.gates)]
+    failed = [worker for worker in reversed(workers) if worker.failed or worker.missed_queue]
+    unlisted = [worker for worker in reversed(workers) if worker.going and not worker.published]
+    moving = [worker for worker in unlisted if may_move or worker.pod.eviction]
     lost = [worker for worker in reversed(workers) if worker.pod.node_gone_at and may_move and _is_lost(view, worker)]
-    return (*surplus, *failed, *lost, *(worker for worker in moving if worker not in lost))
+    # Without a driver nobody is told to leave, so there is nothing to look for.
+    deleted = [worker for worker in reversed(workers) if worker.pod.deleting and not worker.published]
+    ending = [worker for worker in deleted if view.driver_may_run and drain.may_drain(worker, now=moment.now)]
+    return (*surplus, *failed, *lost, *(worker for worker in moving if worker not in lost), *ending)
 
 
 def _may_be_deleted(pod: Worker) -> bool:

@@ -5,21 +5,25 @@ never named, no node had taken its pod or its node is gone, the pod has terminat
 nothing but its main process since the launcher knows, or its drain deadline has passed. A worker that the size asks for
 again does not leave, so a scale-out cancels a drain by itself. So does a node that is to stay after all (see
 disruption).
+
+A pod that somebody else deletes (an eviction, a preemption, a user) is probed too, because its successor may have its
+host name only if it drained. Another deletion with a short grace period would not end it: a kubelet that stops a pod
+heeds none (docs/decisions/0031-workers-end-with-their-ranks.md).
 """
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from mpijob_elastic.decide import disruption, retries
-from mpijob_elastic.decide.actions import Note, Removal
+from mpijob_elastic.decide.actions import Note, ReleaseWorker, Removal, normal
 from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState
-from mpijob_elastic.model import durations
+from mpijob_elastic.model import durations, eviction
 from mpijob_elastic.model.job import JobView, Probe, Worker
 from mpijob_elastic.model.memory import Left
 
 # How many seconds after the launcher was shown the list a worker must still be empty. Until then the driver may start
 # a rank in it: it reads the list up to 1.7 s later (see host_list), and its exec takes a moment to show. Where a rank
-# was seen to end, the driver has most likely read it.
+# was seen to end, the driver has most likely read it; where a main process saw the last one leave, none can start.
 QUIET_AFTER_BUSY = 2.0
 QUIET_WITHOUT_BUSY = 5.0
 # Seconds between two probes of a leaving worker: often at first, when a rank usually ends, then seldom.
@@ -30,16 +34,27 @@ PROBE_SOON_FOR = 10.0
 # process 1 ignores SIGTERM and would hold the GPUs for the usual 30 s. A kubelet makes it 2 s (kuberuntime_manager.go,
 # minimumGracePeriodInSeconds); with 0 the pod would go before its containers.
 GRACE = 1
-_WITHOUT_RANKS = ("drained", "timeout", "unused")
+_WITHOUT_RANKS = ("drained", "timeout", "unused", "suspended")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leaving:
-    """The deletions and probes of leaving workers that are due, highest index first, and when to look again."""
+    """What is due for leaving workers, highest index first, and when to look again.
+
+    released: workers that may be evicted now.
+    """
 
     removals: tuple[Removal, ...] = ()
+    released: tuple[ReleaseWorker, ...] = ()
     probes: tuple[Worker, ...] = ()
     wake_at: float | None = None
+
+
+def may_drain(worker: WorkerState, *, now: float) -> bool:
+    """Tell whether ranks of a pod that is being deleted may still leave, and nobody has seen that yet."""
+    pod, has_drained = worker.pod, worker.drain is not None and worker.drain.drained
+    is_over = pod.terminated or pod.node_gone_at or pod.ends_at is None or now >= pod.ends_at
+    return pod.deleting and not (is_over or has_drained)
 
 
 def deadline(view: JobView, began: float) -> float:
@@ -73,8 +88,9 @@ def of(moment: Moment, pod: str, found: Left, probe: Probe) -> Drain:
     if began is None:
         return Drain(since=found.at)
     seen_at = _seen_at(moment, pod, began)
-    quiet = QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
-    drained = probe.idle_at is not None and probe.idle_at >= seen_at + quiet
+    quiet = 0.0 if probe.left else QUIET_AFTER_BUSY if probe.busy_seen else QUIET_WITHOUT_BUSY
+    # A look from the future is one before the clock was set back.
+    drained = probe.idle_at is not None and seen_at + quiet <= probe.idle_at <= moment.now
     return Drain(since=found.at, began=began, deadline=deadline(moment.view, seen_at), drained=drained)
 
 
@@ -89,18 +105,26 @@ def leave(state: JobState) -> Leaving:
     if state.view.finished:
         return _leftovers(state)
     found: list[Removal] = []
+    released: list[ReleaseWorker] = []
     probes: list[Worker] = []
     wakes: list[float] = []
     for worker in state.leaving:
         if outcome := _outcome(state, worker):
-            found.append(_removal(state, worker, outcome))
+            if not worker.evicted:
+                found.append(_removal(state, worker, outcome))
+            elif worker.pod.eviction and not worker.pod.eviction.released:
+                note = normal("EvictionAllowed", f"{worker.name} may be evicted: {_reason(state, worker, outcome)[1]}")
+                mark = eviction.released(state.now)
+                released.append(ReleaseWorker(worker=worker.pod, mark=mark, note=note))
             continue
         probe_at = _probe_at(worker, now=state.now)
         if probe_at is not None and probe_at <= state.now:
             probes.append(worker.pod)
         deadline_at = worker.drain.deadline if worker.drain and not _is_replaced(worker) else None
         wakes += [at for at in (probe_at, deadline_at, worker.due_at) if at is not None and at > state.now]
-    return Leaving(removals=tuple(found), probes=tuple(probes), wake_at=min(wakes, default=None))
+    return Leaving(
+        removals=tuple(found), released=tuple(released), probes=tuple(probes), wake_at=min(wakes, default=None)
+    )
 
 
 def _leftovers(state: JobState) -> Leaving:
@@ -126,10 +150,13 @@ def _outcome(state: JobState, worker: WorkerState) -> str:
     unlisted = is_unlisted(state.view, worker)
     if worker.pod.node_gone_at and unlisted and (state.memory_known or not state.view.driver_may_run):
         return "lost"
-    if _is_replaced(worker):
-        return "failed" if is_due and unlisted else ""
+    if worker.pod.deleting:
+        return ""
+    if worker.stopped or _is_replaced(worker):
+        reason, is_out = ("suspended", not worker.published) if worker.stopped else ("failed", unlisted)
+        return reason if is_due and is_out else ""
     # Surplus workers have no back-off; workers on a node that is going leave only after theirs.
-    if worker.published or (worker.wanted and not is_due):
+    if worker.published or (worker.wanted and not (is_due or worker.evicted)):
         return ""
     if worker.pod.terminated or not state.view.driver_may_run:
         return "idle"
@@ -163,10 +190,12 @@ def _probe_at(worker: WorkerState, *, now: float) -> float | None:
 def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     pod = worker.pod
     reason, why, warning = _reason(state, worker, outcome)
-    if worker.wanted and not pod.terminated:
+    if worker.wanted and not (pod.terminated or worker.stopped):
         reason = reason if warning else "WorkerReplaced"
         cause = "" if outcome == "lost" else f" ({disruption.cause(pod)})"
-        why = f"{why}; the operator recreates it elsewhere{cause}"
+        why = (
+            f"{why}; the operator recreates it{', to wait for quota' if worker.missed_queue else f' elsewhere{cause}'}"
+        )
     last = f" (last state: {pod.last_state})" if pod.last_state else ""
     message = f"{worker.name} is being deleted: {why}{last}"
     note = Note(reason=reason, message=message, warning=warning)
@@ -184,6 +213,8 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
     match outcome:
         case "finished":
             why = f"the job has finished, and cleanPodPolicy is {state.view.clean_pod_policy}"
+        case "suspended":
+            return "WorkerSuspended", "the job is suspended", False
         case "idle":
             why = "no rank runs in it"
         case "unused":

@@ -17,6 +17,7 @@ import re
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.decide import multikueue
 from mpijob_elastic.decide.actions import Note, Plan, TellUser, WriteConfig, normal, warning
 from mpijob_elastic.decide.retries import MENDED
 from mpijob_elastic.decide.state import JobState, honest
@@ -49,6 +50,8 @@ def farewell(state: JobState) -> Plan:
     view = state.view
     if view.finished:
         return Plan()
+    if view.queue and view.queue.elsewhere:
+        return multikueue.tell(view, view.queue)
     if view.handed_over:
         return Plan(wake_at=None if math.isinf(view.foreign_at) else _back_at(view))
     if not (view.reported and _was_ours(view)):

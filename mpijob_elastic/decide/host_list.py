@@ -48,7 +48,7 @@ def following(state: JobState) -> Next:
     new = {pod: worker.back_at for pod, worker in target.items() if not worker.published and pod in allowed}
     joining = [pod for pod, at in new.items() if at <= state.now]
     staying = [pod for pod in hosts if pod in target]
-    if hosts and not staying:
+    if hosts and not staying and not state.view.stopped:
         # A worker that knows the training's state must stay until newcomers have it.
         staying = list(hosts) if joining else [_last(state)]
     if len(staying) < len(hosts):
@@ -62,7 +62,7 @@ def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
     belongs = worker.wanted or not state.view.elastic
     is_nowhere = not worker.published and worker.pod.node_gone_at > 0.0
-    return worker.ready and belongs and not (worker.leaves or is_nowhere or _is_dead(state, worker))
+    return worker.ready and belongs and not (worker.stopped or worker.leaves or is_nowhere or _is_dead(state, worker))
 
 
 def _is_dead(state: JobState, worker: WorkerState | None) -> bool:

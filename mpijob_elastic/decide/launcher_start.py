@@ -11,6 +11,7 @@ deleted. Before that nothing is lost.
 """
 
 from mpijob_elastic import names
+from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.actions import DeleteLauncher, normal
 from mpijob_elastic.decide.retries import RELAUNCHED
 from mpijob_elastic.decide.state import SKEW, JobState, honest
@@ -62,7 +63,10 @@ def recreate(state: JobState, config: Config) -> tuple[DeleteLauncher | None, fl
 
 
 def _missed_admission(view: JobView, launcher: Launcher) -> bool:
-    return view.elastic and launcher.phase in _NOT_STARTED and not launcher.mounts_discovery
+    if not view.elastic or launcher.phase not in _NOT_STARTED:
+        return False
+    missed_queue = view.queue and view.queue.workloads and workloads.missed_queue(view, launcher)
+    return not launcher.mounts_discovery or bool(missed_queue)
 
 
 def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[DeleteLauncher | None, float | None]:
@@ -70,10 +74,13 @@ def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[Delete
     if counted is None or counted.uid != launcher.ref.uid:
         return None, None  # it is written down first
     due = RELAUNCHED.due_at(counted, now=state.now)
+    if launcher.mounts_discovery:
+        due = max(due, honest(launcher.created_at, now=state.now) + workloads.MISSED_AFTER)
     if state.now < due:
         return None, due
+    lacks = "a gate for its queue" if launcher.mounts_discovery else names.DISCOVER_HOSTS_PATH
     message = (
-        f"{launcher.ref.name} was created without {names.DISCOVER_HOSTS_PATH} while the webhook was down; recreating "
+        f"{launcher.ref.name} was created without {lacks} while the webhook was down; recreating "
         f"it before it starts (try {counted.count} of {len(RELAUNCHED.delays)})"
     )
     return DeleteLauncher(launcher=launcher, note=normal("LauncherRecreated", message)), None

@@ -27,9 +27,11 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
     view, old, now = state.view, state.view.memory, state.now
     dropped = set(config.hostfile.splitlines()) - set(change.hostfile.splitlines())
     published = {*view.host_of, *change.added} - {*change.removed}
-    failed = {worker.pod.ref.uid for worker in state.workers if worker.failed}
-    moving = {worker.pod.ref.uid for worker in state.workers if worker.going and worker.name not in published}
+    failed = {worker.pod.ref.uid for worker in state.workers if worker.failed or worker.missed_queue}
+    unlisted = [worker for worker in state.workers if worker.going and worker.name not in published]
+    moving = {worker.pod.ref.uid for worker in unlisted if not worker.evicted}
     rank_lost = [worker.name for worker in state.workers if worker.rank_lost and worker.name not in published]
+    is_sized = view.policy.scale_timeout is not None or view.policy.autoscale
     is_change = change.added or change.removed or not view.driver_running
     new = Memory(
         left=_left(state, change, published),
@@ -39,7 +41,7 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
         scale=_scale(state, change),
         replaced=_counted(state, old.replaced, failed),
         moved=_counted(state, old.moved, moving),
-        growth=scale_timeout.growth(state, published) if view.policy.scale_timeout is not None else None,
+        growth=scale_timeout.growth(state, published) if is_sized else None,
         hosts=host_names.remembered(state, published, lost=rank_lost),
         renamed=lost_ranks.tries(state, change.removed) if state.idle else state.losses,
         launchers=old.launchers if view.driver_running else launcher_start.tries(state),
@@ -139,6 +141,7 @@ def _believed(state: JobState, left: Left) -> Left:
 def _scale(state: JobState, change: WriteConfig) -> Scale | None:
     old, replicas = state.view.memory.scale, state.view.replicas
     before = old.after if old else 0
-    if not (change.added or change.removed) or before == replicas:
+    is_suspended = bool(state.view.suspended_by) or state.view.stopped
+    if not (change.added or change.removed) or before == replicas or is_suspended:
         return old
     return Scale(before=before, after=replicas, at=state.now)

@@ -7,10 +7,10 @@ waits for.
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import disruption, frozen_execs, handover
-from mpijob_elastic.decide.actions import Note, TellUser, warning
+from mpijob_elastic.decide import autoscaler, disruption, frozen_execs, handover, pod_group, workloads
+from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
-from mpijob_elastic.decide.retries import RELAUNCHED, RENAMED, REPLACED
+from mpijob_elastic.decide.retries import REFUSED_OFTEN, RELAUNCHED, RENAMED, REPLACED
 from mpijob_elastic.decide.state import SKEW, JobState, Standing
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Launcher, Worker
@@ -24,8 +24,6 @@ NEWS_FOR = 900.0
 PENDING_AFTER = 120.0
 # Workers given up that are named, of each kind: an annotation has limits.
 MOST_GIVEN_UP = 8
-# A touch that is refused so often in a row is worth a word: no short trouble of the API server is.
-REFUSED_OFTEN = 2
 # Characters of the API server's reason: a policy engine may quote whole policies, and an Event holds 1024.
 LONGEST_REASON = 500
 
@@ -36,11 +34,14 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     """Return the change of the notices, or None; and when a notice may become due.
 
     [operator] keeps the condition Created in memory until its first status write, and loses it where the job is
-    written to before that, so a job without a status is left alone.
+    written to before that, so a job without a status is left alone, unless it has none because it waits for quota.
     """
     view, now = state.view, state.now
-    if not view.reported:
+    if not view.reported and not (view.queue and view.queue.name and any(workloads.notes(view))):
         return None, None
+    starts_anew = (view.launcher is None or view.stopped) and not view.suspended_by
+    if starts_anew and view.notices and names.is_suspended(view.notices):
+        return None, None  # by this the webhook holds the next launcher back
     pending_from = list(_pending_from(state))
     terminating = _terminating(view)
     notes = [*_notes(state), *_stuck(view, [pod for pod in terminating if _late_at(pod) <= now])]
@@ -104,11 +105,20 @@ def _notes(state: JobState) -> Iterable[Note]:
     view = state.view
     for problem in view.problems:
         yield warning("InvalidAnnotation", f"{problem}; using the default")
+    if view.suspended_by:
+        gates = [view.launcher.gates if view.launcher else (), *(worker.gates for worker in view.workers)]
+        is_over = not any(names.GATES.isdisjoint(found) for found in gates)
+        waits = "its pods wait until that is gone" if is_over else "what runs goes"
+        yield normal(names.REASON_SUSPENDED, f"{view.name} is suspended by {view.suspended_by}; {waits}")
+    if view.queue:
+        yield from workloads.notes(view)
     if (view.spec_elastic or view.elastic) and view.launcher:
         yield from _launcher(state, view.launcher)
     if view.elastic and view.launcher and view.launcher.held.frozen:
         yield from frozen_execs.notes(state)
     yield from _size(view)
+    if view.gang or view.policy.autoscale:
+        yield from _side_objects(view)
     if any(worker.pod.disruption for worker in state.workers) or (view.launcher and view.launcher.disruption):
         yield from disruption.notes(state)
     failed = [worker.pod for worker in state.workers if worker.failed and worker.standing is Standing.GIVEN_UP]
@@ -116,6 +126,13 @@ def _notes(state: JobState) -> Iterable[Note]:
         yield _given_up(view, worker.ref.name, _failed(worker))
     for pod in [pod for pod, last in state.losses.items() if RENAMED.is_given_up(last)][:MOST_GIVEN_UP]:
         yield _given_up(view, pod, _rank_lost(pod))
+
+
+def _side_objects(view: JobView) -> Iterator[Note]:
+    if view.gang:
+        yield from pod_group.notes(view)
+    if view.policy.autoscale:
+        yield from autoscaler.notes(view)
 
 
 def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
@@ -126,7 +143,8 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
             "LauncherWithoutDiscovery",
             f"{pod} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, before mpijob-elastic was "
             f"installed or while its webhook was down. So the running job cannot change its size{kept}. It takes a new "
-            f"launcher: to make the job elastic, delete {pod} (training restarts from its last checkpoint). To delete "
+            f"launcher: to make the job elastic, delete {pod} with {names.AT_ONCE}, or the operator fails the job "
+            f"(training restarts from its last checkpoint). To delete "
             f'surplus workers anyway, annotate the job {names.DELETE_UNSEEN}="true"',
         )
     elif (tries := state.view.memory.launchers) and RELAUNCHED.is_given_up(tries) and not launcher.mounts_discovery:
@@ -168,7 +186,8 @@ def _remedy(view: JobView) -> str:
         return f'remove its annotation {names.ENABLED}="false"'
     return (
         f"let its launcher run horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}. That takes a new "
-        f"launcher: edit the job, then delete {names.launcher(view.name)} (training restarts from its last checkpoint)"
+        f"launcher: edit the job, then delete {names.launcher(view.name)} with {names.AT_ONCE}, or the operator fails "
+        "the job (training restarts from its last checkpoint)"
     )
 
 
@@ -228,5 +247,7 @@ def _late_at(pod: Worker | Launcher) -> float:
 def _pending_from(state: JobState) -> Iterator[float]:
     """Yield when wanted workers that are not Ready become worth a word."""
     if state.view.elastic and state.view.driver_running:
-        waiting = (worker.pod for worker in state.workers if worker.wanted and not worker.ready)
+        waiting = (
+            worker.pod for worker in state.workers if worker.wanted and not worker.ready and not worker.pod.gates
+        )
         yield from (worker.created_at + PENDING_AFTER for worker in waiting if not worker.terminated)

@@ -46,6 +46,8 @@ PUBLISHED_PROBES_APART = 600.0
 RELAUNCHED = Backoff(delays=(0.0, 15.0, 30.0))
 # Touches of a launcher that the API server refuses; after the last delay it is tried again and again.
 TOUCHED = Backoff(delays=(1.0, 2.0, 5.0, 10.0, 30.0, 60.0))
+# A touch that is refused so often in a row is worth a word: no short trouble of the API server is.
+REFUSED_OFTEN = 2
 # Scripts of another writer, replaced by ours: five edits by hand are put right within seconds, and two programs that
 # write against one another come to one write in five minutes.
 MENDED = Backoff(delays=(0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0))

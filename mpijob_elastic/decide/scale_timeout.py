@@ -15,16 +15,17 @@ from mpijob_elastic.model.phrases import listed
 
 
 def growth(state: JobState, published: Collection[str]) -> Growth | None:
-    """Return what to remember of the size, once these pods are published; None where there is no scale-timeout."""
+    """Return what to remember of the size, once these pods are published; None where nobody needs it."""
     view, old, now = state.view, state.view.memory, state.now
-    if view.policy.scale_timeout is None or not view.elastic:
+    if (view.policy.scale_timeout is None and not view.policy.fill) or not view.elastic:
         return None
-    before = old.growth or Growth(worked=old.scale.after if old.scale else 0, asked=view.replicas, at=now)
+    asked = 0 if view.stopped else view.replicas  # the time that a job is suspended does not count
+    before = old.growth or Growth(worked=old.scale.after if old.scale else 0, asked=asked, at=now)
     wanted = view.wanted_names
     whole = bool(wanted) and set(wanted) <= set(published)
     worked = view.replicas if whole else min(before.worked, view.replicas)
-    believed = before.asked == view.replicas and before.at == honest(before.at, now=now)
-    return Growth(worked=worked, asked=view.replicas, at=before.at if believed else now)
+    believed = before.asked == asked and before.at == honest(before.at, now=now)
+    return Growth(worked=worked, asked=asked, at=before.at if believed else now)
 
 
 def roll_back(state: JobState) -> tuple[RollBack | None, float | None]:

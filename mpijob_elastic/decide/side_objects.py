@@ -1,20 +1,16 @@
-"""Side objects: the launcher's Role, the PodGroup, and the selector in the job's status.
+"""Side objects: the launcher's Role, the PodGroup (see pod_group), and the selector in the job's status.
 
 Role: exec on every worker that the job has or may get. Safety rule 4: it grows before a worker is published, and never
 shrinks, for the names are the job's whatever its size. [operator] writes it once, for the first size. A write takes
 the API server's check for escalation, so all sizes that the job may have are allowed in one write.
-
-PodGroup: [operator] creates it with replicas + 1 and never updates it. With fewer pods than that the gang is not
-scheduled, nor is a recreated worker. It is only ever lowered, to the least size and the launcher: pods above it are
-scheduled, and may be reclaimed, individually
-(https://github.com/volcano-sh/volcano/blob/master/docs/design/elastic-scheduler.md).
 
 Selector of the workers, for the subresource scale: [operator] writes the status by its own type, which drops the field;
 the webhook puts it back in the same write. This is for when the webhook is away.
 """
 
 from mpijob_elastic import names
-from mpijob_elastic.decide.actions import LowerPodGroup, WriteRole, WriteSelector, normal
+from mpijob_elastic.decide import pod_group
+from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, TunePodGroup, WriteRole, WriteSelector, normal
 from mpijob_elastic.model.job import JobView, Role
 from mpijob_elastic.model.phrases import listed
 
@@ -38,18 +34,9 @@ def grow_role(view: JobView, role: Role) -> WriteRole | None:
     return WriteRole(ref=role.ref, exec_rule=role.exec_rule, exec_names=needed, note=normal("ExecAllowed", message))
 
 
-def lower_pod_group(view: JobView) -> LowerPodGroup | None:
-    """Return the write that is due, or None."""
-    group = view.pod_group
-    if group is None or not view.elastic:
-        return None
-    workers = min(view.policy.min_replicas or view.replicas, view.replicas)
-    if group.min_member <= workers + 1:
-        return None
-    change = f"minMember {group.min_member} → {workers + 1}"
-    message = f"PodGroup {group.ref.name}: {change}, so that the job can start with fewer workers"
-    note = normal("PodGroupLowered", message)
-    return LowerPodGroup(ref=group.ref, before=group.min_member, after=workers + 1, note=note)
+def keep_pod_group(view: JobView) -> MakePodGroup | LowerPodGroup | TunePodGroup | None:
+    """Return the write of the PodGroup that is due, or None."""
+    return pod_group.write(view) if view.gang or view.pod_group else None
 
 
 def restore_selector(view: JobView) -> WriteSelector | None:

@@ -59,11 +59,13 @@ class WorkerState:
 
     wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has none. host: the host
     name that it has or will get; incarnation: the number in that. succeeds_lost: a rank may have died in the pod that
-    had its host name before. failed: it ended badly, and is to be replaced. rank_lost: its rank is lost, and it is to
+    had its host name before. failed: it ended badly, and is to be replaced; missed_queue: it waits for a node, and
+    should wait for quota instead, as its replacement will. rank_lost: its rank is lost, and it is to
     get a new host name. going: node or pod is about to go, so the worker is to be elsewhere. leaves: going, and not
-    held back until a replacement trains. drain: None where no driver can have seen the worker in the list, or where it
-    is listed. due_at: when a back-off lets it be deleted, None where there is no back-off or its count is not written
-    down yet. back_at: from when on it may be published again; 0 where nothing speaks against it.
+    held back until a replacement trains. evicted: its deletion is left to an eviction that was tried. stopped: the job
+    is suspended, and the worker goes after its launcher. drain: None where no driver can have seen the worker in the
+    list, or where it is listed. due_at: when a back-off lets it be deleted, None where there is no back-off or its
+    count is not written down yet. back_at: from when on it may be published again; 0 where nothing speaks against it.
     """
 
     pod: Worker
@@ -76,9 +78,12 @@ class WorkerState:
     incarnation: int
     succeeds_lost: bool = False
     failed: bool = False
+    missed_queue: bool = False
     rank_lost: bool = False
     going: bool = False
     leaves: bool = False
+    stopped: bool = False
+    evicted: bool = False
     drain: Drain | None = None
     due_at: float | None = None
     back_at: float = 0.0
@@ -145,6 +150,7 @@ class JobState(Moment):
     cut_off: published workers whose node is gone and that may leave the list.
     settled_at: the earliest time of the next change of the list that is ours to time, 0 while no driver can read it.
     resume_at: the earliest time of an addition after a loss, 0 where there is nothing to wait for.
+    evictions_end: when the next eviction that was tried is over if nobody tries again, None where none was.
     """
 
     workers: tuple[WorkerState, ...]
@@ -154,3 +160,4 @@ class JobState(Moment):
     cut_off: frozenset[str]
     settled_at: float
     resume_at: float
+    evictions_end: float | None = None

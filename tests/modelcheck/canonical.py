@@ -11,6 +11,7 @@ from tests.modelcheck.world import (
     FREE,
     LONGEST_DRAIN,
     LONGEST_IDLE,
+    LONGEST_PACE,
     MOST,
     NEVER,
     READY,
@@ -49,12 +50,13 @@ def canonical(world: World) -> World:
     longest = _longest_ready(world, stuck_age)
     late = late and _late(world.late, config, longest, stuck_age, drains=drains)
     return world._replace(
-        pods=_pods(world.pods, config, longest),
+        pods=_pods(world.pods, launcher, config, longest),
         launcher=launcher and _launcher(launcher, stuck_age, drains=drains),
         config=_config(config, world, stuck_age),
         probes=tuple(left and probe and _probe(probe) for left, probe in zip(config.left, world.probes, strict=True)),
         node=_node(launcher, world.node),
         edits=0 if world.job.over else world.edits,
+        suspensions=0 if world.job.over else world.suspensions,
         faults=0 if world.job.over else world.faults,
         watch=tuple(watch and _watch(watch) for watch in world.watch),
         late=late,
@@ -94,18 +96,23 @@ def _late(late: Seen | None, config: Config, longest: int, stuck_age: int, *, dr
     if late is None:
         return None
     launcher = late.launcher and _launcher(late.launcher, stuck_age, drains=drains)
-    return Seen(late.job, _pods(late.pods, config, longest), launcher)
+    return Seen(late.job, _pods(late.pods, late.launcher, config, longest), launcher)
 
 
-def _pods(pods: tuple[Pod | None, ...], config: Config, longest: int) -> tuple[Pod | None, ...]:
-    return tuple(pod and _pod(index, pod, config, longest) for index, pod in enumerate(pods))
+def _pods(
+    pods: tuple[Pod | None, ...], launcher: Launcher | None, config: Config, longest: int
+) -> tuple[Pod | None, ...]:
+    is_held = launcher is not None and launcher.gated
+    return tuple(pod and _pod(index, pod, config, longest, is_held=is_held) for index, pod in enumerate(pods))
 
 
-def _pod(index: int, pod: Pod, config: Config, longest: int) -> Pod:
+def _pod(index: int, pod: Pod, config: Config, longest: int, *, is_held: bool) -> Pod:
     listed = pods_of(config.hosts) >> index & 1
     ready_age = 1 if listed and longest == NEVER else min(pod.ready_age, max(longest, 1))
+    missed = is_held and not (pod.gated or pod.before)
     return pod._replace(
-        created_age=min(pod.created_age, LONGEST_DRAIN) if _succeeds(index, pod, config) else 0,
+        created_age=min(pod.created_age, LONGEST_DRAIN) if missed or _succeeds(index, pod, config) else 0,
+        before=pod.before and is_held,
         ready_age=ready_age if pod.phase == READY else 0,
         doomed=pod.doomed and pod.works,
         lost_age=min(pod.lost_age, LONGEST_DRAIN),
@@ -125,6 +132,7 @@ def _launcher(launcher: Launcher, stuck_age: int, *, drains: bool) -> Launcher:
         older=waits,
         delivering_age=stuck_age if waits and launcher.phase == DELIVERING else 0,
         shown_age=min(launcher.shown_age, LONGEST_DRAIN if drains else 1),
+        age=LONGEST_PACE if launcher.gated else min(launcher.age, LONGEST_PACE),
     )
 
 

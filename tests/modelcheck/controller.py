@@ -23,6 +23,7 @@ from mpijob_elastic.decide.actions import (
     RefreshLauncher,
     Removal,
     TellUser,
+    Ungate,
     WriteConfig,
     WriteRole,
 )
@@ -40,9 +41,11 @@ from tests.modelcheck.world import (
     SYNC,
     TICK,
     Config,
+    Job,
     Launcher,
     Left,
     Name,
+    Node,
     Pod,
     Probe,
     Seen,
@@ -87,7 +90,7 @@ class Controller:
         if due is None:
             plan = self.decide(views.view(seen, world, setup=self.setup))
             probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
-            writes = [action for action in plan.actions if not _is_idle(action)]
+            writes = [action for action in plan.actions if not _is_idle(action, seen.job)]
             due = self._due[key] = (*writes, *probes)
         return due
 
@@ -106,7 +109,11 @@ class Controller:
             case DeleteWorkers():
                 world = self._delete(world, action)
             case DeleteLauncher():
-                world = _delete_launcher(world)
+                world = _delete_launcher(world, action)
+            case Ungate():
+                world = _ungate(world, action)
+            case TellUser():
+                world = _tell(world)
         return world
 
     def _delete(self, world: World, action: DeleteWorkers) -> World:
@@ -119,8 +126,20 @@ class Controller:
         return world
 
 
-def _is_idle(action: Action) -> bool:
-    return isinstance(action, TellUser) or (isinstance(action, RefreshLauncher) and action.again > 0)
+def _is_idle(action: Action, job: Job) -> bool:
+    if isinstance(action, TellUser):
+        return _says_suspended(action) == job.told
+    return isinstance(action, RefreshLauncher) and action.again > 0
+
+
+def _says_suspended(action: TellUser) -> bool:
+    return names.is_suspended(action.text)
+
+
+def _tell(world: World) -> World:
+    """Turn what our annotation says of suspension round: only then is a notice due."""
+    late = world.late and world.late._replace(job=world.late.job._replace(told=not world.job.told))
+    return world._replace(job=world.job._replace(told=not world.job.told), late=late)
 
 
 def _deleted(world: World, removal: Removal, setup: Setup) -> World:
@@ -135,7 +154,7 @@ def _going(pods: tuple[Pod | None, ...], index: int, uid: int) -> tuple[Pod | No
     pod = pods[index]
     if pod is None or pod.uid != uid:
         return pods
-    return (*pods[:index], pod._replace(going=True), *pods[index + 1 :])
+    return (*pods[:index], pod._replace(going=True, gentle=0), *pods[index + 1 :])
 
 
 def _mask(pods: tuple[str, ...]) -> int:
@@ -222,13 +241,41 @@ def _touch(world: World, action: RefreshLauncher) -> World:
     return _change_launcher(world, lambda launcher: launcher._replace(shown_age=0))
 
 
-def _delete_launcher(world: World) -> World:
-    seen = world.seen.launcher
-    if world.launcher is None or seen is None:
+def _delete_launcher(world: World, action: DeleteLauncher) -> World:
+    seen, live = world.seen.launcher, world.launcher
+    if live is None or seen is None:
         return world
-    if (world.launcher.uid, world.launcher.phase) != (seen.uid, seen.phase):
+    if (live.uid, live.phase, live.gated) != (seen.uid, seen.phase, seen.gated):
         return world  # another resourceVersion
+    if action.suspends:
+        # The job is read live before. The pod goes at once, and its processes a while later.
+        at_once = world._replace(launcher=None, node=Node(), ranks=0, orphans=world.orphans | world.ranks)
+        return at_once._replace(late=world.late and world.late._replace(launcher=None)) if world.job.stops else world
     return _change_launcher(world, lambda launcher: launcher._replace(going=True))
+
+
+def _ungate(world: World, action: Ungate) -> World:
+    """Take the gate off the first pod that has it: a crash may come before the next."""
+    for gated in action.pods:
+        index = names.worker_index(gated.ref.name, job=JOB)
+        if index is None:
+            launcher = world.launcher
+            if launcher and launcher.gated and not launcher.going and str(launcher.uid) == gated.ref.uid:
+                world = world._replace(node=world.node._replace(young=True))
+                return _change_launcher(world, lambda launcher: launcher._replace(gated=False))
+            continue
+        pod, uid = world.pods[index], views.number(gated.ref.uid)
+        if pod and pod.gated and not pod.going and pod.uid == uid:
+            late = world.late and world.late._replace(pods=_ungated(world.late.pods, index, uid))
+            return world._replace(pods=_ungated(world.pods, index, uid), late=late)
+    return world
+
+
+def _ungated(pods: tuple[Pod | None, ...], index: int, uid: int) -> tuple[Pod | None, ...]:
+    pod = pods[index]
+    if pod is None or pod.uid != uid:
+        return pods
+    return (*pods[:index], pod._replace(gated=False), *pods[index + 1 :])
 
 
 def _look(world: World, action: ProbeWorkers) -> World:
@@ -238,7 +285,7 @@ def _look(world: World, action: ProbeWorkers) -> World:
         before = probes[worker.index] or Probe()
         if pod is None or pod.uid != views.number(worker.ref.uid):
             probes[worker.index] = before._replace(asked_age=0)
-        elif hosts_of(1 << worker.index, world.ranks):
+        elif hosts_of(1 << worker.index, world.ranks | world.orphans):
             probes[worker.index] = Probe(busy_seen=True, asked_age=0)
         else:
             probes[worker.index] = before._replace(idle_age=0, asked_age=0)

@@ -9,6 +9,7 @@ from mpijob_elastic.decide.actions import (
     DeleteWorkers,
     Look,
     RefreshLauncher,
+    Ungate,
     WriteConfig,
     WriteRole,
 )
@@ -41,9 +42,11 @@ def after_our_move(before: World, action: Action | Look, after: World, *, setup:
             wrong = "an empty list is shown to the launcher"
         case DeleteWorkers():
             gone = [index for index, pod in enumerate(after.pods) if pod != before.pods[index]]
-            wrong = next(filter(None, (_deleted(before, index, setup=setup) for index in gone)), "")
+            wrong = next(filter(None, (_gone(before, index, setup=setup) for index in gone)), "")
         case DeleteLauncher() if before.launcher and after != before and before.launcher.phase >= STARTED:
-            wrong = "a launcher that has started is deleted"
+            wrong = _stopped(before, setup=setup) if before.job.stops else "a launcher that has started is deleted"
+        case Ungate():
+            wrong = _ungated(before, after)
         case WriteRole() if pods_of(before.config.hosts) & _existing(before) & ~after.role:
             wrong = "the Role loses a worker that is published"
     plain = not before.seen.job.elastic and isinstance(action, WriteRole | RefreshLauncher | DeleteLauncher)
@@ -64,8 +67,14 @@ def in_every_world(world: World) -> str:
 
 def at_others_move(before: World, after: World, *, setup: Setup) -> str:
     """Return what is wrong with a move of others that we led them to, "" if nothing is."""
-    if "config-deleted" in setup.faults:
-        return ""  # then the driver may read whatever the operator and the webhook have put there
+    if before.launcher is None:
+        starts = after.launcher and not after.launcher.gated and before.faults == after.faults and before.job.elastic
+        return _beside_orphans(before) if starts else ""
+    return "" if "config-deleted" in setup.faults else _read(before, after)
+
+
+def _read(before: World, after: World) -> str:
+    """Return what is wrong if the driver reads its list; whose ConfigMap was deleted may read what others put there."""
     known, reads = before.node.known, after.node.known
     if after.launcher is None or after.launcher.phase != STARTED or not known or known == reads:
         return ""
@@ -79,6 +88,28 @@ def at_others_move(before: World, after: World, *, setup: Setup) -> str:
     return "the driver reads a removal and an addition at once" if removed and reads & ~known else ""
 
 
+def _stopped(before: World, *, setup: Setup) -> str:
+    """Return what is wrong if the launcher of a suspended job goes now."""
+    lost = members(pods_of(before.ranks & ~before.config.hosts))
+    if any(not _timed_out(before, index, setup=setup) for index in lost):
+        return "a rank is killed before its drain-timeout"
+    if (pods_of(before.config.hosts) & _ready(before)).bit_count() > 1:
+        return "a job is stopped that has yet to shrink"
+    return ""
+
+
+def _ungated(before: World, after: World) -> str:
+    if before.seen.job.stops:
+        return "a pod of a suspended job may start"
+    if before.launcher and after.launcher and before.launcher.gated > after.launcher.gated:
+        return _beside_orphans(before) if before.job.elastic else ""
+    return ""
+
+
+def _beside_orphans(world: World) -> str:
+    return "a launcher starts beside ranks of the launcher before" if world.orphans else ""
+
+
 def _published(before: World, after: World) -> str:
     old, new = before.config.hosts, after.config.hosts
     added, seen = new & ~old, before.seen
@@ -86,7 +117,7 @@ def _published(before: World, after: World) -> str:
     wanted = (1 << seen.job.replicas) - 1 if seen.job.elastic else -1
     if added and old & ~new:
         return "a removal and an addition in one write"
-    if old and not new:
+    if old and not new and not (before.launcher is None or before.launcher.gated):
         return "the list becomes empty"
     if seen.job.elastic and added & before.node.black:
         return "a host name under which a rank died is published again"
@@ -133,6 +164,15 @@ def _moved(before: World, after: World, *, setup: Setup) -> str:
     return "a node that goes takes more workers than may leave" if left and stay.bit_count() < least else ""
 
 
+def _gone(world: World, index: int, *, setup: Setup) -> str:
+    pod, bit = world.pods[index], 1 << index
+    if pod is None or not pod.going:
+        return _deleted(world, index, setup=setup)
+    if not world.job.elastic or pods_of(world.config.hosts) & bit:  # somebody else deletes it, and waits for its ranks
+        return "a worker is ended early that is published, or whose job is not elastic"
+    return _could_be_killed(world, bit)
+
+
 def _deleted(world: World, index: int, *, setup: Setup) -> str:
     pod, bit = world.pods[index], 1 << index
     assert pod is not None
@@ -144,11 +184,13 @@ def _deleted(world: World, index: int, *, setup: Setup) -> str:
     if pod.phase == FAILED or pod.lost_age != NEVER:
         published = pods_of(world.config.hosts)
         return "a dead worker is deleted that is published" if published & ~bit and published & bit else ""
-    if index < world.job.replicas and not pod.doomed:
+    held = world.launcher is None or world.launcher.gated
+    is_stopped = held and (world.job.stops or pod.before) and not pod.gated
+    if index < (1 if world.job.stops else world.job.replicas) and not (pod.doomed or is_stopped):
         return "a worker that the size asks for is deleted"
     if pods_of(world.config.hosts) & bit:
         return "a worker that is published is deleted"
-    return "" if _timed_out(world, index, setup=setup) else _could_be_killed(world, bit)
+    return "" if is_stopped or _timed_out(world, index, setup=setup) else _could_be_killed(world, bit)
 
 
 def _could_be_killed(world: World, bit: int) -> str:
@@ -195,6 +237,10 @@ def is_goal(world: World, *, setup: Setup) -> bool:
     there = {index for index, pod in enumerate(world.pods) if pod}
     if world.job.over:
         return setup.clean_pod_policy == "None" or not there
+    if world.job.stops:
+        held = [world.launcher, *(world.pods[index] for index in there)]
+        is_held = all(pod is not None and pod.gated and not pod.going for pod in held)
+        return is_held and there == set(members(size)) and not (world.config.hosts or world.orphans)
     trains = world.launcher is not None and world.launcher.phase == STARTED and not world.launcher.going
     if not world.job.elastic:
         return trains  # on what it was started with

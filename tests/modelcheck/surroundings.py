@@ -11,6 +11,7 @@ from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
     FINISHED,
+    LONGEST_DRAIN,
     NEVER,
     NOTHING,
     PENDING,
@@ -78,12 +79,24 @@ def _operator(world: World, setup: Setup) -> Iterator[Move]:
                 yield Move(f"operator cleans up {index}", set_pod(world, index, pod._replace(going=True)))
         return
     missing = [index for index in range(world.job.replicas) if world.pods[index] is None]
-    for index in missing[:1]:  # it goes through them in order
-        yield Move(f"operator creates {index}", set_pod(world, index, Pod(uid=_next_uid(world, index))))
-    if world.launcher is None:
-        seen = world.seen.launcher
-        launcher = Launcher(uid=seen.uid + 1 if seen else 0)
-        yield Move("operator creates the launcher", world._replace(launcher=launcher, node=Node()))
+    for gated, which, then in _gates(world, setup):
+        for index in missing[:1]:  # it goes through them in order
+            pod = Pod(uid=_next_uid(world, index), gated=gated)
+            yield Move(f"operator creates {index}{which}", set_pod(then, index, pod), fair=not which)
+        if world.launcher is None:
+            seen = world.seen.launcher
+            launcher = Launcher(uid=seen.uid + 1 if seen else 0, gated=gated)
+            pods = tuple(pod and pod._replace(before=True) for pod in world.pods)
+            made = then._replace(launcher=launcher, node=Node(), pods=pods)
+            yield Move(f"operator creates the launcher{which}", made, fair=not which)
+
+
+def _gates(world: World, setup: Setup) -> Iterator[tuple[bool, str, World]]:
+    """Whether the webhook gives a new pod the gate. It may be away, or know the job as it was."""
+    gated = world.job.elastic and (world.job.suspended or world.job.told)
+    yield gated, "", world
+    if world.faults and "webhook-errs" in setup.faults:
+        yield not gated, " and the webhook errs", world._replace(faults=world.faults - 1)
 
 
 def _killed(world: World, hosts: int) -> World:
@@ -107,7 +120,7 @@ def _kubelets(world: World, setup: Setup) -> Iterator[Move]:
             yield Move(f"{index} is collected", gone(world, index, setup), fair=False)
         elif pod and pod.going:
             yield Move(f"{index} is gone", gone(world, index, setup))
-        elif pod and pod.phase == PENDING and not setup.unplaced >> index & 1:
+        elif pod and pod.phase == PENDING and not (pod.gated or setup.unplaced >> index & 1):
             yield Move(f"{index} becomes Ready", set_pod(world, index, pod._replace(phase=READY, ready_age=0)))
 
 
@@ -120,15 +133,20 @@ def gone(world: World, index: int, setup: Setup) -> World:
     lost = _killed(world, hosts_of(1 << index, world.ranks))
     probes = (*world.probes[:index], None, *world.probes[index + 1 :])
     watch = (*world.watch[:index], None, *world.watch[index + 1 :])
-    return set_pod(lost._replace(drained=drained, probes=probes, watch=watch), index, None)
+    orphans = lost.orphans & ~hosts_of(1 << index, lost.orphans)
+    return set_pod(lost._replace(drained=drained, probes=probes, watch=watch, orphans=orphans), index, None)
 
 
 def _launchers_kubelet(world: World) -> Iterator[Move]:
     launcher, node = world.launcher, world.node
+    if world.orphans:
+        yield Move("the launcher that was deleted ends", world._replace(orphans=0))
     if launcher is None:
         return
     if launcher.going:
         yield Move("launcher is gone", world._replace(launcher=None, node=Node(), ranks=0))
+    elif launcher.gated:
+        return
     elif launcher.phase == WAITING:
         reads = node._replace(unseen=world.config.hostfile, mounted=world.config.hosts, maps=world.config.maps)
         begun = launcher._replace(phase=DELIVERING, delivering_age=0)
@@ -160,7 +178,7 @@ def _driver(world: World) -> Iterator[Move]:
     for host in members(node.known & ~world.ranks & ~node.black):
         index, number = numbers(host)
         pod = world.pods[index]
-        if pod and pod.works and (number == 0 or node.maps):
+        if pod and (pod.works or pod.gentle) and (number == 0 or node.maps):
             yield Move(f"rank starts in {index}.r{number}", world._replace(ranks=world.ranks | 1 << host))
     for host in members(world.ranks & ~node.known):
         yield Move("rank ends in {}.r{}".format(*numbers(host)), _ended(world, 1 << host))
@@ -173,6 +191,10 @@ def _user(world: World, setup: Setup) -> Iterator[Move]:
             if size != world.job.replicas:
                 job = world.job._replace(replicas=size)
                 yield Move(f"user asks for {size}", edited._replace(job=job), fair=False)
+    if world.suspensions and not world.job.over:
+        job = world.job._replace(suspended=not world.job.suspended)
+        turned = world._replace(job=job, suspensions=world.suspensions - 1)
+        yield Move("user resumes" if world.job.suspended else "user suspends", turned, fair=False)
 
 
 def _faults(world: World, setup: Setup) -> Iterator[Move]:
@@ -192,9 +214,11 @@ def _broken(world: World) -> Iterator[tuple[str, World]]:
             yield f"fails {index}", set_pod(lost, index, pod._replace(phase=FAILED))
             yield f"node-goes {index}", set_pod(world, index, pod._replace(doomed=True))
         if pod and pod.lost_age == NEVER:
-            yield f"node-lost {index}", set_pod(lost, index, pod._replace(lost_age=0))
+            yield f"node-lost {index}", set_pod(lost, index, pod._replace(lost_age=0, gentle=0))
         if pod and not pod.going:
             yield f"evicted {index}", set_pod(lost, index, pod._replace(going=True))
+        if pod and pod.works:
+            yield f"deleted-gently {index}", set_pod(world, index, pod._replace(going=True, gentle=LONGEST_DRAIN))
     if world.launcher and not world.launcher.going:
         yield "launcher-deleted", world._replace(launcher=world.launcher._replace(going=True))
         if world.launcher.phase == STARTED:

@@ -6,16 +6,30 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import derive, drain, next_memory
-from mpijob_elastic.decide.actions import Action, DeleteWorkers, Note, Plan, Removal, WriteConfig, WriteRole
+from mpijob_elastic.decide.actions import (
+    Action,
+    DeleteLauncher,
+    DeleteWorkers,
+    Gated,
+    Note,
+    Plan,
+    Removal,
+    TellUser,
+    Ungate,
+    WriteConfig,
+    WriteRole,
+)
 from mpijob_elastic.decide.state import Standing
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView, Worker
 from tests.builders import LONG_AGO, NOW
 from tests.modelcheck import explore
-from tests.modelcheck.controller import Controller, Removals, really_decide, really_remove
+from tests.modelcheck.controller import Controller, Decide, Removals, really_decide, really_remove
 from tests.modelcheck.world import Setup
 
 CALM = Setup(size=2, edits=2, start=1)
+GENTLE = Setup(size=2, edits=0, start=2, fault_budget=1, faults=frozenset({"deleted-gently"}))
+SUSPENDED = Setup(size=2, edits=0, start=2, suspensions=2)
 LOSSES = Setup(size=2, edits=1, start=2, fault_budget=1, faults=frozenset({"fails"}))
 
 
@@ -42,16 +56,26 @@ def impatient(view: JobView) -> drain.Leaving:
     return drain.Leaving(removals=(*really_remove(view).removals, *empty))
 
 
+def rough(view: JobView) -> drain.Leaving:
+    """Ends a worker that somebody else deletes as soon as it has left the list."""
+    ending = (worker for worker in view.workers if worker.deleting and worker.name not in view.published_pods)
+    return drain.Leaving(removals=(*really_remove(view).removals, *map(removal, ending)))
+
+
 @pytest.mark.parametrize(
-    ("removals", "words"),
-    [(hasty, "a worker that is published is deleted"), (impatient, "in which the driver may start a rank")],
+    ("setup", "removals", "words"),
+    [
+        (CALM, hasty, "a worker that is published is deleted"),
+        (CALM, impatient, "in which the driver may start a rank"),
+        (GENTLE, rough, "a rank is killed before its drain-timeout"),
+    ],
 )
-def test_a_worker_that_goes_too_early_is_caught(removals: Removals, words: str) -> None:
+def test_a_worker_that_goes_too_early_is_caught(setup: Setup, removals: Removals, words: str) -> None:
     def broken(view: JobView) -> Plan:
         return delete(really_decide(view), removals(view))
 
     with pytest.raises(explore.Mistake, match=words):
-        explore.explore(CALM, Controller(setup=CALM, decide=broken, removals=removals))
+        explore.explore(setup, Controller(setup=setup, decide=broken, removals=removals))
 
 
 def at_once(view: JobView) -> Plan:
@@ -170,3 +194,34 @@ def test_a_node_that_is_gone_and_leaves_the_list_too_early_is_caught() -> None:
     setup = replace(LOSSES, faults=frozenset({"node-lost"}))
     with pytest.raises(explore.Mistake, match="may call a node that is gone"):
         explore.explore(setup, Controller(setup=setup, decide=deaf))
+
+
+def abrupt(view: JobView) -> Plan:
+    """Stops a job without waiting for the workers that can drain."""
+    if not (view.suspended_by and view.driver_running and view.launcher):
+        return really_decide(view)
+    note = Note(reason="Broken", message="")
+    return Plan(actions=(DeleteLauncher(launcher=view.launcher, note=note, suspends=True),))
+
+
+def eager(view: JobView) -> Plan:
+    """Starts a job that is resumed whatever is left of the launcher before."""
+    held = tuple(Gated(ref=pod.ref) for pod in view.pods if pod.gates and not pod.deleting)
+    if view.suspended_by or not held:
+        return really_decide(view)
+    return Plan(actions=(Ungate(pods=held, note=Note(reason="Broken", message="")),))
+
+
+def silent(view: JobView) -> Plan:
+    """Does not say that the job is suspended, by which the webhook holds a launcher back that comes after a resume."""
+    plan = really_decide(view)
+    return replace(plan, actions=tuple(action for action in plan.actions if not isinstance(action, TellUser)))
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [(abrupt, "has yet to shrink"), (eager, "beside ranks"), (silent, "beside ranks")],
+)
+def test_a_suspension_that_is_too_quick_is_caught(broken: Decide, words: str) -> None:
+    with pytest.raises(explore.Mistake, match=words):
+        explore.explore(SUSPENDED, Controller(setup=SUSPENDED, decide=broken))

@@ -12,6 +12,8 @@ LOST = frozenset({"fails", "evicted"})
 ENDS = frozenset({"succeeds"})
 GOES = frozenset({"node-goes"})
 NODE_LOST = frozenset({"node-lost"})
+WEBHOOK = frozenset({"webhook-errs"})
+STOPPED = frozenset({"fails", "evicted", "launcher-deleted", "elastic-flips"})
 SMALL = Policy(min_replicas=1, drain_timeout=LONGEST_DRAIN * TICK)
 
 # What may happen, and how many worlds that must give at least: a check that visits few has lost its moves.
@@ -27,13 +29,19 @@ QUICK = {
     ),
     "a node goes, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=GOES, policy=SMALL), 5_000),
     "a node is lost, one edit": (Setup(size=2, edits=1, start=2, fault_budget=1, faults=NODE_LOST), 1_000),
+    "somebody deletes a worker, one edit": (
+        Setup(size=2, edits=1, start=2, fault_budget=1, faults=frozenset({"deleted-gently"})),
+        5_000,
+    ),
     "the end, workers are kept": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS), 300),
     "the end, workers are cleaned up": (
         Setup(size=3, edits=1, start=2, fault_budget=1, faults=ENDS, clean_pod_policy="Running"),
         800,
     ),
+    "suspended, resumed, suspended": (Setup(size=1, edits=0, start=1, suspensions=3), 1_000),
+    "two workers, suspended": (Setup(size=2, edits=0, start=2, suspensions=1), 1_000),
 }
-# A minute and a half of CPU together.
+# Two minutes of CPU together.
 LONG = {
     "four workers, one edit": (Setup(size=4, edits=1, start=4), 4_000),
     "from the creation on, one edit": (Setup(size=2, edits=1, start=2, running=False), 40_000),
@@ -44,6 +52,16 @@ LONG = {
     ),
     "any one fault, one edit": (Setup(size=3, edits=1, start=2, fault_budget=1, faults=FAULTS), 40_000),
     "one of three nodes is lost": (Setup(size=3, edits=0, start=3, fault_budget=1, faults=NODE_LOST), 1_000),
+    "two workers, suspended and resumed": (Setup(size=2, edits=0, start=2, suspensions=2), 20_000),
+    "suspended by caches that lag": (Setup(size=2, edits=0, start=2, suspensions=1, late_caches=True), 5_000),
+    "suspended and resumed, the webhook away": (
+        Setup(size=1, edits=0, start=1, suspensions=2, fault_budget=1, faults=WEBHOOK),
+        3_000,
+    ),
+    "suspended and resumed, one loss": (
+        Setup(size=1, edits=0, start=1, suspensions=2, fault_budget=1, faults=STOPPED),
+        8_000,
+    ),
     "two nodes go": (Setup(size=2, edits=0, start=2, fault_budget=2, faults=GOES, policy=SMALL), 15_000),
 }
 

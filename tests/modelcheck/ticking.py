@@ -34,7 +34,8 @@ def passed(world: World, setup: Setup) -> World:
     )
     if launcher:
         shown_age = _older(launcher.shown_age)
-        launcher = launcher._replace(delivering_age=launcher.delivering_age + 1, shown_age=shown_age)
+        age = launcher.age + bool(setup.suspensions)
+        launcher = launcher._replace(delivering_age=launcher.delivering_age + 1, shown_age=shown_age, age=age)
     return world._replace(
         config=older,
         launcher=launcher,
@@ -60,8 +61,12 @@ def _older(age: int) -> int:
 
 
 def _older_pod(pod: Pod) -> Pod:
-    lost_age = _older(pod.lost_age)
-    return pod._replace(created_age=pod.created_age + 1, ready_age=pod.ready_age + 1, lost_age=lost_age)
+    return pod._replace(
+        created_age=pod.created_age + 1,
+        ready_age=pod.ready_age + 1,
+        lost_age=_older(pod.lost_age),
+        gentle=max(0, pod.gentle - 1),
+    )
 
 
 def _older_probe(probe: Probe) -> Probe:

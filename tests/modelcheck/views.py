@@ -37,6 +37,9 @@ from tests.modelcheck.world import (
 
 NOBODY = 9
 PHASES = tuple(model.LauncherPhase)
+GATES = (names.GATE_SUSPENDED,)
+# When a launcher at the gate was created: long ago, but later than the pods that were there before.
+HELD_SINCE = NOW - 2 * rank0_loss.REFORM
 # What is kept of a look that showed it, long enough after the launcher knew.
 DRAINED = model.Probe(busy_seen=True, idle_at=NOW)
 
@@ -83,9 +86,11 @@ def view(seen: Seen, world: World, *, setup: Setup) -> model.JobView:
         policy=setup.policy if seen.job.elastic else replace(setup.policy, enabled=False),
         clean_pod_policy=setup.clean_pod_policy,
         finished=seen.job.over,
+        suspended_by="a field" if seen.job.stops else "",
+        notices="Suspended: by a field" if seen.job.told else "",
         workers=tuple(_worker(index, pod, probe) for index, (pod, probe) in enumerate(workers) if pod),
         former={names.worker(JOB, index): DRAINED for index in members(world.drained)},
-        launcher=_launcher(seen.launcher, shown, config.dropped_age) if seen.launcher else None,
+        launcher=_launcher(seen, seen.launcher, shown, config.dropped_age) if seen.launcher else None,
         config=shown,
         role=role(*members(world.role)),
     )
@@ -114,12 +119,14 @@ def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
         ref=ref(names.worker(JOB, index), uid=uid(index, pod.uid)),
         index=index,
         container="main",
-        created_at=_long_ago(pod.created_age),
-        node="n",  # its containers may run there before the kubelet has said so
+        created_at=HELD_SINCE if pod.before else _long_ago(pod.created_age),
+        node="" if pod.gated else "n",  # its containers may run there before the kubelet has said so
+        gates=GATES if pod.gated else (),
         node_gone_at=0.0 if pod.lost_age == NEVER else _long_ago(pod.lost_age),
         running=pod.phase == READY,
         ready_at=at(pod.ready_age) if pod.phase == READY else None,
         deleting=pod.going,
+        ends_at=NOW + pod.gentle * TICK if pod.going else None,
         terminated=pod.phase == FAILED,
         disruption="taint" if pod.doomed else "",
         probe=probe,
@@ -151,16 +158,23 @@ def _watched(watch: Watch) -> model.Probe:
     return model.Probe(busy_seen=watch.busy_seen, idle_since=since, idle_at=NOW, asked_at=NOW)
 
 
-def _launcher(launcher: Launcher, config: model.Config, dropped_age: int) -> model.Launcher:
+def _launcher(seen: Seen, launcher: Launcher, config: model.Config, dropped_age: int) -> model.Launcher:
     return model.Launcher(
         ref=ref(names.launcher(JOB), uid=str(launcher.uid)),
         phase=PHASES[launcher.phase],
         mounts_discovery=True,
-        created_at=at(dropped_age) if launcher.older else NOW,
+        created_at=_created_at(seen, launcher, dropped_age),
+        gates=GATES if launcher.gated else (),
         delivering_since=at(launcher.delivering_age) if launcher.phase == DELIVERING else None,
         refreshed=None if launcher.shown_age == NEVER else config_map.mark(config, at=at(launcher.shown_age)),
         deleting=launcher.going,
     )
+
+
+def _created_at(seen: Seen, launcher: Launcher, dropped_age: int) -> float:
+    if launcher.gated or seen.job.stops:
+        return HELD_SINCE if launcher.gated else at(launcher.age)
+    return at(dropped_age) if launcher.older else NOW
 
 
 def config_map_of(config: Config) -> model.Config:

@@ -17,6 +17,8 @@ MOST = 4
 # Ages that make no further difference, in ticks: of a drain, of anything that waits for ten seconds.
 LONGEST_DRAIN = 3
 TEN_SECONDS = 4
+# Of a pod without a gate that a suspended job may delete (decide.suspension).
+LONGEST_PACE = 2
 # As long as a newcomer needs to have the training's state (decide.disruption).
 SEASONED = 10
 # As long as a worker that came to such a node for the second time stays there.
@@ -32,17 +34,26 @@ NOTHING, SYNC, READING = range(3)
 
 
 class Job(NamedTuple):
-    """The MPIJob. over: it has succeeded."""
+    """The MPIJob. over: it has succeeded. suspended: its user asks for that; told: our annotation says so."""
 
     replicas: int
     elastic: bool = True
     over: bool = False
+    suspended: bool = False
+    told: bool = False
+
+    @property
+    def stops(self) -> bool:
+        """True if it is to have no running pods: a job that is not elastic cannot be suspended."""
+        return self.suspended and self.elastic
 
 
 class Pod(NamedTuple):
     """A worker pod; uid tells incarnations of one name apart. doomed: its node is about to go.
 
     lost_age: since its node was deleted, NEVER while that is there.
+    gentle: for how many ticks its ranks still have time to leave after somebody else deleted it.
+    gated: it waits at our scheduling gate. before: it was there before the launcher.
     """
 
     phase: int = PENDING
@@ -52,10 +63,13 @@ class Pod(NamedTuple):
     uid: int = 0
     doomed: bool = False
     lost_age: int = NEVER
+    gentle: int = 0
+    gated: bool = False
+    before: bool = False
 
     @property
     def works(self) -> bool:
-        """True if a rank may run in it."""
+        """True if it takes part as it should."""
         return self.phase == READY and not self.going and self.lost_age == NEVER
 
 
@@ -63,6 +77,7 @@ class Launcher(NamedTuple):
     """The launcher pod, as the API server has it. older: than the last drop of a name from the hostfile.
 
     delivering_age: of kubectl-delivery; shown_age: since it was touched for what is published, NEVER where it was not.
+    gated: as for a pod. age: since its creation, where it may be suspended.
     """
 
     phase: int = WAITING
@@ -71,6 +86,8 @@ class Launcher(NamedTuple):
     delivering_age: int = 0
     shown_age: int = NEVER
     uid: int = 0
+    gated: bool = False
+    age: int = 0
 
 
 class Node(NamedTuple):
@@ -162,6 +179,9 @@ class Seen(NamedTuple):
 class World(NamedTuple):
     """Everything. ranks: hosts in which a rank lives; edits, faults: how many may still happen.
 
+    orphans: hosts in which ranks live whose launcher was deleted at once, and may not have ended yet.
+    suspensions: as edits.
+
     probes: what exec has shown of workers that left the list; drained: workers that did so and are gone, and of which
     that has shown that they had drained; watch: what it has shown of published workers.
     late: what the caches still show, None where they are up to date.
@@ -180,6 +200,8 @@ class World(NamedTuple):
     watch: tuple[Watch | None, ...]
     drained: int = 0
     late: Seen | None = None
+    orphans: int = 0
+    suspensions: int = 0
 
     @property
     def seen(self) -> Seen:
@@ -191,7 +213,8 @@ class World(NamedTuple):
 class Setup:
     """One bounded world. size: most workers. faults: which may happen. late_caches: whether they may lag.
 
-    watched: whether published workers are looked into. unplaced: workers that no node ever takes.
+    watched: whether published workers are looked into. unplaced: workers that no node ever takes. suspensions: how
+    often its user may suspend or resume the job.
     """
 
     size: int
@@ -203,6 +226,7 @@ class Setup:
     late_caches: bool = False
     watched: bool = False
     unplaced: int = 0
+    suspensions: int = 0
     clean_pod_policy: str = "None"
     policy: Policy = field(default_factory=lambda: Policy(drain_timeout=LONGEST_DRAIN * TICK))
 
@@ -248,7 +272,7 @@ def first(setup: Setup) -> World:
     return World(
         job=Job(setup.start),
         pods=pods if setup.running else nothing,
-        launcher=Launcher(phase=STARTED, shown_age=1) if setup.running else None,
+        launcher=Launcher(phase=STARTED, shown_age=1, age=LONGEST_PACE) if setup.running else None,
         config=config._replace(known=True, changed_age=1) if setup.running else config,
         role=start,
         probes=nothing,
@@ -256,5 +280,6 @@ def first(setup: Setup) -> World:
         ranks=start if setup.running else 0,
         edits=setup.edits,
         faults=setup.fault_budget,
+        suspensions=setup.suspensions,
         watch=nothing,
     )

@@ -15,7 +15,7 @@ from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.builders import NOW, config, failed, job, pods, role, shown, worker
 
 ROOT = str(Path(mpijob_elastic.__file__).parent)
-MOST_CALLS = 120
+MOST_CALLS = 124
 MOST_FILES = 14
 BUSY = Probe(busy_seen=True, busy_at=NOW - 1, asked_at=NOW - 1)
 LOST = Probe(busy_seen=True, busy_at=NOW - 60, asked_at=NOW - 1, idle_at=NOW - 1, idle_since=NOW - 40)

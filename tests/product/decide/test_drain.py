@@ -54,6 +54,11 @@ STARTING = pending(2, node="n")
         (shrunk(worker(2, probe=idle(2.0, busy_seen=True))), "drained"),
         (shrunk(worker(2, probe=idle(1.9, busy_seen=True))), None),
         (shrunk(worker(2, probe=Probe(busy_seen=True, asked_at=NOW))), None),
+        # Its main process has seen the last rank leave: one that leaves since the launcher was shown has heard of it.
+        (shrunk(worker(2, probe=replace(idle(0.5, busy_seen=True), left=True))), "drained"),
+        (shrunk(worker(2, probe=replace(idle(0.5, busy_seen=True), left=True)), at=LEFT_AT + 1), None),
+        # The clock was set back after this look.
+        (shrunk(worker(2, probe=Probe(idle_at=NOW + 1, asked_at=NOW + 1))), None),
         # It counts from when the launcher was shown, for until then it may start a rank there.
         (shrunk(worker(2, probe=idle(5.0)), at=LEFT_AT + 1), None),
         (shrunk(worker(2, probe=idle(6.0)), at=LEFT_AT + 1), "drained"),
@@ -338,3 +343,47 @@ def test_which_drains_have_begun() -> None:
     untouched = replace(view, launcher=replace(view.launcher, refreshed=None))
     assert drain.begun(derive(untouched, now=NOW)) == set()
     assert drain.begun(derive(shrunk(config=EMPTY), now=NOW)) == set()
+
+
+def evicted(**facts: Any) -> Worker:
+    """The worker that left the list, being deleted by somebody else with the usual time to end."""
+    return worker(2, **{"deleting": True, "ends_at": NOW + 10, **facts})
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize(
+    ("pod", "facts", "waits"),
+    [
+        (evicted(), {}, True),
+        (evicted(probe=BUSY), {}, True),
+        (evicted(probe=BUSY), {"policy": Policy(drain_timeout=1.0)}, True),
+        (evicted(probe=idle(4.9)), {}, True),
+        # Its successor may have its host name.
+        (evicted(probe=idle(5.0)), {}, False),
+        (evicted(probe=idle(2.0, busy_seen=True)), {}, False),
+        # It was never a host, or has ended.
+        (evicted(uid="another pod of that name", created_at=NOW - 5), {}, False),
+        (evicted(ends_at=NOW), {}, False),
+        (evicted(running=False, terminated=True), {}, False),
+        # Nobody waits for a rank of these to leave.
+        (evicted(), {"launcher": None}, False),
+        (evicted(), {"config": UNKNOWN}, False),
+        (evicted(), {"config": LISTED}, False),
+        (evicted(), {"spec_elastic": False, "policy": Policy(enabled=False)}, False),
+        (evicted(), {"finished": True, "clean_pod_policy": "Running"}, False),
+    ],
+)
+def test_a_pod_that_somebody_else_deletes_is_only_probed_until_it_has_drained(
+    pod: Worker, facts: dict[str, Any], waits: bool, wanted: bool
+) -> None:
+    view = replace(shrunk(pod, **facts), replicas=3 if wanted else 2)
+    found = drain.leave(derive(view, now=NOW))
+    assert not found.removals
+    assert bool(found.probes or found.wake_at) is waits
+
+
+def test_a_pod_that_somebody_else_deletes_is_probed_and_waited_for() -> None:
+    found = drain.leave(derive(shrunk(evicted()), now=NOW))
+    assert [pod.name for pod in found.probes] == [POD]
+    asked = drain.leave(derive(shrunk(evicted(probe=replace(BUSY, asked_at=NOW))), now=NOW))
+    assert (asked.probes, asked.wake_at) == ((), NOW + drain.PROBE_LATER)

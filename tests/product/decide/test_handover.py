@@ -8,6 +8,7 @@ import pytest
 
 from mpijob_elastic.decide import decide, derive
 from mpijob_elastic.decide.actions import Plan, TellUser, WriteConfig, WriteRole
+from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Mended
@@ -234,6 +235,19 @@ def test_it_is_tried_after_ten_silent_minutes_and_the_next_wait_is_written_down_
     assert notice.notes == ()
     assert isinstance(ours, WriteConfig)
     assert parse_script(ours.script) is not None
+
+
+def test_a_silent_operator_whose_objects_are_incomplete_is_left_alone_until_our_list_can_be_tried() -> None:
+    asks = Gang(scheduler="volcano", queue="", priority_class="")
+    view = replace(handed_over(taken_over(ago=5.0)), role=None, gang=asks, serves_gangs=True)
+    assert decide(view, now=NOW + 86_400.0) == Plan()
+
+
+def test_its_launcher_is_not_ended_before_the_job_is_ours_again() -> None:
+    failing = replace(launcher(), failures=2)
+    view = replace(handed_over(taken_over(ago=5.0)), launcher=failing, backoff_limit=1)
+    found = {type(action) for action in decide(view, now=NOW + 600.0).actions}
+    assert found == {TellUser, WriteConfig}
 
 
 def test_a_job_that_ended_under_another_operator_is_left_alone_however_silent_that_is() -> None:

@@ -1,17 +1,30 @@
-"""The number of pods that a gang scheduler waits for."""
+"""The PodGroup that a gang scheduler waits for."""
+
+from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import side_objects
-from mpijob_elastic.model.job import JobView, PodGroup
+from mpijob_elastic.decide import decide, pod_group
+from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, TunePodGroup
+from mpijob_elastic.model.gang import Gang
+from mpijob_elastic.model.job import JobView, LauncherPhase, PodGroup
 from mpijob_elastic.model.policy import Policy
-from tests.builders import job, ref
+from tests.builders import NOW, job, launcher, ref, worker
+from tests.simulated_writes import run
+
+WAITS = launcher(LauncherPhase.WAITING)
+VOLCANO = Gang(scheduler="volcano", queue="team", annotations={"volcano.sh/task-topology-task-order": "worker"})
 
 
-def grouped(size: int, member: int | None, *, least: int | None = None, elastic: bool = True) -> JobView:
+def grouped(size: int, member: int | None, *, least: int | None = None, **facts: Any) -> JobView:
     """A job of that size with a PodGroup of that minMember."""
-    group = None if member is None else PodGroup(ref=ref("j"), min_member=member)
-    return job(size, pod_group=group, policy=Policy(min_replicas=least), elastic=elastic)
+    group = None if member is None else PodGroup(ref=ref("j"), min_member=member, queue="default")
+    return job(size, pod_group=group, policy=Policy(min_replicas=least), **facts)
+
+
+def asking(size: int, member: int | None = None, *, least: int | None = None, **facts: Any) -> JobView:
+    """A job that asks for a gang, in a cluster that serves PodGroups."""
+    return grouped(size, member, least=least, **{"gang": VOLCANO, "serves_gangs": True, **facts})
 
 
 @pytest.mark.parametrize(
@@ -26,9 +39,64 @@ def grouped(size: int, member: int | None, *, least: int | None = None, elastic:
         (grouped(1, 5, least=2), 2),
         (grouped(2, 5, elastic=False), None),
         (grouped(4, None, least=2), None),
+        # Until training starts it takes the workers that horovodrun's -np waits for.
+        (grouped(4, 5, least=2, np_workers=3, launcher=WAITS), 4),
+        (grouped(4, 5, least=2, np_workers=3), 3),
+        (grouped(4, 5, least=2, np_workers=9, launcher=WAITS), None),
     ],
 )
 def test_it_is_lowered_to_what_is_needed_and_never_raised(view: JobView, expected: int | None) -> None:
-    action = side_objects.lower_pod_group(view)
+    action = pod_group.write(view)
+    assert isinstance(action, LowerPodGroup | None)
     assert (action.after if action else None) == expected
     assert action is None or action.note.reason == "PodGroupLowered"
+
+
+@pytest.mark.parametrize(
+    ("view", "expected"),
+    [
+        (asking(4), 5),
+        (asking(4, least=2), 3),
+        (asking(4, least=2, np_workers=3, launcher=WAITS), 4),
+        (asking(4, least=2, elastic=False), 5),
+        (asking(4, gang=None), None),
+        (asking(4, serves_gangs=None), None),
+        (asking(4, serves_gangs=False), None),
+    ],
+)
+def test_it_is_made_for_a_job_that_asks(view: JobView, expected: int | None) -> None:
+    action = pod_group.write(view)
+    assert isinstance(action, MakePodGroup | None)
+    assert (action.min_member if action else None) == expected
+
+
+def test_it_is_made_before_the_job_has_any_other_object() -> None:
+    view = asking(2, workers=(), launcher=None, config=None, role=None)
+    [action] = decide(view, now=NOW).actions
+    assert isinstance(action, MakePodGroup)
+    assert action.note.message == "PodGroup j: the pods start together, 3 at least in queue team"
+
+
+def test_one_of_the_operator_gets_the_queue_and_the_topology_of_the_job() -> None:
+    view, done, _ = run(asking(4, 5, least=2), now=NOW)
+    assert [type(action) for action in done] == [LowerPodGroup, TunePodGroup]
+    assert view.pod_group == PodGroup(ref=ref("j"), min_member=3, queue="team", annotations=VOLCANO.annotations)
+
+
+def test_without_a_queue_the_one_that_it_has_stays() -> None:
+    assert pod_group.write(asking(4, 5, gang=Gang(scheduler="volcano"))) is None
+
+
+@pytest.mark.parametrize(
+    ("view", "reasons"),
+    [
+        (asking(2), []),
+        (asking(2, serves_gangs=None), []),
+        (asking(2, serves_gangs=False), ["GangUnavailable"]),
+        (asking(2, workers=(worker(0), worker(1, grouped=False))), ["GangMissed"]),
+        (asking(2, workers=(worker(0), worker(1, grouped=False, deleting=True))), []),
+        (asking(2, launcher=launcher(grouped=False)), ["GangMissed"]),
+    ],
+)
+def test_a_gang_that_is_none_is_told(view: JobView, reasons: list[str]) -> None:
+    assert [note.reason for note in pod_group.notes(view)] == reasons

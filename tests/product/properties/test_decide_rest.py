@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -11,7 +12,8 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import decide, derive, disruption, frozen_execs
 from mpijob_elastic.decide.actions import DeleteWorkers, ProbeWorkers, TellUser
 from mpijob_elastic.model.execs import Exec, Held
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
+from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, role, worker
 from tests.product.properties.views import cut_off, jobs
@@ -33,6 +35,13 @@ KEPT = job(
     config=config(pods(0)),
     policy=Policy(replace_failed_workers=False),
 )
+# A pod that somebody deletes and that has an hour for it, while there is no driver.
+SLOW = job(
+    2,
+    workers=(worker(0), worker(1, deleting=True, ends_at=NOW + 3600)),
+    config=config(pods(0), memory=Memory(left={"j-worker-1": Left(pod=pod_fingerprint("uid-of-j-worker-1"), at=NOW)})),
+    launcher=None,
+)
 
 
 # A rank that was seen idle by a clock that has been set back since.
@@ -48,6 +57,7 @@ AHEAD = job(
 @given(jobs | cut_off)
 @example(STUCK)
 @example(AHEAD)
+@example(SLOW)
 def test_every_job_comes_to_rest_and_stays_there(view: JobView) -> None:
     rested, _, now = run(with_honest_looks(view), now=NOW)
     for later in (now, now + 61, now + 3601, now + WEEK):
@@ -63,17 +73,30 @@ def test_at_rest_everything_is_as_the_size_asks(view: JobView) -> None:
         wanted = ready - disruption.leaving(view, disruption.going(view), now=math.inf) - lost(view)
         assert set(view.published_pods) == wanted or (not wanted and len(view.published_pods) <= 1)
         surplus = [one for one in view.surplus if not one.deleting and one.name not in view.published_pods]
+        if view.suspended_by:  # what waits at the gate is sorted out when the launcher has gone
+            surplus = [one for one in surplus if not one.gates]
         # A driver whose list got lost was told of nobody's leaving, so nobody goes before there is a list again.
         list_lost = view.driver_running and not view.published_pods
         assert surplus == [] or list_lost or not derive(view, now=NOW).launcher.may_lose_workers
-        needed = {*view.wanted_names, *(one.name for one in view.workers)}
+        needed = {*derive(view, now=NOW).view.wanted_names, *(one.name for one in view.workers)}
         assert exec_names(view) >= needed
 
 
 def with_honest_looks(view: JobView) -> JobView:
-    """Return the view without looks from the future: such a worker is looked into again at once, but not by `run`."""
-    honest = {one.name: replace(one.probe, idle_at=min(one.probe.idle_at or 0.0, NOW) or None) for one in view.workers}
-    return replace(view, workers=tuple(replace(one, probe=honest[one.name]) for one in view.workers))
+    """Return the view without looks from the future, after which `run` does not look again, and without such marks.
+
+    Evictions and scale-outs from the future are believed when their time comes.
+    """
+    config = view.config
+    if config and config.memory and config.memory.growth and config.memory.growth.at > NOW:
+        config = replace(config, memory=msgspec.structs.replace(config.memory, growth=None))
+    return replace(view, workers=tuple(map(_honest, view.workers)), config=config)
+
+
+def _honest(one: Worker) -> Worker:
+    marked = one.eviction if one.eviction and one.eviction.at <= NOW else None
+    probe = replace(one.probe, idle_at=min(one.probe.idle_at or 0.0, NOW) or None)
+    return replace(one, probe=probe, eviction=marked)
 
 
 def lost(view: JobView) -> set[str]:

@@ -10,28 +10,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, derive, disruption, drain
+from mpijob_elastic.decide import decide, derive, disruption, drain, evictions, fill
 from mpijob_elastic.decide.actions import (
     Action,
+    DeleteJob,
     DeleteLauncher,
     DeleteWorkers,
     EndExecs,
+    EndLauncher,
+    Fill,
     LowerPodGroup,
+    MakePodGroup,
     Plan,
+    ReleaseWorker,
     Removal,
     RollBack,
     TellUser,
+    TunePodGroup,
+    Ungate,
     WriteConfig,
     WriteRole,
 )
-from mpijob_elastic.decide.state import SETTLE, SKEW
+from mpijob_elastic.decide.state import SETTLE, SKEW, Standing
 from mpijob_elastic.model import kubexec, memory_text
 from mpijob_elastic.model.hosts import Published, parse_script
 from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
 from mpijob_elastic.model.memory import Left
 from tests.builders import KUBEXEC, NOW
 from tests.examples import share
-from tests.product.properties.views import cut_off, jobs, some, some_cut_off
+from tests.product.properties.views import cut_off, fills, jobs, some, some_cut_off, some_fills
 
 A = TypeVar("A", bound=Action)
 OURS = (KUBEXEC, kubexec.mapped(KUBEXEC))
@@ -49,6 +56,8 @@ def removals(plan: Plan) -> Iterable[Removal]:
 def others_are_left_alone(view: JobView, plan: Plan) -> None:
     if view.deleting:
         assert plan == Plan()
+    elif of(Ungate, plan):
+        assert len(plan.actions) == 1
     elif derive(view, now=NOW).foreign and view.handed_over:
         assert not plan.actions
         assert not plan.looks
@@ -77,7 +86,7 @@ def a_host_is_added_when_it_is_ready_ours_reachable_and_wanted(view: JobView, pl
 def a_change_adds_or_removes(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan):
         assert not (change.added and change.removed)
-        if view.published_pods:
+        if view.published_pods and not view.stopped:
             assert parse_script(change.script) != Published()
 
 
@@ -169,12 +178,23 @@ def a_worker_goes_for_a_reason(view: JobView, plan: Plan) -> None:
         assert not worker.deleting or (removal.outcome == "lost" and not worker.forced)
         assert (removal.outcome == "lost") == (removal.grace == 0)
         assert removal.outcome != "lost" or worker.node_gone_at
-        if view.finished:
+        if removal.outcome == "suspended":
+            assert view.stopped
+            assert names.GATE_SUSPENDED not in worker.gates
+            assert view.suspended_by or (view.launcher and worker.created_at <= view.launcher.created_at)
+        elif view.finished:
             assert view.clean_pod_policy in ("Running", "All")
             assert worker.index >= view.replicas
-        elif worker.index < view.replicas:
+        elif worker.index < size(view):
             assert worker.disruption or worker.node_gone_at or (worker.terminated and not worker.succeeded)
-            assert view.policy.replace_failed_workers is not False
+            assert view.policy.replace_failed_workers is not False or view.stopped
+
+
+def size(view: JobView) -> int:
+    """Return the size to which the job is brought: a suspended job shrinks while its driver runs."""
+    least = max(1, view.min_np_workers)
+    shrinks = view.suspended_by and view.driver_running and not view.finished
+    return min(view.replicas, least) if shrinks else view.replicas
 
 
 def a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained(view: JobView, plan: Plan) -> None:
@@ -207,16 +227,17 @@ def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
 def nodes_that_go_take_no_more_than_may_leave(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan):
         left = [one for one in view.workers if one.name in change.removed and is_moved(view, one)]
-        if left:
+        if left and not view.stopped:
             stays = [one for one in view.workers if one.name in view.published_pods and one.name not in change.removed]
-            assert sum(one.ready and one.index < view.replicas for one in stays) >= disruption.least(view)
+            least = min(disruption.least(view), size(view))
+            assert sum(one.ready and one.index < size(view) for one in stays) >= least
             assert not any(one.name in change.added for one in view.workers if one.disruption)
 
 
 def is_moved(view: JobView, worker: Worker) -> bool:
     renamed = worker.name in dead_names(view)  # it comes back, and is judged then
     threatened = bool(worker.disruption) and not worker.node_gone_at  # else it is lost already
-    return worker.ready and worker.index < view.replicas and threatened and not renamed
+    return worker.ready and worker.index < size(view) and threatened and not renamed
 
 
 def the_list_waits_for_a_driver_that_would_call_a_node_that_is_gone(view: JobView, plan: Plan) -> None:
@@ -236,8 +257,9 @@ def is_cut_off(worker: Worker | None) -> bool:
 
 def is_well(view: JobView, worker: Worker) -> bool:
     """Nothing but its node speaks against it."""
-    stays = worker.ready and worker.index < view.replicas
-    return stays and not worker.terminated and worker.name not in dead_names(view)
+    stays = worker.ready and worker.index < size(view)
+    given_up = derive(view, now=NOW).by_name[worker.name].standing is Standing.GIVEN_UP
+    return stays and not worker.terminated and worker.name not in dead_names(view) and not given_up
 
 
 def dead_names(view: JobView) -> frozenset[str]:
@@ -261,8 +283,21 @@ def a_gang_is_only_made_smaller(view: JobView, plan: Plan) -> None:
     for action in of(LowerPodGroup, plan):
         assert view.pod_group is not None
         assert action.before == view.pod_group.min_member > action.after
-        assert action.after - 1 in (view.policy.min_replicas, view.replicas)
+        awaited = 0 if view.driver_running else view.np_workers
+        assert action.after - 1 == min(max(view.policy.min_replicas or view.replicas, awaited), view.replicas)
         assert view.elastic
+
+
+def a_gang_is_made_only_for_who_asks(view: JobView, plan: Plan) -> None:
+    for action in of(MakePodGroup, plan):
+        assert view.gang is not None
+        assert view.pod_group is None
+        assert view.serves_gangs
+        assert 1 <= action.min_member <= view.replicas + 1
+        assert not any((view.finished, view.deleting, derive(view, now=NOW).foreign))
+    for tuned in of(TunePodGroup, plan):
+        assert view.gang is not None
+        assert tuned.queue
 
 
 def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
@@ -278,27 +313,88 @@ def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
         assert action.after == growth.worked or not unready or action.after == view.policy.min_replicas
 
 
+def a_job_fills_within_its_bounds_and_with_pauses(view: JobView, plan: Plan) -> None:
+    for action in of(Fill, plan):
+        assert view.policy.fill
+        assert view.elastic
+        assert view.driver_running
+        assert not any((view.finished, view.suspended_by, derive(view, now=NOW).foreign))
+        least, most, growth = view.policy.min_replicas, view.policy.max_replicas, view.memory.growth
+        assert least is not None
+        assert most is not None
+        assert growth is not None
+        assert action.before == view.replicas != action.after
+        assert action.after >= least or action.after > action.before
+        assert action.after <= most or action.after < action.before
+        if view.queue is None or not view.queue.name:
+            changes = (growth.at, view.memory.added_at, view.memory.removed_at)
+            assert max(min(at, NOW) for at in changes if at <= NOW + SKEW) + fill.COOLDOWN <= NOW
+            assert action.after <= action.before + 1
+            ready = {one.name for one in view.workers if one.ready}
+            assert action.after < action.before or (ready >= {*view.wanted_names} and not view.others_wait)
+
+
 def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
     pod = view.launcher
     started = pod is not None and pod.phase is LauncherPhase.STARTED
     reads = pod is not None and (pod.mounts_discovery or pod.names_discovery or view.policy.delete_without_discovery)
     plain = not view.elastic or (started and not reads)
-    if plain and not view.finished:
-        assert all(isinstance(action, WriteConfig | TellUser) for action in plan.actions)
+    if plain and not (view.finished or view.suspended_by or view.gated):
+        asked = WriteConfig | TellUser | MakePodGroup | TunePodGroup | EndLauncher
+        assert all(isinstance(action, asked) for action in plan.actions)
         assert all(view.config and change.hostfile == view.config.hostfile for change in of(WriteConfig, plan))
 
 
-def a_launcher_that_started_is_never_deleted(view: JobView, plan: Plan) -> None:
+def a_launcher_that_started_is_deleted_only_to_suspend_its_job(view: JobView, plan: Plan) -> None:
     for action in of(DeleteLauncher, plan):
-        assert action.launcher.phase in (LauncherPhase.WAITING, LauncherPhase.DELIVERING)
         assert not action.launcher.deleting
-        assert view.elastic
+        assert view.elastic or view.suspended_by
+        assert action.suspends == bool(view.suspended_by)
+        if action.launcher.phase is LauncherPhase.STARTED:
+            assert view.suspended_by
+            assert action.launcher.created_at + 5.0 <= NOW or action.launcher.created_at > NOW + SKEW
+            there = [one for one in view.workers if not (one.terminated or one.deleting or one.gates)]
+            gone = [one for one in there if one.index >= size(view)]
+            may_go = derive(view, now=NOW).launcher.may_lose_workers and view.elastic
+            assert not may_go or all(one.name in view.published_pods for one in gone)
+        else:
+            assert action.launcher.phase is not LauncherPhase.FINISHED
+
+
+def a_gate_comes_off_when_nothing_holds_it(view: JobView, plan: Plan) -> None:
+    for action in of(Ungate, plan):
+        assert not view.suspended_by
+        assert all(names.GATE_SUSPENDED not in gated.kept for gated in action.pods)
+        if view.elastic and view.launcher and names.GATE_SUSPENDED in view.launcher.gates:
+            ungated = [one for one in view.workers if names.GATE_SUSPENDED not in one.gates]
+            assert all(one.created_at > view.launcher.created_at for one in ungated)
+
+
+def a_job_is_deleted_only_when_it_has_ended_and_expired(view: JobView, plan: Plan) -> None:
+    for _ in of(DeleteJob, plan):
+        assert view.finished
+        assert not view.foreign
+        assert view.launcher is None or view.launcher.phase is LauncherPhase.FINISHED or view.launcher.gates
+        assert view.ended_at is not None
+        assert view.ttl is not None
+        assert view.ended_at + view.ttl <= NOW
+        assert len(plan.actions) == 1
+
+
+def a_launcher_is_ended_only_beyond_its_backoff_limit_while_it_does_not_run(view: JobView, plan: Plan) -> None:
+    for action in of(EndLauncher, plan):
+        assert view.backoff_limit
+        assert action.launcher.failures > view.backoff_limit
+        assert action.launcher.phase is LauncherPhase.STARTED
+        assert not view.finished
+        assert not view.foreign
 
 
 def the_role_covers_every_worker_wanted_or_there(view: JobView, plan: Plan) -> None:
     for action in of(WriteRole, plan):
         assert view.role is not None
-        assert {*view.wanted_names, *(worker.name for worker in view.workers)} <= set(action.exec_names)
+        wanted = view.wanted_names[: size(view)]
+        assert {*wanted, *(worker.name for worker in view.workers)} <= set(action.exec_names)
         assert {*view.role.exec_names} < {*action.exec_names}
 
 
@@ -310,6 +406,18 @@ def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: 
             worker = view.worker(found.pod)
             gone = worker is None or worker.terminated or worker.node_gone_at
             assert gone or (worker is not None and found.started_at + SKEW < worker.created_at)
+
+
+def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
+    """The eviction is tried again by the pod's name, and would hit the successor."""
+    if not view.finished:
+        size = derive(view, now=NOW).view.replicas  # of a suspended job the size that it shrinks to
+        # A stopped job's next workers wait at the gate, and nothing evicts what no node has.
+        going = [removal for removal in removals(plan) if removal.outcome != "suspended"]
+        deleted = [removal.worker for removal in going if removal.worker.index < size]
+        assert all(one.terminated or one.deleting or one.node_gone_at for one in deleted if one.eviction)
+    released = of(ReleaseWorker, plan)
+    assert all(one.worker.name not in view.host_of and one.worker.eviction for one in released)
 
 
 def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
@@ -332,9 +440,15 @@ RULES: list[Callable[[JobView, Plan], None]] = [
     the_list_waits_for_a_driver_that_would_call_a_node_that_is_gone,
     a_launcher_that_waits_is_given_its_least_size,
     a_gang_is_only_made_smaller,
+    a_gang_is_made_only_for_who_asks,
     a_size_is_taken_back_to_one_that_works,
+    a_job_fills_within_its_bounds_and_with_pauses,
     a_plain_job_notices_nothing,
-    a_launcher_that_started_is_never_deleted,
+    a_launcher_that_started_is_deleted_only_to_suspend_its_job,
+    a_gate_comes_off_when_nothing_holds_it,
+    a_job_is_deleted_only_when_it_has_ended_and_expired,
+    a_launcher_is_ended_only_beyond_its_backoff_limit_while_it_does_not_run,
+    nobody_who_is_evicted_is_deleted_by_us,
     the_role_covers_every_worker_wanted_or_there,
     an_exec_is_ended_where_no_rank_can_be_at_its_other_end,
     we_never_wake_at_once_for_nothing,
@@ -346,14 +460,29 @@ RULES: list[Callable[[JobView, Plan], None]] = [
 def test_every_plan_keeps_the_rules(view: JobView) -> None:
     plan = decide(view, now=NOW)
     for rule in RULES:
-        rule(view, plan)
+        rule(evictions.judged(view, now=NOW), plan)
 
 
 @given(cut_off)
 def test_every_plan_keeps_the_rules_while_nodes_are_lost(view: JobView) -> None:
     plan = decide(view, now=NOW)
     for rule in RULES:
-        rule(view, plan)
+        rule(evictions.judged(view, now=NOW), plan)
+
+
+@given(fills)
+def test_every_plan_keeps_the_rules_while_a_job_fills(view: JobView) -> None:
+    plan = decide(view, now=NOW)
+    for rule in RULES:
+        rule(evictions.judged(view, now=NOW), plan)
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_jobs_that_fill_grow_and_shrink_among_the_plans(way: int) -> None:
+    def resized(view: JobView) -> bool:
+        return any((found.after - found.before) * way > 0 for found in of(Fill, decide(view, now=NOW)))
+
+    assert some_fills(resized)
 
 
 def test_a_worker_that_waits_for_nobody_leaves_at_once_with_its_node() -> None:
@@ -369,18 +498,37 @@ def test_no_drain_ends_before_this_process_has_seen_enough_of_it(view: JobView, 
     timed = replace(view, drains_seen=dict.fromkeys(drain.begun(derive(view, now=NOW)), seen))
     for removal in removals(decide(timed, now=NOW)):
         assert removal.outcome != "timeout" or seen >= view.policy.drain_timeout
-        assert removal.outcome != "drained" or seen >= 2.0
+        left = timed.memory.left.get(removal.worker.name)
+        assert removal.outcome != "drained" or seen >= 2.0 or left is None
 
 
 @pytest.mark.parametrize(
     "kind",
-    [*get_args(Action)],
+    [kind for kind in get_args(Action) if kind is not Fill],
 )
 def test_every_kind_of_action_is_among_the_plans(kind: type[Action]) -> None:
     assert some(lambda view: bool(of(kind, decide(view, now=NOW))))
 
 
-OUTCOMES = ["finished", "idle", "unused", "unscheduled", "drained", "timeout", "failed", "lost"]
+def test_the_launcher_of_a_job_that_trains_is_deleted_among_the_plans() -> None:
+    def stops(view: JobView) -> bool:
+        found = of(DeleteLauncher, decide(view, now=NOW))
+        return any(one.launcher.phase is LauncherPhase.STARTED and len(view.workers) > 1 for one in found)
+
+    assert some(stops)
+
+
+OUTCOMES = [
+    "finished",
+    "idle",
+    "unused",
+    "unscheduled",
+    "drained",
+    "timeout",
+    "failed",
+    "lost",
+    "suspended",
+]
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)

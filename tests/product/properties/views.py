@@ -10,16 +10,21 @@ from dataclasses import replace
 from random import Random
 from typing import TypeVar
 
+import msgspec
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, decide, derive, frozen_execs, next_memory
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.autoscale import Autoscale
+from mpijob_elastic.model.eviction import Eviction
 from mpijob_elastic.model.execs import Exec, Held
+from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
 from mpijob_elastic.model.memory import Growth, Host, Left, Memory, Mended, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.queue import NO_QUEUE, Queue
 from tests.builders import JOB, KUBEXEC, LONG_AGO, NOW, config, job, launcher, pods, ref, worker
 from tests.simulated_writes import apply
 
@@ -45,7 +50,7 @@ def _subset(items: Sequence[T], random: Random) -> list[T]:
 def _worker(index: int, random: Random) -> Worker:
     phase = random.choice(["ready", "ready", "running", "pending", "failed", "succeeded"])
     node = "" if phase == "pending" and random.random() < 0.5 else "n"
-    return worker(
+    found = worker(
         index,
         uid=random.choice(UIDS),
         created_at=_time(random),
@@ -54,7 +59,7 @@ def _worker(index: int, random: Random) -> Worker:
         running=phase in ("ready", "running"),
         ready_at=_time(random) if phase == "ready" else None,
         deleting=(deleting := random.random() < 0.2),
-        ends_at=_time(random) if deleting else None,
+        ends_at=random.choice([_time(random), NOW + 20]) if deleting else None,
         forced=random.random() < 0.2,
         terminated=phase in ("failed", "succeeded"),
         succeeded=phase == "succeeded",
@@ -62,6 +67,15 @@ def _worker(index: int, random: Random) -> Worker:
         opaque=random.random() < 0.1,
         probe=_probe(random),
     )
+    return replace(found, eviction=_eviction(found))
+
+
+def _eviction(pod: Worker) -> Eviction | None:
+    """A mark that takes no draw of the view's own, so that views stay what they were; none comes true later."""
+    random = Random(hash((pod.created_at, pod.probe.asked_at, pod.probe.busy_at)))
+    if random.random() < 0.8:
+        return None
+    return Eviction(released=random.random() < 0.5, at=min(_time(random), NOW + 4))
 
 
 def _tries(random: Random) -> Tries:
@@ -119,6 +133,8 @@ def _launcher(random: Random) -> Launcher:
         disruption=random.choice(["", "", "taint spot"]),
         deleting=random.random() < 0.2,
         held=_held(random) if random.random() < 0.1 else Held(),
+        failures=random.choice([0, 0, 0, 1, 3]),
+        deadline=random.choice([None, 1, 60]),
     )
 
 
@@ -186,9 +202,15 @@ def _job(random: Random) -> JobView:
         former={pod: _probe(random) for pod in _subset(NAMES, random)},
         max_np_workers=random.choice([0, 0, random.randint(1, MOST)]),
         gloo_timeout=random.choice([0, 0, 10, 600]),
+        gang=random.choice([None, None, Gang(scheduler="volcano", queue=random.choice(["", "team"]))]),
+        serves_gangs=random.choice([None, False, True]),
         pod_group=PodGroup(ref=ref(JOB), min_member=random.randint(0, MOST)) if random.random() < 0.2 else None,
         role=None if random.random() < 0.05 else Role(ref=ref("j-launcher"), exec_rule=1, exec_names=exec_names),
+        ttl=random.choice([None, 0, 60]),
+        backoff_limit=random.choice([None, None, 0, 1, 3]),
     )
+    if view.finished:
+        view = replace(view, ended_at=random.choice([None, LONG_AGO, _time(random)]))
     at = random.choice([LONG_AGO, LONG_AGO, None, _time(random)])
     if view.launcher is None or view.config is None or at is None:
         return view
@@ -217,7 +239,22 @@ def _lived(random: Random) -> JobView:
     if random.random() < 0.2:
         view = _training(view, random)
     replicas = random.choice([view.replicas, view.replicas, random.randint(0, MOST)])
-    return _looked(replace(view, replicas=replicas, selector_due=random.random() < 0.2), random)
+    view = _looked(replace(view, replicas=replicas, selector_due=random.random() < 0.2), random)
+    return _suspended(view, random) if view.spec_elastic and random.random() < 0.15 else view
+
+
+def _suspended(view: JobView, random: Random) -> JobView:
+    """The view while the job is being suspended or resumed."""
+    gates = random.choice([(names.GATE_SUSPENDED,), (names.GATE_SUSPENDED,), ("theirs", names.GATE_SUSPENDED)])
+    if (held := view.launcher) and random.random() < 0.5:
+        held = replace(held, phase=LauncherPhase.WAITING, gates=gates, delivering_since=None)
+    waiting = [_held_back(one, gates) if random.random() < 0.5 else one for one in view.workers]
+    by = random.choice(["", "annotation x", "annotation x"])
+    return replace(view, launcher=held, workers=tuple(waiting), suspended_by=by)
+
+
+def _held_back(one: Worker, gates: tuple[str, ...]) -> Worker:
+    return replace(one, gates=gates, running=False, ready_at=None, terminated=False, node="", node_gone_at=0.0)
 
 
 def _cut_off(random: Random) -> JobView:
@@ -245,6 +282,26 @@ def _cut_off(random: Random) -> JobView:
     )
 
 
+def _fills(random: Random) -> JobView:
+    """A view of a job that takes what lies idle."""
+    view, least = _lived(random), random.randint(1, 3)
+    bounded = replace(view.policy, min_replicas=least, max_replicas=random.randint(least, MOST))
+    config, memory = view.config, view.memory
+    if config and random.random() < 0.8:
+        at = random.choice([LONG_AGO, NOW - 70, NOW - 10])
+        memory = msgspec.structs.replace(memory, growth=Growth(worked=0, asked=view.replicas, at=at))
+        config = replace(config, memory=memory)
+    waiting = [random.choice([LONG_AGO, NOW - 5]) for _ in range(random.choice([0, 0, 1, 4]))]
+    return replace(
+        view,
+        policy=replace(bounded, autoscale=Autoscale(fill=True)),
+        config=config,
+        queue=random.choice([None, NO_QUEUE, NO_QUEUE, Queue(name="team")]),
+        others_wait=tuple(waiting),
+    )
+
+
+fills = st.integers(0, 2**63).map(lambda seed: _fills(Random(seed)))
 cut_off = st.integers(0, 2**63).map(lambda seed: _cut_off(Random(seed)))
 jobs = st.integers(0, 2**63).map(lambda seed: _lived(Random(seed)))
 
@@ -252,6 +309,11 @@ jobs = st.integers(0, 2**63).map(lambda seed: _lived(Random(seed)))
 def some(condition: Callable[[JobView], bool], *, of: Callable[[Random], JobView] = _lived) -> bool:
     """Tell whether the condition holds for any of many views, the same each time: rare views must always be found."""
     return any(condition(of(Random(seed))) for seed in range(50_000))
+
+
+def some_fills(condition: Callable[[JobView], bool]) -> bool:
+    """Tell the same of jobs that fill."""
+    return some(condition, of=_fills)
 
 
 def some_cut_off(condition: Callable[[JobView], bool]) -> bool:

@@ -1,0 +1,23 @@
+"""Expiry: the deletion of a finished job after its ttlSecondsAfterFinished, if it asks for its run policy.
+
+Never early: act.writer asks the API server for its clock too, and deletes the very version that was decided on, so that
+an edit of the field in time is obeyed.
+"""
+
+from mpijob_elastic.decide.actions import DeleteJob, normal
+from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.model import durations
+
+
+def delete(state: JobState) -> tuple[DeleteJob | None, float | None]:
+    """Return the deletion that is due, or None; and when it may become due."""
+    view = state.view
+    # Whatever the status says, a launcher that runs has not finished.
+    if view.ttl is None or view.ended_at is None or view.driver_may_run:
+        return None, None
+    due_at = view.ended_at + view.ttl
+    if state.now < due_at:
+        return None, due_at
+    after = f"{durations.render(view.ttl)} after its end (ttlSecondsAfterFinished)"
+    message = f"{view.name} is deleted with all that it owns, {after}"
+    return DeleteJob(ref=view.ref, due_at=due_at, note=normal("FinishedJobDeleted", message)), None

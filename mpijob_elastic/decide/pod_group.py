@@ -1,0 +1,73 @@
+"""The PodGroup of a job: for how many of its pods a gang scheduler waits, and in which queue.
+
+[operator] With --gang-scheduling it creates the PodGroup with replicas + 1 and never updates it. With fewer pods than
+that the gang is not scheduled, nor is a recreated worker. A job that asks for a gang itself gets the same object, of
+the same name, from us; the operator then leaves it as it is.
+
+It is made with the workers that the launcher waits for, so that no job holds a part of them; once the driver runs it is
+lowered to the least size and the launcher. It is only ever lowered: pods above it are scheduled, and may be reclaimed,
+individually (https://github.com/volcano-sh/volcano/blob/master/docs/design/elastic-scheduler.md).
+"""
+
+from collections.abc import Iterator
+
+from mpijob_elastic import names
+from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, Note, TunePodGroup, normal, warning
+from mpijob_elastic.model import gang, policy
+from mpijob_elastic.model.gang import Gang
+from mpijob_elastic.model.job import JobView, PodGroup
+from mpijob_elastic.model.phrases import listed
+
+
+def write(view: JobView) -> MakePodGroup | LowerPodGroup | TunePodGroup | None:
+    """Return the write that is due, or None."""
+    group = view.pod_group
+    if group is None:
+        return _make(view, view.gang) if view.gang and view.serves_gangs else None
+    return _lower(view, group) or (_tune(group, view.gang) if view.gang else None)
+
+
+def notes(view: JobView) -> Iterator[Note]:
+    """Yield why the job's gang is none."""
+    if view.gang and view.serves_gangs is False:
+        missing = f"the cluster serves no PodGroups of {view.gang.scheduler}"
+        yield warning("GangUnavailable", f"{view.name} asks for a gang, but {missing}: until it does, no pod starts")
+    alone = [pod.ref.name for pod in view.pods if not (pod.grouped or pod.deleting)]
+    if alone:
+        yield warning(
+            "GangMissed",
+            f"{listed(alone)} made without the marks of the gang, so scheduled alone: the webhook {names.WEBHOOK} was "
+            "away or did not know the job. A worker that is deleted comes back with them",
+        )
+
+
+def _make(view: JobView, asked: Gang) -> MakePodGroup:
+    count = _members(view)
+    queue = f" in queue {asked.queue}" if asked.queue else ""
+    message = f"PodGroup {view.name}: the pods start together, {count} at least{queue}"
+    return MakePodGroup(job=view.ref, min_member=count, gang=asked, note=normal("PodGroupCreated", message))
+
+
+def _lower(view: JobView, group: PodGroup) -> LowerPodGroup | None:
+    count = _members(view)
+    if not view.elastic or view.suspended_by or group.min_member <= count:
+        return None
+    message = f"PodGroup {group.ref.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
+    note = normal("PodGroupLowered", message)
+    return LowerPodGroup(ref=group.ref, before=group.min_member, after=count, note=note)
+
+
+def _tune(group: PodGroup, asked: Gang) -> TunePodGroup | None:
+    queue = asked.queue or group.queue
+    if queue == group.queue and asked.annotations.items() <= group.annotations.items():
+        return None
+    message = f"PodGroup {group.ref.name}: queue {queue}, and the task topology of the job's annotations"
+    note = normal("PodGroupChanged", message)
+    return TunePodGroup(ref=group.ref, queue=queue, annotations=asked.annotations, note=note)
+
+
+def _members(view: JobView) -> int:
+    """Return the launcher and the workers that it waits for, or once it has started the least size."""
+    least = gang.least_workers(view.policy, view.replicas, elastic=view.elastic)
+    awaited = None if view.driver_running else policy.startup_workers(view.policy, np_workers=view.np_workers)
+    return 1 + (min(max(least, awaited or 0), view.replicas) if view.elastic else least)

@@ -1,0 +1,232 @@
+"""Workloads of a job that asks Kueue for quota: which to make, clear and delete, and which pods may start.
+
+The base comes first. Once it is granted, each worker beyond it asks for itself, with a priority that falls with its
+index: below every base of the same class, so that idle quota is for extras, and the highest extra goes first.
+Quota that Kueue wants back stays reserved until it is cleared, which is when nothing runs any more for which it was
+meant. So no rank is killed, and nobody else starts in its place before it has gone.
+"""
+
+from collections.abc import Iterator
+
+from mpijob_elastic import names
+from mpijob_elastic.decide import multikueue
+from mpijob_elastic.decide.actions import (
+    ClearWorkload,
+    CreateWorkload,
+    DeleteWorkload,
+    FinishWorkload,
+    Gated,
+    MarkReady,
+    Note,
+    PodSet,
+    QueueAction,
+    StartPods,
+    normal,
+    warning,
+)
+from mpijob_elastic.kube.resources import WORKLOADS
+from mpijob_elastic.model import policy
+from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
+from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.queue import LAUNCHER, WORKERS, Workload
+
+# Seconds that a pod which missed the queue is left alone: Kueue may admit it, or the scheduler find a node.
+MISSED_AFTER = 5.0
+
+
+def due(view: JobView) -> Iterator[QueueAction]:
+    """Yield the writes that are due now."""
+    queue = view.queue
+    if queue is None or view.deleting:
+        return
+    base, workloads = queue.base(view.name), queue.workloads.values()
+    instead = multikueue.due(queue, base)
+    if view.finished and not instead:
+        yield from (FinishWorkload(workload=found) for found in workloads if not found.finished)
+    elif instead is not None:
+        yield from instead
+    elif not queue.name or (base and base.queue != queue.name and not base.reserved):
+        yield from (DeleteWorkload(workload=found) for found in workloads)
+    elif view.suspended_by:
+        if all(pod.gates for pod in view.pods):  # nothing runs
+            cleared = [ClearWorkload(workload=base)] if base and base.preempted else []
+            yield from cleared
+            kept = base if cleared or queue.prebuilt else None  # without MultiKueue's own it would send the job again
+            yield from (DeleteWorkload(workload=found) for found in workloads if found is not kept)
+    elif base is None:
+        yield from _base(view)
+    else:
+        if base.granted:
+            yield from _starts(view)
+        if base.granted and not base.ready and _runs(view, base):
+            yield MarkReady(workload=base)
+        yield from _extras(view, base)
+        yield from _given_back(view, base)
+
+
+def workload_of(view: JobView, pod: Launcher | Worker) -> Workload | None:
+    """Return the Workload that asks for a pod's quota; None if there is none."""
+    base = _base_of(view)
+    if view.queue is None or base is None:
+        return None
+    is_extra = isinstance(pod, Worker) and pod.index >= base.workers
+    return view.queue.workloads.get(pod.ref.name) if is_extra else base
+
+
+def waiting(view: JobView) -> Workload | None:
+    """Return the next Workload of the job that waits in a queue, or None."""
+    base = _base_of(view)
+    if base is None or base.waits:
+        return base
+    asked = (workload_of(view, worker) for worker in view.workers)
+    return next((found for found in asked if found and found.waits), None)
+
+
+def quota(view: JobView, pod: Launcher | Worker) -> str:
+    """Return a word for a pod's quota: least, extra, wanted back, or none if it runs without; "" if none is asked."""
+    found = workload_of(view, pod)
+    if found is None:
+        return ""
+    if _is_outside(view, pod):
+        return "none"
+    if found.preempted and not _waits(pod):
+        return "wanted back"
+    return "least" if found is _base_of(view) else "extra"
+
+
+def is_taken_back(view: JobView, worker: Worker) -> bool:
+    """Tell whether Kueue wants the quota back with which an extra runs."""
+    found = workload_of(view, worker)
+    return found is not None and found.preempted and found is not _base_of(view) and not _waits(worker)
+
+
+def missed_queue(view: JobView, pod: Launcher | Worker) -> bool:
+    """Tell whether a pod should wait for quota and does not, but no node has taken it: its successor can wait."""
+    return bool(view.queue and view.queue.name and _is_outside(view, pod) and not (pod.node or view.suspended_by))
+
+
+def notes(view: JobView) -> Iterator[Note]:
+    """Yield what the job waits for, in Kueue's words."""
+    base = _base_of(view)
+    if view.queue and view.queue.ignored:
+        why = f"the cluster does not serve {WORKLOADS.api_version}: Kueue is not installed, or is an older one"
+        yield warning("QueueIgnored", f"{view.name} starts without quota of queue {view.queue.ignored}, because {why}")
+    if view.queue is None or not view.queue.name or base is None:
+        return
+    if base.queue != view.queue.name and base.reserved:
+        message = f"{view.name} keeps its quota of queue {base.queue}; {view.queue.name} holds for the next job"
+        yield normal("QueueUnchanged", message)
+    if base.preempted and not view.suspended_by:
+        yield warning("QuotaWanted", f"Kueue wants the quota of {view.name} for others{_said(base)}")
+    elif not base.reserved and base.said:
+        yield normal("Queued", f"{view.name} waits in queue {base.queue}{_said(base)}")
+    if outside := [pod.ref.name for pod in view.pods if _is_outside(view, pod)]:
+        why = "created while the webhook was away, or before the job had its label"
+        yield warning("OutsideQuota", f"{listed(outside)} running without quota of queue {base.queue}: {why}")
+    pairs = [(worker, workload_of(view, worker)) for worker in view.workers if _is_extra(view, base, worker)]
+    waiting = [
+        (worker, found) for worker, found in pairs if found and not found.reserved and found.said and _waits(worker)
+    ]
+    if base.granted and waiting:
+        pods = listed(worker.ref.name for worker, _ in waiting)
+        yield normal("WorkersQueued", f"{pods} waiting in queue {base.queue}{_said(waiting[0][1])}")
+    if taken := [(worker, found) for worker, found in pairs if found and is_taken_back(view, worker)]:
+        pods = listed(worker.ref.name for worker, _ in taken)
+        yield normal("QuotaWanted", f"{pods} leaving: Kueue wants the quota for others{_said(taken[0][1])}")
+
+
+def no_class(view: JobView, name: str) -> Note:
+    """Return the Event on a priority class that does not exist."""
+    return warning("PriorityClassMissing", f"{view.name} is not queued: WorkloadPriorityClass {name} does not exist")
+
+
+def _base(view: JobView) -> Iterator[CreateWorkload]:
+    """Yield the base, once there are pods from which it can be told what they need.
+
+    Pods that run already, because the webhook was away or the label is new, ask as well, and go on meanwhile.
+    """
+    launcher, first = view.launcher, view.worker(names.worker(view.name, 0))
+    if view.queue is None or launcher is None or first is None:
+        return
+    workers = min(_least(view), view.replicas)
+    pods = (PodSet(name=LAUNCHER, count=1, like=launcher.ref), PodSet(name=WORKERS, count=workers, like=first.ref))
+    queue = view.queue
+    yield CreateWorkload(name=launcher.ref.name, queue=queue.name, priority_class=queue.priority_class, pods=pods)
+
+
+def _starts(view: JobView) -> Iterator[StartPods]:
+    """Yield the pods that may start, those with the same flavors together."""
+    queue = view.queue.name if view.queue else ""
+    together: dict[tuple[str, ...], list[Launcher | Worker]] = {}
+    for pod in view.pods:
+        found = workload_of(view, pod)
+        if found and found.granted and _waits(pod) and not pod.deleting:
+            flavors = found.flavors.get(WORKERS if isinstance(pod, Worker) else LAUNCHER, ())
+            together.setdefault(flavors, []).append(pod)
+    for flavors, pods in together.items():
+        started = listed(pod.ref.name for pod in pods)
+        note = normal("Admitted", f"{started} may be scheduled: queue {queue} has admitted them")
+        gated = (
+            Gated(ref=pod.ref, kept=tuple(gate for gate in pod.gates if gate != names.GATE_QUEUED)) for pod in pods
+        )
+        yield StartPods(pods=tuple(gated), flavors=flavors, note=note)
+
+
+def _extras(view: JobView, base: Workload) -> Iterator[QueueAction]:
+    """Yield what is due for workers beyond the base, lowest index first."""
+    workloads = view.queue.workloads if view.queue else {}
+    for worker in view.workers:
+        if not _is_extra(view, base, worker) or worker.deleting:
+            continue
+        found = workloads.get(worker.ref.name)
+        if found is None and base.granted:
+            below = worker.index - base.workers + 1
+            pods = (PodSet(name=WORKERS, count=1, like=worker.ref),)
+            yield CreateWorkload(name=worker.ref.name, queue=base.queue, priority=base.priority - below, pods=pods)
+        elif found and found.granted and not found.ready and worker.ready:
+            yield MarkReady(workload=found)
+
+
+def _given_back(view: JobView, base: Workload) -> Iterator[QueueAction]:
+    """Yield what is due for extras whose worker has gone, or waits."""
+    for name, found in view.queue.workloads.items() if view.queue else ():
+        pod = view.worker(name)
+        index = names.worker_index(name, job=view.name)
+        if found is base or (pod is not None and not _waits(pod)):
+            continue
+        if index is None or index >= view.replicas:
+            if pod is None:
+                yield DeleteWorkload(workload=found)
+        elif found.preempted:
+            yield ClearWorkload(workload=found)
+
+
+def _least(view: JobView) -> int:
+    least = policy.startup_workers(view.policy, np_workers=view.np_workers)
+    return view.replicas if least is None else max(least, view.min_np_workers)
+
+
+def _base_of(view: JobView) -> Workload | None:
+    return view.queue.base(view.name) if view.queue else None
+
+
+def _is_extra(view: JobView, base: Workload, worker: Worker) -> bool:
+    return base.workers <= worker.index < view.replicas
+
+
+def _runs(view: JobView, base: Workload) -> bool:
+    started = view.launcher is not None and view.launcher.phase is LauncherPhase.STARTED
+    return started and sum(worker.ready for worker in view.workers if worker.index < base.workers) >= base.workers
+
+
+def _is_outside(view: JobView, pod: Launcher | Worker) -> bool:
+    found = workload_of(view, pod)
+    return found is not None and not found.reserved and bool(found.said) and not (pod.gates or pod.deleting)
+
+
+def _waits(pod: Launcher | Worker) -> bool:
+    return names.GATE_QUEUED in pod.gates
+
+
+def _said(workload: Workload) -> str:
+    return f": {workload.line}" if workload.said else ""
