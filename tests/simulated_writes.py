@@ -5,27 +5,35 @@ sleeps, so a plan waits for time alone. The model checker has a world of its own
 the API server may refuse; it takes the Role and the ConfigMap from here.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import (
     Action,
+    DeleteJob,
     DeleteLauncher,
     DeleteWorkers,
     EndExecs,
+    EndLauncher,
+    Fill,
     Look,
     LowerPodGroup,
+    MakePodGroup,
     ProbeWorkers,
     RefreshLauncher,
+    ReleaseWorker,
     RollBack,
     TellUser,
+    TunePodGroup,
+    Ungate,
     WriteConfig,
     WriteRole,
     WriteSelector,
 )
-from mpijob_elastic.model import memory_text
+from mpijob_elastic.model import eviction, memory_text
 from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import Config, JobView, Launcher, Probe, Role
+from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, PodGroup, Probe, Role, Worker
 
 
 def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
@@ -37,22 +45,33 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
             view = _publish(view, action)
         case ProbeWorkers():
             view = _look(view, {worker.name for worker in action.workers}, now=now)
-        case DeleteWorkers():
-            gone = {removal.worker.name for removal in action.removals}
-            view = replace(view, workers=tuple(worker for worker in view.workers if worker.name not in gone))
-        case RefreshLauncher() | EndExecs() | DeleteLauncher() if view.launcher:
+        case DeleteWorkers() | ReleaseWorker():
+            view = replace(view, workers=tuple(_workers(view, action)))
+        case RefreshLauncher() | EndExecs() | EndLauncher() | DeleteLauncher() if view.launcher:
             view = replace(view, launcher=_launcher(view.launcher, action, now=now))
         case TellUser():
             view = replace(view, notices=action.text)
-        case LowerPodGroup() | RollBack():
+        case MakePodGroup() | LowerPodGroup() | TunePodGroup() | RollBack() | Fill():
             view = _set_size(view, action)
-        case WriteSelector():
-            view = replace(view, selector_due=False)
+        case Ungate():
+            view = _ungate(view, action)
+        case WriteSelector() | DeleteJob():
+            is_over = isinstance(action, DeleteJob)
+            view = replace(view, deleting=True) if is_over else replace(view, selector_due=False)
     return view
 
 
+def _workers(view: JobView, action: DeleteWorkers | ReleaseWorker) -> Iterator[Worker]:
+    gone = {removal.worker.name for removal in action.removals} if isinstance(action, DeleteWorkers) else set()
+    for one in view.workers:
+        if isinstance(action, ReleaseWorker) and one.ref == action.worker.ref:
+            yield replace(one, eviction=eviction.parse(action.mark))
+        elif one.name not in gone:
+            yield one
+
+
 def _launcher(
-    launcher: Launcher, action: RefreshLauncher | EndExecs | DeleteLauncher, *, now: float
+    launcher: Launcher, action: RefreshLauncher | EndExecs | EndLauncher | DeleteLauncher, *, now: float
 ) -> Launcher | None:
     match action:
         case RefreshLauncher():
@@ -60,6 +79,8 @@ def _launcher(
         case EndExecs():
             left = tuple(found for found in launcher.held.frozen if found not in action.execs)
             return replace(launcher, held=replace(launcher.held, frozen=left, tried_at=now))
+        case EndLauncher():
+            return replace(launcher, phase=LauncherPhase.FINISHED)
         case DeleteLauncher():
             return None
 
@@ -111,11 +132,28 @@ def _publish(view: JobView, action: WriteConfig) -> JobView:
     return replace(view, config=config, workers=tuple(workers), foreign="")  # no other operator lives here
 
 
-def _set_size(view: JobView, action: LowerPodGroup | RollBack) -> JobView:
-    if isinstance(action, RollBack):
+def _ungate(view: JobView, action: Ungate) -> JobView:
+    kept = {gated.ref.name: gated.kept for gated in action.pods}
+    workers = tuple(replace(one, gates=kept.get(one.name, one.gates)) for one in view.workers)
+    launcher = view.launcher and replace(view.launcher, gates=kept.get(view.launcher.ref.name, view.launcher.gates))
+    return replace(view, workers=workers, launcher=launcher)
+
+
+def _set_size(view: JobView, action: MakePodGroup | LowerPodGroup | TunePodGroup | RollBack | Fill) -> JobView:
+    if isinstance(action, RollBack | Fill):
         return replace(view, replicas=action.after)
-    assert view.pod_group is not None
-    return replace(view, pod_group=replace(view.pod_group, min_member=action.after))
+    return replace(view, pod_group=_pod_group(view.pod_group, action))
+
+
+def _pod_group(group: PodGroup | None, action: MakePodGroup | LowerPodGroup | TunePodGroup) -> PodGroup:
+    if isinstance(action, MakePodGroup):
+        asked = action.gang
+        made = PodGroup(ref=action.job, min_member=action.min_member, queue=asked.queue or "default")
+        return replace(made, annotations=asked.annotations)
+    assert group is not None
+    if isinstance(action, LowerPodGroup):
+        return replace(group, min_member=action.after)
+    return replace(group, queue=action.queue, annotations={**group.annotations, **action.annotations})
 
 
 def _look(view: JobView, looked_into: set[str], *, now: float) -> JobView:

@@ -8,7 +8,6 @@ sending it again after a lost answer creates no second Event.
 import asyncio
 import logging
 from collections.abc import Callable
-from datetime import UTC, datetime
 from random import Random
 from uuid import uuid4
 
@@ -19,6 +18,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.resources import EVENTS, MPI_JOBS
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.wire import timestamp
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Events:
                 return
 
     def _event(self, view: JobView, note: Note) -> dict[str, object]:
-        at = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        at = timestamp(self._now())
         message = note.message if len(note.message) <= LONGEST_MESSAGE else note.message[: LONGEST_MESSAGE - 1] + "…"
         return {
             "apiVersion": EVENTS.api_version,

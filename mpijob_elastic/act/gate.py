@@ -61,11 +61,12 @@ class Gate:
         namespace: str,
         name: str,
         uid: str,
-        resource_version: str,
+        resource_version: str | None = None,
         grace: int | None = None,
     ) -> bytes:
-        """Delete an object if it is exactly this version; grace: seconds to end, None for its own.
+        """Delete an object if it is exactly this one, at this version if given.
 
+        grace: seconds to end, None for its own.
         Raises NotLeader, or as `ApiWriter` does.
         """
         with self._sending("DELETE", resource.plural, f"{namespace}/{name}") as limits:

@@ -33,6 +33,7 @@ MOST_WATCHED = 300
 
 # Only builtins of a POSIX shell, so it starts no process that it would count itself. It skips process 1, which is the
 # container's main process, the shell itself, and zombies: `sleep` as process 1 never reaps an orphaned rank.
+# And the pauses of the main process that our webhook gives (webhook/rules/worker_grace): parent, group and session 1.
 # /proc/PID/stat is `PID (NAME) STATE ...`, and NAME may hold anything (proc_pid_stat(5)).
 EACH_PROCESS = """\
 for process in /proc/[0-9]*; do
@@ -42,6 +43,7 @@ for process in /proc/[0-9]*; do
   read -r stat 2>/dev/null < "$process/stat" || continue
   state=${stat##*) }
   [ "${state%% *}" = Z ] && continue
+  case $stat in *" (sleep) "?" 1 1 1 "*) continue ;; esac
 """
 SCRIPT = f"""\
 {EACH_PROCESS}  echo busy

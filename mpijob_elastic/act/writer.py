@@ -1,9 +1,9 @@
 """Every write on behalf of a job, one function each.
 
-Preconditions: a ConfigMap and a Role are written at the resourceVersion that was decided on. A pod is deleted at its
-uid and resourceVersion as just read. A size is set at the version and from the size that were decided on. An annotation
-and the selector are patched under the uid of their object. The answer of the API server goes to `Seen` at once, so the
-next decision sees it. A refusal is raised, and the queue has the job looked at again.
+Preconditions: a ConfigMap, a Role and a PodGroup are written at the resourceVersion that was decided on. A pod is
+deleted at its uid and resourceVersion as just read. A size is set at the version and from the size that were decided
+on. An annotation and the selector are patched under the uid of their object. The answer of the API server goes to
+`Seen` at once, so the next decision sees it. A refusal is raised, and the queue has the job looked at again.
 """
 
 import asyncio
@@ -16,27 +16,36 @@ from typing import Protocol
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.act import end_execs
+from mpijob_elastic.act import autoscalers, end_execs, pod_groups
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
     Action,
+    AutoscalerAction,
+    DeleteJob,
     DeleteLauncher,
     DeleteWorkers,
     EndExecs,
+    EndLauncher,
+    Fill,
     LowerPodGroup,
+    MakePodGroup,
     Note,
     RefreshLauncher,
+    ReleaseWorker,
     Removal,
     RollBack,
     TellUser,
+    TunePodGroup,
+    Ungate,
+    WriteAutoscaler,
     WriteConfig,
     WriteRole,
     WriteSelector,
 )
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.model import memory_text
+from mpijob_elastic.model import gang, memory_text
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Launcher, Ref, Refusal
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -63,6 +72,12 @@ class Recheck(Protocol):
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         """Return the deletions that still hold, at their live versions. Raises Outdated where the job is not ours."""
 
+    async def has_passed(self, at: float) -> bool:
+        """Tell whether that time has passed by the clock of the API server."""
+
+    async def suspended(self, view: JobView) -> bool:
+        """Tell whether the job is still to be suspended."""
+
     def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
         """Yield the frozen execs that may still be ended, each just before it is."""
 
@@ -73,8 +88,8 @@ class Seen(Protocol):
     def see(self, resource: resources.Resource, raw: bytes) -> None:
         """Take in the JSON of an object after our write."""
 
-    def see_pod_gone(self, namespace: str, ref: Ref) -> None:
-        """Take in that a pod does not exist any more."""
+    def see_gone(self, resource: resources.Resource, namespace: str, ref: Ref) -> None:
+        """Take in that an object does not exist any more."""
 
 
 class Writer:
@@ -115,20 +130,27 @@ class Writer:
                 await self._write_config(view, action)
             case RefreshLauncher():
                 await self._refresh(view, action)
-            case DeleteWorkers():
-                await self._delete_workers(view, action)
-            case DeleteLauncher():
-                await self._delete_pod(view.namespace, action.launcher.ref)
-                self._events.emit(view, action.note)
-            case TellUser():
-                await self._annotate(view, resources.MPI_JOBS, action.ref, names.STATUS, action.text)
-                self._tell(view, *action.notes)
+            case DeleteWorkers() | DeleteLauncher() | DeleteJob():
+                await self._delete(view, action)
+            case Ungate():
+                await self._ungate(view, action)
+            case TellUser() | ReleaseWorker():
+                await self._say(view, action)
             case WriteSelector():
                 await self._write_selector(view, action)
-            case LowerPodGroup() | RollBack():
+            case MakePodGroup() | LowerPodGroup() | TunePodGroup() | RollBack() | Fill():
                 await self._set_size(view, action)
-            case EndExecs():
-                await self._end_execs(view, action)
+            case EndExecs() | EndLauncher():
+                await self._end(view, action)
+
+    async def autoscale(self, view: JobView, action: AutoscalerAction) -> None:
+        """Write the HPA of a job. Raises as `perform` does."""
+        if isinstance(action, WriteAutoscaler):
+            answer = await autoscalers.write(self._gate, view.namespace, action)
+            return self._done(view, resources.AUTOSCALERS, answer, action.note)
+        await autoscalers.delete(self._gate, view.namespace, action)
+        self._seen.see_gone(resources.AUTOSCALERS, view.namespace, action.ref)
+        return self._tell(view, action.note)
 
     async def _write_role(self, view: JobView, action: WriteRole) -> None:
         rule = f"/rules/{action.exec_rule}"
@@ -169,19 +191,48 @@ class Writer:
         )
         self._done(view, resources.MPI_JOBS, answer)
 
-    async def _set_size(self, view: JobView, action: LowerPodGroup | RollBack) -> None:
-        if isinstance(action, LowerPodGroup):
-            resource, path = resources.POD_GROUPS, "/spec/minMember"
-        else:
-            resource, path = resources.MPI_JOBS, "/spec/mpiReplicaSpecs/Worker/replicas"
+    async def _set_size(
+        self, view: JobView, action: MakePodGroup | LowerPodGroup | TunePodGroup | RollBack | Fill
+    ) -> None:
+        if isinstance(action, RollBack | Fill):
+            answer = await self._resize(view, action)
+            return self._done(view, resources.MPI_JOBS, answer, action.note)
+        answer = await pod_groups.write(self._gate, view, action)
+        return self._done(view, gang.pod_groups(view.gang), answer, action.note)
+
+    async def _resize(self, view: JobView, action: RollBack | Fill) -> bytes:
+        path = "/spec/mpiReplicaSpecs/Worker/replicas"
         patch = [
             _at_version(action.ref),
             {"op": "test", "path": "/metadata/uid", "value": action.ref.uid},
             {"op": "test", "path": path, "value": action.before},
             {"op": "replace", "path": path, "value": action.after},
         ]
-        answer = await self._gate.patch_object(resource, namespace=view.namespace, name=action.ref.name, body=patch)
-        self._done(view, resource, answer, action.note)
+        return await self._gate.patch_object(
+            resources.MPI_JOBS, namespace=view.namespace, name=action.ref.name, body=patch
+        )
+
+    async def _ungate(self, view: JobView, action: Ungate) -> None:
+        for gated in action.pods:
+            kept = [{"name": gate} for gate in gated.kept]
+            patch = [_at_version(gated.ref), {"op": "replace", "path": "/spec/schedulingGates", "value": kept}]
+            try:
+                answer = await self._gate.patch_object(
+                    resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
+                )
+            except errors.NotFound:
+                self._seen.see_gone(resources.PODS, view.namespace, gated.ref)
+            else:
+                self._done(view, resources.PODS, answer)
+        self._tell(view, action.note)
+
+    async def _end(self, view: JobView, action: EndExecs | EndLauncher) -> None:
+        if isinstance(action, EndExecs):
+            return await self._end_execs(view, action)
+        ref = action.launcher.ref
+        patch = [_at_version(ref), {"op": "add", "path": "/spec/activeDeadlineSeconds", "value": action.DEADLINE}]
+        answer = await self._gate.patch_object(resources.PODS, namespace=view.namespace, name=ref.name, body=patch)
+        return self._done(view, resources.PODS, answer, action.note)
 
     async def _end_execs(self, view: JobView, action: EndExecs) -> None:
         outcomes = await end_execs.end(self._gate, view, action, recheck=self._recheck.execs, metrics=self._metrics)
@@ -202,6 +253,14 @@ class Writer:
             refused = Refusal(change=change, tries=action.tries, reason=error.message)
             self._refused[view.namespace, view.name] = refused
 
+    async def _say(self, view: JobView, action: TellUser | ReleaseWorker) -> None:
+        if isinstance(action, ReleaseWorker):
+            await self._annotate(view, resources.PODS, action.worker.ref, names.EVICTION, action.mark)
+            self._tell(view, action.note)
+        else:
+            await self._annotate(view, resources.MPI_JOBS, action.ref, names.STATUS, action.text)
+            self._tell(view, *action.notes)
+
     async def _annotate(self, view: JobView, resource: resources.Resource, ref: Ref, key: str, value: str) -> None:
         # No resourceVersion: the annotation is ours alone, and a status update beside it is no conflict.
         patch = {"metadata": {"uid": ref.uid, "annotations": {key: value or None}}}
@@ -215,6 +274,19 @@ class Writer:
     def _tell(self, view: JobView, *notes: Note) -> None:
         for note in notes:
             self._events.emit(view, note)
+
+    async def _delete(self, view: JobView, action: DeleteWorkers | DeleteLauncher | DeleteJob) -> None:
+        if isinstance(action, DeleteWorkers):
+            return await self._delete_workers(view, action)
+        if isinstance(action, DeleteLauncher):
+            if action.suspends and not await self._recheck.suspended(view):
+                raise Outdated(f"{view.namespace}/{view.name} is not suspended any more")
+            await self._delete_version(resources.PODS, view.namespace, action.launcher.ref, grace=0)
+        elif await self._recheck.has_passed(action.due_at):
+            await self._delete_version(resources.MPI_JOBS, view.namespace, action.ref)
+        else:
+            raise Outdated(f"{view.namespace}/{view.name} has not expired by the clock of the API server")
+        return self._tell(view, action.note)
 
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
         left, refused = deque(action.removals), 0
@@ -249,7 +321,7 @@ class Writer:
 
     async def _delete_worker(self, view: JobView, removal: Removal) -> None:
         try:
-            await self._delete_pod(view.namespace, removal.worker.ref, grace=removal.grace)
+            await self._delete_version(resources.PODS, view.namespace, removal.worker.ref, grace=removal.grace)
         except errors.Unreachable:
             # The pod may be gone: two Events are better than none.
             self._events.emit(view, removal.note)
@@ -257,10 +329,12 @@ class Writer:
         self._metrics.deleted_workers.labels(removal.outcome).inc()
         self._events.emit(view, removal.note)
 
-    async def _delete_pod(self, namespace: str, ref: Ref, *, grace: int | None = None) -> None:
+    async def _delete_version(
+        self, resource: resources.Resource, namespace: str, ref: Ref, *, grace: int | None = None
+    ) -> None:
         try:
             answer = await self._gate.delete_object(
-                resources.PODS,
+                resource,
                 namespace=namespace,
                 name=ref.name,
                 uid=ref.uid,
@@ -268,17 +342,15 @@ class Writer:
                 grace=grace,
             )
         except errors.NotFound:
-            self._seen.see_pod_gone(namespace, ref)
+            self._seen.see_gone(resource, namespace, ref)
             return
-        # The answer is the pod while it is given time to end; the former pod or a Status if it went at once; and a pod
-        # without a version if another deletion finished meanwhile.
+        # The answer is the object while it is given time to end, or a finalizer holds it; a former pod or a Status if
+        # it went at once; and a pod without a version if another deletion finished meanwhile.
         found = msgspec.json.decode(answer, type=_Answer)
-        if found.kind != resources.PODS.kind:
-            return
-        if found.metadata.resource_version:
-            self._seen.see(resources.PODS, answer)
+        if found.kind == resource.kind and found.metadata.resource_version:
+            self._seen.see(resource, answer)
         else:
-            self._seen.see_pod_gone(namespace, ref)
+            self._seen.see_gone(resource, namespace, ref)
 
 
 def _at_version(ref: Ref) -> dict[str, object]:

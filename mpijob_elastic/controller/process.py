@@ -16,6 +16,7 @@ from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
+from mpijob_elastic.act.workloads import Workloads
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller import health
 from mpijob_elastic.controller.recheck import LiveRecheck
@@ -111,6 +112,7 @@ class Controller:
             caches=self._caches,
             queue=self._queue,
             writer=writer,
+            workloads=Workloads(client, gate, self._caches, events=self._events, metrics=self._metrics, now=now),
             prober=self._prober,
             execs=self._execs,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),

@@ -47,6 +47,15 @@ class LiveRecheck:
         there = {node for node in nodes if not await self._is_gone(node)}
         return [removal for removal in due if removal.outcome != "lost" or removal.worker.node not in there]
 
+    async def has_passed(self, at: float) -> bool:
+        """Tell whether that time has passed by the clock of the API server: ours may be ahead."""
+        return await self._client.server_time() >= at
+
+    async def suspended(self, view: JobView) -> bool:
+        """Tell whether the job is ours and still to be suspended."""
+        fresh = await self._ours(view)
+        return fresh is not None and bool(fresh.view.suspended_by)
+
     async def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
         """Yield each frozen exec that may still be ended, just after its node was read if that makes it frozen."""
         fresh = await self._ours(view)
@@ -63,7 +72,7 @@ class LiveRecheck:
         )
         if fresh is None or fresh.ref.uid != view.ref.uid or fresh.deleting:
             return None
-        state = derive(self._timed(fresh), now=self._now())
+        state = derive(self._timed(fresh.queued(view.queue)), now=self._now())
         return None if state.foreign else state
 
 

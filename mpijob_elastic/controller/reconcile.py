@@ -12,12 +12,14 @@ from dataclasses import dataclass
 
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
+from mpijob_elastic.act.workloads import Workloads
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.controller.seen_times import SeenTimes
 from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.decide.actions import Plan, ProbeWorkers
 from mpijob_elastic.decide.state import JobState
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.observe.caches import Caches, JobKey
 
@@ -27,6 +29,10 @@ log = logging.getLogger(__name__)
 MOST_ROUNDS = 16
 # Seconds until it does.
 UNDONE_PAUSE = 5.0
+# Seconds until Kueue is asked again after an error.
+QUEUE_PAUSE = 1.0
+# Seconds until an HPA that could not be written is tried again.
+AUTOSCALER_PAUSE = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +42,7 @@ class Reconciler:
     caches: Caches
     queue: WorkQueue[JobKey]
     writer: Writer
+    workloads: Workloads
     prober: Prober
     execs: Execs
     scales: ScaleTimes
@@ -48,7 +55,7 @@ class Reconciler:
             state = self._see(key)
             due = plan(state) if state else Plan()
             await self._do(key, state, due)
-            if not due.actions:
+            if not (due.actions or await self._ask(state, due) or await self._autoscale(state, due)):
                 return self._rest(key, state, due)
         log.warning("%s is not done after %d rounds; again in %.0f s", key, MOST_ROUNDS, UNDONE_PAUSE)
         self.queue.put_after(key, UNDONE_PAUSE)
@@ -83,6 +90,33 @@ class Reconciler:
                 self.prober.begin(state.view, look)
             else:
                 self.execs.begin(state.view, look)
+
+    async def _ask(self, state: JobState | None, due: Plan) -> bool:
+        """Write what Kueue is to know; return True if something was written. Training goes on while Kueue is away."""
+        if state is None or not due.queue:
+            return False
+        key = JobKey(state.view.namespace, state.view.name)
+        try:
+            for action in due.queue:
+                await self.workloads.perform(state.view, action)
+        except errors.KubeError as error:
+            log.log(logging.DEBUG if isinstance(error, errors.Conflict) else logging.WARNING, "%s: %s", key, error)
+            self.queue.put_after(key, QUEUE_PAUSE)
+            return False
+        return True
+
+    async def _autoscale(self, state: JobState | None, due: Plan) -> bool:
+        """Write the job's HPA; return True if it was written. Training does not depend on it."""
+        if state is None or due.autoscaler is None:
+            return False
+        try:
+            await self.writer.autoscale(state.view, due.autoscaler)
+        except errors.KubeError as error:
+            key = JobKey(state.view.namespace, state.view.name)
+            log.warning("%s: %s; again in %.0f s", key, error, AUTOSCALER_PAUSE)
+            self.queue.put_after(key, AUTOSCALER_PAUSE)
+            return False
+        return True
 
     def _rest(self, key: JobKey, state: JobState | None, due: Plan) -> None:
         if state:

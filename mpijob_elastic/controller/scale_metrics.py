@@ -6,6 +6,7 @@ They are kept in memory only: a scale during a restart is not measured.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mpijob_elastic import names
 from mpijob_elastic.decide.actions import Plan, WriteRole
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.observe.caches import JobKey
@@ -60,6 +61,7 @@ class ScaleTimes:
             sum(worker.ready for worker in state.workers),
             len(state.view.published_pods),
             sum(worker.drain is not None and not worker.wanted for worker in state.workers),
+            sum(names.GATE_QUEUED in worker.pod.gates for worker in state.workers),
         )
         for gauge, count in zip(self._metrics.of_jobs, counts, strict=True):
             gauge.labels(key.namespace, key.name).set(count)

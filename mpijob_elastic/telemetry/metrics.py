@@ -32,7 +32,17 @@ class Metrics:
         self.ready_workers = of_job("mpijob_elastic_ready_workers", "Ready workers of an elastic job.")
         self.published_hosts = of_job("mpijob_elastic_published_hosts", "Hosts in discover_hosts.sh of an elastic job.")
         self.draining_workers = of_job("mpijob_elastic_draining_workers", "Draining workers of an elastic job.")
-        self.of_jobs = (self.desired_workers, self.ready_workers, self.published_hosts, self.draining_workers)
+        self.queued_workers = of_job("mpijob_elastic_queued_workers", "Workers of an elastic job that wait for quota.")
+        self.of_jobs = (
+            self.desired_workers,
+            self.ready_workers,
+            self.published_hosts,
+            self.draining_workers,
+            self.queued_workers,
+        )
+        self.cleared_workloads = counter(
+            "mpijob_elastic_cleared_workloads_total", "Workloads whose quota Kueue wanted back and has got."
+        )
         self.lost_workers = counter(
             "mpijob_elastic_lost_workers_total", "Published workers whose rank died, or that were not Ready or gone."
         )

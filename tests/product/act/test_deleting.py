@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.writer import Writer
-from mpijob_elastic.decide.actions import DeleteLauncher, DeleteWorkers, EndExecs, Note, Removal
+from mpijob_elastic.act.writer import Outdated, Writer
+from mpijob_elastic.decide.actions import DeleteJob, DeleteLauncher, DeleteWorkers, EndExecs, Note, Removal
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.execs import Exec
@@ -47,15 +47,21 @@ class Taken:
     def see(self, resource: resources.Resource, raw: bytes) -> None:
         self.versions.append(int(facts_pod.read(raw).metadata.resource_version))
 
-    def see_pod_gone(self, namespace: str, ref: Ref) -> None:
+    def see_gone(self, resource: resources.Resource, namespace: str, ref: Ref) -> None:
         self.gone.append(ref.name)
 
 
 class Nothing:
     """Nothing holds live."""
 
+    async def suspended(self, view: JobView) -> bool:
+        return False
+
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         return []
+
+    async def has_passed(self, at: float) -> bool:
+        return at <= NOW
 
     async def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
         for found in action.execs[:0]:
@@ -64,6 +70,9 @@ class Nothing:
 
 class Everything(Nothing):
     """All that was decided holds live."""
+
+    async def suspended(self, view: JobView) -> bool:
+        return True
 
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         return list(action.removals)
@@ -75,7 +84,7 @@ class Everything(Nothing):
         ({"kind": "Pod", "metadata": {"name": "j-launcher", "resourceVersion": "8"}}, [8], []),
         # Seen of a real API server where a kubelet's deletion of the same pod came between.
         ({"kind": "Pod", "metadata": {"name": "j-launcher"}}, [], ["j-launcher"]),
-        ({"kind": "Status", "status": "Success"}, [], []),
+        ({"kind": "Status", "status": "Success"}, [], ["j-launcher"]),
     ],
     ids=["ends later", "ended meanwhile", "ended at once"],
 )
@@ -98,6 +107,60 @@ async def test_a_worker_is_given_the_time_that_was_decided_on(
     (options,) = api.deletions
     assert options.get("gracePeriodSeconds") == grace
     assert options["preconditions"] == {"uid": "uid-of-j-worker-1", "resourceVersion": "7"}
+
+
+@pytest.mark.parametrize("finalized", [False, True])
+async def test_an_expired_job_is_deleted_as_it_was_decided_on(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter, finalized: bool
+) -> None:
+    expired = DeleteJob(ref=job(1).ref, due_at=NOW, note=NOTE)
+    held: dict[str, object] = {"kind": "MPIJob", "metadata": {"name": "j", "resourceVersion": "8"}}
+    status: dict[str, object] = {"kind": "Status", "status": "Success"}
+    taken = Taken()
+    with proxy.inject(Answered(body=held if finalized else status), on=writes):
+        await writer(client, taken, Nothing()).perform(job(1), expired)
+    assert (taken.versions, taken.gone) == (([8], []) if finalized else ([], ["j"]))
+    [sent] = proxy.requests
+    assert (sent.method, sent.path) == ("DELETE", resources.MPI_JOBS.path("default", "j"))
+
+    await api.create(resources.MPI_JOBS.path("default"), "j")
+    await writer(client, Taken(), Nothing()).perform(job(1), expired)
+    [options] = api.deletions
+    assert options["preconditions"] == {"uid": "uid-of-j", "resourceVersion": "7"}
+
+
+async def test_a_job_that_has_not_expired_by_the_servers_clock_stays(api: TinyApi, client: ApiWriter) -> None:
+    early = DeleteJob(ref=job(1).ref, due_at=NOW + 0.1, note=NOTE)
+    with pytest.raises(Outdated, match="not expired by the clock of the API server"):
+        await writer(client, Taken(), Nothing()).perform(job(1), early)
+    assert api.deletions == []
+
+
+async def test_a_launcher_goes_at_once_or_the_operator_would_see_it_end_and_fail_the_job(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    await api.create(resources.PODS.path("default"), "j-launcher")
+    await writer(client, Taken(), Nothing()).perform(job(1), DeleteLauncher(launcher=launcher(), note=NOTE))
+    (options,) = api.deletions
+    assert options["gracePeriodSeconds"] == 0
+
+
+@pytest.mark.parametrize("suspended", [True, False])
+async def test_the_launcher_of_a_job_goes_only_if_it_is_suspended_still(
+    api: TinyApi, client: ApiWriter, suspended: bool
+) -> None:
+    await api.create(resources.PODS.path("default"), "j-launcher")
+    action = DeleteLauncher(launcher=launcher(), note=NOTE, suspends=True)
+    performing = writer(client, Taken(), Everything() if suspended else Nothing()).perform(job(1), action)
+    if not suspended:
+        with pytest.raises(Outdated):
+            await performing
+        assert not api.deletions
+        return
+    await performing
+    (options,) = api.deletions
+    assert options["gracePeriodSeconds"] == 0
+    assert options["preconditions"] == {"uid": "uid-of-j-launcher", "resourceVersion": "7"}
 
 
 def writer(client: ApiWriter, taken: Taken, recheck: Nothing) -> Writer:

@@ -125,6 +125,12 @@ class Recheck:
     def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
         return self.of_execs(view, action)
 
+    async def has_passed(self, at: float) -> bool:
+        return False
+
+    async def suspended(self, view: JobView) -> bool:
+        return True
+
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         return []
 

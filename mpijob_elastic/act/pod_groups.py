@@ -1,0 +1,35 @@
+"""The writes of PodGroups: created under the name of their job, changed at the version that was decided on."""
+
+from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.owners import controller
+from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, TunePodGroup
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.model import gang
+from mpijob_elastic.model.job import JobView
+
+
+async def write(gate: Gate, view: JobView, action: MakePodGroup | LowerPodGroup | TunePodGroup) -> bytes:
+    """Carry out an action and return the PodGroup. Raises NotLeader, or as `ApiWriter` does."""
+    groups, namespace = gang.pod_groups(view.gang), view.namespace
+    if isinstance(action, MakePodGroup):
+        return await gate.create_object(groups, namespace=namespace, body=_new(groups, action))
+    ref = action.ref
+    metadata: dict[str, object] = {"uid": ref.uid, "resourceVersion": ref.resource_version}
+    if isinstance(action, LowerPodGroup):
+        spec: dict[str, object] = {"minMember": action.after}
+    else:
+        spec, metadata["annotations"] = {"queue": action.queue}, dict(action.annotations)
+    patch = {"metadata": metadata, "spec": spec}
+    return await gate.patch_object(groups, namespace=namespace, name=ref.name, body=patch)
+
+
+def _new(groups: Resource, action: MakePodGroup) -> dict[str, object]:
+    asked = action.gang
+    spec = {"minMember": action.min_member, "queue": asked.queue, "priorityClassName": asked.priority_class}
+    owners = [controller(action.job)]
+    return {
+        "apiVersion": groups.api_version,
+        "kind": groups.kind,
+        "metadata": {"name": action.job.name, "annotations": dict(asked.annotations), "ownerReferences": owners},
+        "spec": {key: value for key, value in spec.items() if value},
+    }

@@ -1,0 +1,147 @@
+"""Writes to Kueue's Workloads, and to the pods that start with their quota, one function each.
+
+What a Workload asks for, its conditions and its flavors are read live, because no cache keeps them.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from mpijob_elastic.act import workload_bodies
+from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.owners import controller
+from mpijob_elastic.act.workload_bodies import Object
+from mpijob_elastic.act.writer import Seen
+from mpijob_elastic.decide import workloads
+from mpijob_elastic.decide.actions import (
+    AdoptWorkload,
+    ClearWorkload,
+    CreateWorkload,
+    DeleteWorkload,
+    FinishWorkload,
+    MarkReady,
+    QueueAction,
+    StartPods,
+)
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.telemetry.metrics import Metrics
+
+
+class Workloads:
+    """Carries out the actions of a queue; now: returns seconds since the epoch."""
+
+    def __init__(
+        self,
+        client: ApiReader,
+        gate: Gate,
+        seen: Seen,
+        *,
+        events: Events,
+        metrics: Metrics,
+        now: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._gate = gate
+        self._seen = seen
+        self._events = events
+        self._metrics = metrics
+        self._now = now
+
+    async def perform(self, view: JobView, action: QueueAction) -> None:
+        """Carry out an action.
+
+        Raises errors.KubeError or NotLeader; it is then unknown whether anything has changed.
+        """
+        match action:
+            case CreateWorkload():
+                await self._create(view, action)
+            case StartPods():
+                await self._start(view, action)
+            case DeleteWorkload():
+                await self._delete(view, action)
+            case AdoptWorkload():
+                await self._adopt(view, action)
+            case MarkReady() | FinishWorkload():
+                await self._mark(view, action)
+            case ClearWorkload():
+                await self._mark(view, action)
+                self._metrics.cleared_workloads.inc()
+
+    async def _create(self, view: JobView, action: CreateWorkload) -> None:
+        pods = [await self._read(resources.PODS, like.like.name, view.namespace) for like in action.pods]
+        priority = action.priority
+        if action.priority_class:
+            priority = await self._priority(view, action.priority_class)
+        body = workload_bodies.created(view, action, pods=pods, priority=priority)
+        answer = await self._gate.create_object(resources.WORKLOADS, namespace=view.namespace, body=body)
+        self._seen.see(resources.WORKLOADS, answer)
+
+    async def _priority(self, view: JobView, name: str) -> int:
+        try:
+            found = await self._read(resources.WORKLOAD_PRIORITIES, name)
+        except errors.NotFound:
+            self._events.emit(view, workloads.no_class(view, name))
+            raise
+        value: int = found["value"]
+        return value
+
+    async def _start(self, view: JobView, action: StartPods) -> None:
+        flavors = [await self._read(resources.FLAVORS, name) for name in action.flavors]
+        for gated in action.pods:
+            pod = await self._read(resources.PODS, gated.ref.name, view.namespace)
+            patch = [
+                {"op": "test", "path": "/metadata/uid", "value": gated.ref.uid},
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": pod["metadata"]["resourceVersion"]},
+                {"op": "replace", "path": "/spec/schedulingGates", "value": [{"name": gate} for gate in gated.kept]},
+                *workload_bodies.placed(pod, flavors),
+            ]
+            answer = await self._gate.patch_object(
+                resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
+            )
+            self._seen.see(resources.PODS, answer)
+        self._events.emit(view, action.note)
+
+    async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:
+        found = action.workload.metadata
+        workload = await self._read(resources.WORKLOADS, found.name, view.namespace)
+        if workload["metadata"]["uid"] != found.uid:
+            return self._forget(view, action)
+        body = workload_bodies.marked(view, action, workload, now=self._now())
+        answer = await self._gate.patch_object(
+            resources.WORKLOADS, namespace=view.namespace, name=found.name, subresource="status", body=body
+        )
+        return self._seen.see(resources.WORKLOADS, answer)
+
+    async def _adopt(self, view: JobView, action: AdoptWorkload) -> None:
+        found = action.workload.metadata
+        same = {"uid": found.uid, "resourceVersion": found.resource_version}
+        body = {"metadata": {**same, "ownerReferences": [controller(view.ref)]}}
+        answer = await self._gate.patch_object(
+            resources.WORKLOADS, namespace=view.namespace, name=found.name, body=body
+        )
+        self._seen.see(resources.WORKLOADS, answer)
+
+    async def _delete(self, view: JobView, action: DeleteWorkload) -> None:
+        found = action.workload.metadata
+        with suppress(errors.NotFound):
+            await self._gate.delete_object(
+                resources.WORKLOADS,
+                namespace=view.namespace,
+                name=found.name,
+                uid=found.uid,
+            )
+        self._forget(view, action)
+
+    def _forget(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload | DeleteWorkload) -> None:
+        found = action.workload.metadata
+        gone = Ref(name=found.name, uid=found.uid, resource_version=found.resource_version)
+        self._seen.see_gone(resources.WORKLOADS, view.namespace, gone)
+
+    async def _read(self, resource: Resource, name: str, namespace: str | None = None) -> Object:
+        found: Object = msgspec.json.decode(await self._client.get(resource.path(namespace, name)))
+        return found

@@ -1,0 +1,108 @@
+"""The Workloads that are written, and what a pod takes from its flavors."""
+
+from typing import Any
+
+from mpijob_elastic.act import workload_bodies
+from mpijob_elastic.decide.actions import ClearWorkload, CreateWorkload, FinishWorkload, MarkReady, PodSet
+from mpijob_elastic.model.queue import Workload
+from mpijob_elastic.model.wire import Owned
+from tests.builders import JOB, job, ref
+
+Object = dict[str, Any]
+SEEN = Workload(metadata=Owned(name="w", namespace="default", uid="u", job=JOB, job_uid="uid-of-j"))
+AT = "2026-01-02T03:04:05Z"
+NOW = 1767323045.0
+RESOURCES = {"requests": {"nvidia.com/gpu": "1"}}
+POD: Object = {
+    "metadata": {"labels": {"a": "b"}},
+    "spec": {
+        "initContainers": [{"name": "first", "image": "k", "env": [], "resources": {"requests": {"cpu": 1}}}],
+        "containers": [{"name": "main", "image": "m", "command": ["x"], "resources": RESOURCES, "volumeMounts": []}],
+        "overhead": {"cpu": "250m"},
+        "nodeSelector": {"pool": "gpu"},
+        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+        "schedulingGates": [{"name": "mpijob-elastic/queued"}],
+        "volumes": [],
+        "serviceAccountName": "default",
+    },
+}
+
+
+def condition(kind: str, status: str, reason: str = "Then", message: str = "then") -> Object:
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": "then"}
+
+
+def workload(*conditions: Object) -> Object:
+    return {"metadata": {"resourceVersion": "9", "generation": 2}, "status": {"conditions": list(conditions)}}
+
+
+def test_a_workload_asks_for_what_a_pod_needs_with_init_containers_and_overhead() -> None:
+    sets = (PodSet(name="workers", count=3, like=ref("j-worker-0")),)
+    action = CreateWorkload(name="j-launcher", queue="team", pods=sets, priority_class="high")
+    made = workload_bodies.created(job(), action, pods=[POD], priority=1000)
+    assert made["spec"]["queueName"] == "team"
+    assert made["spec"]["priority"] == 1000
+    assert made["spec"]["priorityClassRef"]["name"] == "high"
+    [owner, pod] = made["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("MPIJob", "uid-of-j", True)
+    assert (pod["kind"], pod["uid"], "controller" in pod) == ("Pod", "uid-of-j-worker-0", False)
+    [asked] = made["spec"]["podSets"]
+    assert (asked["name"], asked["count"]) == ("workers", 3)
+    assert asked["template"]["spec"] == {
+        "restartPolicy": "Never",
+        "initContainers": [{"name": "first", "image": "k", "resources": {"requests": {"cpu": 1}}}],
+        "containers": [{"name": "main", "image": "m", "resources": RESOURCES}],
+        **{key: POD["spec"][key] for key in ("overhead", "nodeSelector", "tolerations")},
+    }
+
+
+def test_a_reservation_is_cleared_with_the_complete_list_of_conditions() -> None:
+    before = workload(
+        condition("QuotaReserved", "True"),
+        condition("Admitted", "True"),
+        condition("Evicted", "True", "Preempted", "for b"),
+        condition("Theirs", "True"),
+    )
+    patch = workload_bodies.marked(job(), ClearWorkload(workload=SEEN), before, now=NOW)
+    assert patch["metadata"] == {"resourceVersion": "9"}
+    assert patch["status"]["admission"] is None
+    after = {one["type"]: (one["status"], one["reason"]) for one in patch["status"]["conditions"]}
+    assert after == {
+        "QuotaReserved": ("False", "Pending"),
+        "Admitted": ("False", "NoReservation"),
+        "Evicted": ("True", "Preempted"),
+        "Theirs": ("True", "Then"),
+        "PodsReady": ("False", "Stopped"),
+        "Requeued": ("True", "Preempted"),
+    }
+
+
+def test_what_is_evicted_for_another_reason_queues_again_when_kueue_says_so() -> None:
+    before = workload(condition("Evicted", "True", "PodsReadyTimeout"))
+    patch = workload_bodies.marked(job(), ClearWorkload(workload=SEEN), before, now=NOW)
+    [requeued] = [one for one in patch["status"]["conditions"] if one["type"] == "Requeued"]
+    assert requeued["status"] == "False"
+
+
+def test_conditions_are_added_beside_those_of_kueue() -> None:
+    ready = workload_bodies.marked(job(), MarkReady(workload=SEEN), workload(condition("Admitted", "True")), now=NOW)
+    assert [one["type"] for one in ready["status"]["conditions"]] == ["Admitted", "PodsReady"]
+    assert ready["status"]["conditions"][1]["lastTransitionTime"] == AT
+    assert "admission" not in ready["status"]
+    for succeeded_at, reason in ((NOW, "Succeeded"), (None, "Failed")):
+        over = job(finished=True, succeeded_at=succeeded_at)
+        [finished] = workload_bodies.marked(over, FinishWorkload(workload=SEEN), workload(), now=NOW)["status"][
+            "conditions"
+        ]
+        assert (finished["type"], finished["reason"]) == ("Finished", reason)
+
+
+def test_a_pod_takes_labels_and_tolerations_of_its_flavors_and_keeps_its_own() -> None:
+    new = {"key": "spot", "operator": "Exists"}
+    flavor = {"spec": {"nodeLabels": {"pool": "other", "zone": "a"}, "tolerations": [*POD["spec"]["tolerations"], new]}}
+    assert workload_bodies.placed(POD, [flavor]) == [
+        {"op": "add", "path": "/spec/nodeSelector", "value": {"pool": "gpu", "zone": "a"}},
+        {"op": "add", "path": "/spec/tolerations", "value": [{"key": "gpu", "operator": "Exists"}, new]},
+    ]
+    assert workload_bodies.placed(POD, [{"spec": {"nodeLabels": {"pool": "gpu"}}}]) == []
+    assert workload_bodies.placed(POD, [{}]) == []
