@@ -1,7 +1,8 @@
-"""Measure the time that the webhook adds to the creation of a pod through the API server.
+"""Measure the time that the webhook adds to the creation of a pod, and to a try to evict one, through the API server.
 
-Blocks of dry-run creations with and without the registered webhook alternate (with, without, without, with), so that a
-change of the machine's speed affects both. Each answer is checked for the webhook's change.
+Blocks with and without the registered webhook alternate (with, without, without, with), so that a change of the
+machine's speed affects both. Creations are dry runs, and evictions are refused in any case. Each answer is checked for
+the webhook's part in it.
 """
 
 import asyncio
@@ -27,6 +28,8 @@ POLL = 0.05
 class Pattern:
     """A pattern of creations: each of `callers` starts one every `interval` seconds; 0: without a pause.
 
+    evicts: they are tries to evict one worker that drains.
+
     Without a pause the machine is always busy, so the latency only shows its throughput. Users do not create jobs so.
     """
 
@@ -34,15 +37,18 @@ class Pattern:
     interval: float
     creations: int
     role: str = names.ROLE_LAUNCHER
+    evicts: bool = False
 
     def __str__(self) -> str:
         pace = f"{self.callers / self.interval:g} a second" if self.interval else "without a pause"
-        return f"{self.role} creation, {self.callers} caller{'s' if self.callers > 1 else ''}, {pace}"
+        what = f"{self.role} {'eviction' if self.evicts else 'creation'}"
+        return f"{what}, {self.callers} caller{'s' if self.callers > 1 else ''}, {pace}"
 
 
 PATTERNS = (
     Pattern(callers=1, interval=0, creations=200),
     Pattern(callers=1, interval=0, creations=200, role=names.ROLE_WORKER),
+    Pattern(callers=1, interval=0, creations=200, role=names.ROLE_WORKER, evicts=True),
     Pattern(callers=16, interval=0.32, creations=400),
     Pattern(callers=16, interval=0, creations=800),
 )
@@ -68,16 +74,21 @@ class Ground:
     namespace: str
     pods: Mapping[str, bytes]
 
-    async def create(self, role: str) -> bool:
-        """Create a pod as a dry run; return True if the webhook was asked. Raises as `ApiReader` does."""
-        return admission.MARK in await admission.try_create(self.client, self.namespace, self.pods[role])
+    async def ask(self, pattern: Pattern) -> bool:
+        """Create a pod as a dry run, or try to evict one; return True if the webhook was asked.
+
+        Raises as `ApiReader` does.
+        """
+        if pattern.evicts:
+            return admission.DRAINING in await admission.try_evict(self.client, self.namespace)
+        return admission.MARK in await admission.try_create(self.client, self.namespace, self.pods[pattern.role])
 
 
 async def run(ground: Ground, pattern: Pattern) -> Added:
     """Run a round of blocks; the webhook is registered at the end. Raises LabError, and what `ApiReader` raises."""
     took: dict[bool, list[float]] = {True: [], False: []}
     for asked in TURNS:
-        await _switch(ground, role=pattern.role, asked=asked)
+        await _switch(ground, pattern, asked=asked)
         took[asked] += await _block(ground, pattern, asked=asked)
     return added(with_webhook=took[True], without=took[False])
 
@@ -93,14 +104,14 @@ def added(*, with_webhook: Sequence[float], without: Sequence[float]) -> Added:
     )
 
 
-async def _switch(ground: Ground, *, role: str, asked: bool) -> None:
+async def _switch(ground: Ground, pattern: Pattern, *, asked: bool) -> None:
     """Register or unregister the webhook, and wait until the API server follows."""
     if asked:
         registration.register(ground.cluster, port=ground.installed.webhook_port)
     else:
         registration.unregister(ground.cluster)
     deadline = time.monotonic() + PATIENCE
-    while await ground.create(role) != asked:
+    while await ground.ask(pattern) != asked:
         if time.monotonic() > deadline:
             does = "does not ask" if asked else "asks"
             raise LabError(f"after {PATIENCE:.0f} s the API server still {does} the webhook")
@@ -116,10 +127,10 @@ async def _block(ground: Ground, pattern: Pattern, *, asked: bool) -> list[float
             due = begin + (turn + number / pattern.callers) * pattern.interval
             await asyncio.sleep(due - time.perf_counter())
             asked_at = time.perf_counter()
-            was_asked = await ground.create(pattern.role)
+            was_asked = await ground.ask(pattern)
             took.append(time.perf_counter() - asked_at)
             if was_asked != asked:
-                raise LabError(f"a pod was {'not ' if asked else ''}changed by the webhook during a block")
+                raise LabError(f"the webhook was {'not ' if asked else ''}asked during a block")
 
     await asyncio.gather(*(caller(number) for number in range(pattern.callers)))
     return took

@@ -5,7 +5,7 @@ After a fault of our own the object passes, as with failurePolicy Ignore, but at
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 import structlog
@@ -14,11 +14,14 @@ from aiohttp import web
 from mpijob_elastic import names
 from mpijob_elastic.model import durations
 from webhook.bodies import Bodies, Crowded
+from webhook.evictions import Evictions
 from webhook.metrics import Metrics
 from webhook.rules import handlers, review
 from webhook.rules.handlers import NOTHING, Answer, Handler, Kind, ReviewContext
 from webhook.rules.review import Malformed, Request
 from webhook.settings import Limits
+
+Answering = Callable[[Request], Awaitable[Answer]]
 
 # The longest name that Kubernetes allows; a longer, hostile name must not fill the log.
 _LOGGED = 253
@@ -37,12 +40,19 @@ class Admission:
     """Answers AdmissionReviews. While `draining` is set, each answer asks the caller to close the connection."""
 
     def __init__(
-        self, *, limits: Limits, metrics: Metrics, draining: asyncio.Event, context: ReviewContext = NOTHING
+        self,
+        *,
+        limits: Limits,
+        metrics: Metrics,
+        draining: asyncio.Event,
+        context: ReviewContext = NOTHING,
+        evictions: Evictions | None = None,
     ) -> None:
         self._limits = limits
         self._metrics = metrics
         self._draining = draining
         self._context = context
+        self._evictions = evictions
         self._bodies = Bodies(most=limits.bodies_bytes)
         self._answering: set[asyncio.Task[object]] = set()
         self._log = structlog.get_logger("webhook")
@@ -52,7 +62,8 @@ class Admission:
         mutating, validating = handlers.mutating(self._context), handlers.validating(self._context)
         application = web.Application()
         for path, table in ((names.PATH_MUTATE, mutating), (names.PATH_VALIDATE, validating)):
-            application.router.add_post(path, partial(self._respond, table))
+            application.router.add_post(path, partial(self._respond, partial(_by, table)))
+        application.router.add_post(f"{names.PATH_EVICT}{{secret}}", self._respond_to_eviction)
         return application
 
     async def finished(self, *, within: float) -> None:
@@ -63,7 +74,12 @@ class Admission:
         if self._answering:
             await asyncio.wait(self._answering, timeout=within)
 
-    async def _respond(self, table: Mapping[Kind, Handler], http: web.Request) -> web.Response:
+    async def _respond_to_eviction(self, http: web.Request) -> web.Response:
+        if self._evictions is None or not self._evictions.is_at(http.path):
+            raise web.HTTPNotFound
+        return await self._respond(self._evictions.answer, http)
+
+    async def _respond(self, answering: Answering, http: web.Request) -> web.Response:
         task = asyncio.current_task()
         assert task is not None
         self._answering.add(task)
@@ -71,7 +87,7 @@ class Admission:
         with self._metrics.seconds.time(), self._metrics.in_flight.track_inprogress():
             try:
                 request = review.parse(await self._body(http))
-                response = web.Response(body=self._answer(request, table), content_type="application/json")
+                response = web.Response(body=await self._answer(request, answering), content_type="application/json")
             except Malformed as error:
                 response = self._refuse(_Refused(400, "malformed", str(error)))
             except _Refused as error:
@@ -80,9 +96,9 @@ class Admission:
             response.force_close()
         return response
 
-    def _answer(self, request: Request, table: Mapping[Kind, Handler]) -> bytes:
+    async def _answer(self, request: Request, answering: Answering) -> bytes:
         try:
-            answer = handlers.answer(request, table)
+            answer = await answering(request)
         except Exception:  # noqa: BLE001 - see above
             self._log.exception("a review failed, so its object passes unchanged")
             answer = Answer(verdict=review.UNCHANGED, outcome="error")
@@ -125,6 +141,10 @@ class Admission:
         self._metrics.review(kind="", operation="", outcome=refused.outcome)
         self._log.info("refused", status=refused.status, reason=str(refused))
         return web.Response(status=refused.status, text=f"{refused}\n")
+
+
+async def _by(table: Mapping[Kind, Handler], request: Request) -> Answer:
+    return handlers.answer(request, table)
 
 
 def _seconds(timeout: str | None, *, at_most: float) -> float:

@@ -1,4 +1,4 @@
-"""The webhook's watch caches: MPIJobs, and the HPAs that scale them.
+"""The webhook's watch caches: MPIJobs, the HPAs that scale them, and the queues of Volcano.
 
 A replica that cannot watch still answers reviews.
 """
@@ -8,11 +8,13 @@ from collections import defaultdict
 from random import Random
 
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.resources import MPI_JOBS, QUEUES
+from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import hpa_facts
+from webhook.rules import gang, hpa_facts
+from webhook.rules.gang import QueueFacts
 from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
 
 
@@ -33,6 +35,11 @@ class Watched:
             client, AUTOSCALERS, decode=hpa_facts.read, on_change=self._changed, random=random, namespace=namespace
         )
 
+        self._queues: WatchCache[QueueFacts] = WatchCache(
+            client, QUEUES, decode=gang.read_queue, on_change=lambda _old, _new: None, random=random
+        )
+        self._queues_served = WhileServed(client, QUEUES, self._queues)
+
     def job(self, namespace: str, name: str) -> JobFacts | None:
         """Return the job as last seen; None if it is not known (yet)."""
         return self._jobs.store.get(namespace, name)
@@ -41,6 +48,13 @@ class Watched:
         """Return the HPAs that scale the job of that name, as last seen; the job need not exist."""
         return tuple(self._by_job.get((namespace, job), {}).values())
 
+    def queue(self, name: str) -> str | None:
+        """Return the state of a queue, None if there is none. Raises LookupError while queues cannot be read."""
+        if not self._queues_served.known:
+            raise LookupError
+        found = self._queues.store.get("", name)
+        return found.state if found else None
+
     def unreadable(self) -> int:
         """Return the number of jobs and HPAs that cannot be read."""
         return self._jobs.unreadable + self._autoscalers.unreadable
@@ -48,7 +62,7 @@ class Watched:
     async def run(self) -> None:
         """Watch for ever."""
         async with asyncio.TaskGroup() as group:
-            for cache in (self._jobs, self._autoscalers):
+            for cache in (self._jobs, self._autoscalers, self._queues_served):
                 group.create_task(cache.run())
 
     def _changed(self, old: HpaFacts | None, new: HpaFacts | None) -> None:

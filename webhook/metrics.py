@@ -3,10 +3,10 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
-from webhook.rules import review
+from webhook.rules import eviction, review
 from webhook.rules.scale import SCALES
 
-_KINDS = frozenset({PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind, SCALES.kind})
+_KINDS = frozenset({PODS.kind, CONFIG_MAPS.kind, MPI_JOBS.kind, SCALES.kind, eviction.KIND})
 _OPERATIONS = frozenset({review.CREATE, review.UPDATE})
 _OTHER = "other"
 # Seconds; the target is a p99 of 10 ms, the API server gives up after timeoutSeconds (2).
@@ -21,7 +21,8 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         self._reviews = Counter(
             "mpijob_elastic_webhook_reviews",
-            "Answered requests; outcome: patched, unchanged, warned, rejected, unreadable, or why there was no verdict",
+            "Answered requests; outcome: patched, unchanged, warned, rejected, postponed, unreadable, or why there was "
+            "no verdict",
             ["kind", "operation", "outcome"],
             registry=self._registry,
         )

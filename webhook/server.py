@@ -24,6 +24,7 @@ from webhook.admission import Admission
 from webhook.certificates.files import Files
 from webhook.certificates.rotation import Clocks, Rotation
 from webhook.certificates.serving import Serving
+from webhook.evictions import Evictions
 from webhook.job_cache import Watched
 from webhook.listener import listening
 from webhook.metrics import Metrics
@@ -76,10 +77,15 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         context, watched = replace(NOTHING, now=time.time), None
         if cluster is not None and settings.watch_jobs:
             watched = Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
-            context = ReviewContext(job=watched.job, autoscalers=watched.autoscalers, now=time.time)
+            context = ReviewContext(
+                job=watched.job, autoscalers=watched.autoscalers, now=time.time, queue=watched.queue
+            )
             metrics.unreadable.set_function(watched.unreadable)
-        admission = Admission(limits=settings.limits, metrics=metrics, draining=draining, context=context)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)
+        evictions = _evictions(cluster, context, certificates) if watched else None
+        admission = Admission(
+            limits=settings.limits, metrics=metrics, draining=draining, context=context, evictions=evictions
+        )
         listen = partial(listening, host=settings.host, limits=settings.limits, finish_seconds=settings.finish_seconds)
         health_port = await stack.enter_async_context(listen(health_paths, port=settings.health_port))
         port = await stack.enter_async_context(listen(admission.application(), port=settings.port, tls=serving.context))
@@ -114,6 +120,12 @@ def _certificates(
         clocks=clocks,
         metrics=metrics,
     )
+
+
+def _evictions(cluster: ApiWriter | None, context: ReviewContext, certificates: Rotation | Files) -> Evictions | None:
+    if cluster is None or isinstance(certificates, Files):
+        return None  # the path that nobody else knows comes with the certificates of our own
+    return Evictions(cluster, context=context, secret_path=lambda: certificates.secret_path)
 
 
 def _stop_signals() -> tuple[asyncio.Event, asyncio.Event]:

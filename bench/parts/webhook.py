@@ -36,6 +36,7 @@ async def run(setting: Setting) -> Findings:
             review.write_bytes(
                 admission.review_of(await admission.try_create(client, where, pods[names.ROLE_LAUNCHER]), where)
             )
+            await admission.make_evictable(client, where, pods[names.ROLE_WORKER])
             ground = Ground(cluster=cluster, installed=installed, client=client, namespace=where, pods=pods)
             for turn in range(setting.repeat):
                 for pattern, found in gathered.added.items():

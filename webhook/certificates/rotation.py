@@ -43,7 +43,10 @@ class Clocks:
 
 @dataclass(kw_only=True)
 class Rotation:
-    """Keeps `serving` at a certificate that the API server trusts. Each replica has its own; they share the Secret."""
+    """Keeps `serving` at a certificate that the API server trusts. Each replica has its own; they share the Secret.
+
+    secret_path: see `Content.secret_path`.
+    """
 
     client: ApiWriter
     namespace: str
@@ -52,6 +55,7 @@ class Rotation:
     timing: Timing
     clocks: Clocks
     metrics: Metrics
+    secret_path: str = field(default="", init=False)
     _trust: Trust = field(default_factory=Trust, init=False)
 
     async def run(self) -> None:
@@ -69,7 +73,9 @@ class Rotation:
         self._trust = self._trust.seen(bundles.carried(registered), at=self.clocks.monotonic())
         shared = await self._settle()
         try:
-            if written := await bundles.distribute(self.client, registered, content.bundle(shared.trusted)):
+            self.secret_path = shared.secret_path
+            bundle = content.bundle(shared.trusted)
+            if written := await bundles.distribute(self.client, registered, bundle, secret_path=self.secret_path):
                 _log.info("the caBundle is put right", configurations=written, authorities=len(shared.trusted))
         finally:
             self._serve(shared)

@@ -6,6 +6,7 @@ ours. An object that cannot be decoded passes with a warning: what the API serve
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import msgspec
 
@@ -13,13 +14,29 @@ from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, Resource
 from mpijob_elastic.model import job_facts, mpijob
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import hpa_facts, hpa_fit, mutate, pod_templates, review, scale, template_labels, validate
+from webhook.rules import (
+    gang,
+    hpa_facts,
+    hpa_fit,
+    mutate,
+    pod_templates,
+    review,
+    scale,
+    scheduling_gates,
+    template_labels,
+    validate,
+    worker_grace,
+)
 from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
-from webhook.rules.review import CREATE, UPDATE, Request, Verdict
+from webhook.rules.review import CREATE, UPDATE, Refusal, Request, Verdict
 
 Handler = Callable[[Request], Verdict]
 # Group, version, kind, the subresource or "", and the operation.
 Kind = tuple[str, str, str, str, str]
+
+
+def _no_queues(_name: str) -> str | None:
+    raise LookupError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,12 +44,13 @@ class ReviewContext:
     """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
 
     job: returns the MPIJob of a namespace and name, None while it is not known. autoscalers: returns its HPAs.
-    now: returns seconds since the epoch.
+    now: returns seconds since the epoch. queue: see `gang.QueueState`.
     """
 
     job: Callable[[str, str], JobFacts | None]
     autoscalers: Callable[[str, str], Sequence[HpaFacts]]
     now: Callable[[], float]
+    queue: gang.QueueState = _no_queues
 
 
 # For a webhook that watches nothing; at time 0 no job is near its end.
@@ -60,6 +78,11 @@ def answer(request: Request, handlers: Mapping[Kind, Handler]) -> Answer:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         warning = f"mpijob-elastic could not read this {request.kind.kind[:32]} and let it pass: {error}"
         return Answer(verdict=Verdict(warnings=(warning,)), outcome="unreadable")
+    return answered(verdict)
+
+
+def answered(verdict: Verdict) -> Answer:
+    """Return the verdict with its word."""
     return Answer(verdict=verdict, outcome=_outcome(verdict))
 
 
@@ -79,7 +102,15 @@ def mutating(context: ReviewContext) -> Mapping[Kind, Handler]:
         pod = pods.decode(request.object)
         owner = pod.metadata.controller
         job = context.job(request.namespace, owner.name) if owner else None
-        return Verdict(patch=(*mutate.launcher(pod, job), *template_labels.missing(pod, job)))
+        changes = (
+            mutate.launcher(pod, job),
+            mutate.run_policy(pod, job),
+            template_labels.missing(pod, job),
+            scheduling_gates.missing(pod, job),
+            gang.marked(pod, job),
+            worker_grace.fitting(pod, job),
+        )
+        return Verdict(patch=tuple(chain(*changes)))
 
     def status_updated(request: Request) -> Verdict:
         return Verdict(patch=mutate.selector(mpijob.decode(request.object)))
@@ -100,7 +131,8 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         new = job_facts.of(job)
         scaling = context.autoscalers(request.namespace, request.name)
         doubts = hpa_fit.of_job(new, scaling, now=context.now()) if scaling else ()
-        return _with(validate.created(job, new), tuple(doubts))
+        verdict = _with(validate.created(job, new), (*doubts, *gang.warnings(job, new, queue=context.queue)))
+        return _refusing(verdict, gang.refusals(job, new, None, queue=context.queue))
 
     def job_updated(request: Request) -> Verdict:
         job, before, now = mpijob.decode(request.object), mpijob.decode(request.old_object), context.now()
@@ -111,6 +143,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         if scaling := context.autoscalers(request.namespace, request.name):
             after, known = (hpa_fit.of_job(facts, scaling, now=now) for facts in (new, old))
             verdict = _with(verdict, review.new_warnings(after, known))
+        verdict = _refusing(verdict, gang.refusals(job, new, old, queue=context.queue))
         matters = old.reported and (old.elastic or new.elastic)
         return _with(verdict, pod_templates.changed(request.object, request.old_object) if matters else ())
 
@@ -142,7 +175,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
 
 def _outcome(verdict: Verdict) -> str:
     if not verdict.allowed:
-        return "rejected"
+        return "postponed" if verdict.postponed else "rejected"
     if verdict.patch:
         return "patched"
     return "warned" if verdict.warnings else "unchanged"
@@ -150,6 +183,10 @@ def _outcome(verdict: Verdict) -> str:
 
 def _kind(operation: str, resource: Resource, sub_resource: str = "") -> Kind:
     return resource.group, resource.version, resource.kind, sub_resource, operation
+
+
+def _refusing(verdict: Verdict, refusals: Iterable[Refusal]) -> Verdict:
+    return replace(verdict, refusals=(*verdict.refusals, *refusals))
 
 
 def _with(verdict: Verdict, warnings: tuple[str, ...]) -> Verdict:

@@ -5,6 +5,7 @@ makes it worse.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import jsonpatch
@@ -14,15 +15,30 @@ from mpijob_elastic import names
 Operation = dict[str, Any]
 Patch = tuple[Operation, ...]
 
-# The only replaceable field: the hosts that a launcher waits for.
-_REPLACEABLE = re.compile(rf"/data/{re.escape(names.KEY_HOSTFILE)}")
-# Fields that may be added: an item of a ConfigMap volume, a key of a ConfigMap, the selector of a job's workers, and a
-# label.
+# Fields that may be replaced: the hosts that a launcher waits for, whether its kubelet restarts it, and a worker's
+# main process.
+_REPLACEABLE = re.compile(
+    rf"/data/{re.escape(names.KEY_HOSTFILE)}|/spec/restartPolicy|/spec/containers/[0-9]+/(?:command|args)"
+)
+
+
+def _escaped(key: str) -> str:
+    """Return a label's or annotation's key as a part of a JSON pointer (RFC 6901); it holds no tilde."""
+    return key.replace("/", "~1")
+
+
+_MARKS = "|".join(re.escape(_escaped(key)) for key in names.VOLCANO_MARKS)
+# Fields that may be added: an item of a ConfigMap volume, a key of a ConfigMap, the selector of a job's workers, the
+# deadline of a launcher, the grace period of a worker, scheduling gates, a label, the annotations of a gang, and a
+# pod's scheduler.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/items/(?:0|[1-9][0-9]*)"
     rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
     r"|/status/replicaStatuses/Worker/selector"
+    r"|/spec/(?:activeDeadline|terminationGracePeriod)Seconds"
+    r"|/spec/schedulingGates(?:/-)?"
     r"|/metadata/labels/(?:[a-z0-9.-]+~1)?[A-Za-z0-9._-]+"
+    rf"|/metadata/annotations(?:/(?:{_MARKS}))?|/spec/schedulerName"
 )
 
 
@@ -40,7 +56,24 @@ def adding(*, at: str, value: object) -> Patch:
 
 def labelling(key: str, value: str) -> Patch:
     """Return a patch that adds a label to an object that has labels. Raises `ForeignField` if `key` is malformed."""
-    return adding(at=f"/metadata/labels/{key.replace('/', '~1')}", value=value)
+    return adding(at=f"/metadata/labels/{_escaped(key)}", value=value)
+
+
+def annotating(found: Mapping[str, str], wanted: Mapping[str, str]) -> Patch:
+    """Return a patch that adds the annotations that an object with the annotations `found` lacks."""
+    lacking = {key: value for key, value in wanted.items() if key not in found}
+    if not found and lacking:
+        return adding(at="/metadata/annotations", value=lacking)
+    return tuple(
+        operation
+        for key, value in lacking.items()
+        for operation in adding(at=f"/metadata/annotations/{_escaped(key)}", value=value)
+    )
+
+
+def scheduling(scheduler: str) -> Patch:
+    """Return a patch that gives a pod to a scheduler."""
+    return adding(at="/spec/schedulerName", value=scheduler)
 
 
 def replacing(*, at: str, value: object) -> Patch:

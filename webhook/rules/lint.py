@@ -8,6 +8,7 @@ value has at most 63 characters, and so has a hostname, to which the kubelet cut
 from collections.abc import Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.model import phrases, run_policy
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
@@ -48,6 +49,7 @@ def _findings(job: MPIJob, about: JobFacts) -> Iterator[str]:
         yield from size.doubts(about, about.replicas)
         yield from _sidecars(job)
         yield from _name(about)
+        yield from _run_policy(job, about)
     elif asks:
         yield f"this job is not elastic: {_reason(about.launch)}"
 
@@ -99,6 +101,13 @@ def _sidecars(job: MPIJob) -> Iterator[str]:
     if len(workers) > 1 and not main:
         first = (workers[0].name or "")[:_LONGEST_NAME]
         yield f"workers have {len(workers)} containers and no spec.mainContainer: ranks start in the first, {first}"
+
+
+def _run_policy(job: MPIJob, about: JobFacts) -> Iterator[str]:
+    ignored = run_policy.ignored(job.spec.run_policy) if job.spec and not about.policy.run_policy else []
+    if ignored:
+        listed = phrases.listed(ignored)
+        yield f'mpi-operator v0.2.3 ignores {listed} of spec.runPolicy; annotate the job {names.RUN_POLICY}: "true"'
 
 
 def _name(job: JobFacts) -> Iterator[str]:

@@ -10,7 +10,7 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Container, MPIJob
-from mpijob_elastic.model.wire import ConfigMapVolume, Volume, Wire
+from mpijob_elastic.model.wire import ConfigMapVolume, Lifecycle, SchedulingGate, Volume, Wire
 from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
 
@@ -19,11 +19,24 @@ _ITEM = {"key": names.KEY_DISCOVER_HOSTS, "mode": names.MODE_EXECUTABLE, "path":
 _NO_HOSTS = names.discover_hosts([], slots=1)
 
 
+class PodContainer(Container, frozen=True):
+    """A container of a pod."""
+
+    lifecycle: Lifecycle | None = None
+
+
 class PodSpec(Wire, frozen=True):
     """A pod's `spec`."""
 
-    containers: list[Container] | None = None
+    containers: list[PodContainer] | None = None
+    init_containers: list[PodContainer] | None = None
+    termination_grace_period_seconds: int = 30  # as the API server sets it
     volumes: list[Volume] | None = None
+    active_deadline_seconds: int | None = None
+    restart_policy: str | None = None
+    node_name: str = ""
+    scheduling_gates: list[SchedulingGate] | None = None
+    scheduler_name: str = ""
 
 
 class Pod(Wire, frozen=True):
@@ -55,6 +68,24 @@ def launcher(pod: Pod, job: JobFacts | None) -> Patch:
         if volume.name == names.CONFIG_VOLUME and volume.config_map:
             return _with_item(volume.config_map, owner.name, at=f"/spec/volumes/{index}/configMap/items")
     return ()
+
+
+def run_policy(pod: Pod, job: JobFacts | None) -> Patch:
+    """Return a patch that gives the operator's launcher what its job's run policy asks for, elastic or not.
+
+    A deadline of its own comes first. [operator] A launcher that its kubelet ends for a deadline fails the job: Failed,
+    reason DeadlineExceeded. One that may fail and be tried again is restarted in place (decide/backoff_limit).
+    """
+    owner = job_of(pod.metadata)
+    if owner is None or job is None or job.metadata.uid != owner.uid or not _is_launcher(pod.metadata, owner.name):
+        return ()
+    asked, spec = job.run_policy, pod.spec
+    patch: Patch = ()
+    if asked.active_deadline is not None and spec.active_deadline_seconds is None:
+        patch = json_patch.adding(at="/spec/activeDeadlineSeconds", value=asked.active_deadline)
+    if asked.backoff_limit and spec.restart_policy == "Never":
+        patch = (*patch, *json_patch.replacing(at="/spec/restartPolicy", value="OnFailure"))
+    return patch
 
 
 def config_map(config: ConfigMap) -> Patch:
@@ -112,6 +143,18 @@ def _is_elastic(pod: Pod, owner: OwnerReference, job: JobFacts | None) -> bool:
     if policy.names_discovery(text for container in pod.spec.containers or () for text in container.texts()):
         return True
     return job is not None and job.metadata.uid == owner.uid and job.policy.enabled is True
+
+
+def role_of(pod: Pod, job: JobFacts) -> str:
+    """Return a pod's role in this job, as the operator labels and names it; "" if it has none."""
+    owner, role = job_of(pod.metadata), pod.metadata.labels.get(names.LABEL_JOB_ROLE, "")
+    if owner is None or owner.uid != job.metadata.uid:
+        return ""
+    is_of_role = {
+        names.ROLE_LAUNCHER: pod.metadata.name == names.launcher(owner.name),
+        names.ROLE_WORKER: names.worker_index(pod.metadata.name, job=owner.name) is not None,
+    }
+    return role if is_of_role.get(role) else ""
 
 
 def _is_launcher(metadata: ObjectMeta, job: str) -> bool:

@@ -70,16 +70,21 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The verdict on a request; the user sees `warnings` in any case."""
+    """The verdict on a request; the user sees `warnings` in any case.
+
+    postponed: why the same request is to be sent again after `retry_after` seconds, "" if that is not so.
+    """
 
     refusals: tuple[Refusal, ...] = ()
+    postponed: str = ""
+    retry_after: int = 0
     warnings: tuple[str, ...] = ()
     patch: Patch = ()
 
     @property
     def allowed(self) -> bool:
         """True if the request may pass."""
-        return not self.refusals
+        return not (self.refusals or self.postponed)
 
 
 UNCHANGED = Verdict()
@@ -106,13 +111,19 @@ def answer(request: Request, verdict: Verdict) -> bytes:
     """Return the AdmissionReview with the verdict."""
     response: dict[str, object] = {"uid": request.uid, "allowed": verdict.allowed}
     if not verdict.allowed:
-        response["status"] = _status(request, verdict.refusals)
+        response["status"] = _postponed(request, verdict) if verdict.postponed else _status(request, verdict.refusals)
     if verdict.warnings:
         response["warnings"] = [shortened(text) for text in verdict.warnings]
     if verdict.patch:
         # msgspec writes bytes as base64, which is what the API asks for.
         response |= {"patchType": "JSONPatch", "patch": _encoder.encode(verdict.patch)}
     return _encoder.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _postponed(request: Request, verdict: Verdict) -> dict[str, object]:
+    """Return the Status with which the API server itself postpones an eviction that a budget forbids."""
+    details = {"name": request.name, "kind": request.kind.kind, "retryAfterSeconds": verdict.retry_after}
+    return {"code": 429, "reason": "TooManyRequests", "message": verdict.postponed, "details": details}
 
 
 def _status(request: Request, refusals: tuple[Refusal, ...]) -> dict[str, object]:

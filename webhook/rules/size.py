@@ -61,8 +61,8 @@ def change(job: JobFacts, *, before: int, after: int) -> str | None:
 def ends_soon(job: JobFacts, *, now: float) -> str | None:
     """Return when the job ends, in words, if that is so soon that growing it is of no use.
 
-    An object tells one deadline: [operator] leaves activeDeadlineSeconds in the launcher's template, and the kubelet
-    counts it from the pod's start, which is never before the job's. v0.2.3 does not act on `runPolicy`.
+    An object tells one deadline: activeDeadlineSeconds in the launcher's template, or in a run policy that we act on.
+    The kubelet counts it from the pod's start, which is never before the job's.
     """
     if job.deadline is None:
         return None

@@ -9,11 +9,10 @@ from mpijob_elastic import names
 from mpijob_elastic.model.job_facts import JobFacts
 from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
-from webhook.rules.mutate import Pod, job_of
+from webhook.rules.mutate import Pod, role_of
 
 # Labels that somebody reads as their own: newer operators, and Kueue, whose webhook has run before ours.
 _TAKEN = ("training.kubeflow.org/", "kueue.x-k8s.io/", names.PREFIX)
-_TAKEN_NAME = "replica-index"
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 _WORD = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _DOMAIN = r"(?=.{1,253}/)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/"
@@ -26,22 +25,15 @@ def missing(pod: Pod, job: JobFacts | None) -> Patch:
 
     job: the MPIJob as last seen; the pods of a job that is not elastic stay as they are.
     """
-    owner, metadata = job_of(pod.metadata), pod.metadata
-    if owner is None or job is None or job.metadata.uid != owner.uid or not job.elastic:
+    role = role_of(pod, job) if job and job.elastic else ""
+    if job is None or not role:
         return ()
-    role = metadata.labels.get(names.LABEL_JOB_ROLE, "")
-    is_of_role = {
-        names.ROLE_LAUNCHER: metadata.name == names.launcher(owner.name),
-        names.ROLE_WORKER: names.worker_index(metadata.name, job=owner.name) is not None,
-    }
-    if not is_of_role.get(role):
-        return ()
-    lacking = {key: value for key, value in job.pod_labels[role].items() if key not in metadata.labels}
+    lacking = {key: value for key, value in job.pod_labels[role].items() if key not in pod.metadata.labels}
     wanted = ((key, value) for key, value in lacking.items() if _may_be_copied(key, value))
     return tuple(operation for key, value in wanted for operation in json_patch.labelling(key, value))
 
 
 def _may_be_copied(key: str, value: str) -> bool:
     # The API server does not check an MPIJob's templates, and would refuse a pod with a malformed label.
-    is_taken = key.startswith(_TAKEN) or key == _TAKEN_NAME
+    is_taken = key.startswith(_TAKEN) or key == names.LABEL_REPLICA_INDEX
     return not is_taken and bool(_KEY.fullmatch(key) and _VALUE.fullmatch(value))

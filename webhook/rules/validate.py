@@ -24,7 +24,11 @@ def created(job: MPIJob, new: JobFacts) -> Verdict:
     """Return the verdict on a new MPIJob; `new` are its facts."""
     return Verdict(
         refusals=(*_bad_annotations(new, None), *_out_of_bounds(new, None)),
-        warnings=(*_unknown_annotations(job.metadata.annotations, {}), *lint.created(job, new)),
+        warnings=(
+            *_unknown_annotations(job.metadata.annotations, {}),
+            *_no_effect(new, None),
+            *lint.created(job, new),
+        ),
     )
 
 
@@ -39,6 +43,7 @@ def updated(job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, now: f
         refusals=(*_bad_annotations(new, old), *_out_of_bounds(new, old)),
         warnings=(
             *_unknown_annotations(job.metadata.annotations, before.metadata.annotations),
+            *_no_effect(new, old),
             *(_changes(new, old) if old.reported else ()),
             *lint.updated(job, before, new=new, old=old),
             *_resized(new, old, now=now, dry_run=dry_run),
@@ -71,6 +76,15 @@ def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iter
         yield f"metadata.annotations[{key[:64]}] is not known and has no effect; did you mean {near[0]}?"
 
 
+def _no_effect(new: JobFacts, old: JobFacts | None) -> Iterator[str]:
+    if new.elastic:
+        return
+    if new.policy.suspend and not (old and old.policy.suspend):
+        yield f"{names.SUSPEND} has no effect: this job is not elastic"
+    if new.policy.autoscale and not (old and old.policy.autoscale):
+        yield f"{names.AUTOSCALE} has no effect: this job is not elastic"
+
+
 def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
     if new.replicas < old.replicas and not new.elastic:
         yield (
@@ -81,7 +95,7 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
         launcher = names.launcher(new.metadata.name)
         yield (
             f"this job becomes elastic with a new launcher: if {launcher} has started, its workers stay until you "
-            f"delete {launcher} (training restarts from its last checkpoint)"
+            f"delete {launcher} with {names.AT_ONCE} (training restarts from its last checkpoint)"
         )
     if new.slots != old.slots:
         yield (

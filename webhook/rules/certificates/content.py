@@ -4,12 +4,14 @@ Keys: ca.crt, ca.key (the signing CA), tls.crt, tls.key (the served pair), next-
 trusted but does not sign yet), retired-ca.crt (CAs that no longer sign but may have certificates in use).
 """
 
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from mpijob_elastic import names
 from webhook.rules.certificates import pairs
 from webhook.rules.certificates.pairs import Pair
 
@@ -35,6 +37,12 @@ class Content:
             if pair and pairs.is_authority(pair.certificate)
         ]
         return tuple(dict.fromkeys([*current, *self.retired]))
+
+    @property
+    def secret_path(self) -> str:
+        """The path at which the API server asks about evictions, "" without a CA; it changes with the CA."""
+        key = self.authority.key_pem if self.authority else b""
+        return names.PATH_EVICT + hmac.new(key, names.EVICTIONS_HOOK.encode(), "sha256").hexdigest() if key else ""
 
 
 def parse(data: Mapping[str, bytes]) -> Content:

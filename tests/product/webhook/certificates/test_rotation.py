@@ -1,11 +1,14 @@
 """Looks, one after the other and against one another, on an API server in memory."""
 
 import asyncio
+import re
+from collections.abc import Callable
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from tests.product.webhook.certificates.memory_api import CONFIGURATIONS, SECRET, advance, configuration
+from tests.product.webhook.certificates.memory_api import CONFIGURATIONS, SECRET, Object, advance, configuration
 from tests.product.webhook.certificates.replicas import Replica, World, look
 from webhook.certificates.rotation import Timing
 
@@ -105,6 +108,44 @@ def test_a_blanked_bundle_is_put_back_by_the_next_look(world: World, path: str) 
     look(world, replica)
     assert world.bundles() == before
     assert world.api.writes == [("PATCH", path)]
+
+
+@pytest.mark.parametrize(
+    ("installed", "field", "called"),
+    [
+        (
+            {"service": {"name": "w", "namespace": "n"}},
+            "service",
+            lambda path: {"name": "w", "namespace": "n", "path": path},
+        ),
+        ({"url": "https://10.0.0.1:9443"}, "url", lambda path: f"https://10.0.0.1:9443{path}"),
+        ({"url": "https://10.0.0.1:9443/evict/old"}, "url", lambda path: f"https://10.0.0.1:9443{path}"),
+    ],
+)
+def test_the_path_for_evictions_is_secret_the_same_for_all_and_changes_with_the_authority(
+    world: World, installed: Object, field: str, called: Callable[[str], object]
+) -> None:
+    path = CONFIGURATIONS[1]
+    hooks = [{"name": "other", "clientConfig": {}}, {"name": names.EVICTIONS_HOOK, "clientConfig": installed}]
+    world.api.put(path, {**configuration(0), "webhooks": hooks})
+    one, two = Replica(world), Replica(world)
+    settle(world, one, two)
+    secret = one.rotation.secret_path
+    assert re.fullmatch(r"/evict/[0-9a-f]{64}", secret)
+    assert two.rotation.secret_path == secret
+
+    def clients() -> list[Object]:
+        return [hook["clientConfig"] for hook in world.api.objects[path]["webhooks"]]
+
+    assert clients()[0].keys() == {"caBundle"}
+    assert clients()[1][field] == called(secret)
+    world.api.writes.clear()
+    settle(world, one, two)
+    assert not world.api.writes
+    del world.api.objects[SECRET]
+    settle(world, one, two)
+    assert one.rotation.secret_path == two.rotation.secret_path != secret
+    assert clients()[1][field] == called(one.rotation.secret_path)
 
 
 def test_configurations_may_be_installed_later(world: World) -> None:

@@ -11,11 +11,18 @@ def test_an_addition_to_our_fields() -> None:
     assert script == ({"op": "add", "path": "/data/discover_hosts.sh", "value": "#!/bin/sh\n"},)
     label = json_patch.labelling("a.b/c", "d")
     assert label == ({"op": "add", "path": "/metadata/labels/a.b~1c", "value": "d"},)
+    deadline = json_patch.adding(at="/spec/activeDeadlineSeconds", value=60)
+    assert deadline == ({"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 60},)
+    assert json_patch.annotating({"a": "b"}, {"volcano.sh/task-spec": "worker"}) == (
+        {"op": "add", "path": "/metadata/annotations/volcano.sh~1task-spec", "value": "worker"},
+    )
     item = json_patch.adding(at="/spec/volumes/10/configMap/items/2", value={"key": "x"})
     assert item == ({"op": "add", "path": "/spec/volumes/10/configMap/items/2", "value": {"key": "x"}},)
 
 
-def test_the_hosts_that_a_launcher_waits_for_are_replaced_and_nothing_else() -> None:
+def test_what_a_launcher_waits_for_and_its_restarts_are_replaced_and_nothing_else() -> None:
+    policy = json_patch.replacing(at="/spec/restartPolicy", value="OnFailure")
+    assert policy == ({"op": "replace", "path": "/spec/restartPolicy", "value": "OnFailure"},)
     hosts = json_patch.replacing(at="/data/hostfile", value="a slots=1\n")
     assert hosts == ({"op": "replace", "path": "/data/hostfile", "value": "a slots=1\n"},)
     for at in ("", "/data", "/data/discover_hosts.sh", "/data/kubexec.sh", "/data/hostfile/x", "/binaryData/hostfile"):
@@ -44,6 +51,8 @@ def test_the_hosts_that_a_launcher_waits_for_are_replaced_and_nothing_else() -> 
         "/metadata/labels/a~1b~1c",
         "/metadata/labels/a~0b",
         "/metadata/annotations/a",
+        "/metadata/annotations/volcano.sh~1other",
+        "/spec/nodeName",
         "/status",
         "/status/replicaStatuses/Worker",
         "/status/replicaStatuses/Launcher/selector",

@@ -99,6 +99,16 @@ def test_one_thing_is_said_in_short(job: Object, words: str) -> None:
     assert len(warning) <= 120
 
 
+@pytest.mark.parametrize(
+    ("asked", "command", "warned"), [("false", GOOD, True), ("true", GOOD, False), ("false", ["mpirun", "x"], False)]
+)
+def test_a_run_policy_without_effect(asked: str, command: list[str], warned: bool) -> None:
+    job = mpi_job(command=command, annotations={names.RUN_POLICY: asked})
+    job["spec"]["runPolicy"] = {"activeDeadlineSeconds": 60, "cleanPodPolicy": "All"}
+    warning = "mpi-operator v0.2.3 ignores activeDeadlineSeconds of spec.runPolicy; annotate the job "
+    assert said(job) == ((f'{warning}{names.RUN_POLICY}: "true"',) if warned else ())
+
+
 def test_a_handful_at_most() -> None:
     job = with_sidecar()
     job["metadata"]["name"] = "n" * 64

@@ -76,6 +76,54 @@ def test_a_launcher_that_names_the_file_gets_it_whatever_its_job_says() -> None:
     assert patch_pod(pod, mpi_job(annotations={"mpijob-elastic/enabled": "false"}))
 
 
+def limited(*, command: list[str] = PLAIN, asked: str = "true", uid: str = "5f1b") -> Object:
+    """A MPIJob whose run policy gives it a minute."""
+    job = mpi_job(command=command, annotations={"mpijob-elastic/run-policy": asked})
+    job["spec"]["runPolicy"] = {"activeDeadlineSeconds": 60}
+    job["metadata"]["uid"] = uid
+    return job
+
+
+@pytest.mark.parametrize(
+    ("own", "job", "patched"),
+    [
+        (None, limited(), True),
+        (None, limited(command=ELASTIC), True),
+        (90, limited(), False),
+        (None, limited(asked="false"), False),
+        (None, limited(uid="of an earlier job of this name"), False),
+        (None, mpi_job(), False),
+        (None, None, False),
+    ],
+)
+def test_a_launcher_gets_the_deadline_of_its_jobs_run_policy(
+    own: int | None, job: Object | None, patched: bool
+) -> None:
+    pod = launcher_pod(command=PLAIN)
+    if own:
+        pod["spec"]["activeDeadlineSeconds"] = own
+    facts = job_facts.read(json.dumps(job).encode()) if job else None
+    patch = mutate.run_policy(msgspec.convert(pod, mutate.Pod), facts)
+    assert patch == (({"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 60},) if patched else ())
+
+
+@pytest.mark.parametrize(
+    ("limit", "own", "changed"),
+    [(1, "Never", True), (0, "Never", False), (1, "Always", False), (1, "OnFailure", False)],
+)
+def test_a_launcher_that_may_be_tried_again_is_restarted_in_place(limit: int, own: str, changed: bool) -> None:
+    job, pod = limited(), launcher_pod(command=PLAIN)
+    job["spec"]["runPolicy"] = {"backoffLimit": limit}
+    pod["spec"]["restartPolicy"] = own
+    patch = mutate.run_policy(msgspec.convert(pod, mutate.Pod), job_facts.read(json.dumps(job).encode()))
+    assert patch == (({"op": "replace", "path": "/spec/restartPolicy", "value": "OnFailure"},) if changed else ())
+
+
+def test_a_worker_gets_nothing_of_the_run_policy() -> None:
+    job = job_facts.read(json.dumps(limited()).encode())
+    assert mutate.run_policy(msgspec.convert(worker_pod(), mutate.Pod), job) == ()
+
+
 def test_the_volume_is_found_by_its_name_wherever_other_webhooks_put_theirs() -> None:
     pod = launcher_pod()
     pod["spec"]["volumes"].insert(0, {"name": "istio", "emptyDir": {}})

@@ -58,6 +58,10 @@ BAD: list[tuple[dict[str, str], str]] = [
         'metadata.annotations[mpijob-elastic/min-replicas]: "x" is not allowed; use a whole number from 1 to 100000',
     ),
     (
+        {"suspend": "yes"},
+        'metadata.annotations[mpijob-elastic/suspend]: "yes" is not allowed; use "true" or "false"',
+    ),
+    (
         {"max_replicas": "0"},
         'metadata.annotations[mpijob-elastic/max-replicas]: "0" is not allowed; use a whole number from 1 to 100000',
     ),
@@ -104,6 +108,18 @@ def test_refused_at_creation_and_when_brought_in_by_an_update(annotations: dict[
     for verdict in (on_create(annotated(**annotations)), on_update(annotated(**annotations), annotated())):
         assert [str(refusal) for refusal in verdict.refusals] == [message]
         assert not verdict.allowed
+
+
+def test_a_bad_run_policy_is_refused_once_the_job_asks_for_it() -> None:
+    asks, silent = annotated(run_policy="true"), annotated()
+    for job in (asks, silent):
+        job["spec"]["runPolicy"] = {"activeDeadlineSeconds": "1h"}
+    for verdict in (on_create(asks), on_update(asks, silent), on_update(asks, annotated(run_policy="true"))):
+        [refusal] = verdict.refusals
+        assert refusal.field == "spec.runPolicy.activeDeadlineSeconds"
+        assert refusal.message == '"1h" is not allowed; use a whole number from 1 to 2147483647'
+    for verdict in (on_create(silent), on_update(asks, asks), on_update(silent, asks)):
+        assert verdict.allowed
 
 
 @pytest.mark.parametrize(("annotations", "_message"), BAD)
@@ -245,3 +261,23 @@ def test_any_size_is_shown() -> None:
 
 def of_size(replicas: int) -> Object:
     return mpi_job(replicas=replicas, conditions=["Created"], command=ELASTIC)
+
+
+BOUNDED = {names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "8"}
+
+
+@pytest.mark.parametrize("asking", [{names.SUSPEND: "true"}, {names.AUTOSCALE: "cpu=70", **BOUNDED}])
+def test_a_plain_job_is_told_once_what_has_no_effect(asking: dict[str, str]) -> None:
+    plain, asked = mpi_job(conditions=["Created"]), mpi_job(annotations=asking, conditions=["Created"])
+    told = f"{next(iter(asking))} has no effect: this job is not elastic"
+    assert told in on_create(asked).warnings
+    assert told in on_update(asked, plain).warnings
+    assert told not in on_update(asked, asked).warnings
+    assert told not in on_create(mpi_job(command=ELASTIC, annotations=asking)).warnings
+
+
+def test_an_hpa_needs_both_bounds() -> None:
+    asking = mpi_job(command=ELASTIC, annotations={names.AUTOSCALE: "cpu=70", names.MIN_REPLICAS: "1"})
+    (refusal,) = on_create(asking).refusals
+    assert refusal.field == "metadata.annotations[mpijob-elastic/autoscale]"
+    assert "use it beside mpijob-elastic/min-replicas and mpijob-elastic/max-replicas" in refusal.message

@@ -1,0 +1,160 @@
+"""The look at an eviction: what is asked and written, and that it passes where anything fails."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from lab.operator import objects as made
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.reader import JSON, USUAL, Limits
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model import eviction as marks
+from tests.product.webhook.objects import Object, body
+from tests.product.webhook.rules.test_eviction import NOW, job, known, request, worker
+from webhook.admission import Admission
+from webhook.evictions import Evictions
+from webhook.listener import listening
+from webhook.metrics import Metrics
+from webhook.rules.handlers import ReviewContext
+from webhook.settings import Limits as Bounds
+
+PODS = "/api/v1/namespaces/default/pods"
+SECRET = "/evict/5ec2e7"
+BUDGET = errors.Throttled(status=429, reason="TooManyRequests", message="it would violate the budget")
+
+
+class Api(ApiWriter):
+    """A client that gives these answers, or raises them, and keeps what was asked."""
+
+    def __init__(self, **answers: Object | Exception) -> None:
+        self.asked: list[tuple[str, str, Any]] = []
+        launcher = made.launcher(job())
+        [config] = [volume["configMap"] for volume in launcher["spec"]["volumes"] if "configMap" in volume]
+        config["items"].append({"key": names.KEY_DISCOVER_HOSTS})
+        found: dict[str, Object | Exception] = {"worker": worker(), "evict": {}, "mark": {}}
+        self.answers = {**found, "launcher": {**launcher, "status": {"phase": "Running"}}, **answers}
+
+    async def _call_api(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = JSON,
+        limits: Limits = USUAL,
+    ) -> bytes:
+        assert limits.throttled == 0.0
+        name = path.removeprefix(f"{PODS}/")
+        self.asked.append((method, name, query or msgspec.to_builtins(body)))
+        kinds = {"train-worker-0": "worker", "train-launcher": "launcher", "train-worker-0/eviction": "evict"}
+        answer = self.answers["mark" if method == "PATCH" else kinds[name]]
+        if isinstance(answer, TimeoutError):
+            await asyncio.sleep(60)
+        if isinstance(answer, Exception):
+            raise answer
+        return json.dumps(answer).encode()
+
+    @property
+    def marks(self) -> list[Object]:
+        return [sent["metadata"] for method, _, sent in self.asked if method == "PATCH"]
+
+
+def evictions(api: Api, *, secret: str = SECRET) -> Evictions:
+    facts = known(job())
+    context = ReviewContext(
+        job=lambda _namespace, name: facts if name == "train" else None,
+        autoscalers=lambda _namespace, _job: (),
+        now=lambda: NOW,
+    )
+    return Evictions(api, context=context, secret_path=lambda: secret)
+
+
+async def test_the_first_try_asks_the_budgets_marks_the_pod_and_waits() -> None:
+    api = Api()
+    assert (await evictions(api).answer(request())).outcome == "postponed"
+    assert api.marks == [{"uid": "w", "annotations": {names.EVICTION: marks.requested(NOW)}}]
+    assert ("POST", "train-worker-0/eviction", {"dryRun": "All"}) in api.asked
+
+
+async def test_the_next_try_waits_and_writes_nothing() -> None:
+    api = Api(worker=worker(mark=marks.requested(NOW - 1)))
+    assert (await evictions(api).answer(request())).outcome == "postponed"
+    assert [method for method, _, _ in api.asked] == ["GET"]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        {"worker": worker(mark=marks.released(NOW - 1))},
+        {"evict": BUDGET},
+        {"evict": errors.Forbidden(status=403, reason="Forbidden", message="by a policy")},
+        {"launcher": {**made.launcher(job()), "status": {"phase": "Running"}}},
+    ],
+)
+async def test_what_need_not_wait_passes_unmarked(answers: dict[str, Any]) -> None:
+    api = Api(**answers)
+    assert (await evictions(api).answer(request())).outcome == "unchanged"
+    assert not api.marks
+
+
+@pytest.mark.parametrize("name", ["web-1", "train-worker-x", "other-worker-0", "-worker-0"])
+async def test_about_nobody_else_anything_is_asked(name: str) -> None:
+    api = Api()
+    assert (await evictions(api).answer(request(name=name))).verdict.allowed
+    assert not api.asked
+
+
+@pytest.mark.parametrize("what", ["worker", "launcher", "mark", "evict"])
+@pytest.mark.parametrize(
+    "failure", [errors.Unreachable("no answer"), errors.ApiError(status=500, reason="", message="x"), TimeoutError()]
+)
+async def test_an_eviction_passes_where_anything_fails_or_hangs(what: str, failure: Exception) -> None:
+    api = Api(**{what: failure})
+    answer = await evictions(api).answer(request())
+    assert answer.verdict.allowed
+    refused = what == "evict" and isinstance(failure, errors.ApiError)
+    assert answer.outcome == ("unchanged" if refused else "error")
+
+
+@pytest.mark.parametrize("spoiled", [{"metadata": 1}, {"metadata": {}, "status": []}, [], {}])
+async def test_a_pod_that_cannot_be_read_passes(spoiled: Any) -> None:
+    assert (await evictions(Api(worker=spoiled)).answer(request())).verdict.allowed
+
+
+@asynccontextmanager
+async def serving(answering: Evictions | None) -> AsyncIterator[aiohttp.ClientSession]:
+    admission = Admission(limits=Bounds(), metrics=Metrics(), draining=asyncio.Event(), evictions=answering)
+    listen = partial(listening, host="127.0.0.1", port=0, limits=Bounds(), finish_seconds=1.0)
+    async with (
+        listen(admission.application()) as port,
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
+    ):
+        yield client
+
+
+async def test_only_who_knows_the_path_is_answered() -> None:
+    asked = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "train-worker-0"}}
+    sent = body(asked, subResource="eviction")
+    api = Api()
+    async with serving(evictions(api)) as client:
+        for path in ("/evict/", "/evict/guessed", f"{SECRET}/more", "/", f"/validate{SECRET}"):
+            async with client.post(path, data=sent) as response:
+                assert response.status == 404
+        for path in ("/validate", "/mutate"):
+            async with client.post(path, data=sent) as response:
+                assert (await response.json())["response"]["allowed"]
+        assert not api.asked
+        async with client.post(SECRET, data=sent) as response:
+            assert (await response.json())["response"]["status"]["code"] == 429
+    for nobody in (evictions(Api(), secret=""), None):
+        async with serving(nobody) as client, client.post("/evict/", data=sent) as response:
+            assert response.status == 404

@@ -1,0 +1,100 @@
+"""Evictions of workers: look at the pod, mark it at the first try, and have evictors wait while it drains.
+
+The API server evicts a pod only after admission, and asks the PodDisruptionBudgets last. So before a first try makes a
+worker leave, the same eviction is tried as a dry run: where a budget forbids it, or anything else, it passes at once,
+and the API server itself says why not.
+
+An answer here changes a pod, and any pod can send reviews. So the path is a secret, which only the webhook's
+configuration and its Secret tell.
+"""
+
+import asyncio
+import hmac
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import cost, errors
+from mpijob_elastic.kube.reader import Limits
+from mpijob_elastic.kube.resources import PODS
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from mpijob_elastic.model import eviction as marks
+from webhook.rules import eviction, handlers, review
+from webhook.rules.eviction import Step
+from webhook.rules.handlers import Answer, ReviewContext
+from webhook.rules.review import Request, Verdict
+
+# Seconds: the API server has given up then (timeoutSeconds).
+_LIMIT = 1.0
+_ONCE = Limits(attempt=_LIMIT, throttled=0.0)
+
+_log = structlog.get_logger("webhook.evictions")
+
+
+class Evictions:
+    """Answers reviews of evictions. secret_path: returns the path at which they come, "" while nobody knows it."""
+
+    def __init__(self, client: ApiWriter, *, context: ReviewContext, secret_path: Callable[[], str]) -> None:
+        self._client = client
+        self._context = context
+        self._secret_path = secret_path
+
+    def is_at(self, path: str) -> bool:
+        """Return True if a request to that path comes from the API server."""
+        expected = self._secret_path()
+        return bool(expected) and hmac.compare_digest(path.encode(), expected.encode())
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer a review; what fails or takes too long lets the eviction pass."""
+        try:
+            cost.check(request.object)
+            async with asyncio.timeout(_LIMIT):
+                verdict = await self._verdict(request)
+        except (errors.NotFound, errors.Forbidden) as error:
+            _log.info("an eviction passes", pod=f"{request.namespace}/{request.name}", error=str(error))
+            return handlers.answered(review.UNCHANGED)
+        except (errors.KubeError, TimeoutError, msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            pod = f"{request.namespace}/{request.name}"
+            _log.warning("an eviction passes", pod=pod, error=str(error) or type(error).__name__)
+            return Answer(verdict=review.UNCHANGED, outcome="error")
+        return handlers.answered(verdict)
+
+    async def _verdict(self, request: Request) -> Verdict:
+        name = names.job_of_worker(request.name)
+        job = self._context.job(request.namespace, name) if name else None
+        if job is None or not eviction.may_wait(request, job):
+            return review.UNCHANGED
+        path = PODS.path(request.namespace, request.name)
+        worker = eviction.pod(await self._client.get(path, limits=_ONCE))
+        now = self._context.now()
+        following = eviction.step(request, worker, job, now=now)
+        if following is Step.BEGIN:
+            launcher = PODS.path(request.namespace, names.launcher(name))
+            found, allowed = await asyncio.gather(
+                self._client.get(launcher, limits=_ONCE), self._is_allowed(request, worker.metadata.uid)
+            )
+            if not (allowed and eviction.is_training(eviction.pod(found), job)):
+                return review.UNCHANGED
+            await self._mark(path, worker.metadata.uid, marks.requested(now))
+        return review.UNCHANGED if following is Step.PASS else eviction.DRAINING
+
+    async def _is_allowed(self, request: Request, uid: str) -> bool:
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": eviction.KIND,
+            "metadata": {"name": request.name, "namespace": request.namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        path = PODS.path(request.namespace, request.name, "eviction")
+        try:
+            await self._client.create_object(path, body=body, query={"dryRun": "All"}, limits=_ONCE)
+        except errors.ApiError as error:
+            _log.info("an eviction is not allowed", pod=f"{request.namespace}/{request.name}", error=str(error))
+            return False
+        return True
+
+    async def _mark(self, path: str, uid: str, mark: str) -> None:
+        body = {"metadata": {"uid": uid, "annotations": {names.EVICTION: mark}}}
+        await self._client.patch_object(path, body=body, content_type=MERGE_PATCH, limits=_ONCE)

@@ -1,0 +1,117 @@
+"""Evictions of workers: which of them wait while the worker drains; pure.
+
+See model/eviction for the mark on the pod, by which webhook and controller agree. In doubt an eviction passes.
+"""
+
+from enum import Enum, auto
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model import eviction
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.wire import Volume, Wire, owned
+from webhook.rules.review import CREATE, Request, Verdict
+
+KIND = "Eviction"
+# Seconds after which an evictor should try again. client-go does so by itself, up to ten times.
+_RETRY_AFTER = 2
+DRAINING = Verdict(
+    postponed="draining, retry: the worker leaves the training first, within the drain-timeout of its job",
+    retry_after=_RETRY_AFTER,
+)
+
+
+class Step(Enum):
+    """What becomes of an eviction."""
+
+    PASS = auto()
+    WAIT = auto()
+    BEGIN = auto()  # the first try: mark the pod, and wait
+
+
+class _Preconditions(Wire, frozen=True):
+    uid: str | None = None
+
+
+class _DeleteOptions(Wire, frozen=True):
+    dry_run: list[str] | None = None
+    preconditions: _Preconditions | None = None
+
+
+class _Eviction(Wire, frozen=True):
+    delete_options: _DeleteOptions | None = None
+
+
+class _Condition(Wire, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class _Spec(Wire, frozen=True):
+    volumes: list[Volume] | None = None
+
+
+class _Status(Wire, frozen=True):
+    phase: str = ""
+    conditions: list[_Condition] | None = None
+
+
+class Pod(Wire, frozen=True):
+    """A pod of the job."""
+
+    metadata: ObjectMeta
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+_evictions, _pods = msgspec.json.Decoder(_Eviction), msgspec.json.Decoder(Pod)
+
+
+def pod(raw: bytes) -> Pod:
+    """Return the pod in its JSON. Raises msgspec.DecodeError if it is none."""
+    return _pods.decode(raw)
+
+
+def may_wait(request: Request, job: JobFacts | None) -> bool:
+    """Return True if the worker may be in a training that can go on without it. Raises msgspec.DecodeError."""
+    if (request.kind.kind, request.sub_resource, request.operation) != (KIND, "eviction", CREATE) or request.dry_run:
+        return False
+    # kubectl says it in the body, of which the API server tells webhooks nothing.
+    if _options(request).dry_run or job is None:
+        return False
+    ours = job.policy.enabled is not False and not names.is_handed_over(job.notices)
+    return ours and not (job.finished or job.deleting)
+
+
+def step(request: Request, worker: Pod, job: JobFacts, *, now: float) -> Step:
+    """Return what becomes of the eviction of this pod. Raises msgspec.DecodeError."""
+    meant = _options(request).preconditions
+    is_meant = meant is None or meant.uid in (None, worker.metadata.uid)
+    is_worker = worker.metadata.labels.get(names.LABEL_JOB_ROLE) == names.ROLE_WORKER
+    is_ours = is_worker and owned(worker.metadata).job_uid == job.metadata.uid
+    if not (is_meant and is_ours and _is_ready(worker)) or worker.metadata.deleting:
+        return Step.PASS
+    limit = job.policy.drain_timeout
+    mark = eviction.parse(worker.metadata.annotations.get(names.EVICTION))
+    if mark is None or not mark.is_live(drain_timeout=limit, now=now):
+        return Step.BEGIN
+    return Step.PASS if mark.released or now >= mark.at + limit else Step.WAIT
+
+
+def is_training(launcher: Pod, job: JobFacts) -> bool:
+    """Return True if a driver runs that sees the host list, so that a worker can leave it."""
+    volumes = (volume.config_map for volume in launcher.spec.volumes or () if volume.name == names.CONFIG_VOLUME)
+    items = (item.key for config in volumes if config for item in config.items or ())
+    runs = launcher.status.phase == "Running" and not launcher.metadata.deleting
+    return runs and owned(launcher.metadata).job_uid == job.metadata.uid and names.KEY_DISCOVER_HOSTS in items
+
+
+def _options(request: Request) -> _DeleteOptions:
+    return _evictions.decode(request.object).delete_options or _DeleteOptions()
+
+
+def _is_ready(worker: Pod) -> bool:
+    conditions = worker.status.conditions or ()
+    return worker.status.phase == "Running" and any(one.type == "Ready" and one.status == "True" for one in conditions)

@@ -1,0 +1,129 @@
+"""Gangs: the marks of a job's pods, and mistakes in what an MPIJob asks of a gang scheduler; pure."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model import gang
+from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.mpijob import MPIJob
+from webhook.rules import json_patch
+from webhook.rules.json_patch import Patch
+from webhook.rules.mutate import Pod, role_of
+from webhook.rules.review import Refusal
+
+GANG_FIELD = f"metadata.annotations[{names.GANG}]"
+QUEUE_FIELD = f"metadata.annotations[{names.VOLCANO_QUEUE}]"
+_CLOSED = ("Closed", "Closing")
+# What the API server writes into a pod whose template names no scheduler.
+_NO_SCHEDULER = ("", None, "default-scheduler")
+# By these labels and annotations gang schedulers know their pods.
+_MARKS = {
+    names.VOLCANO_GROUP: names.VOLCANO,
+    names.COSCHEDULING_GROUP: names.COSCHEDULING,
+    "pod-group.scheduling.sigs.k8s.io": "",
+    "gang.scheduling.koordinator.sh/name": "",
+}
+
+
+class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue of Volcano; state: "" if nobody has said."""
+
+    metadata: ObjectMeta
+    state: str
+
+
+class _Status(msgspec.Struct, frozen=True):
+    state: str = ""
+
+
+class _Queue(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    status: _Status = _Status()
+
+
+_queues = msgspec.json.Decoder(_Queue)
+# Returns the state of the queue of that name, None if it does not exist. Raises LookupError if nobody can say.
+QueueState = Callable[[str], str | None]
+
+
+def read_queue(raw: bytes) -> QueueFacts:
+    """Return the facts in a Queue's JSON. Raises msgspec.DecodeError if it is none."""
+    queue = _queues.decode(raw)
+    return QueueFacts(metadata=queue.metadata, state=queue.status.state)
+
+
+def marked(pod: Pod, job: JobFacts | None) -> Patch:
+    """Return a patch that gives a launcher or worker the marks of its gang; what its template says stays.
+
+    job: the MPIJob as last seen.
+    """
+    metadata, role = pod.metadata, role_of(pod, job) if job else ""
+    # [v0.3.0] numbers its workers, and makes PodGroups of its own.
+    if job is None or job.gang is None or not role or names.LABEL_REPLICA_INDEX in metadata.labels:
+        return ()
+    name = job.metadata.name
+    least = gang.least_workers(job.policy, job.replicas, elastic=job.elastic)
+    marks = gang.marks(job.gang.scheduler, name, role, index=names.worker_index(metadata.name, job=name), least=least)
+    patch = json_patch.annotating(metadata.annotations, marks.annotations)
+    for key, value in marks.labels.items():
+        patch += json_patch.labelling(key, value)
+    if marks.scheduler and pod.spec.scheduler_name in _NO_SCHEDULER:
+        patch += json_patch.scheduling(marks.scheduler)
+    return patch
+
+
+def refusals(job: MPIJob, new: JobFacts, old: JobFacts | None, *, queue: QueueState) -> Iterator[Refusal]:
+    """Yield the mistakes that a new or changed MPIJob brings in; old: None if it is new."""
+    was = old.gang if old else None
+    if old and old.reported and new.policy.gang != old.policy.gang:
+        message = "cannot change once the job has started: its pods keep their marks; delete and recreate the job"
+        yield Refusal(field=GANG_FIELD, message=message)
+    if new.gang is None:
+        return
+    if foreign := [] if was else sorted(_foreign_marks(job, new.gang.scheduler)):
+        message = f"{new.gang.scheduler} and {foreign[0]} in a template are marks of two schedulers; remove one"
+        yield Refusal(field=GANG_FIELD, message=message)
+    if new.gang.queue and (was is None or was.queue != new.gang.queue):
+        yield from _queue(new.gang.queue, queue)
+
+
+def warnings(job: MPIJob, new: JobFacts, *, queue: QueueState) -> Iterator[str]:
+    """Yield doubts about what an MPIJob asks for, or leaves out."""
+    roles = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
+    if new.gang is None and any(job.pod(role).scheduler_name == names.VOLCANO for role in roles):
+        yield (
+            f'schedulerName is volcano without {names.GANG}: "volcano": each pod is a gang of its own, unless '
+            "mpi-operator runs with --gang-scheduling"
+        )
+    if new.policy.gang == names.COSCHEDULING and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER:
+        yield "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"
+    if new.gang and new.gang.queue:
+        try:
+            queue(new.gang.queue)
+        except LookupError:
+            yield f"queue {new.gang.queue} could not be checked: the queues of Volcano cannot be read"
+
+
+def _queue(name: str, state: QueueState) -> Iterator[Refusal]:
+    try:
+        found = state(name)
+    except LookupError:
+        return  # see `warnings`
+    if found is None:
+        yield Refusal(
+            field=QUEUE_FIELD, message=f"there is no queue {name}; see `kubectl get queues.scheduling.volcano.sh`"
+        )
+    elif found in _CLOSED:
+        yield Refusal(field=QUEUE_FIELD, message=f"queue {name} is {found} and takes no more jobs")
+
+
+def _foreign_marks(job: MPIJob, scheduler: str) -> set[str]:
+    found: set[str] = set()
+    for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER):
+        said: Mapping[str, str] = {**job.pod_labels(role), **job.pod_annotations(role)}
+        ours = {mark for mark, of in _MARKS.items() if of == scheduler and said.get(mark) == job.metadata.name}
+        found |= said.keys() & _MARKS.keys() - ours
+    return found

@@ -1,0 +1,68 @@
+"""Give workers a grace period that fits their ranks, and a main process that ends with them; pure.
+
+[operator] The main process of a worker is `sleep`, which ignores SIGTERM as process 1, so a deleted pod holds its GPUs
+for the whole period, whenever its ranks leave. Nobody can end that from outside: a kubelet that stops a container does
+not heed a second deletion (https://github.com/kubernetes/kubernetes/issues/83916).
+"""
+
+import math
+
+from mpijob_elastic import names
+from mpijob_elastic.model.job_facts import JobFacts
+from webhook.rules import json_patch
+from webhook.rules.json_patch import Patch
+from webhook.rules.mutate import Pod, role_of
+
+# For any POSIX shell; kubexec.sh needs one too. It blocks without a child, which a probe would take for a rank: nothing
+# ever comes from an unused terminal. After SIGTERM it waits until no process but shells (probes) and the dead is seen
+# twice, and says so to the controller (observe/worker_ends). A rank that leaves has heard of the list, and so has its
+# driver. Where none was seen, a driver with the old list may still start one, so it lets 5 s pass.
+MAIN = f"""\
+trap going=1 TERM
+read -r _ < /dev/ptmx
+[ "$going" ] || exec sleep 365d
+ranks() {{
+  for stat in /proc/[0-9]*/stat; do
+    read -r line < "$stat" || continue
+    case $line in "1 "* | *") Z "* | *" (sh) "*) ;; *) return 0 ;; esac
+  done 2> /dev/null
+  return 1
+}}
+said="{names.NO_RANK_SEEN}" empty=0
+until [ $empty = 25 ]; do
+  empty=$((empty + 1))
+  if ranks; then
+    said="{names.RANKS_LEFT}" empty=0
+  elif [ $empty = 2 ] && [ "$said" = "{names.RANKS_LEFT}" ]; then
+    break
+  fi
+  sleep 0.2 2> /dev/null || sleep 1
+done
+echo "$said" > /dev/termination-log
+exit 0
+"""
+
+
+def fitting(pod: Pod, job: JobFacts | None) -> Patch:
+    """Return a patch for a worker of an elastic job whose template has neither a grace period nor a command.
+
+    The pod cannot tell the first: the API server has set 30 s before it asks us. A preStop hook needs a period that its
+    author has thought of. The workers of a newer operator (`replica-index`) are its own.
+    """
+    if job is None or not job.elastic or job.own_grace is not None or role_of(pod, job) != names.ROLE_WORKER:
+        return ()
+    spec = pod.spec
+    containers = spec.containers or []
+    mains = [
+        i for i, one in enumerate(containers) if (one.command, one.args) == (names.WORKER_COMMAND, names.WORKER_ARGS)
+    ]
+    hooked = any(one.lifecycle and one.lifecycle.pre_stop for one in (*containers, *(spec.init_containers or ())))
+    if len(mains) != 1 or hooked or names.LABEL_REPLICA_INDEX in pod.metadata.labels:
+        return ()
+    main = f"/spec/containers/{mains[0]}"
+    seconds = max(math.ceil(job.policy.drain_timeout), spec.termination_grace_period_seconds)
+    return (
+        *json_patch.replacing(at=f"{main}/command", value=["/bin/sh", "-c"]),
+        *json_patch.replacing(at=f"{main}/args", value=[MAIN]),
+        *json_patch.adding(at="/spec/terminationGracePeriodSeconds", value=seconds),
+    )
