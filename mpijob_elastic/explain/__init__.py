@@ -27,10 +27,10 @@ def explain(view: JobView, facts: Facts, *, now: float, worker: str = "") -> Exp
         return _explanation(job, (over,))
     wanted, present = frozenset(view.wanted_names), state.by_name.keys()
     chosen = {worker} if worker else wanted | present
+    going = {found.name for found in state.workers if not found.wanted}  # a suspended job shrinks first
     workers = sorted(chosen, key=lambda pod: names.worker_index(pod, job=view.name) or 0)
-    return _explanation(
-        job, tuple(jobs.findings(job)), *(_worker(job.of(pod), is_wanted=pod in wanted) for pod in workers)
-    )
+    causes = (_worker(job.of(pod), is_wanted=pod in wanted - going) for pod in workers)
+    return _explanation(job, tuple(jobs.findings(job)), *causes)
 
 
 def _worker(case: Case, *, is_wanted: bool) -> WorkerFinding:

@@ -8,7 +8,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.host_list import Next
 from mpijob_elastic.decide.state import JobState, WorkerState
 from mpijob_elastic.explain.facts import Facts, Pod
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.job import JobView, Launcher, Worker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,16 @@ class Case:
     def pod(self) -> Worker | None:
         """The worker's pod."""
         return self.worker.pod if self.worker else None
+
+    @property
+    def held(self) -> Worker | Launcher | None:
+        """The worker's or the launcher's pod."""
+        return self.view.launcher if self.name == self.launcher else self.pod
+
+    @property
+    def gates(self) -> tuple[str, ...]:
+        """The scheduling gates of that pod."""
+        return self.held.gates if self.held else ()
 
     @property
     def seen(self) -> Pod:

@@ -53,7 +53,8 @@ class Facts:
     state: the job's, in one word. pods: by name. events: the newest warning on an object, by its name. threats: why a
     node is about to go, by the pod on it. home: the namespace of controller and webhook. controller, webhook: what
     keeps them from working, "" where nothing does. launch: how horovodrun was started. looks: by worker; looked:
-    exec was used at all. frozen: `kubectl exec`s of the launcher whose pod is gone.
+    exec was used at all. frozen: `kubectl exec`s of the launcher whose pod is gone. places: of Workloads that wait in
+    a queue, by uid.
     """
 
     state: str = ""
@@ -69,3 +70,4 @@ class Facts:
     looked: bool = False
     looks: Mapping[str, Look] = field(default_factory=dict)
     frozen: tuple[Exec, ...] = ()
+    places: Mapping[str, int] = field(default_factory=dict)

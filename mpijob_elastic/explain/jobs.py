@@ -34,6 +34,8 @@ def over(job: Case) -> Finding | None:
 def findings(job: Case) -> Iterator[Finding]:
     """Yield every finding that holds, in the order in which a job comes to train."""
     facts = job.facts
+    if why := job.view.suspended_by:
+        yield waiting("suspended", f"{job.name} is suspended by {why}", next_step=job.on_job("edit"))
     if not job.view.reported:
         age = job.state.now - facts.created_at
         said = (

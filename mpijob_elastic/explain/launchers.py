@@ -25,7 +25,8 @@ def findings(job: Case) -> Iterator[Finding]:
     elif launcher.phase is LauncherPhase.WAITING:
         pod = job.of(name)
         if stuck := next(pods.startup(pod), None):
-            yield replace(stuck.about(name), cause="launcher-stuck")
+            cause = stuck.cause if stuck.cause == "queued" else "launcher-stuck"
+            yield replace(stuck.about(name), cause=cause)
         else:
             yield waiting("launcher-starting", f"{name} has not started yet", next_step=pod.describe)
     elif launcher.phase is LauncherPhase.FINISHED:
@@ -37,7 +38,7 @@ def findings(job: Case) -> Iterator[Finding]:
             "was installed, or while its webhook was down. The running job cannot change its size until it has a new "
             "launcher; training then restarts from its last checkpoint"
         )
-        yield wrong("blind-launcher", said, next_step=job.kubectl("delete pod", name))
+        yield wrong("blind-launcher", said, next_step=job.kubectl("delete pod", name, names.AT_ONCE))
     refused = next((line for line in job.view.notices.splitlines() if line.startswith(f"{REFRESH_REFUSED}: ")), "")
     if refused and job.state.launcher.refresh_due:
         yield wrong("refresh-refused", refused.partition(": ")[2], next_step=job.controller_log)

@@ -6,6 +6,7 @@ https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 from collections.abc import Iterator
 
 from mpijob_elastic import names
+from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.retries import REPLACED
 from mpijob_elastic.decide.state import Standing, WorkerState
@@ -32,6 +33,8 @@ def causes(case: Case) -> Iterator[Finding]:
         yield _missing(case)
         return
     pod = worker.pod
+    if worker.stopped and not pod.deleting:
+        yield waiting("suspending", "is deleted once the launcher is gone, because the job is suspended")
     if pod.deleting:
         yield _terminating(case, pod)
     if pod.terminated:
@@ -49,6 +52,15 @@ def causes(case: Case) -> Iterator[Finding]:
 
 def startup(case: Case) -> Iterator[Finding]:
     """Yield what keeps a pod from starting."""
+    asked = workloads.workload_of(case.view, case.held) if case.held else None
+    if asked and asked.waits and names.GATE_QUEUED in case.gates:
+        place = case.facts.places.get(asked.metadata.uid)
+        said = (
+            f"waits{f' at place {place}' if place else ''} in queue {asked.queue}: {asked.line or 'Kueue says nothing'}"
+        )
+        yield waiting("queued", said, next_step=case.kubectl("describe workload", asked.metadata.name))
+    if case.gates:
+        yield waiting("gated", f"is held back by scheduling gates: {', '.join(case.gates)}", next_step=case.describe)
     if case.seen.unscheduled:
         yield wrong("not-scheduled", f"cannot be scheduled: {case.seen.unscheduled}", next_step=case.describe)
     if case.seen.stuck:

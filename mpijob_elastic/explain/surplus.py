@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.state import Drain
 from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting
@@ -15,13 +16,16 @@ def causes(case: Case) -> Iterator[Finding]:
         yield fine("kept", f"keeps running although {case.view.replicas} workers are desired: the job is not elastic")
     if pod and pod.deleting:
         yield waiting("leaving", "is being deleted")
+    asked = workloads.workload_of(case.view, pod) if pod else None
+    taken = f"; Kueue wants its quota: {asked.line}" if asked and asked.preempted else ""
+    why = "is an extra" if taken else "is surplus"
     if case.name in case.view.host_of:
-        yield waiting("leaving", f"is surplus; it leaves discover_hosts.sh {_when(case)}")
+        yield waiting("leaving", f"{why}; it leaves discover_hosts.sh {_when(case)}{taken}")
     if drain and not (pod and pod.unscheduled):
         since = durations.render(round(max(0.0, case.state.now - drain.since)))
-        said = f"has been draining for {since}, {_until(drain, now=case.state.now)}{_running(case)}"
+        said = f"has been draining for {since}, {_until(drain, now=case.state.now)}{_running(case)}{taken}"
         yield waiting("draining", said)
-    yield waiting("leaving", "is surplus and never trained; the controller deletes it next")
+    yield waiting("leaving", f"{why} and never trained; the controller deletes it next{taken}")
 
 
 def _when(case: Case) -> str:

@@ -80,6 +80,7 @@ async def _facts(
         looked=look,
         looks=looks,
         frozen=frozen,
+        places=snapshot.places,
     )
 
 

@@ -1,7 +1,7 @@
-"""Select what a user asks for (one job, the jobs of a namespace, all jobs), and read it once: four paged lists.
+"""Select what a user asks for (one job, the jobs of a namespace, all jobs), and read it once: four or five paged lists.
 
 Jobs come first, because they show what is wrong. A list that this user may not read ends the command with a message,
-except Roles: few users may read those, and only the plan needs them.
+except Roles and Workloads: few users may read those, and not much depends on them.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,9 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.observe import facts_config
+from mpijob_elastic.observe import workloads as observed
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 
 T = TypeVar("T")
@@ -77,6 +79,9 @@ class Selection:
         return Source(resource=resource, read=read, label=names.LABEL_APP)
 
 
+_WORKLOADS = Source(resource=resources.WORKLOADS, read=observed.read)
+
+
 async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     """Return the jobs, sorted by namespace and name. Raises NotServed and other `errors.KubeError`."""
     found = await jobs(client, selection)
@@ -85,7 +90,11 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     roles: list[RoleFacts] | None = None
     with suppress(errors.Forbidden):
         roles = await _list(client, selection.namespace, selection.roles)
-    return snapshots(jobs=found, pods=pods, configs=configs, roles=roles)
+    workloads: list[Workload] | None = None
+    if any(job.facts.queue for job in found):
+        with suppress(errors.Forbidden, errors.NotFound):  # of others, too, because they tell the place in the queue
+            workloads = await _list(client, selection.namespace, _WORKLOADS)
+    return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, workloads=workloads)
 
 
 async def jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import actions
+from mpijob_elastic.decide import actions, workloads
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 
@@ -11,6 +11,7 @@ from mpijob_elastic.model.job import JobView
 def words(view: JobView, plan: actions.Plan) -> list[str]:
     """Return a line for each write and each look that is due; without a write a line that says why."""
     writes = [line for action in plan.actions for line in _words(action)]
+    writes += [_queue_words(action) for action in plan.queue]
     looks = [_look_words(look) for look in plan.looks]
     is_draining = any(isinstance(look, actions.ProbeWorkers) and not look.published for look in plan.looks)
     nothing = [] if writes or is_draining else [f"nothing: {_why_nothing(view, plan)}"]
@@ -34,8 +35,39 @@ def _words(action: actions.Action) -> Iterator[str]:
             yield _notice_words(action.text)
         case actions.WriteSelector():
             yield "restore the selector of the workers in the job's status"
-        case actions.WriteRole() | actions.DeleteLauncher() | actions.LowerPodGroup() | actions.RollBack():
+        case actions.Ungate():
+            pods = phrases.listed(gated.ref.name for gated in action.pods)
+            yield f"take the scheduling gate off {pods}"
+        case (
+            actions.WriteRole()
+            | actions.ReleaseWorker()
+            | actions.DeleteLauncher()
+            | actions.DeleteJob()
+            | actions.RollBack()
+            | actions.Fill()
+        ):
             yield action.note.message
+        case actions.MakePodGroup() | actions.LowerPodGroup() | actions.TunePodGroup() | actions.EndLauncher():
+            yield action.note.message
+
+
+def _queue_words(action: actions.QueueAction) -> str:
+    match action:
+        case actions.CreateWorkload():
+            return f"ask queue {action.queue} for quota with the Workload {action.name}"
+        case actions.StartPods():
+            return action.note.message
+        case actions.AdoptWorkload():
+            return f"make the job the owner of the Workload {action.workload.metadata.name}"
+        case actions.MarkReady():
+            what = "that the pods of {} run"
+        case actions.ClearWorkload():
+            what = "that the quota of {} is free"
+        case actions.FinishWorkload():
+            what = "that {} has finished"
+        case actions.DeleteWorkload():
+            return f"delete the Workload {action.workload.metadata.name}"
+    return f"tell Kueue {what.format(action.workload.metadata.name)}"
 
 
 def _look_words(look: actions.Look) -> str:
@@ -66,8 +98,10 @@ def _why_nothing(view: JobView, plan: actions.Plan) -> str:
         view.foreign: bool(view.foreign),
         "another operator manages the job": view.handed_over,
         "the job is being deleted": view.deleting,
+        "the job has ended, and will be deleted (ttlSecondsAfterFinished)": view.finished and plan.wake_at is not None,
         "the job has ended": view.finished,
         "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,
         "a change has to wait": plan.wake_at is not None,
+        "the job waits for quota": view.queue is not None and workloads.waiting(view) is not None,
     }
     return next((reason for reason, holds in reasons.items() if holds), "the job is as desired")

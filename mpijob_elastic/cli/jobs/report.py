@@ -9,13 +9,15 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import plan_words
+from mpijob_elastic.cli.jobs.shown_facts import SeenPod
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.decide import derive, plan
+from mpijob_elastic.decide import derive, plan, workloads
 from mpijob_elastic.decide.state import Drain, JobState, LauncherState
-from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase
+from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
+from mpijob_elastic.model.queue import Queue
 
-# The phase of a wanted worker without a pod.
-MISSING = "Missing"
+# The phase of a wanted worker without a pod, and of a pod that waits for quota.
+MISSING, QUEUED = "Missing", "Queued"
 _NO_RIGHTS = "unknown: you lack the right to read the launcher's Role (list, watch roles.rbac.authorization.k8s.io)"
 
 
@@ -41,11 +43,24 @@ class Draining(_Part, frozen=True):
     until: datetime | None
 
 
+class QueueReport(_Part, frozen=True):
+    """The queue of Kueue in which the job is. workload: the next one of the job that waits, "" if none does.
+
+    place: of that Workload in the queue, 1 is the next; None where nobody waits. says: why it waits, in Kueue's words.
+    """
+
+    name: str
+    workload: str = ""
+    place: int | None = None
+    says: str = ""
+
+
 class WorkerReport(_Part, frozen=True, kw_only=True):
     """One worker, present or only wanted (then its phase is Missing). last_state: how it ended, "" before that.
 
     host: its name in discover_hosts.sh, "" while it is not published; incarnation: the number in its host name, or in
-    its last host name.
+    its last host name. quota: in a queue, whether it is one of the least workers or an extra; "wanted back" by Kueue;
+    "none" where it runs without.
     """
 
     index: int
@@ -58,6 +73,7 @@ class WorkerReport(_Part, frozen=True, kw_only=True):
     draining: Draining | None = None
     node: str = ""
     last_state: str = ""
+    quota: str = ""
 
 
 class LauncherReport(_Part, frozen=True):
@@ -75,7 +91,8 @@ class JobReport(_Part, frozen=True):
 
     elastic: false where another operator manages it; `foreign` says why. hosts: the lines of discover_hosts.sh.
     exec_names: the pods that the launcher's Role allows exec into, None where this user may not read it. next: what the
-    controller does next, in words; next_look: when it checks the job again without a change.
+    controller does next, in words; next_look: when it checks the job again without a change. queue: None unless it
+    asks for one and this user may read the Workloads of Kueue.
     """
 
     namespace: str
@@ -100,6 +117,7 @@ class JobReport(_Part, frozen=True):
     notices: list[str]
     next: list[str]
     next_look: datetime | None
+    queue: QueueReport | None = None
 
 
 def build(snapshot: Snapshot, *, now: float) -> JobReport:
@@ -133,6 +151,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         notices=view.notices.splitlines(),
         next=plan_words.words(view, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
+        queue=_queue(snapshot, view.queue) if view.queue else None,
     )
 
 
@@ -152,12 +171,27 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
     pod, seen = worker.pod, snapshot.pods[name]
     return msgspec.structs.replace(
         report,
-        phase="Terminating" if pod.deleting else seen.facts.phase or "Pending",
+        phase=_phase(pod, seen),
         ready=worker.ready,
         draining=_draining(worker.drain) if worker.drain and view.elastic and not worker.wanted else None,
         node=seen.facts.node,
         last_state=pod.last_state if pod.terminated else "",
+        quota=workloads.quota(view, pod),
     )
+
+
+def _queue(snapshot: Snapshot, queue: Queue) -> QueueReport:
+    found = workloads.waiting(snapshot.view)
+    if found is None:
+        return QueueReport(name=queue.name)
+    name = found.metadata.name
+    return QueueReport(name=found.queue, workload=name, place=snapshot.places.get(found.metadata.uid), says=found.line)
+
+
+def _phase(pod: Worker | Launcher, seen: SeenPod) -> str:
+    if pod.deleting:
+        return "Terminating"
+    return QUEUED if names.GATE_QUEUED in pod.gates else seen.facts.phase or "Pending"
 
 
 def _draining(drain: Drain) -> Draining:
@@ -167,10 +201,9 @@ def _draining(drain: Drain) -> Draining:
 
 def _launcher(snapshot: Snapshot, launcher: Launcher, known: LauncherState) -> LauncherReport:
     pod = snapshot.pods[launcher.ref.name]
-    phase = "Init" if launcher.phase is LauncherPhase.DELIVERING else pod.facts.phase or "Pending"
     return LauncherReport(
         name=launcher.ref.name,
-        phase="Terminating" if launcher.deleting else phase,
+        phase="Init" if launcher.phase is LauncherPhase.DELIVERING and not launcher.deleting else _phase(launcher, pod),
         sees_discover_hosts=launcher.mounts_discovery,
         refreshed=not known.refresh_due if known.can_be_shown else None,
         node=pod.facts.node,

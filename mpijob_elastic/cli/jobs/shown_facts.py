@@ -58,6 +58,8 @@ def _job_state(job: MPIJob, facts: JobFacts) -> str:
         return names.CONDITION_SUCCEEDED
     if facts.finished:
         return names.CONDITION_FAILED
+    if facts.suspended_by:
+        return "Suspended"
     return next((state for state in _STATES if job.condition(state)), "Pending")
 
 

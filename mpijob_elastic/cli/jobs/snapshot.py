@@ -1,23 +1,28 @@
 """One job at one moment, as a user may read it: the controller's view and some facts for people."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
+from mpijob_elastic.model import queue
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.observe import views
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """pods: by name. role_readable: this user may read Roles."""
+    """pods: by name. role_readable: this user may read Roles. places: of Workloads that wait in a queue, by uid."""
 
     view: JobView
     job: SeenJob
     pods: Mapping[str, SeenPod]
     role_readable: bool
+    places: Mapping[str, int]
 
 
 def snapshots(
@@ -26,15 +31,46 @@ def snapshots(
     pods: Collection[SeenPod],
     configs: Iterable[ConfigFacts],
     roles: Iterable[RoleFacts] | None,
+    workloads: Collection[Workload] | None = None,
 ) -> list[Snapshot]:
-    """Return each job with its objects, sorted by namespace and name. roles: None where this user may not read them."""
+    """Return each job with its objects, sorted by namespace and name.
+
+    roles, workloads: None where this user may not read them, or where they are not needed.
+    """
     pods_of: dict[tuple[str, str], dict[str, SeenPod]] = defaultdict(dict)
     for pod in pods:
         pods_of[pod.metadata.namespace, pod.metadata.job][pod.metadata.name] = pod
     ordered = sorted(jobs, key=lambda job: (job.metadata.namespace, job.metadata.name))
     facts = [pod.facts for pod in pods]
     found = views.each([job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ())
+    places = queue.places(workloads or ())
     return [
-        Snapshot(view=view, job=job, pods=pods_of[view.namespace, view.name], role_readable=roles is not None)
-        for job, view in zip(ordered, found, strict=True)
+        Snapshot(
+            view=view,
+            job=_named(job, view),
+            pods=pods_of[view.namespace, view.name],
+            role_readable=roles is not None,
+            places=places,
+        )
+        for job, view in zip(ordered, _queued(ordered, found, workloads), strict=True)
     ]
+
+
+def _queued(
+    jobs: Iterable[SeenJob], found: Iterable[JobView], workloads: Collection[Workload] | None
+) -> Iterator[JobView]:
+    """Yield the views with what Kueue says of their jobs; without `workloads` nobody knows."""
+    of_job: dict[str, list[Workload]] = defaultdict(list)
+    for one in workloads or ():
+        of_job[one.metadata.job_uid].append(one)
+    for job, view in zip(jobs, found, strict=True):
+        is_known = workloads is not None and job.facts.queue
+        mine = views.queue(job.facts, of_job[view.ref.uid], all_known=workloads or ()) if is_known else None
+        yield view.queued(mine)
+
+
+def _named(job: SeenJob, view: JobView) -> SeenJob:
+    """Return the job, called queued while nothing of it may run: the operator does not know that."""
+    base = view.queue.base(view.name) if view.queue else None
+    is_queued = base and base.waits and all(pod.gates for pod in view.pods) and not view.suspended_by
+    return msgspec.structs.replace(job, state="Queued") if is_queued else job

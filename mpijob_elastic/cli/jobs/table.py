@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs.report import Draining, JobReport, LauncherReport, WorkerReport
+from mpijob_elastic.cli.jobs.report import Draining, JobReport, LauncherReport, QueueReport, WorkerReport
 from mpijob_elastic.model import durations
 
 NONE = "-"
@@ -32,7 +32,10 @@ def details(report: JobReport, *, now: datetime) -> list[str]:
     return [
         *_facts(report, now),
         "",
-        *columns(_WORKER_COLUMNS, (_worker(report, worker, now) for worker in report.workers)),
+        *columns(
+            [*_WORKER_COLUMNS, *(["QUOTA"] if report.queue else [])],
+            (_worker(report, worker, now) for worker in report.workers),
+        ),
         "",
         f"{names.KEY_DISCOVER_HOSTS} prints:",
         *_indented(report.hosts),
@@ -87,7 +90,16 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Last scale": _last_scale(report, now),
         "Launcher": _launcher(report.launcher) if report.launcher else "not created yet",
     }
+    if report.queue:
+        facts["Queue"] = _queue(report.queue)
     return [f"{name + ':':<16}{fact}" for name, fact in facts.items()]
+
+
+def _queue(queue: QueueReport) -> str:
+    if not queue.workload:
+        return queue.name
+    place = f" at place {queue.place}" if queue.place else ""
+    return f"{queue.name}; {queue.workload} waits{place}{': ' if queue.says else ''}{queue.says}"
 
 
 def _bounds(report: JobReport) -> str:
@@ -115,6 +127,7 @@ def _worker(report: JobReport, worker: WorkerReport, now: datetime) -> list[str]
         _draining(worker.draining, now) if worker.draining else NONE,
         worker.node or NONE,
         worker.last_state or NONE,
+        *([worker.quota or NONE] if report.queue else []),
     ]
 
 

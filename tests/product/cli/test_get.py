@@ -10,6 +10,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import fetch, get
 from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
@@ -155,3 +156,41 @@ def test_what_a_machine_reads_is_what_the_user_wrote(output: str, read: Callable
     said = {"notices": ["Größe \u00a0 \u202ereversed\u200b", "\x1b[2J", "two\nlines"]}
     shown = "\n".join(map(printable, get.WRITERS[output](said).split("\n")))
     assert read(shown) == said
+
+
+def queued() -> Answers:
+    """A job that waits in a queue, and another that is before it."""
+    job, waits = worlds.mpi_job(replicas=1, conditions=["Created"]), worlds.worker(0, phase="Pending")
+    job["metadata"]["labels"] = {names.LABEL_QUEUE: "team"}
+    waits["spec"]["schedulingGates"] = [{"name": names.GATE_QUEUED}]
+    asked = {"type": "QuotaReserved", "status": "False", "message": "1 more needed"}
+    mine = {
+        **worlds.role([]),
+        "spec": {"queueName": "team", "podSets": [{"name": "workers", "count": 1}]},
+        "status": {"conditions": [asked]},
+    }
+    first = {"metadata": {"name": "first", "namespace": "default", "uid": "f"}, "spec": {**mine["spec"], "priority": 1}}
+    config = worlds.config_map([])
+    return {"mpijobs": [job], "pods": [waits], "configmaps": [config], "workloads": [first, mine]}
+
+
+async def test_a_queued_job_says_its_place_and_what_it_waits_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(tmp_path, queued()) as (where, _):
+        await get.get(where, job="train", output="table")
+    lines = capsys.readouterr().out.splitlines()
+    assert "State:          Queued, " in "\n".join(lines)
+    assert "Queue:          team; train-launcher waits at place 2: 1 more needed" in lines
+    [row] = [line for line in lines if line.startswith("train-worker-0")]
+    assert (row.split()[1], row.split()[-1]) == ("Queued", "least")
+
+
+@pytest.mark.parametrize("answer", [forbidden("workloads"), status(404, "NotFound")])
+async def test_who_may_not_read_workloads_or_has_none_gets_the_rest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], answer: web.Response
+) -> None:
+    async with serving(tmp_path, {**queued(), "workloads": answer}) as (where, _):
+        await get.get(where, job="train", output="json")
+    read = json.loads(capsys.readouterr().out)
+    assert (read["queue"], read["workers"][0]["phase"]) == (None, "Queued")

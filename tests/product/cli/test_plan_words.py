@@ -8,26 +8,44 @@ import pytest
 from mpijob_elastic.cli.jobs import plan_words
 from mpijob_elastic.decide.actions import (
     Action,
+    AdoptWorkload,
+    ClearWorkload,
+    CreateWorkload,
+    DeleteJob,
     DeleteLauncher,
     DeleteWorkers,
+    DeleteWorkload,
     EndExecs,
+    EndLauncher,
+    Fill,
+    FinishWorkload,
+    Gated,
     LookIntoLauncher,
     LowerPodGroup,
+    MakePodGroup,
+    MarkReady,
     Note,
     Plan,
     ProbeWorkers,
+    QueueAction,
     RefreshLauncher,
+    ReleaseWorker,
     Removal,
     RollBack,
+    StartPods,
     TellUser,
+    TunePodGroup,
+    Ungate,
     WriteConfig,
     WriteRole,
     WriteSelector,
 )
 from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from tests import builders
+from tests.product.decide.test_workloads import granted, waiting, workload
 
 NOTE = Note(reason="Reason", message="because")
 WORDS: dict[type[Action], tuple[Action, list[str]]] = {
@@ -54,17 +72,36 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
         DeleteWorkers(removals=(Removal(worker=builders.worker(2), outcome="drained", note=NOTE),)),
         ["because"],
     ),
+    DeleteJob: (DeleteJob(ref=builders.ref("j"), due_at=0.0, note=NOTE), ["because"]),
+    EndLauncher: (EndLauncher(launcher=builders.launcher(), note=NOTE), ["because"]),
+    ReleaseWorker: (
+        ReleaseWorker(worker=builders.worker(2), mark="released", note=NOTE),
+        ["because"],
+    ),
     DeleteLauncher: (DeleteLauncher(launcher=builders.launcher(), note=NOTE), ["because"]),
     TellUser: (TellUser(ref=builders.ref("j"), text="Reason: because"), ["update the notices on the job"]),
     EndExecs: (
         EndExecs(launcher=builders.launcher(), execs=(Exec(pid=7, pod="j-worker-1", started_at=1.0),)),
         ["end frozen `kubectl exec` into j-worker-1 in j-launcher"],
     ),
+    Ungate: (
+        Ungate(pods=(Gated(ref=builders.ref("j-worker-1")),), note=NOTE),
+        ["take the scheduling gate off j-worker-1"],
+    ),
     WriteSelector: (
         WriteSelector(ref=builders.ref("j"), selector="a=b"),
         ["restore the selector of the workers in the job's status"],
     ),
     LowerPodGroup: (LowerPodGroup(ref=builders.ref("g"), before=5, after=3, note=NOTE), ["because"]),
+    MakePodGroup: (
+        MakePodGroup(job=builders.ref("j"), min_member=3, gang=Gang(scheduler="volcano"), note=NOTE),
+        ["because"],
+    ),
+    TunePodGroup: (
+        TunePodGroup(ref=builders.ref("g"), queue="team", annotations={}, note=NOTE),
+        ["because"],
+    ),
+    Fill: (Fill(ref=builders.ref("j"), before=2, after=3, note=NOTE), ["because"]),
     RollBack: (RollBack(ref=builders.ref("j"), before=4, after=2, note=NOTE), ["because"]),
 }
 
@@ -73,6 +110,26 @@ WORDS: dict[type[Action], tuple[Action, list[str]]] = {
 def test_every_action_has_its_words(kind: type[Action]) -> None:
     action, words = WORDS[kind]
     assert plan_words.words(builders.job(), Plan(actions=(action,))) == words
+
+
+QUEUED: dict[type[QueueAction], tuple[QueueAction, str]] = {
+    CreateWorkload: (
+        CreateWorkload(name="j-launcher", queue="team", pods=()),
+        "ask queue team for quota with the Workload j-launcher",
+    ),
+    StartPods: (StartPods(pods=(), flavors=(), note=NOTE), "because"),
+    MarkReady: (MarkReady(workload=granted()), "tell Kueue that the pods of j-launcher run"),
+    ClearWorkload: (ClearWorkload(workload=granted()), "tell Kueue that the quota of j-launcher is free"),
+    FinishWorkload: (FinishWorkload(workload=granted()), "tell Kueue that j-launcher has finished"),
+    DeleteWorkload: (DeleteWorkload(workload=granted()), "delete the Workload j-launcher"),
+    AdoptWorkload: (AdoptWorkload(workload=granted()), "make the job the owner of the Workload j-launcher"),
+}
+
+
+@pytest.mark.parametrize("kind", get_args(QueueAction))
+def test_every_write_for_kueue_has_its_words(kind: type[QueueAction]) -> None:
+    action, words = QUEUED[kind]
+    assert plan_words.words(builders.job(), Plan(queue=(action,))) == [words]
 
 
 def test_every_look_has_its_words() -> None:
@@ -116,6 +173,7 @@ def test_removing_notices_has_its_own_words() -> None:
         (builders.job(role=None), Plan(), "the operator has not created the job's ConfigMap and Role yet"),
         (builders.job(finished=True), Plan(), "the job has ended"),
         (builders.job(deleting=True, finished=True), Plan(), "the job is being deleted"),
+        (waiting(2, workload(said="no quota")), Plan(), "the job waits for quota"),
         (replace(builders.job(deleting=True), foreign="it is another's"), Plan(), "it is another's"),
     ],
 )

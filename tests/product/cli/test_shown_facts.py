@@ -35,6 +35,13 @@ def test_a_job_that_is_being_deleted_says_so_whatever_else_it_is() -> None:
     assert shown_facts.read_job(json.dumps(job).encode()).state == "Terminating"
 
 
+@pytest.mark.parametrize(("condition", "state"), [("Running", "Suspended"), ("Succeeded", "Succeeded")])
+def test_a_job_that_is_suspended_says_so_unless_it_is_over(condition: str, state: str) -> None:
+    job = worlds.mpi_job(conditions=["Created", condition])
+    job["metadata"]["annotations"] = {"mpijob-elastic/enabled": "true", "mpijob-elastic/suspend": "true"}
+    assert shown_facts.read_job(json.dumps(job).encode()).state == state
+
+
 def test_when_a_job_was_created() -> None:
     assert shown_facts.read_job(json.dumps(worlds.mpi_job()).encode()).facts.created_at == worlds.CREATED
 

@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.explain.facts import Pod, Stuck
 from mpijob_elastic.explain.findings import Level
-from mpijob_elastic.model.job import JobView, Worker
+from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy
-from tests.builders import NOW, config, failed, job, pending, pods, worker
-from tests.product.explain.said import of_worker
+from tests.builders import NOW, config, failed, job, launcher, pending, pods, worker
+from tests.product.decide.test_workloads import granted, waiting, workload
+from tests.product.explain.said import of_job, of_worker
 
 LAST = "j-worker-2"
 SCHEDULER = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
@@ -136,3 +138,28 @@ def test_a_failed_worker_that_is_not_replaced(pod: Worker, facts: dict[str, Any]
 
 def test_a_worker_killed_for_its_memory_is_named_so() -> None:
     assert of_worker(last(failed(2, out_of_memory=True)), 2).cause == "out-of-memory"
+
+
+def test_a_pod_at_a_gate_names_it_and_a_worker_of_a_stopped_job_is_about_to_go() -> None:
+    gates = (names.GATE_SUSPENDED,)
+    held = launcher(LauncherPhase.WAITING, gates=gates)
+    workers = (worker(0), pending(1, gates=gates))
+    view = job(2, workers=workers, launcher=held, config=config([]), known=False, suspended_by="annotation x")
+    assert of_worker(view, 0).cause == "suspending"
+    found = of_worker(view, 1)
+    assert (found.cause, found.level) == ("gated", Level.WAITING)
+    assert names.GATE_SUSPENDED in found.says
+    said = of_job(view)
+    assert "is suspended by annotation x" in said["suspended"].says
+    assert names.GATE_SUSPENDED in said["launcher-stuck"].says
+
+
+def test_a_pod_that_waits_for_quota_says_where_and_why() -> None:
+    view = waiting(3, granted(), workload("j-worker-2", said="insufficient\n quota"), policy=Policy(min_replicas=2))
+    found = of_worker(view, 2, places={"uid-of-j-worker-2": 4})
+    assert (found.cause, found.level) == ("queued", Level.WAITING)
+    assert found.says == "j-worker-2 waits at place 4 in queue team: insufficient quota"
+    assert found.next_step == "kubectl -n default describe workload j-worker-2"
+    assert of_worker(view, 0).cause == "gated"
+    held = of_job(waiting(2, workload(said="insufficient")))["queued"]
+    assert held.says == "j-launcher waits in queue team: insufficient"

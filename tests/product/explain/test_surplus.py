@@ -9,6 +9,7 @@ from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.builders import NOW, config, job, pending, pods, role, shown, worker
+from tests.product.decide.test_workloads import granted, preempted, training
 from tests.product.explain.said import BUSY, IDLE, of_worker
 
 LAST = "j-worker-2"
@@ -60,3 +61,10 @@ def test_others_that_are_too_many(view: JobView, cause: str, words: str) -> None
 def test_a_removal_that_must_wait_for_an_earlier_change() -> None:
     view = job(3, replicas=2, config=config(pods(0, 1, 2), memory=Memory(added_at=NOW - 1.0)), known=False)
     assert "leaves discover_hosts.sh in 2s" in of_worker(shown(view, at=NOW - 1.0), 2).says
+
+
+def test_an_extra_that_kueue_wants_back_says_for_whom() -> None:
+    found = (granted(), preempted("j-worker-2"))
+    cause = of_worker(training(worker(0), worker(1), worker(2), found=found, size=3), 2)
+    assert cause.says.startswith("j-worker-2 is an extra; it leaves discover_hosts.sh")
+    assert cause.says.endswith("; Kueue wants its quota: Preempted to accommodate a workload")
