@@ -39,7 +39,8 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
         return False
     old = view.launcher.ref
     with contextlib.suppress(errors.NotFound, errors.Conflict):  # gone, or already recreated
-        await client.delete_object(PODS.path(namespace, old.name), uid=old.uid)
+        # Without a grace period, or the operator would see it end, and fail the job (see DeleteLauncher).
+        await client.delete_object(PODS.path(namespace, old.name), uid=old.uid, options={"gracePeriodSeconds": 0})
 
     async def missing() -> str:
         return _missing(await _view(client, namespace, job), old)

@@ -22,10 +22,6 @@ class Verdict(IntEnum):
     NO = 4
 
 
-_SCHEDULERS = {
-    "volcano": (Verdict.GO, "installed; minMember of PodGroups will be lowered to the least size of their job"),
-    "kueue": (Verdict.CARE, "installed; it knows MPIJob v2beta1 only: take kubeflow.org/mpijob off its frameworks"),
-}
 _OPERATORS = {
     Kind.KNOWN: (Verdict.GO, "supported"),
     Kind.ELASTIC: (Verdict.NO, "it changes the size of jobs itself; do not upgrade this cluster"),
@@ -77,7 +73,9 @@ def kubernetes(version: str, minor: int) -> Finding:
     if minor < OPTIONAL_KINDS["FlowSchema"]:
         lacks.append("FlowSchema v1, so the Lease of our controllers queues with everybody's requests")
     if minor < OPTIONAL_KINDS["ValidatingAdmissionPolicy"]:
-        lacks.append("ValidatingAdmissionPolicy, so only RBAC limits what our accounts may do")
+        lacks.append(
+            "ValidatingAdmissionPolicy, so only RBAC limits what our accounts may do, and evictions wait for no drain"
+        )
     if lacks:
         return Finding("kubernetes", Verdict.CARE, f"{version} has no {' and no '.join(lacks)}")
     return Finding("kubernetes", Verdict.GO, f"{version} serves everything that is used")
@@ -117,7 +115,10 @@ def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
     return Finding("jobs", Verdict.CARE if care else Verdict.GO, text)
 
 
-def scheduler(name: str, *, served: bool) -> Finding:
-    """Judge Volcano or Kueue."""
-    verdict, text = _SCHEDULERS[name] if served else (Verdict.GO, "not installed")
-    return Finding(name, verdict, text)
+def coscheduling(*, served: bool) -> Finding:
+    """Say what follows; its configuration is no object of the cluster."""
+    text = (
+        "installed; jobs may ask for a gang; unless its profile disables DefaultPreemption, pods of higher priority "
+        "take any pod of a job, whatever its min-replicas"
+    )
+    return Finding("coscheduling", Verdict.GO, text if served else "not installed")

@@ -10,23 +10,17 @@ from mpijob_elastic.install.server_side_apply import HOOKS, Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import ENDPOINT_SLICES
+from mpijob_elastic.kube.resources import COSCHEDULING_POD_GROUPS, ENDPOINT_SLICES
 from mpijob_elastic.kube.writer import ApiWriter
-from upgrade import apply, canary, findings, job_impact, jobs, live_crd, operators
+from upgrade import apply, canary, findings, job_impact, jobs, kueue, live_crd, operators, volcano
 from upgrade.findings import Finding, Report, Verdict
 from upgrade.job_impact import Adoption
-
-_SCHEDULERS = {"volcano": "scheduling.volcano.sh", "kueue": "kueue.x-k8s.io"}
 
 
 async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
     """Look at everything; `now` in seconds since the epoch. Raises `errors.KubeError` if nothing can be asked."""
     found = await server.examine(client, [*plan.manifests(), *inventory.manifests()])
     adoptions = await _jobs(client, now=now)
-    schedulers = [
-        findings.scheduler(name, served=await client.find(f"/apis/{group}") is not None)
-        for name, group in _SCHEDULERS.items()
-    ]
     return Report(
         findings=(
             findings.kubernetes(found.version, found.minor),
@@ -35,7 +29,9 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
             findings.jobs(adoptions),
             await _rights(client, found, plan),
             await _webhook(client, found, plan),
-            *schedulers,
+            await volcano.look(client),
+            findings.coscheduling(served=await client.find(f"/apis/{COSCHEDULING_POD_GROUPS.group}") is not None),
+            await kueue.look(client),
         ),
         jobs=tuple(adoptions or ()),
     )

@@ -60,6 +60,7 @@ class Rollback:
         """Find our objects, and check that they can go. Raises as `rollback` does."""
         server, found = await inventory.look(client, record.objects)
         await preflight.check_deletions(client, server, found)
+        await removal.check_none_waits(client)
         await apply.check(client)
         applier = Applier(client=client, server=server)
         prepared = cls(record=record, applier=applier, found=tuple(found), timeout=timeout, say=say)

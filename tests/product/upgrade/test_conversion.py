@@ -139,6 +139,7 @@ def test_an_old_mpi_job() -> None:
     assert job["spec"]["mainContainer"] == "main"
     assert job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 1
     assert notes.keys() == {"spec.gpus", "spec.runPolicy"}
+    assert str(notes["spec.runPolicy"]).endswith('annotate the job mpijob-elastic/run-policy: "true"')
     assert "gpus" not in job["spec"]
 
 

@@ -26,9 +26,8 @@ def adoptions(*readiness: Readiness) -> list[Adoption]:
         (findings.jobs(adoptions(Readiness.FIXED, Readiness.LIVE, Readiness.LIVE)), Verdict.GO, "2 live, 1 fixed"),
         (findings.jobs(adoptions(Readiness.RESTART)), Verdict.CARE, "1 restart"),
         (findings.jobs(adoptions(Readiness.FOREIGN)), Verdict.CARE, "1 foreign"),
-        (findings.scheduler("volcano", served=True), Verdict.GO, "minMember"),
-        (findings.scheduler("kueue", served=True), Verdict.CARE, "v2beta1 only"),
-        (findings.scheduler("kueue", served=False), Verdict.GO, "not installed"),
+        (findings.coscheduling(served=True), Verdict.GO, "take any pod of a job"),
+        (findings.coscheduling(served=False), Verdict.GO, "not installed"),
     ],
 )
 def test_findings(finding: Finding, verdict: Verdict, text: str) -> None:
