@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.customize import NAMESPACE_PLACEHOLDER
+from mpijob_elastic.install.customize import NAMESPACE_PLACEHOLDER, RIGHTS_TO_EVICT
 from mpijob_elastic.install.objects import Identity, Manifest, by_identity
 from mpijob_elastic.install.overlays import DEFAULT, Overlay
 
@@ -33,6 +33,12 @@ _OF_KIND = {
     "FlowSchema": ("flow-control", 'include "mpijob-elastic.flowControl" .'),
     "ValidatingAdmissionPolicy": ("guard", 'include "mpijob-elastic.guard" .'),
     "ValidatingAdmissionPolicyBinding": ("guard", 'include "mpijob-elastic.guard" .'),
+}
+# The webhook has these rights only together with the policy that limits them, and none with cert-manager.
+_GUARDED = 'and (include "mpijob-elastic.guard" .)'
+_RIGHTS_TO_EVICT = {
+    "ClusterRole": ("evictions", f"{_GUARDED} (not .Values.certManager.enabled) (not .Values.jobsNamespace)"),
+    "Role": ("evictions-single-namespace", f"{_GUARDED} .Values.jobsNamespace"),
 }
 # The overlays that have an object decide: all but the first, or only the first.
 _ALL_BUT = {
@@ -77,6 +83,8 @@ def _union(rendered: Iterable[Mapping[Identity, Manifest]]) -> dict[Identity, Ma
 
 def _place(one: Identity, rendered: Mapping[str, Mapping[Identity, Manifest]]) -> tuple[str, str]:
     """Return the template of an object, and the condition under which it exists."""
+    if one.name == RIGHTS_TO_EVICT and one.kind.removesuffix("Binding") in _RIGHTS_TO_EVICT:
+        return _RIGHTS_TO_EVICT[one.kind.removesuffix("Binding")]
     if one.kind in _OF_KIND:
         return _OF_KIND[one.kind]
     having = {name for name, found in rendered.items() if one in found}

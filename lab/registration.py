@@ -16,7 +16,7 @@ from lab.pki import LOOPBACK
 from mpijob_elastic import names
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.server_side_apply import HOOKS
-from mpijob_elastic.kube.resources import MPI_JOBS
+from mpijob_elastic.kube.resources import MPI_JOBS, VALIDATING_WEBHOOKS
 
 Manifest = dict[str, Any]
 # Seconds until the API server goes on without an answer: a busy machine delays one by more than a cluster would.
@@ -60,11 +60,18 @@ def called(cluster: Cluster) -> bool:
     return False
 
 
+def evictions_wait(cluster: Cluster) -> bool:
+    """Return True once the API server is told where to ask about evictions; the webhook looks every 10 s if it is."""
+    path = "{.webhooks[*].clientConfig.url}"
+    found = cluster.kubectl("get", VALIDATING_WEBHOOKS.plural, names.PROGRAM, "-o", f"jsonpath={path}")
+    return names.PATH_EVICT in found
+
+
 def at_address(manifest: Mapping[str, Any], *, host: str, port: int) -> Manifest:
     """A webhook configuration that names this address and port instead of the Service."""
     changed = copy.deepcopy(dict(manifest))
     for hook in changed["webhooks"]:
-        path = hook["clientConfig"].pop("service")["path"]
+        path = hook["clientConfig"].pop("service").get("path", "")
         hook["clientConfig"]["url"] = f"https://{host}:{port}{path}"
         hook["timeoutSeconds"] = TIMEOUT
     return changed

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
+from mpijob_elastic import names
 from mpijob_elastic.install.objects import Manifest
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, VALIDATING_WEBHOOKS
 from webhook.rules.hpa_facts import AUTOSCALERS
 
 # The namespace of the jobs in manifests/single-namespace.yaml.
@@ -13,6 +14,9 @@ NAMESPACE_PLACEHOLDER = "your-namespace"
 # The first minor versions of Kubernetes 1 with these fields.
 MATCH_CONDITIONS_SINCE = 28
 EVICTION_OF_UNHEALTHY_SINCE = 26
+ADMISSION_POLICIES_SINCE = 30
+# The Roles by which the webhook marks pods that are evicted, harmless only where a policy limits what it writes.
+RIGHTS_TO_EVICT = "mpijob-elastic-evictions"
 # Without conditions, the hooks on these resources would see all ConfigMaps, statuses and HPAs.
 _CONDITIONAL = {CONFIG_MAPS.plural, f"{MPI_JOBS.plural}/status", AUTOSCALERS.plural}
 
@@ -34,10 +38,14 @@ def for_jobs_in(manifests: Iterable[Manifest], namespace: str) -> list[Manifest]
 
 def for_version(manifests: Iterable[Manifest], minor: int) -> list[Manifest]:
     """Return the manifests without what Kubernetes 1.`minor` does not know."""
-    return [_for_version(manifest, minor) for manifest in manifests]
+    left_out = RIGHTS_TO_EVICT if minor < ADMISSION_POLICIES_SINCE else ""
+    return [_for_version(manifest, minor) for manifest in manifests if manifest["metadata"]["name"] != left_out]
 
 
 def _for_version(manifest: Manifest, minor: int) -> Manifest:
+    if manifest["kind"] == VALIDATING_WEBHOOKS.kind and minor < ADMISSION_POLICIES_SINCE:
+        hooks = [hook for hook in manifest["webhooks"] if hook["name"] != names.EVICTIONS_HOOK]
+        manifest = {**manifest, "webhooks": hooks}
     if manifest["kind"].endswith("WebhookConfiguration") and minor < MATCH_CONDITIONS_SINCE:
         return _without_match_conditions(manifest)
     if manifest["kind"] == "PodDisruptionBudget" and minor < EVICTION_OF_UNHEALTHY_SINCE:

@@ -14,9 +14,13 @@ from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.phrases import listed
+from mpijob_elastic.model.wire import SchedulingGate
+from mpijob_elastic.observe import pod
 
 STAYS = (
     f"Jobs, their pods and their ConfigMaps stay as they are. The annotations {names.PREFIX}* and the key "
@@ -30,6 +34,8 @@ async def prepare(client: ApiWriter) -> tuple[Server, list[Found]]:
     server, everything = await inventory.look(client)
     found = sorted((one for one in everything if not goes_with_namespace(one.identity)), key=order)
     await preflight.check_deletions(client, server, found)
+    if found:
+        await check_none_waits(client)
     if _holds_namespace(found):
         await check_no_jobs(client)
     return server, found
@@ -92,6 +98,22 @@ async def check_no_jobs(client: ApiReader) -> None:
             f"namespace {names.NAMESPACE} holds MPIJobs that would go with it: {', '.join(job.name for job in jobs)}. "
             "Delete them, or create them elsewhere, first"
         )
+
+
+async def check_none_waits(client: ApiReader) -> None:
+    """Raise `Refused` if pods wait at a scheduling gate that nobody else would take off."""
+    pods = await list_objects(client, PODS.path(), pod.decode, selector=names.POD_SELECTOR)
+    held = [one.metadata for one in pods if any(gate.name in names.GATES for gate in _gates(one))]
+    if held:
+        found = listed(sorted(f"{meta.namespace}/{meta.name}" for meta in held))
+        raise Refused(
+            f"pods wait at a scheduling gate of ours that nobody else takes off: {found}. Resume their jobs, take them "
+            "out of their queues, or delete them, first"
+        )
+
+
+def _gates(found: pod.Pod) -> Iterable[SchedulingGate]:
+    return (found.spec and found.spec.scheduling_gates) or ()
 
 
 def goes_with_namespace(one: Identity) -> bool:

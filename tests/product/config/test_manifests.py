@@ -120,14 +120,16 @@ def test_the_policies_name_what_the_program_writes(overlay: str) -> None:
         for manifest in overlays.rendered(overlay)
         if manifest["kind"] == "ValidatingAdmissionPolicy"
     }
-    assert f"key == '{names.REFRESHED}'" in texts["mpijob-elastic-pods"]
+    assert f"['{names.REFRESHED}', '{names.EVICTION}']" in texts["mpijob-elastic-pods"]
     assert f"key == '{names.MEMORY}'" in texts["mpijob-elastic-config-maps"]
     keys = f"['{names.KEY_DISCOVER_HOSTS}', '{names.KEY_HOSTFILE}', '{names.KEY_KUBEXEC}']"
     assert keys in texts["mpijob-elastic-config-maps"]
     assert f"key == '{names.STATUS}'" in texts["mpijob-elastic-mpijobs"]
     assert f"'{names.SCALE_TIMEOUT}' in variables.before" in texts["mpijob-elastic-mpijobs"]
     assert f"object.metadata.name == '{names.CERTIFICATE_SECRET}'" in texts["mpijob-elastic-secrets"]
-    webhooks = {"mpijob-elastic-secrets", "mpijob-elastic-webhook-configurations"}
+    assert f"key == '{names.EVICTION}'" in texts["mpijob-elastic-evictions"]
+    assert f"hook.name == '{names.EVICTIONS_HOOK}'" in texts["mpijob-elastic-webhook-configurations"]
+    webhooks = {"mpijob-elastic-secrets", "mpijob-elastic-webhook-configurations", "mpijob-elastic-evictions"}
     for name, text in texts.items():
         account = names.WEBHOOK if name in webhooks else names.CONTROLLER
         assert f"'system:serviceaccount:{names.NAMESPACE}:{account}'" in text

@@ -40,8 +40,9 @@ def test_in_one_namespace_the_webhook_knows_jobs_and_autoscalers_of_that_one() -
     [narrow] = [role for role in roles(Overlay.SINGLE_NAMESPACE) if is_webhooks(role, "Role", "your-namespace")]
     for overlay, more in ((overlays.DEFAULT, narrow["rules"]), (Overlay.SINGLE_NAMESPACE, [])):
         [anywhere] = [role for role in roles(overlay) if is_webhooks(role, "ClusterRole", None)]
-        own, *rest = anywhere["rules"]
+        own, *rest, queues = anywhere["rules"]
         assert own["apiGroups"] == ["admissionregistration.k8s.io"]
+        assert queues["resources"] == ["queues"]  # which have no namespace
         assert rest == more
 
 

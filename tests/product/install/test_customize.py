@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.customize import for_jobs_in, for_version, with_image
 from mpijob_elastic.install.objects import Manifest
@@ -34,10 +35,22 @@ def test_the_namespace_of_the_jobs_is_named_everywhere() -> None:
         assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["team-a"]
 
 
-@pytest.mark.parametrize("minor", [28, 34])
+@pytest.mark.parametrize("minor", [30, 34])
 def test_a_new_api_server_gets_everything(minor: int) -> None:
     manifests = overlays.rendered("default")
     assert for_version(manifests, minor) == manifests
+
+
+@pytest.mark.parametrize("overlay", ["default", Overlay.SINGLE_NAMESPACE])
+def test_before_admission_policies_the_webhook_may_not_mark_pods(overlay: str) -> None:
+    manifests = overlays.rendered(overlay)
+    gone = [one for one in manifests if one not in for_version(manifests, 29)]
+    roles = [one for one in gone if one["kind"] in ("Role", "ClusterRole")]
+    assert [rule["resources"] for one in roles for rule in one["rules"]] == [["pods"], ["pods/eviction"]]
+    rest = [one for one in for_version(manifests, 29) if one["kind"] in ("Role", "ClusterRole")]
+    assert names.EVICTIONS_HOOK in str(configuration(manifests, "Validating"))
+    assert names.EVICTIONS_HOOK not in str(configuration(for_version(manifests, 29), "Validating"))
+    assert not [one for one in rest if "webhook" in one["metadata"]["name"] and "pods" in str(one["rules"])]
 
 
 def test_before_match_conditions_config_maps_are_not_asked_about() -> None:

@@ -12,7 +12,7 @@ from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE, for_version
 MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
 MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
 STATUS, WORKERS = MUTATING["webhooks"][2:]
-AUTOSCALERS = VALIDATING["webhooks"][2]
+AUTOSCALERS, EVICTIONS = VALIDATING["webhooks"][2:]
 HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
 
 
@@ -21,7 +21,8 @@ def test_names_agree_with_the_program() -> None:
         assert configuration["metadata"]["name"] == names.WEBHOOK_CONFIGURATION
     services = [hook["clientConfig"]["service"] for hook in HOOKS]
     assert {(one["name"], one["namespace"]) for one in services} == {(names.WEBHOOK, names.NAMESPACE)}
-    assert [one["path"] for one in services] == [names.PATH_MUTATE] * 4 + [names.PATH_VALIDATE] * 3
+    assert EVICTIONS["name"] == names.EVICTIONS_HOOK
+    assert [one.get("path") for one in services] == [names.PATH_MUTATE] * 4 + [names.PATH_VALIDATE] * 3 + [None]
     for hook, role in ((HOOKS[0], names.ROLE_LAUNCHER), (WORKERS, names.ROLE_WORKER)):
         expected = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_ROLE: role}
         assert hook["objectSelector"]["matchLabels"] == expected
@@ -30,8 +31,9 @@ def test_names_agree_with_the_program() -> None:
 
 @pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
 def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
-    seconds = 1 if hook in (STATUS, WORKERS, AUTOSCALERS) else 2
-    assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", seconds, "None")
+    seconds = 1 if hook in (STATUS, WORKERS, AUTOSCALERS, EVICTIONS) else 2
+    effects = "NoneOnDryRun" if hook == EVICTIONS else "None"
+    assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", seconds, effects)
     assert hook["matchPolicy"] == "Equivalent"
     assert "caBundle" not in hook["clientConfig"]
     assert hook["namespaceSelector"]["matchExpressions"] == [
