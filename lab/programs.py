@@ -60,6 +60,9 @@ class Program:
         "cert-manager",
         "keda",
         "metrics-server",
+        "volcano",
+        "scheduler-plugins",
+        "kueue",
     ]
     package: str
     seconds: int
@@ -144,6 +147,14 @@ PEERS = (
         package="sigs.k8s.io/metrics-server/cmd/metrics-server",
         seconds=190,
     ),
+    Program(name="volcano-scheduler", module="volcano", package="volcano.sh/volcano/cmd/scheduler", seconds=400),
+    Program(
+        name="coscheduler",
+        module="scheduler-plugins",
+        package="sigs.k8s.io/scheduler-plugins/cmd/scheduler",
+        seconds=350,
+    ),
+    Program(name="kueue", module="kueue", package="sigs.k8s.io/kueue/cmd/kueue", seconds=500),
 )
 
 

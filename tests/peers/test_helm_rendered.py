@@ -12,7 +12,7 @@ from lab import chart
 from lab.release import archives
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
-from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE, for_jobs_in, with_image
+from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE, RIGHTS_TO_EVICT, for_jobs_in, with_image
 from mpijob_elastic.install.objects import by_identity
 from mpijob_elastic.install.overlays import Overlay
 from tests.peers.chart import refusal, rendered, run
@@ -71,7 +71,8 @@ def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) 
 def test_parts_are_left_out(helm: Path, values: dict[str, Any], kubernetes: str, kinds: set[str]) -> None:
     everything = by_identity(overlays.rendered(overlays.DEFAULT))
     found = rendered(helm, values, kubernetes=kubernetes)
-    assert everything.keys() - found.keys() == {one for one in everything if one.kind in kinds}
+    rights = {one for one in everything if one.name == RIGHTS_TO_EVICT and kinds >= GUARD}
+    assert everything.keys() - found.keys() == {one for one in everything if one.kind in kinds} | rights
 
 
 def test_the_image_by_tag_and_by_digest(helm: Path) -> None:

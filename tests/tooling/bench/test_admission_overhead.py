@@ -15,6 +15,8 @@ def test_it_is_the_difference_of_the_percentiles() -> None:
 def test_patterns_say_what_they_do() -> None:
     assert str(Pattern(callers=16, interval=0.32, creations=400)) == "launcher creation, 16 callers, 50 a second"
     assert str(Pattern(callers=1, interval=0, creations=200)) == "launcher creation, 1 caller, without a pause"
+    evictions = Pattern(callers=1, interval=0.5, creations=200, role="worker", evicts=True)
+    assert str(evictions) == "worker eviction, 1 caller, 2 a second"
 
 
 def test_each_caller_has_as_many_creations() -> None:

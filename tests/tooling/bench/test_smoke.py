@@ -122,6 +122,7 @@ async def test_the_webhook_is_asked_and_not_asked_by_turns(
     try:
         with Webhook.start(bench_lab, installed) as webhook:
             pods = await admission.pods(bench_client, namespace)
+            await admission.make_evictable(bench_client, namespace, pods[names.ROLE_WORKER])
             review = tmp_path / "review.json"
             launcher = await admission.try_create(bench_client, namespace, pods[names.ROLE_LAUNCHER])
             review.write_bytes(admission.review_of(launcher, namespace))
@@ -129,6 +130,8 @@ async def test_the_webhook_is_asked_and_not_asked_by_turns(
             found = await admission_overhead.run(ground, Pattern(callers=2, interval=0.01, creations=4))
             worker = Pattern(callers=2, interval=0.01, creations=4, role=names.ROLE_WORKER)
             assert (await admission_overhead.run(ground, worker)).p50_without > 0
+            evictions = Pattern(callers=2, interval=0.01, creations=4, role=names.ROLE_WORKER, evicts=True)
+            assert (await admission_overhead.run(ground, evictions)).p50_without > 0
             rate = await reviews.run(
                 webhook.process.pid, installed.webhook_port, connections=2, review=review, seconds=0.5
             )

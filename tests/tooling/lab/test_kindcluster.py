@@ -169,7 +169,7 @@ def test_webhooks_are_called_at_the_gateway_of_the_network(tools: Tools, cluster
     hooks = [hook for one in manifests for hook in one.get("webhooks", ())]
     urls = [hook["clientConfig"]["url"] for hook in hooks]
     assert urls
-    assert all(url.startswith(f"https://172.18.0.1:{installed.webhook_port}/") for url in urls)
+    assert all(f"{url}/".startswith(f"https://172.18.0.1:{installed.webhook_port}/") for url in urls)
 
 
 def test_a_network_without_a_gateway_of_ipv4_is_told(tools: Tools, cluster: KindCluster) -> None:

@@ -1,0 +1,104 @@
+"""Workers with a GPU each, on nodes with few of them."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from tests.lab.job import Job, Object, State
+from tests.lab.pools import POOL, make_nodes, remove_nodes
+
+PRIORITY = Resource(group="scheduling.k8s.io", plural="priorityclasses", kind="PriorityClass")
+SCHEDULED = 3.0  # seconds in which a scheduler has seen its pods, and is ready to try them again
+
+
+@asynccontextmanager
+async def few(client: ApiWriter) -> AsyncIterator[str]:
+    """Make two nodes with two GPUs each as long as the block lasts; give the value of their label."""
+    name = f"pool-{secrets.token_hex(4)}"
+    await make_nodes(client, name, gpus=2)
+    yield name
+    await remove_nodes(client, name)
+
+
+@asynccontextmanager
+async def half(client: ApiWriter, pool: str) -> AsyncIterator[None]:
+    """Keep the second node of a pool closed as long as the block lasts."""
+    node = resources.NODES.path(None, f"{pool}-1")
+    await client.patch_object(node, body={"spec": {"unschedulable": True}}, content_type=MERGE_PATCH)
+    yield
+    await client.patch_object(node, body={"spec": {"unschedulable": None}}, content_type=MERGE_PATCH)
+
+
+@asynccontextmanager
+async def priority(client: ApiWriter, pool: str, *, takes: bool) -> AsyncIterator[Object]:
+    """Make a class of high priority as long as the block lasts; give what names it in a pod's spec.
+
+    takes: whether its pods preempt others.
+    """
+    name, policy = f"high-{pool}", "PreemptLowerPriority" if takes else "Never"
+    body: Object = {"apiVersion": PRIORITY.api_version, "kind": PRIORITY.kind, "metadata": {"name": name}}
+    await client.create_object(PRIORITY.path(), body=body | {"value": 1000, "preemptionPolicy": policy})
+    yield {"priorityClassName": name}
+    await client.delete_object(PRIORITY.path(None, name))
+
+
+def on_gpu(pool: str, **spec: str) -> Object:
+    """Return the spec of a worker with a GPU on that pool."""
+    gpu = {"name": "worker", "image": "horovod:test", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    return {"nodeSelector": {POOL: pool}, "containers": [gpu], **spec}
+
+
+def bound(state: State) -> list[str]:
+    """Return the pods that have a node."""
+    pods = [*state.workers.values(), *([state.launcher] if state.launcher else [])]
+    return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
+
+
+def held(state: State) -> int:
+    """Return how many GPUs its workers have."""
+    return sum(1 for worker in state.workers.values() if worker["spec"].get("nodeName"))
+
+
+async def group(job: Job, resource: Resource) -> Object:
+    """Return the spec of the job's PodGroup."""
+    raw = await job.client.get(resource.path(job.namespace, job.name))
+    found: Object = msgspec.json.decode(raw)["spec"]
+    return found
+
+
+async def replaced(job: Job, name: str) -> None:
+    """Delete a worker, and wait until another of its name trains."""
+    before = (await job.state()).workers[name]["metadata"]["uid"]
+    hosts = len((await job.state()).hosts)
+    await job.client.delete_object(f"/api/v1/namespaces/{job.namespace}/pods/{name}")
+    await job.until(
+        lambda state: name in state.workers and state.workers[name]["metadata"]["uid"] != before, f"another {name}"
+    )
+    await job.until(lambda state: len(state.hosts) == hosts, "it trains again")
+
+
+async def compete(one: Job, two: Job, pool: str, create: Callable[[Job, Object], Awaitable[None]]) -> dict[str, int]:
+    """Let two jobs of four workers want four GPUs, of which half come later; return how many each has then.
+
+    create: makes a job of four with that in the specs of its pods. The second job is more urgent, so that it gets what
+    comes later, and takes nothing from others.
+    """
+    async with priority(one.client, pool, takes=False) as urgent:
+        async with half(one.client, pool):
+            for job, more in ((one, {}), (two, urgent)):
+                await create(job, more)
+                await job.until(lambda state: len(state.workers) == 4 and state.launcher is not None, "its pods")
+                await asyncio.sleep(SCHEDULED)
+        found: dict[str, int] = {}
+        async with asyncio.timeout(90):
+            while sum(found.values()) < 4:
+                await asyncio.sleep(0.5)
+                found = {job.name: held(await job.state()) for job in (one, two)}
+        await asyncio.sleep(SCHEDULED)
+        return {job.name: held(await job.state()) for job in (one, two)}

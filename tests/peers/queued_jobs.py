@@ -1,0 +1,36 @@
+"""Jobs in a queue of Kueue."""
+
+from typing import Any
+
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.writer import MERGE_PATCH
+from tests.lab.job import Job
+
+Object = dict[str, Any]
+QUICK = {"mpijob-elastic/drain-timeout": "5s", "mpijob-elastic/min-replicas": "2"}
+ONE_GPU = {
+    "containers": [{"name": "worker", "image": "horovod:test", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
+}
+
+
+async def workloads(job: Job) -> dict[str, Object]:
+    """Return the job's Workloads by name."""
+    raw = await job.client.get(resources.WORKLOADS.path(job.namespace))
+    mine = [
+        item for item in msgspec.json.decode(raw)["items"] if item["metadata"]["ownerReferences"][0]["name"] == job.name
+    ]
+    return {item["metadata"]["name"]: item for item in mine}
+
+
+def waits(pod: Object | None) -> bool:
+    """Tell whether a pod waits for quota."""
+    return {"name": names.GATE_QUEUED} in (pod or {}).get("spec", {}).get("schedulingGates", [])
+
+
+async def hold(job: Job, pod: str, *, by: str | None = "lab.mpijob-elastic/keep") -> None:
+    """Keep a pod that is deleted, as a long grace period does, or let it go."""
+    body = {"metadata": {"finalizers": [by] if by else None}}
+    await job.client.patch_object(resources.PODS.path(job.namespace, pod), body=body, content_type=MERGE_PATCH)

@@ -1,0 +1,30 @@
+"""The queue of docs/examples/kueue in a namespace of a lab."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lab.cluster import Cluster
+from tests.lab.waiting import PATIENCE, kubectl_until_done
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "kueue"
+
+
+def example(file: str) -> dict[str, Any]:
+    """Return the objects of an example in the documentation by kind."""
+    items = yaml.safe_load_all((EXAMPLES / f"{file}.yaml").read_text())
+    return {item["kind"]: item for item in items}
+
+
+def queue_of_four(cluster: Cluster, namespace: str) -> str:
+    """Make the example's queue with its four GPUs, of this namespace alone; return the value of the label."""
+    items = example("queues")
+    team, local = items["ClusterQueue"], items["LocalQueue"]
+    team["metadata"]["name"] = local["spec"]["clusterQueue"] = local["metadata"]["namespace"] = namespace
+    for item in (items["ResourceFlavor"], team, local):
+        # Kueue's webhooks may not answer yet.
+        kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
+    name: str = local["metadata"]["name"]
+    return name

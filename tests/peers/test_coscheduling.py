@@ -1,0 +1,98 @@
+"""Gangs beside the real Coscheduling of scheduler-plugins: all of a job's pods start, or none."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from lab.cluster import Cluster
+from mpijob_elastic.kube.resources import COSCHEDULING_POD_GROUPS
+from tests.lab.job import Job, State
+from tests.lab.on_demand import OnDemand
+from tests.peers import coscheduling
+from tests.peers.gpus import bound, compete, group, on_gpu, priority, replaced
+
+pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("coscheduler", "elastic", "operator")]
+
+GANG = {"mpijob-elastic/gang": "coscheduling"}
+PAGE = Path(__file__).parents[2] / "docs" / "gangs.md"
+LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "30s"}
+
+
+@pytest.fixture(scope="module")
+def coscheduler(
+    cluster: Cluster, programs: OnDemand, coscheduling_scheduler: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """The scheduler, with its definitions."""
+    programs.keep(())  # they ask once a minute whether PodGroups are served
+    with coscheduling.scheduling(coscheduling_scheduler, cluster, tmp_path_factory.mktemp("coscheduling")):
+        yield
+        programs.keep(())
+
+
+async def create(job: Job, pool: str, *, replicas: int, annotations: dict[str, str], **more: str) -> None:
+    """Create a job whose pods name the scheduler, each in its template."""
+    ours = {"schedulerName": coscheduling.NAME, **more}
+    await job.create(replicas=replicas, annotations=annotations, worker_spec=on_gpu(pool, **ours), launcher_spec=ours)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "has"), [(GANG, {"one": 0, "two": 4}), ({}, {"one": 2, "two": 2})], ids=["gang", "no gang"]
+)
+async def test_of_two_jobs_for_which_there_is_room_once_one_starts(
+    job: Job, pool: str, annotations: dict[str, str], has: dict[str, int]
+) -> None:
+    """Without a gang each holds half, and both wait."""
+    one, two = (replace(job, name=name) for name in ("one", "two"))
+    rivals = partial(create, pool=pool, replicas=4, annotations=annotations)
+    assert await compete(one, two, pool, lambda rival, more: rivals(rival, **more)) == has
+    if annotations:
+        assert bound(await one.state()) == []
+        assert (await group(one, COSCHEDULING_POD_GROUPS)) == {"minMember": 5}
+        await two.delete()
+        await one.settled(4)
+
+
+async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(job: Job, pool: str) -> None:
+    await create(job, pool, replicas=5, annotations=GANG | LEAST)
+    await job.until(lambda state: len(bound(state)) == 5 and len(state.hosts) == 4, "the four for which there is room")
+    await job.told("PodGroupCreated", "3 at least")
+    await job.scale(3)
+    await job.settled(3)
+    await replaced(job, job.workers(1)[0])
+    await job.scale(4)
+    await job.settled(4)
+    assert (await group(job, COSCHEDULING_POD_GROUPS)) == {"minMember": 3}
+
+
+async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(job: Job, pool: str) -> None:
+    """On a node that started last; no mark of a pod protects it, nor does its index."""
+    urgent = replace(job, name="urgent")
+    await create(job, pool, replicas=4, annotations=GANG | LEAST)
+    before = await job.settled(4)
+    async with priority(job.client, pool, takes=True) as high:
+        await create(urgent, pool, replicas=2, annotations=GANG, **high)
+        await urgent.settled(2)
+    after = await job.until(lambda state: len(state.hosts) == 2, "it goes on with two")
+    kept = [host.removesuffix(":1") for host in after.hosts]
+    assert {uids(after)[name] for name in kept} <= {*uids(before).values()}
+    assert after.launcher_runs
+    await job.told("Disruption", "DisruptionTarget")
+    await urgent.delete()
+    await job.until(lambda state: len(state.hosts) == 4, "it is whole again")
+
+
+def uids(state: State) -> dict[str, str]:
+    """Return the uid of each worker."""
+    return {name: pod["metadata"]["uid"] for name, pod in state.workers.items()}
+
+
+async def test_the_job_of_the_page_runs(job: Job, cluster: Cluster) -> None:
+    [_, text, *_] = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    await asyncio.to_thread(cluster.kubectl, "apply", "-n", job.namespace, "-f", "-", stdin=text)
+    await job.settled(4)
+    assert (await group(job, COSCHEDULING_POD_GROUPS)) == {"minMember": 3}

@@ -1,0 +1,190 @@
+"""Kueue gives an MPIJob its quota, worker by worker, and takes it back without killing a rank."""
+
+import asyncio
+import time
+
+import msgspec
+import pytest
+
+from lab.cluster import Cluster
+from lab.install import Installed
+from mpijob_elastic import names
+from mpijob_elastic.cli.jobs import fetch
+from mpijob_elastic.cli.jobs.report import build
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from tests.lab.history import most_requested, recorded
+from tests.lab.job import Job
+from tests.lab.launchers import UNMUTATED, label
+from tests.peers.queued_jobs import ONE_GPU, QUICK, hold, waits, workloads
+from tests.peers.queues import example
+
+pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
+
+
+async def test_a_job_waits_for_its_quota_and_starts_where_the_flavor_says(
+    job: Job, client: ApiWriter, queue: str
+) -> None:
+    first = Job(client=client, namespace=job.namespace, name="first")
+    await first.create(replicas=4, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
+    state = await first.settled(4)
+    assert state.workers["first-worker-3"]["spec"]["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    tolerations = state.workers["first-worker-0"]["spec"]["tolerations"]
+    assert {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in tolerations
+    await job.create(replicas=2, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
+    await job.told("Queued", "insufficient unused quota for nvidia.com/gpu")
+    waiting = await job.state()
+    assert all(waits(pod) for pod in (waiting.launcher, *waiting.workers.values()))
+    await first.set_status("first-launcher", {"phase": "Succeeded"})
+    await job.settled(2)
+    assert (await job.at_rest()).notices == ""
+
+
+async def test_a_job_grows_into_idle_quota_and_gives_it_back_to_a_job_that_waits(
+    job: Job, client: ApiWriter, queue: str
+) -> None:
+    """The workers with the highest numbers leave, after their ranks; when the other job has ended they are back."""
+    async with (
+        recorded(client, job.namespace, job=job.name) as mine,
+        recorded(client, job.namespace, job="rival") as theirs,
+    ):
+        body = {**example("job")["MPIJob"]}
+        assert body["metadata"]["labels"] == {names.LABEL_QUEUE: queue}
+        await client.create_object(resources.MPI_JOBS.path(job.namespace), body=body)
+        await job.settled(4)
+        made = await workloads(job)
+        assert {name: one["spec"]["priority"] for name, one in made.items()} == {
+            "train-launcher": 0,
+            "train-worker-2": -1,
+            "train-worker-3": -2,
+        }
+        rival = Job(client=client, namespace=job.namespace, name="rival")
+        await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
+        await rival.settled(2)
+        squeezed = await job.until(lambda state: state.hosts == ["train-worker-0:1", "train-worker-1:1"], "two workers")
+        assert [waits(squeezed.workers[name]) for name in sorted(squeezed.workers)] == [False, False, True, True]
+        told = await job.events()
+        deleted = [message for reason, message in told if reason == "SurplusDeleted"]
+        assert sorted(message.partition(" after")[0] for message in deleted) == [
+            f"{name} is being deleted: drained" for name in job.workers(2, 3)
+        ]
+        assert not [message for reason, message in told if reason in ("HostsLost", "DrainTimeout")]
+        await job.told("WorkersQueued", "train-worker-2, train-worker-3")
+        await job.told("QuotaWanted", f"Preempted to accommodate a workload ({job.namespace}/rival-launcher, UID: ")
+        [seen] = await fetch.fetch(client, fetch.Selection(namespace=job.namespace, job=job.name))
+        report = build(seen, now=time.time())
+        assert report.queue
+        assert (report.queue.workload, report.queue.place) == ("train-worker-2", 1)
+        assert "insufficient unused quota" in report.queue.says
+        assert [(one.phase, one.quota) for one in report.workers[1:3]] == [("Running", "least"), ("Queued", "extra")]
+    assert most_requested("nvidia.com/gpu", mine, theirs) == 4
+    await rival.set_status("rival-launcher", {"phase": "Succeeded"})
+    await job.settled(4)
+    assert (await job.at_rest()).notices == ""
+
+
+async def test_a_scale_in_frees_quota_and_a_scale_out_beyond_it_waits(job: Job, queue: str) -> None:
+    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
+    await job.settled(4)
+    await job.scale(6)
+    await job.told("WorkersQueued", "train-worker-4, train-worker-5")
+    await job.scale(3)
+    await job.settled(3)
+    await job.at_rest()
+    assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2"]
+
+
+async def test_a_job_whose_label_goes_leaves_the_queue_and_starts(job: Job, queue: str) -> None:
+    await job.create(
+        replicas=5, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue, names.LABEL_PRIORITY_CLASS: "high"}
+    )
+    await job.told("Queued", "insufficient")
+    [waiting] = (await workloads(job)).values()
+    assert waiting["spec"]["priority"] == 1000
+    await job.patch({"metadata": {"labels": {names.LABEL_QUEUE: None}}})
+    await job.settled(5)
+    assert await workloads(job) == {}
+
+
+async def test_the_controller_may_write_workloads_of_jobs_only_and_admit_none(
+    installed: Installed, job: Job, queue: str
+) -> None:
+    await job.create(replicas=5, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
+    await job.told("Queued", "insufficient")
+    found = (await workloads(job))["train-launcher"]
+    stranger = {**found, "metadata": {"name": "stranger", "namespace": job.namespace}}
+    admission = {"clusterQueue": job.namespace, "podSetAssignments": [{"name": "launcher"}, {"name": "workers"}]}
+    path, patch = resources.WORKLOADS.path(job.namespace, "train-launcher", "status"), {"admission": admission}
+    async with await connect(user_agent="test", kubeconfig=installed.controller_kubeconfig) as controller:
+        with pytest.raises(errors.ApiError, match="only Workloads that an MPIJob controls"):
+            await controller.create_object(resources.WORKLOADS.path(job.namespace), body=stranger)
+        with pytest.raises(errors.ApiError, match="never an admission"):
+            await controller.patch_object(path, body={"status": patch}, content_type=MERGE_PATCH)
+
+
+async def test_pods_that_missed_the_webhook_are_replaced_before_a_node_takes_them(
+    job: Job, client: ApiWriter, queue: str
+) -> None:
+    """As if the webhook were away while the operator creates them."""
+    nowhere = {**ONE_GPU, "nodeSelector": {"pool": "nowhere"}}
+    await label(client, job.namespace, UNMUTATED)
+    await job.create(
+        replicas=5,
+        worker_spec=nowhere,
+        launcher_spec={"nodeSelector": {"pool": "nowhere"}},
+        job_labels={names.LABEL_QUEUE: queue},
+    )
+    made = await job.until(lambda state: len(state.workers) == 5 and state.launcher is not None, "its pods")
+    await label(client, job.namespace, {"mpijob-elastic/injection": None})
+    assert not any(waits(pod) for pod in (made.launcher, *made.workers.values()))
+    await job.told("WorkerReplaced", "the operator recreates it, to wait for quota", times=5)
+    await job.until(
+        lambda state: len(state.workers) == 5 and all(map(waits, (state.launcher, *state.workers.values()))), "gates"
+    )
+    await job.told("Queued", "insufficient")
+    await job.at_rest()
+
+
+async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later(
+    job: Job, client: ApiWriter, queue: str
+) -> None:
+    labels = {names.LABEL_QUEUE: queue}
+    await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
+    await job.settled(3)
+    rival = Job(client=client, namespace=job.namespace, name="rival")
+    await rival.create(replicas=4, worker_spec=ONE_GPU, job_labels={**labels, names.LABEL_PRIORITY_CLASS: "high"})
+    await rival.settled(4)
+    await job.told("Suspended", "by Kueue (Preempted to accommodate a workload")
+    waiting = await job.state()
+    assert all(waits(pod) for pod in (waiting.launcher, *waiting.workers.values()))
+    assert not {"Failed", "Succeeded"} & {*waiting.conditions}
+    await rival.set_status("rival-launcher", {"phase": "Succeeded"})
+    await job.settled(3)
+    assert (await job.at_rest()).notices == ""
+
+
+async def test_a_deleted_job_keeps_its_quota_until_its_pods_are_gone(
+    job: Job, client: ApiWriter, cluster: Cluster, queue: str
+) -> None:
+    labels = {names.LABEL_QUEUE: queue}
+    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
+    await job.settled(4)
+    for pod in ("train-worker-0", "train-worker-3"):  # they end slowly
+        await hold(job, pod)
+    rival = Job(client=client, namespace=job.namespace, name="rival")
+    async with (
+        recorded(client, job.namespace, job=job.name) as mine,
+        recorded(client, job.namespace, job="rival") as theirs,
+    ):
+        await asyncio.to_thread(cluster.kubectl, "delete", "mpijob", job.name, "-n", job.namespace, "--wait=false")
+        await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels=labels)
+        await rival.told("Queued", "insufficient unused quota")
+        await asyncio.sleep(2.0)
+        raw = msgspec.json.decode(await client.get(resources.WORKLOADS.path(job.namespace)))["items"]
+        left = {item["metadata"]["name"] for item in raw if "admission" in item["status"]}
+        assert left == {"train-launcher", "train-worker-3"}
+        for pod in ("train-worker-0", "train-worker-3"):
+            await hold(job, pod, by=None)
+        await rival.settled(2)
+    assert most_requested("nvidia.com/gpu", mine, theirs) == 4
