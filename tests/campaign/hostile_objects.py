@@ -13,7 +13,7 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, cast
@@ -24,8 +24,9 @@ import structlog
 from lab.operator import objects
 from mpijob_elastic.decide import decide
 from mpijob_elastic.kube import wire
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.reader import JSON, USUAL, ApiReader, Limits
 from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.observe import views
 from mpijob_elastic.observe.caches import Caches, JobKey
@@ -33,10 +34,11 @@ from tests.campaign import hostile_texts as texts
 from tests.campaign.part import Options, Outcome
 from tests.json_places import places
 from tests.product.webhook.objects import ELASTIC, Object, mpi_job, review
+from webhook.evictions import Evictions
 from webhook.rules import handlers, hpa_facts
 from webhook.rules import review as reviews
-from webhook.rules.handlers import ReviewContext
-from webhook.rules.review import Malformed
+from webhook.rules.handlers import Answer, Handler, Kind, ReviewContext
+from webhook.rules.review import Malformed, Request
 
 # A run is a batch of so many cases; all runs together make more than a million.
 BATCH = 10_000
@@ -136,6 +138,12 @@ HPA = {
         "maxReplicas": 9,
     },
 }
+EVICTION = {
+    "apiVersion": "policy/v1",
+    "kind": "Eviction",
+    "metadata": {"name": "train-worker-0", "namespace": "default"},
+    "deleteOptions": {"gracePeriodSeconds": 5, "dryRun": [], "preconditions": {"uid": "w"}},
+}
 CONTEXT = ReviewContext(
     job=lambda _namespace, _name: job_facts.read(texts.compact(JOB)),
     autoscalers=lambda _namespace, _job: (hpa_facts.read(texts.compact(HPA)),),
@@ -156,6 +164,7 @@ def _reviews(random: Random) -> Iterator[Spots]:
         review(grown, old=JOB, dryRun=True),
         review({**SCALE, "spec": {"replicas": 5}}, old=SCALE, subResource="scale", name="train"),
         review({**HPA, "spec": {**HPA["spec"], "maxReplicas": 2}}, old=HPA, name="a"),  # type: ignore[dict-item]
+        review(EVICTION, subResource="eviction"),
     ]
     for document in copy.deepcopy(documents):
         yield texts.spots(document)
@@ -177,7 +186,7 @@ async def _review(random: Random, reviewed: list[Spots], tally: Tally) -> None:
             request = reviews.parse(sent)
         except Malformed:
             return
-        answered.append(reviews.answer(request, handlers.answer(request, table).verdict))
+        answered.append(reviews.answer(request, (await _answer(request, table)).verdict))
 
     try:
         fast = await _timed(case, len(sent), tally)
@@ -192,6 +201,32 @@ async def _review(random: Random, reviewed: list[Spots], tally: Tally) -> None:
         problem = _foreign(sent, answered[0], check_whole=random.randrange(20) == 0)
         if problem:
             tally.blame(problem, sent)
+
+
+async def _answer(request: Request, table: Mapping[Kind, Handler]) -> Answer:
+    if request.sub_resource == "eviction":
+        return await EVICTIONS.answer(request)
+    return handlers.answer(request, table)
+
+
+class _Pods(ApiWriter):
+    """A client that finds one worker and one launcher, and drops what is written."""
+
+    def __init__(self) -> None:
+        pods = (_running(objects.worker(JOB, 0)), _running(objects.launcher(JOB)))
+        self._worker, self._launcher = map(texts.compact, pods)
+
+    async def _call_api(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = JSON,
+        limits: Limits = USUAL,
+    ) -> bytes:
+        return self._launcher if path.endswith("-launcher") else self._worker
 
 
 def _foreign(sent: bytes, answered: bytes, *, check_whole: bool) -> str:
@@ -307,3 +342,6 @@ def _running(pod: Object) -> Object:
         "containerStatuses": [{"name": "main", "state": {"running": {"startedAt": at}}, "lastState": {}}],
     }
     return {**pod, "status": status}
+
+
+EVICTIONS = Evictions(_Pods(), context=CONTEXT, secret_path=lambda: "")

@@ -48,6 +48,48 @@ KEDA = Release(
         )
     ],
 )
+# The release that lab/binaries/volcano builds.
+VOLCANO = Release(
+    module="volcano.sh/volcano@v1.14.1",
+    checksum="h1:9eLs47iZeLgey6EcA1rHwVkU7HoBNm3UVpJZ4uhFJ7c=",
+    files=[
+        f"config/crd/volcano/bases/{kind}.yaml"
+        for kind in (
+            "scheduling.volcano.sh_podgroups",
+            "scheduling.volcano.sh_queues",
+            "nodeinfo.volcano.sh_numatopologies",
+            "shard.volcano.sh_nodeshards",
+            "topology.volcano.sh_hypernodes",
+        )
+    ],
+)
+# The release that lab/binaries/scheduler-plugins builds.
+SCHEDULER_PLUGINS = Release(
+    module="sigs.k8s.io/scheduler-plugins@v0.34.7",
+    checksum="h1:GENSA4rKpCKBrPvNSo2AV2QHU7j3a6LT14kNlHhXfeg=",
+    files=[f"config/crd/bases/scheduling.x-k8s.io_{kind}.yaml" for kind in ("podgroups", "elasticquotas")],
+)
+# The release that lab/binaries/kueue builds. All programs use the version that is stored, so nothing converts.
+KUEUE = Release(
+    module="sigs.k8s.io/kueue@v0.19.2",
+    checksum="h1:mPNzr37u0nwI7ikST5QQl5gg6EgtYOAvC9ZbTgywdN8=",
+    files=[
+        f"config/components/crd/bases/kueue.x-k8s.io_{kind}.yaml"
+        for kind in (
+            "admissionchecks",
+            "clusterqueues",
+            "cohorts",
+            "localqueues",
+            "multikueueclusters",
+            "multikueueconfigs",
+            "provisioningrequestconfigs",
+            "resourceflavors",
+            "topologies",
+            "workloadpriorityclasses",
+            "workloads",
+        )
+    ],
+)
 
 
 @contextmanager

@@ -21,10 +21,11 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class History:
-    """Every version of the namespace's pods and ConfigMaps that was seen."""
+    """Every version of the job's pods and ConfigMaps that was seen; gone: versions at which one was gone."""
 
     pods: list[Object] = field(default_factory=list)
     configs: list[Object] = field(default_factory=list)
+    gone: set[int] = field(default_factory=set)
 
     def deleted_while_published(self) -> list[str]:
         """Pods whose deletion was asked for while discover_hosts.sh still named them."""
@@ -58,13 +59,31 @@ class History:
         return _script(max(before, key=_version)) if before else ""
 
 
+def most_requested(resource: str, *histories: History) -> int:
+    """Return how much of a resource the pods that may be scheduled had, at the instant when it was most."""
+    gone = set().union(*(history.gone for history in histories))
+    now: dict[str, int] = {}
+    most = 0
+    for pod in sorted((pod for history in histories for pod in history.pods), key=_version):
+        is_over = _version(pod) in gone or pod["status"]["phase"] in ("Succeeded", "Failed")
+        limits = [one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"]]
+        has = 0 if is_over or pod["spec"].get("schedulingGates") else sum(int(one.get(resource, 0)) for one in limits)
+        now[pod["metadata"]["uid"]] = has
+        most = max(most, sum(now.values()))
+    return most
+
+
 @asynccontextmanager
 async def recorded(client: ApiWriter, namespace: str, *, job: str) -> AsyncIterator[History]:
     """Record while the block runs."""
     history = History()
     follow = [
-        asyncio.create_task(_follow(client, resources.PODS, namespace, f"mpi-job-name={job}", history.pods)),
-        asyncio.create_task(_follow(client, resources.CONFIG_MAPS, namespace, f"app={job}", history.configs)),
+        asyncio.create_task(
+            _follow(client, resources.PODS, namespace, f"mpi-job-name={job}", history.pods, history.gone)
+        ),
+        asyncio.create_task(
+            _follow(client, resources.CONFIG_MAPS, namespace, f"app={job}", history.configs, history.gone)
+        ),
     ]
     try:
         yield history
@@ -75,13 +94,15 @@ async def recorded(client: ApiWriter, namespace: str, *, job: str) -> AsyncItera
 
 
 async def _follow(
-    client: ApiWriter, resource: resources.Resource, namespace: str, selector: str, into: list[Object]
+    client: ApiWriter, resource: resources.Resource, namespace: str, selector: str, into: list[Object], gone: set[int]
 ) -> None:
     query = {"watch": "true", "labelSelector": selector}
     async with client.stream(resource.path(namespace), query=query, silence=600) as lines:
         async for line in lines:
             event = msgspec.json.decode(line)
             into.append(event["object"])
+            if event["type"] == "DELETED":
+                gone.add(_version(event["object"]))
 
 
 def _name(item: Object) -> str:

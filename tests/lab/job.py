@@ -18,6 +18,8 @@ QUIET = 1.0
 REST = 3.0
 # A pod of the lab with this annotation stays Pending (lab/manifests/kwok-stages.yaml).
 HOLD = "lab.mpijob-elastic/hold"
+# And with this it stays when it is deleted.
+LINGERS = "lab.mpijob-elastic/lingers"
 HOROVODRUN = ["horovodrun", "-np", "1", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
 MPIRUN = ["mpirun", "-np", "2", "python", "train.py"]
 
@@ -77,20 +79,26 @@ class Job:
         launcher_annotations: dict[str, str] | None = None,
         worker_annotations: dict[str, str] | None = None,
         worker_spec: Object | None = None,
+        launcher_spec: Object | None = None,
         labels: dict[str, str] | None = None,
+        run_policy: Object | None = None,
+        job_labels: dict[str, str] | None = None,
     ) -> None:
         """Create it as a user would; `labels` are of both templates."""
         spec: Object = {
             "slotsPerWorker": slots,
             "cleanPodPolicy": clean_pod_policy,
             "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "template": _pod("launcher", command, launcher_annotations)},
+                "Launcher": {"replicas": 1, "template": _pod("launcher", command, launcher_annotations, launcher_spec)},
                 "Worker": {"replicas": replicas, "template": _pod("worker", None, worker_annotations, worker_spec)},
             },
         }
+        if run_policy is not None:
+            spec["runPolicy"] = run_policy
         for replica in spec["mpiReplicaSpecs"].values():
             replica["template"]["metadata"]["labels"] = labels or {}
-        metadata = {"name": self.name, "namespace": self.namespace, "annotations": annotations or {}}
+        metadata: Object = {"name": self.name, "namespace": self.namespace, "annotations": annotations or {}}
+        metadata["labels"] = job_labels or {}
         body = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": metadata, "spec": spec}
         await self.client.create_object(resources.MPI_JOBS.path(self.namespace), body=body)
 

@@ -1,7 +1,7 @@
 """Launcher pods that are tried, not created: whether the webhook was asked shows in the answer."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +9,14 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS, Resource
-from mpijob_elastic.kube.writer import JSON_PATCH, ApiWriter
+from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
+from tests.lab.waiting import PATIENCE
 from tests.product.webhook import objects
 from tests.product.webhook.objects import Object
 
+UNMUTATED = {"mpijob-elastic/injection": "disabled"}
 ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
 
 
@@ -95,3 +98,14 @@ async def calling(client: ApiWriter, namespace: str, *, callers: int = 4) -> Asy
             group.create_task(call())
         yield calls
         over.set()
+
+
+async def label(client: ApiWriter, namespace: str, labels: Mapping[str, str | None]) -> None:
+    """Label the namespace: with `UNMUTATED` the API server does not call the webhook, as if it were away."""
+    body = {"metadata": {"labels": labels}}
+    path = resources.NAMESPACES.path(None, namespace)
+    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
+    # It learns of labels by a watch.
+    async with asyncio.timeout(PATIENCE):
+        while await patched(client, namespace) is (labels == UNMUTATED):
+            await asyncio.sleep(0.1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from lab.nodes import node, usable
+from lab.nodes import RESOURCES, node, usable
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
@@ -28,12 +28,15 @@ def on_pool(pool: str) -> Object:
     return {"nodeSelector": {POOL: pool}, "topologySpreadConstraints": [SPREAD]}
 
 
-async def make_nodes(client: ApiWriter, pool: str, *taints: Object) -> None:
-    """Make the nodes POOL-0 and POOL-1, and wait until pods can be scheduled there."""
+async def make_nodes(client: ApiWriter, pool: str, *taints: Object, gpus: int | None = None) -> None:
+    """Make the nodes POOL-0 and POOL-1, each with so many GPUs, and wait until pods can be scheduled there."""
     like = await _look(client, "lab-0")
     version = like["status"]["nodeInfo"]["kubeletVersion"]
     port = like["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
     made = node(0, kubernetes_version=version, kubelet_port=port)
+    if gpus is not None:
+        room = {**RESOURCES, "nvidia.com/gpu": str(gpus)}
+        made["status"] |= {"capacity": room, "allocatable": room}
     wanted = [f"{pool}-{index}" for index in range(2)]
     for name in wanted:
         labels = {**made["metadata"]["labels"], "kubernetes.io/hostname": name, POOL: pool}

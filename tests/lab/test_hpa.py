@@ -16,6 +16,7 @@ from tests.lab.hpa import AT_ONCE, Autoscaler, applied
 from tests.lab.job import Job
 from tests.lab.metrics_api import Values, serving
 from tests.lab.ranks import in_pod, start_rank
+from tests.lab.suspended import held
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "elastic", "operator")]
 
@@ -61,6 +62,23 @@ async def test_up_and_down_through_the_whole_path(job: Job, hpa: Autoscaler, met
         await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
     await job.settled(1)
     assert (await hpa.until(lambda seen: seen.desired == 1)).says("AbleToScale", "True", "ReadyForNewScale")
+
+
+@pytest.mark.thorough
+async def test_what_the_hpa_asks_of_a_suspended_job_counts_once_it_is_resumed(
+    job: Job, hpa: Autoscaler, metrics: Values
+) -> None:
+    metrics.external["queue"] = 3
+    await job.create(replicas=1, annotations={"mpijob-elastic/suspend": "true"})
+    await job.until(lambda state: held(state, 1), "gated pods")
+    await hpa.apply(1, 4)
+    await job.until(lambda state: held(state, 3), "what the HPA asks for, gated")
+    metrics.external["queue"] = 2
+    await job.until(lambda state: held(state, 2), "fewer")
+    await looked(metrics, job)
+    assert (await job.state()).replicas == 2
+    await job.annotate(suspend=None)
+    await job.settled(2)
 
 
 @pytest.mark.thorough

@@ -20,7 +20,7 @@ from lab.replicas import Webhook
 from mpijob_elastic import names
 from tests.lab.command_line import CommandLine
 from tests.lab.upgrades import CRD, established, gone
-from tests.lab.versions import EVERYTHING, needs
+from tests.lab.versions import EVERYTHING, needs, serves
 from tests.lab.waiting import PATIENCE, kubectl_until_done, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
@@ -156,9 +156,10 @@ def test_another_overlay_takes_its_rights_along(there: CommandLine) -> None:
     before = there.world().keys()
     there.install("--overlay=single-namespace", "--namespace=jobs")
     narrow = there.world().keys()
-    gone = (names.CONTROLLER, "mpijob-elastic-nodes")
+    guarded = ("mpijob-elastic-evictions",) if serves("ValidatingAdmissionPolicy") else ()
+    gone = (names.CONTROLLER, "mpijob-elastic-nodes", *guarded)
     assert before - narrow == {f"{kind} /{name}" for kind in ("ClusterRole", "ClusterRoleBinding") for name in gone}
-    new = (names.CONTROLLER, names.WEBHOOK)
+    new = (names.CONTROLLER, names.WEBHOOK, *guarded)
     assert narrow - before == {f"{kind} jobs/{name}" for kind in ("Role", "RoleBinding") for name in new}
     there.install()
     assert there.world().keys() == before
@@ -201,6 +202,22 @@ def test_uninstall_takes_no_jobs_along(there: CommandLine) -> None:
         assert there.get(*HOOKS)["items"]
     finally:
         there.cluster.kubectl("delete", "-n", names.NAMESPACE, "mpijob/here")
+
+
+@pytest.mark.parametrize("gate", sorted(names.GATES))
+def test_uninstall_leaves_no_pod_at_a_gate(there: CommandLine, gate: str) -> None:
+    pod = filler("lab-1")
+    pod["metadata"]["labels"] = {names.LABEL_GROUP_NAME: names.GROUP}
+    pod["spec"] = {"containers": pod["spec"]["containers"], "schedulingGates": [{"name": gate}]}
+    there.cluster.kubectl("create", "-n", "jobs", "-f", "-", stdin=json.dumps(pod))
+    try:
+        for command in (("uninstall", "--yes"), ("uninstall", "--dry-run")):
+            code, output = there.run(*command)
+            assert code == 1
+            assert "gate of ours that nobody else takes off: jobs/filler-lab-1." in " ".join(output.split())
+        assert there.get(*HOOKS)["items"]
+    finally:
+        there.cluster.kubectl("delete", "pod", "-n", "jobs", "filler-lab-1")
 
 
 def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: CommandLine) -> None:

@@ -3,10 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 
 from lab.cluster import Cluster
@@ -19,9 +20,11 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.resources import (
+    AUTOSCALERS,
     CONFIG_MAPS,
     MPI_JOBS,
     MUTATING_WEBHOOKS,
+    POD_GROUPS,
     PODS,
     ROLES,
     SECRETS,
@@ -180,6 +183,66 @@ async def test_pods_only_the_launchers_touch(controller: Account) -> None:
         await controller.patches(PODS, "foreign", annotations({names.REFRESHED: "one"}))
 
 
+async def test_the_webhook_only_marks_workers_and_evicts_nobody(installed: Installed, controller: Account) -> None:
+    policy, requested = "mpijob-elastic-evictions", "requested 2026-11-23T00:00:00Z"
+    async with await connect(user_agent="test", kubeconfig=installed.webhook_kubeconfig) as client:
+        webhook = Account(client=client, namespace=controller.namespace)
+        await webhook.patches(PODS, WORKER, annotations({names.EVICTION: requested}))
+        await controller.patches(PODS, WORKER, annotations({names.EVICTION: "released 2026-11-23T00:00:00Z"}))
+        await webhook.patches(PODS, WORKER, annotations({names.EVICTION: requested, "another.plugin/adds": "x"}))
+        for patch in (
+            annotations({names.EVICTION: "released 2026-11-23T00:00:00Z"}),
+            annotations({names.EVICTION: None}),
+            annotations({names.REFRESHED: "x"}),
+            annotations({"another.plugin/adds": "y"}),
+            {"metadata": {"labels": {names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER}}},
+            {"metadata": {"finalizers": ["x.example/y"]}},
+            {"metadata": {"ownerReferences": None}},
+            [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil"}],
+        ):
+            with refused(policy):
+                await webhook.patches(PODS, WORKER, patch)
+        for other in (LAUNCHER, "foreign"):
+            with refused(policy):
+                await webhook.patches(PODS, other, annotations({names.EVICTION: requested}))
+        body = {**kind("policy/v1", "Eviction"), "metadata": {"name": WORKER}}
+        path = PODS.path(webhook.namespace, WORKER, "eviction")
+        await client.create_object(path, body=body, query={"dryRun": "All"})
+        with refused(policy):
+            await client.create_object(path, body=body)
+
+
+async def test_of_a_pods_spec_only_our_scheduling_gates(cluster: Cluster, controller: Account) -> None:
+    uid = cluster.kubectl("get", "mpijob", JOB, "-n", controller.namespace, "-o", "jsonpath={.metadata.uid}")
+    gates = [{"name": gate} for gate in ("x.example/theirs", "mpijob-elastic/other", names.GATE_SUSPENDED)]
+    gated = pod(names.worker(JOB, 1), LABELS)
+    gated["metadata"]["ownerReferences"] = [owner(uid)]
+    gated["spec"]["schedulingGates"] = gates
+    create(cluster, controller.namespace, [gated])
+    path = "/spec/schedulingGates"
+    for patch in (
+        [{"op": "replace", "path": path, "value": gates[1:]}],
+        [{"op": "remove", "path": path}],
+        [{"op": "add", "path": "/spec/nodeSelector", "value": {"a": "b"}}],
+        [{"op": "remove", "path": f"{path}/2"}, {"op": "add", "path": "/spec/nodeSelector", "value": {"a": "b"}}],
+        [{"op": "remove", "path": f"{path}/2"}, {"op": "replace", "path": "/spec/containers/0/image", "value": "x"}],
+        [{"op": "remove", "path": f"{path}/2"}, {"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 1}],
+    ):
+        with refused("mpijob-elastic-pods"):
+            await controller.patches(PODS, names.worker(JOB, 1), patch)
+    await controller.patches(PODS, names.worker(JOB, 1), [{"op": "replace", "path": path, "value": gates[:1]}])
+
+
+async def test_of_the_launchers_only_one_that_is_restarted_is_ended(cluster: Cluster, controller: Account) -> None:
+    def ends(seconds: int) -> list[dict[str, Any]]:
+        return [{"op": "add", "path": "/spec/activeDeadlineSeconds", "value": seconds}]
+
+    for name in (LAUNCHER, WORKER):  # the launcher restarts always, as these pods have no restartPolicy of their own
+        with refused("mpijob-elastic-pods"):
+            await controller.patches(PODS, name, ends(1 if name == WORKER else 60))
+    await controller.patches(PODS, LAUNCHER, ends(1))
+
+
 async def test_pods_only_of_jobs_are_deleted(controller: Account) -> None:
     with refused("mpijob-elastic-pods"):
         await controller.deletes("foreign")
@@ -296,6 +359,69 @@ async def test_roles_never_more_than_we_hold(controller: Account) -> None:
         await controller.patches(ROLES, LAUNCHER, [{"op": "add", "path": "/rules/-", "value": more}])
 
 
+async def test_pod_groups_only_of_jobs_and_only_to_fewer_pods(cluster: Cluster, controller: Account) -> None:
+    uid = cluster.kubectl("get", "mpijob", JOB, "-n", controller.namespace, "-o", "jsonpath={.metadata.uid}")
+    path = POD_GROUPS.path(controller.namespace)
+    group = {**kind(POD_GROUPS.api_version, POD_GROUPS.kind), "spec": {"minMember": 5, "priorityClassName": "low"}}
+    with refused("mpijob-elastic-pod-groups"):
+        await controller.client.create_object(path, body={**group, "metadata": {"name": "other"}})
+    metadata = {"name": JOB, "ownerReferences": [owner(uid)], "annotations": {"kept": "yes"}}
+    await controller.client.create_object(path, body={**group, "metadata": metadata})
+    await controller.patches(POD_GROUPS, JOB, {"spec": {"minMember": 3}})
+    tuned = {**annotations({"volcano.sh/task-topology-affinity": "a"}), "spec": {"queue": "team"}}
+    await controller.patches(POD_GROUPS, JOB, tuned)
+    await controller.patches(POD_GROUPS, JOB, {**tuned, **annotations({"volcano.sh/task-topology-affinity": "b"})})
+    for patch in (
+        {"spec": {"minMember": 4}},
+        {"spec": {"minMember": 0}},
+        {"spec": {"priorityClassName": "high"}},
+        {"spec": {"minResources": {"cpu": "1"}}},
+        annotations({"kept": "no"}),
+        annotations({"kept": None}),
+        {"metadata": {"ownerReferences": None}},
+    ):
+        with refused("mpijob-elastic-pod-groups"):
+            await controller.patches(POD_GROUPS, JOB, patch)
+
+
+async def test_autoscalers_only_of_the_job_that_controls_them(cluster: Cluster, controller: Account) -> None:
+    uid = cluster.kubectl("get", "mpijob", JOB, "-n", controller.namespace, "-o", "jsonpath={.metadata.uid}")
+    path, name = AUTOSCALERS.path(controller.namespace), names.autoscaler(JOB)
+    target = kind(MPI_JOBS.api_version, MPI_JOBS.kind) | {"name": JOB}
+    deployment = kind("apps/v1", "Deployment") | {"name": JOB}
+    labels = {names.LABEL_MANAGED_BY: names.PROGRAM}
+    metadata: dict[str, Any] = {"name": name, "labels": labels, "ownerReferences": [owner(uid)]}
+
+    def hpa(scaled: dict[str, str], metadata: dict[str, Any]) -> dict[str, Any]:
+        spec = {"scaleTargetRef": scaled, "maxReplicas": 3}
+        return {**kind(AUTOSCALERS.api_version, AUTOSCALERS.kind), "metadata": metadata, "spec": spec}
+
+    bad = [
+        hpa(deployment, metadata),
+        hpa({**target, "name": "other"}, metadata),
+        hpa(target, {**metadata, "labels": {}}),
+        hpa(target, {**metadata, "ownerReferences": []}),
+    ]
+    for body in bad:
+        with refused("mpijob-elastic-autoscalers"):
+            await controller.client.create_object(path, body=body)
+    await controller.client.create_object(path, body=hpa(target, metadata))
+    await controller.patches(AUTOSCALERS, name, {"spec": {"maxReplicas": 4}})
+    for patch in (
+        {"spec": {"scaleTargetRef": deployment}},
+        {"metadata": {"labels": {names.LABEL_MANAGED_BY: None}}},
+        {"metadata": {"ownerReferences": None}},
+        {"metadata": {"finalizers": ["example.com/keep"]}},
+    ):
+        with refused("mpijob-elastic-autoscalers"):
+            await controller.patches(AUTOSCALERS, name, patch)
+    of_a_user = hpa(target, {"name": "of-a-user"})
+    cluster.kubectl("create", "-n", controller.namespace, "-f", "-", stdin=json.dumps(of_a_user))
+    with refused("mpijob-elastic-autoscalers"):
+        await controller.client.delete_object(AUTOSCALERS.path(controller.namespace, "of-a-user"))
+    await controller.client.delete_object(AUTOSCALERS.path(controller.namespace, name))
+
+
 async def test_mpijobs_only_what_we_say_of_them(controller: Account) -> None:
     await controller.patches(MPI_JOBS, JOB, annotations({names.STATUS: "waiting"}))
     await controller.patches(MPI_JOBS, JOB, annotations({names.STATUS: None}))
@@ -308,6 +434,77 @@ async def test_mpijobs_only_what_we_say_of_them(controller: Account) -> None:
     ):
         with refused("mpijob-elastic-mpijobs"):
             await controller.patches(MPI_JOBS, JOB, patch)
+
+
+async def test_mpijobs_sizes_only_of_jobs_that_ask_for_it(cluster: Cluster, controller: Account) -> None:
+    def patch(body: dict[str, Any]) -> None:
+        where = ("-n", controller.namespace, "mpijob", JOB, "--type=merge", f"--patch={json.dumps(body)}")
+        cluster.kubectl("patch", *where)
+
+    async def sizes(*allowed: int, of: tuple[int, ...] = (1, 2, 4, 6, 7)) -> None:
+        for replicas in of:
+            size = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
+            patch({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}})
+            with nullcontext() if replicas in allowed else refused("mpijob-elastic-mpijobs"):
+                await controller.patches(MPI_JOBS, JOB, size)
+
+    await sizes()
+    patch(annotations({names.SCALE_TIMEOUT: "60s"}))
+    await sizes(1, 2, 4)
+    patch(annotations({names.AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"}))
+    await sizes(2, 4, 6)
+    more = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}, "slotsPerWorker": 2}}
+    with refused("mpijob-elastic-mpijobs"):
+        await controller.patches(MPI_JOBS, JOB, more)
+    patch(annotations({names.MAX_REPLICAS: "many"}))
+    await sizes()
+    patch(annotations({names.AUTOSCALE: "cpu=70", names.MAX_REPLICAS: "6", names.SCALE_TIMEOUT: None}))
+    await sizes()
+
+
+async def test_mpijobs_only_finished_ones_that_ask_for_it_are_deleted(cluster: Cluster, controller: Account) -> None:
+    path = MPI_JOBS.path(controller.namespace, JOB)
+
+    def patch(body: dict[str, Any], *more: str) -> None:
+        where = ("-n", controller.namespace, "mpijob", JOB, "--type=merge", f"--patch={json.dumps(body)}")
+        cluster.kubectl("patch", *where, *more)
+
+    def end(condition: str, reason: str = "", completed: str | None = "2026-01-01T00:00:00Z") -> None:
+        found = [{"type": condition, "status": "True", "reason": reason}]
+        patch({"status": {"conditions": found, "completionTime": completed}}, "--subresource=status")
+
+    async def delete(*preconditions: str) -> None:
+        metadata = msgspec.json.decode(await controller.client.get(path))["metadata"]
+        keep = {"resource_version": metadata["resourceVersion"], "uid": metadata["uid"]}
+        await controller.client.delete_object(path, **{key: keep[key] for key in preconditions})
+
+    async def refuses(*preconditions: str) -> None:
+        with refused("mpijob-elastic-mpijob-deletions"):
+            await delete(*preconditions)
+
+    sure = ("uid", "resource_version")
+    asks = annotations({names.RUN_POLICY: "true"})
+    await refuses(*sure)
+    patch({**asks, "spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}})
+    for condition, reason, completed in (
+        ("Running", "", "2026-01-01T00:00:00Z"),
+        ("Failed", "MPIJobEvicted", "2026-01-01T00:00:00Z"),
+        ("Failed", "MPIJobFailed", None),
+    ):
+        end(condition, reason, completed)
+        await refuses(*sure)
+    end("Failed", "MPIJobFailed")
+    for spoiled in (
+        annotations({names.RUN_POLICY: None}),
+        annotations({names.RUN_POLICY: "false"}),
+        {"spec": {"runPolicy": None}},
+    ):
+        patch(spoiled)
+        await refuses(*sure)
+        patch({**asks, "spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}})
+    for preconditions in ((), ("uid",), ("resource_version",)):
+        await refuses(*preconditions)
+    await delete(*sure)
 
 
 async def test_of_the_status_only_the_selector(cluster: Cluster, controller: Account) -> None:
@@ -372,6 +569,21 @@ async def test_of_the_webhook_configurations_only_the_bundle(
         ]
         for change in refusals:
             with refused("mpijob-elastic-webhook-configurations"):
+                await client.patch_object(path, body=[change], content_type=JSON_PATCH, query=query)
+        for number, found in enumerate(msgspec.json.decode(await client.get(path))["webhooks"]):
+            url, field = found["clientConfig"]["url"], f"/webhooks/{number}/clientConfig/url"
+            origin, may = "/".join(url.split("/")[:3]), found["name"] == names.EVICTIONS_HOOK
+            secret = f"/evict/{'0' * 64}"
+            for value in (
+                "https://127.0.0.1:1" + secret,
+                f"{origin}/evict/1",
+                f"{origin}/validated",
+            ):
+                with refused("mpijob-elastic-webhook-configurations"):
+                    change = {"op": "replace", "path": field, "value": value}
+                    await client.patch_object(path, body=[change], content_type=JSON_PATCH, query=query)
+            with nullcontext() if may else refused("mpijob-elastic-webhook-configurations"):
+                change = {"op": "replace", "path": field, "value": origin + secret}
                 await client.patch_object(path, body=[change], content_type=JSON_PATCH, query=query)
         renamed = {"op": "replace", "path": f"{hook}/name", "value": "more.webhook.mpijob-elastic"}
         with refused("mpijob-elastic-webhook-configurations"):

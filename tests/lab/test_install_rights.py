@@ -15,23 +15,35 @@ pytestmark = pytest.mark.lab
 Rights = dict[tuple[str, str], str]
 
 NODES: Rights = {("nodes", ""): "get list watch"}
-DEFINITION: Rights = {("customresourcedefinitions.apiextensions.k8s.io", "mpijobs.kubeflow.org"): "get"}
+QUEUES: Rights = {("queues.scheduling.volcano.sh", ""): "list watch"}
+WITHOUT_NAMESPACE: Rights = {
+    ("customresourcedefinitions.apiextensions.k8s.io", "mpijobs.kubeflow.org"): "get",
+    ("resourceflavors.kueue.x-k8s.io", ""): "get",
+    ("workloadpriorityclasses.kueue.x-k8s.io", ""): "get",
+}
 # (resource, names it is limited to) to verbs; what every account may do comes on top.
 ANYWHERE: dict[str, Rights] = {
-    names.CONTROLLER: DEFINITION
+    names.CONTROLLER: WITHOUT_NAMESPACE
     | {
-        ("mpijobs.kubeflow.org", ""): "get list patch watch",
+        ("mpijobs.kubeflow.org", ""): "delete get list patch watch",
         ("mpijobs.kubeflow.org/status", ""): "patch",
         ("pods", ""): "delete get list patch watch",
         ("pods/exec", ""): "create get",
         ("configmaps", ""): "get list patch watch",
         ("roles.rbac.authorization.k8s.io", ""): "list patch watch",
-        ("podgroups.scheduling.volcano.sh", ""): "list patch watch",
+        ("podgroups.scheduling.volcano.sh", ""): "create list patch watch",
+        ("podgroups.scheduling.x-k8s.io", ""): "create list patch watch",
+        ("workloads.kueue.x-k8s.io", ""): "create delete get list patch watch",
+        ("workloads.kueue.x-k8s.io/status", ""): "patch",
+        ("horizontalpodautoscalers.autoscaling", ""): "create delete list patch watch",
         ("events", ""): "create",
     },
-    names.WEBHOOK: {
+    names.WEBHOOK: QUEUES
+    | {
         ("mpijobs.kubeflow.org", ""): "get list watch",
         ("horizontalpodautoscalers.autoscaling", ""): "get list watch",
+        ("pods", ""): "get patch",
+        ("pods/eviction", ""): "create",
         ("mutatingwebhookconfigurations.admissionregistration.k8s.io", names.WEBHOOK_CONFIGURATION): "get patch",
         ("validatingwebhookconfigurations.admissionregistration.k8s.io", names.WEBHOOK_CONFIGURATION): "get patch",
     },
@@ -71,7 +83,7 @@ def test_rights_for_all_namespaces(cluster: Cluster, everybodys: Rights, account
 
 @pytest.mark.thorough
 def test_rights_for_a_single_namespace(own_cluster: Cluster, everybodys: Rights) -> None:
-    everywhere = everybodys | DEFINITION
+    everywhere = everybodys | WITHOUT_NAMESPACE
     own_cluster.kubectl("create", "namespace", "jobs")
     install_into(own_cluster, namespace="jobs")
     has(own_cluster, names.CONTROLLER, "jobs", everywhere | ANYWHERE[names.CONTROLLER])
@@ -82,7 +94,7 @@ def test_rights_for_a_single_namespace(own_cluster: Cluster, everybodys: Rights)
         right: verbs for right, verbs in ANYWHERE[names.WEBHOOK].items() if names.WEBHOOK_CONFIGURATION in right
     }
     has(own_cluster, names.WEBHOOK, "jobs", everybodys | ANYWHERE[names.WEBHOOK])
-    has(own_cluster, names.WEBHOOK, "default", everybodys | registrations)
+    has(own_cluster, names.WEBHOOK, "default", everybodys | registrations | QUEUES)
 
 
 def has(cluster: Cluster, account: str, namespace: str, expected: Rights) -> None:

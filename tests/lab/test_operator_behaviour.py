@@ -1,6 +1,7 @@
 """Behaviour of mpi-operator v0.2.3 on which the product relies."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -50,13 +51,14 @@ class Job:
 
     def created(self, *what: str) -> list[dict[str, Any]]:
         """Wait until there are objects, by kind and selector, and return them."""
+        found: list[dict[str, Any]] = []
 
-        def found() -> list[dict[str, Any]]:
-            items: list[dict[str, Any]] = json.loads(self.kubectl("get", *what, "--output=json"))["items"]
-            return items
+        def look() -> bool:
+            found[:] = json.loads(self.kubectl("get", *what, "--output=json"))["items"]
+            return bool(found)
 
-        until(lambda: bool(found()))
-        return found()
+        until(look)
+        return found
 
     def get(self, what: str) -> Any:
         return json.loads(self.kubectl("get", what, "--output=json"))
@@ -203,6 +205,23 @@ def test_a_launcher_that_fails_ends_the_job(operator: Operator, job: Job) -> Non
     until(lambda: not job.workers())
 
 
+def test_a_failed_job_begins_again_only_without_its_completion_time_and_stays_failed_beside(
+    operator: Operator, job: Job
+) -> None:
+    """Hence decision 0027."""
+    job.create()
+    job.running()
+    job.end("j-launcher", "Failed")
+    job.wait("mpijob/j", "condition=Failed")
+    job.kubectl("delete", "pod/j-launcher")
+    time.sleep(2)  # an operator that means to create it takes milliseconds
+    assert sorted(pod["metadata"]["name"] for pod in job.get("pods")["items"]) == ["j-worker-0", "j-worker-1"]
+    job.patch_status("mpijob/j", {"completionTime": None})
+    job.running()
+    conditions = {one["type"]: one["status"] for one in job.get("mpijob/j")["status"]["conditions"]}
+    assert (conditions["Running"], conditions["Failed"]) == ("True", "True")
+
+
 def test_a_failed_worker_stays_and_a_deleted_one_comes_back(operator: Operator, job: Job) -> None:
     job.create()
     job.running()
@@ -225,6 +244,19 @@ def test_an_evicted_worker_fails_the_job_and_comes_back_when_it_is_deleted(opera
     assert job.workers() == before
     job.kubectl("delete", "pod/j-worker-1", "--wait=false")
     until(lambda: job.workers().get("j-worker-1") not in (None, before["j-worker-1"]))
+
+
+def test_after_an_eviction_the_end_of_the_launcher_starts_another(operator: Operator, job: Job) -> None:
+    """docs/run-policy.md says what that means for a deadline."""
+    job.create()
+    job.running()
+    job.end("j-worker-1", "Failed", "Evicted")
+    job.wait("mpijob/j", "condition=Failed")
+    job.kubectl("delete", "pod/j-worker-1", "--wait=false")
+    job.running()
+    before = job.get("pod/j-launcher")["metadata"]["uid"]
+    job.end("j-launcher", "Failed", "DeadlineExceeded")
+    until(lambda: job.created("pod", "--selector=mpi-job-role=launcher")[0]["metadata"]["uid"] != before)
 
 
 def test_a_templates_labels_and_new_fields_are_lost(operator: Operator, job: Job) -> None:

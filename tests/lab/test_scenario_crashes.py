@@ -1,12 +1,12 @@
 """The controller dies at a write, before the API server has heard of it or before the answer comes; another takes over.
 
-Every write of a scale-out and a scale-in is struck in both ways. What another controller makes of it must be the same
-as without the death, and on the way no worker may go while it is published.
+Every write of a scale-out and a scale-in, and of a suspension, is struck in both ways. What another controller makes of
+it must be the same as without the death, and on the way no worker may go while it is published.
 """
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 
 import pytest
@@ -18,11 +18,14 @@ from tests.faults.proxy import FaultProxy
 from tests.lab.controllers import controlling
 from tests.lab.history import recorded
 from tests.lab.job import Job
+from tests.lab.suspended import held
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("webhook", "operator")]
 
 # Role, list, touch; list, touch, two deletions.
 MOST_WRITES = 7
+# List, touch, notice, a deletion; the launcher's; list, a deletion.
+WRITES_TO_SUSPEND = 7
 AT_ONCE = 6
 
 
@@ -42,15 +45,20 @@ def on_job(request: Request) -> bool:
     return writes(request) and "/leases" not in request.path and "/events" not in request.path
 
 
-async def survive(cluster: Cluster, client: ApiWriter, namespace: str, *, write: int, after: bool) -> bool:
-    """Run the scenario with a death at that write; whether it came to it."""
+async def survive(
+    cluster: Cluster, client: ApiWriter, namespace: str, *, write: int, after: bool, suspends: bool = False
+) -> bool:
+    """Run a scenario with a death at that write; whether it came to it."""
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "0s"})
     async with controlling(cluster.kubeconfig, namespace):
         await job.settled(2)
     async with recorded(client, namespace, job=job.name) as history:
-        died = await _die_at(cluster, job, write=write, after=after)
+        died = await _die_at(cluster, job, write=write, after=after, play=_suspend if suspends else _up_and_down)
         async with controlling(cluster.kubeconfig, namespace):
+            if suspends:
+                await _suspend(job)
+                await job.annotate(suspend=None)
             await job.scale(1)
             await job.settled(1)
     assert history.deleted_while_published() == []
@@ -58,7 +66,9 @@ async def survive(cluster: Cluster, client: ApiWriter, namespace: str, *, write:
     return died
 
 
-async def _die_at(cluster: Cluster, job: Job, *, write: int, after: bool) -> bool:
+async def _die_at(
+    cluster: Cluster, job: Job, *, write: int, after: bool, play: Callable[[Job], Coroutine[None, None, None]]
+) -> bool:
     dead = asyncio.Event()
 
     async def die(_: Request) -> None:
@@ -71,8 +81,7 @@ async def _die_at(cluster: Cluster, job: Job, *, write: int, after: bool) -> boo
             return on_job(request) and nth == write
 
         with proxy.inject(Call(callback=die, after=after), on=is_the_one):
-            await job.scale(3)
-            done = asyncio.create_task(_up_and_down(job))
+            done = asyncio.create_task(play(job))
             await asyncio.wait({done, asyncio.create_task(dead.wait())}, return_when=asyncio.FIRST_COMPLETED)
             done.cancel()
         with proxy.inject(Reset()):
@@ -83,22 +92,34 @@ async def _die_at(cluster: Cluster, job: Job, *, write: int, after: bool) -> boo
 
 
 async def _up_and_down(job: Job) -> None:
+    await job.scale(3)
     await job.settled(3)
     await job.scale(1)
     await job.settled(1)
 
 
+async def _suspend(job: Job) -> None:
+    await job.annotate(suspend="true")
+    await job.until(lambda state: held(state, 2) and not state.hosts, "gated pods only")
+
+
 @pytest.mark.parametrize(
-    "after",
-    [pytest.param(False, id="unheard", marks=pytest.mark.thorough), pytest.param(True, id="unanswered")],
+    ("after", "suspends"),
+    [
+        pytest.param(False, False, id="unheard", marks=pytest.mark.thorough),
+        pytest.param(True, False, id="unanswered"),
+        pytest.param(True, True, id="unanswered-suspension", marks=pytest.mark.thorough),
+    ],
 )
-async def test_a_death_at_any_write_changes_nothing(cluster: Cluster, client: ApiWriter, after: bool) -> None:
-    limit = asyncio.Semaphore(AT_ONCE)
+async def test_a_death_at_any_write_changes_nothing(
+    cluster: Cluster, client: ApiWriter, after: bool, suspends: bool
+) -> None:
+    limit, most = asyncio.Semaphore(AT_ONCE), WRITES_TO_SUSPEND if suspends else MOST_WRITES
 
     async def one(namespace: str, write: int) -> bool:
         async with limit:
-            return await survive(cluster, client, namespace, write=write, after=after)
+            return await survive(cluster, client, namespace, write=write, after=after, suspends=suspends)
 
-    async with namespaces(cluster, MOST_WRITES) as names:
+    async with namespaces(cluster, most) as names:
         died = await asyncio.gather(*(one(name, write + 1) for write, name in enumerate(names)))
-    assert all(died), f"the scenario has fewer writes than {MOST_WRITES}: {died}"
+    assert all(died), f"the scenario has fewer writes than {most}: {died}"

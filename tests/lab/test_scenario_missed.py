@@ -1,7 +1,6 @@
 """The webhook, the controller or the ConfigMap was not there in time."""
 
 import asyncio
-from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import pytest
@@ -10,23 +9,9 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOLD, Job, Object, State
-from tests.lab.launchers import patched
-from tests.lab.waiting import PATIENCE
+from tests.lab.launchers import UNMUTATED, label
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
-
-UNMUTATED = {"mpijob-elastic/injection": "disabled"}
-
-
-async def label(client: ApiWriter, namespace: str, labels: Mapping[str, str | None]) -> None:
-    """Label the namespace: with `UNMUTATED` the API server does not call the webhook, as if it were away."""
-    body = {"metadata": {"labels": labels}}
-    path = resources.NAMESPACES.path(None, namespace)
-    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
-    # It learns of labels by a watch.
-    async with asyncio.timeout(PATIENCE):
-        while await patched(client, namespace) is (labels == UNMUTATED):
-            await asyncio.sleep(0.1)
 
 
 def mounted(state: State) -> bool:
@@ -94,6 +79,7 @@ async def test_a_bad_annotation_that_admission_missed_is_told_and_its_default_ho
 
 
 @pytest.mark.usefixtures("elastic")
+@pytest.mark.thorough
 async def test_a_launcher_that_waits_for_a_worker_that_was_scaled_away_is_made_anew(job: Job) -> None:
     """Its init container read a hostfile with worker-1, which no node takes, and waits for it without a limit."""
     # Nothing remembers yet whether worker-1 was listed, so unless it goes between two launchers it drains.

@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 from contextlib import AsyncExitStack
+from itertools import product
 
 import pytest
 
@@ -15,7 +16,7 @@ from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.controllers import written
 from tests.lab.history import recorded
-from tests.lab.job import MPIRUN, Job, State
+from tests.lab.job import LINGERS, MPIRUN, Job, State
 from tests.lab.ranks import in_pod, start_rank
 from tests.lab.waiting import PATIENCE
 
@@ -89,6 +90,31 @@ async def test_a_worker_without_ranks_gets_a_second_to_end_unless_it_has_a_hook(
         for one in jobs:
             await one.settled(1)
     assert {one.name: history.graces() for one, history in seen.items()} == {job.name: [1], "hooked": [30]}
+
+
+async def test_a_worker_that_somebody_deletes_keeps_its_host_name_once_its_rank_has_left(
+    job: Job, cluster: Cluster
+) -> None:
+    """Until then it keeps the time that its deletion gave it."""
+    await job.create(replicas=3)
+    before = await job.settled(3)
+    pod = job.workers(2)[0]
+    await job.annotate_pod(pod, {LINGERS: ""})
+    rank = await asyncio.to_thread(start_rank, cluster, job, pod)
+    await asyncio.to_thread(cluster.kubectl, "delete", "pod", pod, "-n", job.namespace, "--wait=false")
+    await job.until(lambda state: len(state.hosts) == 2 and bool(state.refreshed), "worker-2 left the list")
+    await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
+    await asyncio.sleep(6)  # longer than an idle worker is probed
+    assert grace_of(await job.state(), pod) == 60, "its drain-timeout"
+    await asyncio.to_thread(cluster.kubectl, "delete", "pod", pod, "-n", job.namespace, "--force", "--grace-period=0")
+    after = await job.until(lambda state: state.hosts == before.hosts, "worker-2 is back under its name")
+    assert after.workers[pod]["metadata"]["uid"] != before.workers[pod]["metadata"]["uid"]
+
+
+def grace_of(state: State, pod: str) -> int:
+    """Return the seconds that the deletion of a pod gives it."""
+    grace: int = state.workers[pod]["metadata"]["deletionGracePeriodSeconds"]
+    return grace
 
 
 async def test_eleven_twelve_two(job: Job) -> None:
@@ -181,6 +207,7 @@ async def test_at_rest_nothing_is_written(job: Job) -> None:
     assert after == before
 
 
+@pytest.mark.thorough
 async def test_up_to_the_bound_no_change_of_size_writes_the_role(job: Job, cluster: Cluster) -> None:
     await job.create(replicas=2, annotations={**QUICK, names.MAX_REPLICAS: "4"})
     await job.until(lambda state: state.exec_names == job.workers(0, 1, 2, 3), "the Role names every possible worker")
@@ -223,8 +250,17 @@ async def test_a_job_deleted_during_a_drain(job: Job, cluster: Cluster) -> None:
     await job.settled(2)
 
 
-@pytest.mark.parametrize("policy", ["None", "Running", "All"])
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+@pytest.mark.parametrize(
+    ("policy", "phase"),
+    [
+        ("Running", "Succeeded"),
+        *(
+            pytest.param(*case, marks=pytest.mark.thorough)
+            for case in product(("None", "Running", "All"), ("Succeeded", "Failed"))
+            if case != ("Running", "Succeeded")
+        ),
+    ],
+)
 async def test_no_worker_leaks_after_the_end(job: Job, policy: str, phase: str, cluster: Cluster) -> None:
     """The operator deletes below `replicas` only, so workers that were still draining would stay for ever."""
     await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "1h"}, clean_pod_policy=policy)

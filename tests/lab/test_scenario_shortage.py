@@ -10,7 +10,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.operator.process import Operator
-from mpijob_elastic.kube import resources
+from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOLD, Job, Object, State
 from tests.lab.pools import make_nodes, on_pool, remove_nodes
@@ -113,6 +113,21 @@ async def test_a_gang_scheduler_waits_for_the_least_size(job: Job, client: ApiWr
         await job.until(lambda state: len(state.workers) == 6, "six workers")
         await asyncio.sleep(2)
         assert await least() == 3
+
+
+@pytest.mark.usefixtures("operator")
+async def test_a_job_that_asks_for_a_gang_has_it_without_a_flag_of_the_operator(job: Job, client: ApiWriter) -> None:
+    asked = {"mpijob-elastic/gang": "volcano", "scheduling.volcano.sh/queue-name": "team"}
+    await job.create(replicas=3, annotations={**asked, "mpijob-elastic/min-replicas": "2"})
+    await job.told("PodGroupCreated", "3 at least in queue team")
+    group = msgspec.json.decode(await client.get(resources.POD_GROUPS.path(job.namespace, job.name)))
+    assert group["spec"] == {"minMember": 3, "queue": "team"}
+    state = await job.until(lambda state: len(state.workers) == 3 and state.launcher is not None, "its pods")
+    for pod in (*state.workers.values(), state.launcher or {}):
+        assert pod["spec"]["schedulerName"] == "volcano"
+        assert pod["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == job.name
+    with pytest.raises(errors.Invalid, match="cannot change once the job has started"):
+        await job.annotate(gang=None)
 
 
 @pytest.mark.usefixtures("operator")

@@ -18,17 +18,11 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, POD
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job
 from tests.lab.launchers import ITEM, items, launcher, tried
+from tests.lab.reviews import plain_pod, reviews
 from tests.product.webhook import objects
 from tests.product.webhook.objects import Object
 
 pytestmark = pytest.mark.lab
-
-
-def reviews(webhook: Webhook) -> float:
-    """Return the number of answered reviews, of all kinds and outcomes."""
-    lines = [line for line in webhook.metrics().splitlines() if not line.startswith("#")]
-    counts = [line for line in lines if line.startswith("mpijob_elastic_webhook_reviews_total")]
-    return sum(float(line.rpartition(" ")[2]) for line in counts)
 
 
 @pytest.mark.usefixtures("operator", "webhook")
@@ -115,11 +109,6 @@ def worker(name: str) -> Object:
     """A worker pod of that name of the job `train`."""
     pod = objects.worker_pod()
     return {**pod, "metadata": {**pod["metadata"], "name": name}}
-
-
-def plain_pod(number: int) -> Object:
-    spec = {"containers": [{"name": "main", "image": "nginx"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{number}"}, "spec": spec}
 
 
 def plain_config(number: int, *, labels: dict[str, str]) -> Object:

@@ -35,12 +35,12 @@ def may(cluster: Cluster, account: str, verb: str, resource: str, *, namespace: 
     kubectl_until_done(cluster, "auth", "can-i", verb, *what, who, "--namespace", namespace, patience=PATIENCE)
 
 
-def kubectl_until_done(cluster: Cluster, *arguments: str, patience: float) -> None:
+def kubectl_until_done(cluster: Cluster, *arguments: str, patience: float, stdin: str | None = None) -> None:
     """Run kubectl again and again until it succeeds, for so many seconds at most."""
     deadline = time.monotonic() + patience
     while True:
         try:
-            cluster.kubectl(*arguments)
+            cluster.kubectl(*arguments, stdin=stdin)
         except LabError:
             if time.monotonic() > deadline:
                 raise

@@ -148,11 +148,12 @@ def test_each_annotation_of_users_is_in_the_first_table_and_no_other() -> None:
     of_users = {cells[0].strip("`") for cells in table if len(cells) == 4}
     of_ours = {cells[0].strip("`") for cells in table if len(cells) == 3}
     assert of_users == names.USER_ANNOTATIONS
-    assert of_ours == {names.STATUS, names.REFRESHED, names.MEMORY}
+    assert of_ours == {names.STATUS, names.REFRESHED, names.EVICTION, names.MEMORY}
 
 
 def test_annotations_that_pages_name_exist() -> None:
-    known = names.USER_ANNOTATIONS | {names.STATUS, names.REFRESHED, names.MEMORY, names.NAMESPACE_OPT_OUT}
+    ours = {names.STATUS, names.REFRESHED, names.EVICTION, names.MEMORY, names.NAMESPACE_OPT_OUT}
+    known = names.USER_ANNOTATIONS | ours | {names.GATE_SUSPENDED, names.GATE_QUEUED}
     for page in (ROOT / "README.md", *DOCS.glob("*.md")):
         named = set(re.findall(rf"(?<![\w/.-]){names.PREFIX}(?!{names.PROGRAM})[a-z-]+", page.read_text()))
         assert named <= known, page.name
@@ -165,8 +166,9 @@ def test_values_and_defaults_of_annotations_are_those_of_the_code() -> None:
     assert f"to `{durations.render(policy.LONGEST_DRAIN_TIMEOUT)}`" in drain[1]
     for bound in (names.MIN_REPLICAS, names.MAX_REPLICAS):
         assert row(page, bound)[1] == f"whole number from 1 to {policy.MOST_REPLICAS}"
-    for default, key in (("true", names.REPLACE_FAILED_WORKERS), ("false", names.DELETE_UNSEEN)):
-        assert row(page, key)[2] == f'`"{default}"`'
+    assert row(page, names.REPLACE_FAILED_WORKERS)[2] == '`"true"`'
+    for key in (names.DELETE_UNSEEN, names.SUSPEND):
+        assert row(page, key)[2] == '`"false"`'
 
 
 def test_each_metric_is_documented_with_its_kind_and_labels_and_no_other() -> None:
@@ -198,7 +200,7 @@ def test_each_event_and_notice_is_explained() -> None:
     """Reasons are the only CamelCase words of two or more parts among the strings of decide."""
     sources = [path.read_text() for path in (ROOT / "mpijob_elastic" / "decide").glob("*.py")]
     reasons = set(re.findall(r'"((?:[A-Z][a-z]+){2,})"', "\n".join(sources)))
-    of_one_part = {"Draining", "Disruption"}
+    of_one_part = {"Draining", "Disruption", "Suspended", "Resumed", "Queued", "Admitted"}
     assert "HostsPublished" in reasons
     table = {cells[0].strip("`") for cells in rows(DOCS / "events.md", r"`[A-Z]\w+`")}
     assert table == reasons | of_one_part | {names.REASON_HANDED_OVER}

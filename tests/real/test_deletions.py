@@ -1,0 +1,79 @@
+"""Workers that others delete, with real Elastic Horovod: rank 0 leaves in time each time, and the pod goes with it."""
+
+import os
+from statistics import median
+
+import pytest
+
+from lab.cluster import Cluster
+from lab.operator.process import Operator
+from lab.registration import evictions_wait
+from lab.replicas import Controller, Webhook
+from lab.training import log as training
+from lab.training.job import TrainingJob
+from lab.training.recovery import Recovery, recovery
+from tests.real.deletions import Going, Way, go
+from tests.real.waiting import until
+
+ROUNDS = int(os.environ.get("DELETIONS_ROUNDS", "1"))
+SIZE = 3
+ENVIRONMENT = {"TARGET_STEPS": "1000000", "MAX_STEPS": "1000000", "STEP_SECONDS": "0.5", "COMMIT_STEPS": "4"}
+
+
+def oldest(job: TrainingJob) -> str | None:
+    """The host of rank 0, once all train and are listed under their own names."""
+    steps = job.log().steps
+    if not steps or steps[-1].size != SIZE or set(job.pods().values()) != {"Running"}:
+        return None
+    return steps[-1].hosts[0] if len(job.hosts()) == SIZE else None
+
+
+def told(way: Way, rounds: list[tuple[Going, Recovery]]) -> str:
+    """Return the measurements of a way, each as median and worst."""
+    figures = {
+        "rank left": [going.rank_left - going.since for going, _ in rounds],
+        "pod gone after its rank": [going.pod_gone - going.rank_left for going, _ in rounds],
+        "went on": [recovered.went_on for _, recovered in rounds],
+        "full size": [recovered.full for _, recovered in rounds],
+    }
+    words = (f"{what} {median(seconds):.1f} s (worst {max(seconds):.1f} s)" for what, seconds in figures.items())
+    return f"{way.value}, {len(rounds)} rounds: {', '.join(words)}"
+
+
+@pytest.mark.timeout(600 + 4 * 90 * ROUNDS)
+def test_rank_0_of_a_worker_that_somebody_deletes_leaves_in_time(
+    cluster: Cluster,
+    namespace: str,
+    own_node: None,
+    training_image: None,
+    operator: Operator,
+    elastic: Controller,
+    webhook: Webhook,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert elastic.ready()
+    until("evictions wait for the drain", lambda: evictions_wait(cluster) or None)
+    job = TrainingJob(cluster=cluster, namespace=namespace)
+    job.create(ENVIRONMENT)
+    job.edit(SIZE)
+    found: dict[Way, list[tuple[Going, Recovery]]] = {way: [] for way in Way}
+    for number in range(ROUNDS):
+        for way, rounds in found.items():
+            pod = until("all train", lambda: oldest(job))
+            going = go(job, way, pod)
+            back = until(
+                f"{pod} trains again after {way.value}",
+                lambda pod=pod, since=going.since: recovery(job.log(), pod, size=SIZE, since=since),  # type: ignore[misc]
+            )
+            rounds.append((going, back))
+            with capsys.disabled():  # many rounds last long
+                print(f"\n{number + 1}, {told(way, rounds[-1:])}", end="")  # noqa: T201
+    with capsys.disabled():
+        print("", *(told(way, rounds) for way, rounds in found.items()), sep="\n")  # noqa: T201
+
+    assert 'kind="Eviction",operation="CREATE",outcome="postponed"' in webhook.metrics()
+    log = job.log()
+    assert training.KILLED not in log.exits
+    assert log.blacklisted == ()
+    assert training.lost_steps(log.steps) == 0
+    assert {line.rpartition(":")[0] for line in job.hosts()} == {f"train-worker-{index}" for index in range(SIZE)}
