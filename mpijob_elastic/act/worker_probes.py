@@ -6,6 +6,7 @@ drain-timeout decides, and nothing follows for a published worker. Results are k
 another probe, and perhaps a number in a host name (decide/host_names).
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,13 +14,17 @@ from functools import partial
 from mpijob_elastic.act.exec_looks import Tasks, look_into
 from mpijob_elastic.act.turns import FairTurns, Places
 from mpijob_elastic.decide.actions import ProbeWorkers
-from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube import errors, resources, wire
+from mpijob_elastic.kube.reader import ApiReader, Limits
 from mpijob_elastic.model.job import JobView, Probe
 from mpijob_elastic.model.memory import pod_key
 from mpijob_elastic.telemetry.metrics import Metrics
 
+log = logging.getLogger(__name__)
+
 # Seconds for a look.
 PROBE_TIMEOUT = 3.0
+_CHECK = Limits(attempt=PROBE_TIMEOUT, throttled=0)
 # Looks over all jobs, under way at once and begun in a second: into leaving workers, for whose GPUs somebody waits, and
 # into published workers. A job alone may have a third of them under way, which is enough for all of a second's looks.
 LEAVING_AT_ONCE, LEAVING_A_SECOND = 48, 50.0
@@ -61,6 +66,7 @@ class _Look:
     job: str
     pod: str
     key: str
+    uid: str
     container: str
     occasion: str
     published: bool
@@ -108,6 +114,7 @@ class Prober:
                 job=view.name,
                 pod=worker.name,
                 key=worker.ref.key,
+                uid=worker.ref.uid,
                 container=worker.container,
                 occasion=view.config.occasion(worker.name) if view.config else "",
                 published=action.published,
@@ -174,7 +181,17 @@ class Prober:
             timeout=PROBE_TIMEOUT,
         )
         answer = result.stdout.strip() if result and result.exit_code == 0 else ""
-        return answer if answer in ("idle", "busy") else "error"
+        is_sure = answer == "busy" or (answer == "idle" and await self._is_there(look))
+        return answer if is_sure else "error"
+
+    async def _is_there(self, look: _Look) -> bool:
+        """Tell whether the look was into this pod: exec goes by the name, and our watch may lag behind a successor."""
+        try:
+            found = await self._client.find(resources.PODS.path(look.namespace, look.pod), limits=_CHECK)
+        except errors.KubeError as error:
+            log.debug("no second look at %s/%s: %s", look.namespace, look.pod, error)
+            return False
+        return found is not None and wire.read_stub(found).metadata.uid == look.uid
 
 
 def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:

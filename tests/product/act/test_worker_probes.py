@@ -26,14 +26,22 @@ FIRST, SECOND = pods(0, 1)
 
 @dataclass(kw_only=True)
 class Pods:
-    """Answers execs. says: by pod; None where it never does. Nobody else listens."""
+    """Answers execs. says: by pod; None where it never does. uids: of pods that are there; else as `ref` has them."""
 
     says: dict[str, str | None] = field(default_factory=dict)
+    uids: dict[str, str | None] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     containers: list[str] = field(default_factory=list)
     at_once: int = 0
     most_at_once: int = 0
     go: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def show(self, request: web.Request) -> web.Response:
+        pod = request.match_info["pod"]
+        uid = self.uids.get(pod, ref(pod).uid)
+        if uid is None:
+            return web.json_response({"kind": "Status", "reason": "NotFound", "message": "no"}, status=404)
+        return web.json_response({"metadata": {"name": pod, "uid": uid}})
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         pod = request.match_info["pod"]
@@ -86,6 +94,7 @@ async def _world(folder: Path) -> AsyncIterator[World]:
     served, woken, now = Pods(), list[tuple[str, str]](), [NOW]
     application = web.Application()
     application.router.add_get("/api/v1/namespaces/default/pods/{pod}/exec", served.serve)
+    application.router.add_get("/api/v1/namespaces/default/pods/{pod}", served.show)
     runner = web.AppRunner(application, shutdown_timeout=0.01, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -152,6 +161,16 @@ async def test_what_goes_wrong_tells_nothing(world: World, word: str | None) -> 
     world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
     await world.done()
     assert seen(world, view, SECOND).failed == 0
+
+
+@pytest.mark.parametrize("uid", [None, "of-its-successor"])
+async def test_an_empty_pod_of_the_same_name_tells_nothing(world: World, uid: str | None) -> None:
+    """An exec goes by the name, and a pod may be gone for as long as our watch lags."""
+    view = leaving()
+    world.pods.says, world.pods.uids = {SECOND: "idle"}, {SECOND: uid}
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
+    await world.done()
+    assert seen(world, view, SECOND) == Probe(asked_at=NOW, failed=1)
 
 
 async def test_only_news_of_a_published_worker_wakes_its_job(world: World) -> None:
