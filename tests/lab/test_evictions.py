@@ -114,7 +114,7 @@ async def test_an_eviction_is_told_when_to_try_again_and_passes_at_the_drain_tim
     start_rank(cluster, job, pod)
     with pytest.raises(errors.Throttled, match="draining, retry") as refused:
         await evict(job, pod)
-    assert (refused.value.reason, refused.value.retry_after) == ("TooManyRequests", 2.0)
+    assert (refused.value.reason, refused.value.retry_after) == ("TooManyRequests", 1.0)
     await job.until(lambda now: now.hosts == [f"{job.workers(0)[0]}:1"], "one host")
     for _ in range(60):
         try:

@@ -15,8 +15,8 @@ from mpijob_elastic.model.wire import Volume, Wire, owned
 from webhook.rules.review import CREATE, Request, Verdict
 
 KIND = "Eviction"
-# Seconds after which an evictor should try again. client-go does so by itself, up to ten times.
-_RETRY_AFTER = 2
+# Seconds after which to try the eviction again. client-go does so by itself, up to ten times, longer than most drains.
+_RETRY_AFTER = 1
 DRAINING = Verdict(
     postponed="draining, retry: the worker leaves the training first, within the drain-timeout of its job",
     retry_after=_RETRY_AFTER,
