@@ -20,6 +20,8 @@ LABEL_REPLICA_INDEX = "replica-index"
 WORKER_COMMAND, WORKER_ARGS = ["sleep"], ["365d"]
 # Termination messages of the main process that our webhook gives: it saw the last rank leave, or it saw none at all.
 RANKS_LEFT, NO_RANK_SEEN = "ranks have left", "no rank was seen"
+# Its first line, by which it is known from a main process of the user's.
+MAIN_BEGINS = "trap going=1 TERM"
 # Selects the pods of every MPIJob, and nothing else.
 POD_SELECTOR = f"{LABEL_GROUP_NAME}={GROUP}"
 # On the operator's ConfigMap, Role, RoleBinding and ServiceAccount, with the job's name as value.

@@ -44,7 +44,7 @@ def apply(view: JobView, action: Action | Look, *, now: float) -> JobView:
         case WriteConfig():
             view = _publish(view, action)
         case ProbeWorkers():
-            view = _look(view, {worker.name for worker in action.workers}, now=now)
+            view = _look(view, {worker.name for worker in action.workers}, told=action.drained, now=now)
         case DeleteWorkers() | ReleaseWorker():
             view = replace(view, workers=tuple(_workers(view, action)))
         case RefreshLauncher() | EndExecs() | EndLauncher() | DeleteLauncher() if view.launcher:
@@ -156,9 +156,9 @@ def _pod_group(group: PodGroup | None, action: MakePodGroup | LowerPodGroup | Tu
     return replace(group, queue=action.queue, annotations={**group.annotations, **action.annotations})
 
 
-def _look(view: JobView, looked_into: set[str], *, now: float) -> JobView:
+def _look(view: JobView, looked_into: set[str], *, told: bool, now: float) -> JobView:
     workers = [
-        replace(worker, probe=replace(worker.probe, idle_at=now, asked_at=now))
+        replace(worker, probe=replace(worker.probe, idle_at=now, asked_at=now, told=told))
         if worker.name in looked_into
         else worker
         for worker in view.workers

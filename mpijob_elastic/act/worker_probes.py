@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from mpijob_elastic import names
 from mpijob_elastic.act.exec_looks import Tasks, look_into
 from mpijob_elastic.act.turns import FairTurns, Places
 from mpijob_elastic.decide.actions import ProbeWorkers
@@ -56,6 +57,14 @@ SCRIPT = f"""\
 done
 echo idle
 """
+# The last words of the main process that our webhook gives, in a worker that has drained: it ends then. Any other main
+# process keeps its own.
+TELL = f"""\
+read -r main < /proc/1/cmdline
+case $main in *"{names.MAIN_BEGINS}") echo "{names.RANKS_LEFT}" > /dev/termination-log || exit ;; esac
+echo told
+"""
+_ANSWERS = {SCRIPT: ("idle", "busy"), TELL: ("told",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +79,7 @@ class _Look:
     container: str
     occasion: str
     published: bool
+    script: str
 
     @property
     def name(self) -> str:
@@ -118,6 +128,7 @@ class Prober:
                 container=worker.container,
                 occasion=view.config.occasion(worker.name) if view.config else "",
                 published=action.published,
+                script=TELL if action.drained else SCRIPT,
             )
             if look.occasion and look.name not in self._asking and self._take(look):
                 self._asked.setdefault((look.namespace, look.job), {})[look.key] = look.occasion
@@ -172,20 +183,24 @@ class Prober:
             self._wake(look.namespace, look.job)
 
     async def _look(self, look: _Look) -> str:
+        # What was seen can be dropped afterwards; what was said to a successor stays said.
+        if look.script == TELL and not await self._is_there(look):
+            return "error"
         result = await look_into(
             self._client,
             look.namespace,
             look.pod,
             container=look.container,
-            command=["/bin/sh", "-c", SCRIPT],
+            command=["/bin/sh", "-c", look.script],
             timeout=PROBE_TIMEOUT,
         )
         answer = result.stdout.strip() if result and result.exit_code == 0 else ""
-        is_sure = answer == "busy" or (answer == "idle" and await self._is_there(look))
-        return answer if is_sure else "error"
+        if answer not in _ANSWERS[look.script]:
+            return "error"
+        return answer if answer != "idle" or await self._is_there(look) else "error"
 
     async def _is_there(self, look: _Look) -> bool:
-        """Tell whether the look was into this pod: exec goes by the name, and our watch may lag behind a successor."""
+        """Tell whether exec leads to this pod: it goes by the name, and our watch may lag behind a successor."""
         try:
             found = await self._client.find(resources.PODS.path(look.namespace, look.pod), limits=_CHECK)
         except errors.KubeError as error:
@@ -200,6 +215,8 @@ def _with(probe: Probe, outcome: str, *, asked_at: float) -> Probe:
     if outcome == "idle":
         since = asked_at if probe.idle_since is None else probe.idle_since
         return replace(probe, idle_at=asked_at, asked_at=asked_at, idle_since=since, failed=0)
+    if outcome == "told":
+        return replace(probe, told=True, asked_at=asked_at, failed=0)
     return replace(probe, asked_at=asked_at, failed=probe.failed + 1)
 
 

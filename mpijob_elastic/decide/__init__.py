@@ -106,6 +106,7 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
             gone = drain.leave(state)
             actions.append(DeleteWorkers(removals=gone.removals) if gone.removals else None)
             actions += gone.released
+            looks.append(ProbeWorkers(workers=gone.evicted, drained=True) if gone.evicted else None)
             looks.append(ProbeWorkers(workers=gone.probes) if gone.probes else None)
             wakes.append(gone.wake_at)
         if view.launcher and view.launcher.held.frozen:

@@ -87,11 +87,13 @@ class RefreshLauncher:
 class ProbeWorkers:
     """Look by exec whether anything but the main process runs in workers: leaving, or published.
 
-    Probes of leaving workers come first, because somebody waits for their GPUs.
+    Probes of leaving workers come first, because somebody waits for their GPUs. drained: that is known, and their pods
+    are being deleted, so the main process is told: it need not wait for a rank that may start.
     """
 
     workers: tuple[Worker, ...]
     published: bool = False
+    drained: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,7 +346,7 @@ Look = ProbeWorkers | LookIntoLauncher
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The writes to do now, in this order, and the looks, which change nothing.
+    """The writes to do now, in this order, and the looks, which change no object.
 
     queue: writes for Kueue, when nothing else is left to write. They may fail, and training goes on.
     autoscaler: the same for the HPA.

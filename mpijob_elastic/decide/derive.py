@@ -223,7 +223,7 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     lost = [worker for worker in reversed(workers) if worker.pod.node_gone_at and may_move and _is_lost(view, worker)]
     # Without a driver nobody is told to leave, so there is nothing to look for.
     deleted = [worker for worker in reversed(workers) if worker.pod.deleting and not worker.published]
-    ending = [worker for worker in deleted if view.driver_may_run and drain.may_drain(worker, now=moment.now)]
+    ending = [worker for worker in deleted if view.driver_may_run and drain.is_watched(worker, now=moment.now)]
     return (*surplus, *failed, *lost, *(worker for worker in moving if worker not in lost), *ending)
 
 

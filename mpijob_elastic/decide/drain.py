@@ -8,7 +8,8 @@ disruption).
 
 A pod that somebody else deletes (an eviction, a preemption, a user) is probed too, because its successor may have its
 host name only if it drained. Another deletion with a short grace period would not end it: a kubelet that stops a pod
-heeds none (docs/decisions/0031-workers-end-with-their-ranks.md).
+heeds none (docs/decisions/0031-workers-end-with-their-ranks.md). Its main process ends by itself when it sees the last
+rank leave. A worker that is evicted has drained before, so its main process sees none, and is told.
 """
 
 from collections.abc import Set as AbstractSet
@@ -41,20 +42,30 @@ _WITHOUT_RANKS = ("drained", "timeout", "unused", "suspended")
 class Leaving:
     """What is due for leaving workers, highest index first, and when to look again.
 
-    released: workers that may be evicted now.
+    released: workers that may be evicted now. evicted: workers whose eviction has deleted them since, to be told so.
     """
 
     removals: tuple[Removal, ...] = ()
     released: tuple[ReleaseWorker, ...] = ()
+    evicted: tuple[Worker, ...] = ()
     probes: tuple[Worker, ...] = ()
     wake_at: float | None = None
 
 
-def may_drain(worker: WorkerState, *, now: float) -> bool:
-    """Tell whether ranks of a pod that is being deleted may still leave, and nobody has seen that yet."""
-    pod, has_drained = worker.pod, worker.drain is not None and worker.drain.drained
+def is_watched(worker: WorkerState, *, now: float) -> bool:
+    """Tell whether a pod that is being deleted may still drain unseen, or has drained and is to be told so."""
+    pod = worker.pod
     is_over = pod.terminated or pod.node_gone_at or pod.ends_at is None or now >= pod.ends_at
-    return pod.deleting and not (is_over or has_drained)
+    return pod.deleting and not is_over and (not _has_drained(worker) or _is_to_be_told(worker))
+
+
+def _has_drained(worker: WorkerState) -> bool:
+    return worker.drain is not None and worker.drain.drained
+
+
+def _is_to_be_told(worker: WorkerState) -> bool:
+    """Tell whether a pod that is being deleted drained before: its main process waits in vain for a rank to start."""
+    return worker.pod.eviction is not None and _has_drained(worker) and not worker.pod.probe.told
 
 
 def deadline(view: JobView, began: float) -> float:
@@ -107,6 +118,7 @@ def leave(state: JobState) -> Leaving:
     found: list[Removal] = []
     released: list[ReleaseWorker] = []
     probes: list[Worker] = []
+    evicted: list[Worker] = []
     wakes: list[float] = []
     for worker in state.leaving:
         if outcome := _outcome(state, worker):
@@ -119,11 +131,15 @@ def leave(state: JobState) -> Leaving:
             continue
         probe_at = _probe_at(worker, now=state.now)
         if probe_at is not None and probe_at <= state.now:
-            probes.append(worker.pod)
+            (evicted if worker.pod.deleting and _is_to_be_told(worker) else probes).append(worker.pod)
         deadline_at = worker.drain.deadline if worker.drain and not _is_replaced(worker) else None
         wakes += [at for at in (probe_at, deadline_at, worker.due_at) if at is not None and at > state.now]
     return Leaving(
-        removals=tuple(found), released=tuple(released), probes=tuple(probes), wake_at=min(wakes, default=None)
+        removals=tuple(found),
+        released=tuple(released),
+        evicted=tuple(evicted),
+        probes=tuple(probes),
+        wake_at=min(wakes, default=None),
     )
 
 
@@ -181,7 +197,7 @@ def _probe_at(worker: WorkerState, *, now: float) -> float | None:
     if drain is None or drain.began is None or not pod.running or pod.opaque:
         return None  # the touch comes first, for looks into many workers would only hold it and the deletions up
     asked, failed = pod.probe.asked_at, pod.probe.failed
-    if not 0.0 < asked <= now:
+    if not 0.0 < asked <= now or (pod.deleting and not failed and _is_to_be_told(worker)):
         return drain.since
     usual = PROBE_SOON if asked - drain.since < PROBE_SOON_FOR else PROBE_LATER
     return asked + retries.probe_pause(usual, failed, most=retries.LEAVING_PROBES_APART)

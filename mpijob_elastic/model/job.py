@@ -56,7 +56,7 @@ class Probe:
     busy_seen: something besides its main process ran there at least once; busy_at: when last, 0 if never.
     idle_at: when last nothing ran, None if never or if something ran later; idle_since: when that began.
     asked_at: time of the last exec, whatever its result. failed: how many execs in a row gave no answer.
-    left: its main process has seen the last rank leave, and has ended.
+    left: its main process has seen the last rank leave, and has ended. told: it was told that the worker has drained.
     """
 
     busy_seen: bool = False
@@ -66,6 +66,7 @@ class Probe:
     idle_since: float | None = None
     failed: int = 0
     left: bool = False
+    told: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

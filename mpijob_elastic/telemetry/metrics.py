@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 _PHASES = ("role", "published", "settled")
 _DELETED = ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "lost", "finished")
 _PROBED = ("idle", "busy", "error")
+_DRAIN_PROBED = (*_PROBED, "told")
 _ENDED = ("ended", "gone", "error")
 _EVENTS = ("sent", "failed", "dropped")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -53,7 +54,7 @@ class Metrics:
         )
         self.drain_probes = counter(
             "mpijob_elastic_drain_probes_total",
-            f"Probes of draining workers by exec, by result: {', '.join(_PROBED)}.",
+            f"Probes of draining workers by exec, by result: {', '.join(_DRAIN_PROBED)}.",
             ["outcome"],
         )
         self.rank_probes = counter(
@@ -92,7 +93,7 @@ class Metrics:
         for metric, values in (
             (self.scale, _PHASES),
             (self.deleted_workers, _DELETED),
-            (self.drain_probes, _PROBED),
+            (self.drain_probes, _DRAIN_PROBED),
             (self.rank_probes, _PROBED),
             (self.ended_execs, _ENDED),
             (self.events, _EVENTS),

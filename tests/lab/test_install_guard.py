@@ -15,7 +15,7 @@ from lab.errors import LabError
 from lab.install import Installed
 from mpijob_elastic import names
 from mpijob_elastic.act import end_execs, launcher_execs
-from mpijob_elastic.act.worker_probes import SCRIPT
+from mpijob_elastic.act.worker_probes import SCRIPT, TELL
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
@@ -45,7 +45,7 @@ LABELS = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_NAME: JOB}
 APP = {names.LABEL_APP: JOB}
 LAUNCHER, WORKER = names.launcher(JOB), names.worker(JOB, 0)
 CONFIG = names.config_map(JOB)
-PROBE = ["/bin/sh", "-c", SCRIPT]
+PROBE, TOLD = ["/bin/sh", "-c", SCRIPT], ["/bin/sh", "-c", TELL]
 # No process has so high a number.
 END = end_execs.command(Exec(pid=4_194_305, ticks=5000, pod=WORKER, started_at=0.0))
 # Other words in its places.
@@ -249,12 +249,14 @@ async def test_pods_only_of_jobs_are_deleted(controller: Account) -> None:
     await controller.deletes(WORKER)
 
 
-async def test_exec_only_the_three_commands_each_where_it_belongs(cluster: Cluster, controller: Account) -> None:
+async def test_exec_only_the_four_commands_each_where_it_belongs(cluster: Cluster, controller: Account) -> None:
     for pod, command in (
         (WORKER, ["/bin/sh", "-c", "id"]),
         (WORKER, [*PROBE[:2], SCRIPT + "id\n"]),
         (WORKER, [*PROBE, "id"]),
+        (WORKER, [*TOLD[:2], TELL.replace("ranks", "all")]),
         (LAUNCHER, PROBE),
+        (LAUNCHER, TOLD),
         (LAUNCHER, ["/bin/sh", "-c", "id"]),
         (WORKER, launcher_execs.COMMAND),
         ("foreign", PROBE),
@@ -272,6 +274,7 @@ async def test_exec_only_the_three_commands_each_where_it_belongs(cluster: Clust
         pods = (f"pod/{WORKER}", f"pod/{LAUNCHER}")
         cluster.kubectl("wait", "-n", controller.namespace, *pods, "--for=condition=Ready", "--timeout=240s")
         assert await controller.executes(WORKER, PROBE) == "idle\n"
+        assert await controller.executes(WORKER, TOLD) == "told\n"
         assert (await controller.executes(LAUNCHER, launcher_execs.COMMAND)).startswith("main ")
         assert await controller.executes(LAUNCHER, END) == "gone\n"
 

@@ -16,9 +16,10 @@ from webhook.rules.mutate import Pod, role_of
 # For any POSIX shell; kubexec.sh needs one too. It blocks without a child, which a probe would take for a rank: nothing
 # ever comes from an unused terminal. After SIGTERM it waits until no process but shells (probes) and the dead is seen
 # twice, and says so to the controller (observe/worker_ends). A rank that leaves has heard of the list, and so has its
-# driver. Where none was seen, a driver with the old list may still start one, so it lets 5 s pass.
+# driver. Where none was seen, a driver with the old list may still start one, so it lets 5 s pass. If the controller
+# knows that the worker has drained, it writes the last words itself (act/worker_probes), and the wait ends.
 MAIN = f"""\
-trap going=1 TERM
+{names.MAIN_BEGINS}
 read -r _ < /dev/ptmx
 [ "$going" ] || exec sleep 365d
 ranks() {{
@@ -33,8 +34,10 @@ until [ $empty = 25 ]; do
   empty=$((empty + 1))
   if ranks; then
     said="{names.RANKS_LEFT}" empty=0
-  elif [ $empty = 2 ] && [ "$said" = "{names.RANKS_LEFT}" ]; then
-    break
+  elif [ $empty -ge 2 ]; then
+    read -r told 2> /dev/null < /dev/termination-log
+    [ "$told" = "{names.RANKS_LEFT}" ] && said=$told
+    [ "$said" = "{names.RANKS_LEFT}" ] && break
   fi
   sleep 0.2 2> /dev/null || sleep 1
 done

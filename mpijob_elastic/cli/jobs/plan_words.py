@@ -74,8 +74,11 @@ def _look_words(look: actions.Look) -> str:
     # Only the controller knows when it last looked into published workers and the launcher.
     if isinstance(look, actions.LookIntoLauncher):
         return f"check by exec, unless just done, that {look.launcher.ref.name} holds no exec into a pod that is gone"
+    pods = phrases.listed(pod.name for pod in look.workers)
+    if look.drained:
+        return f"tell the main process of {pods} by exec that its worker has drained"
     question = ", from time to time, that ranks" if look.published else " whether ranks still"
-    return f"check by exec{question} run in {phrases.listed(pod.name for pod in look.workers)}"
+    return f"check by exec{question} run in {pods}"
 
 
 def _config_words(action: actions.WriteConfig) -> Iterator[str]:

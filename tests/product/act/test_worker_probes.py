@@ -32,6 +32,7 @@ class Pods:
     uids: dict[str, str | None] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     containers: list[str] = field(default_factory=list)
+    scripts: list[str] = field(default_factory=list)
     at_once: int = 0
     most_at_once: int = 0
     go: asyncio.Event = field(default_factory=asyncio.Event)
@@ -47,6 +48,7 @@ class Pods:
         pod = request.match_info["pod"]
         self.asked.append(pod)
         self.containers.append(request.query["container"])
+        self.scripts.append(request.query.getall("command")[-1])
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
@@ -170,6 +172,26 @@ async def test_an_empty_pod_of_the_same_name_tells_nothing(world: World, uid: st
     world.pods.says, world.pods.uids = {SECOND: "idle"}, {SECOND: uid}
     world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
     await world.done()
+    assert seen(world, view, SECOND) == Probe(asked_at=NOW, failed=1)
+
+
+async def test_that_it_drained_is_told_and_nothing_else_of_it_changes(world: World) -> None:
+    view = leaving()
+    for at, word, drained in ((NOW, "idle", False), (NOW + 1, "idle", True), (NOW + 2, "told", True)):
+        world.now[0], world.pods.says = at, {SECOND: word}
+        world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2], drained=drained))
+        await world.done()
+        before = Probe(idle_at=NOW, idle_since=NOW, asked_at=at, failed=int(word == "idle" and drained))
+        assert seen(world, view, SECOND) == replace(before, told=word == "told")
+    assert world.pods.scripts == [worker_probes.SCRIPT, worker_probes.TELL, worker_probes.TELL]
+
+
+async def test_a_pod_of_the_same_name_is_told_nothing(world: World) -> None:
+    view = leaving()
+    world.pods.says, world.pods.uids = {SECOND: "told"}, {SECOND: "of-its-successor"}
+    world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2], drained=True))
+    await world.done()
+    assert world.pods.asked == []
     assert seen(world, view, SECOND) == Probe(asked_at=NOW, failed=1)
 
 

@@ -145,6 +145,9 @@ def test_every_look_has_its_words() -> None:
     draining = "check by exec whether ranks still run in j-worker-2, j-worker-1"
     assert plan_words.words(builders.job(), Plan(looks=(leaving, *routine))) == [draining, *checks]
     assert plan_words.words(builders.job(), Plan(looks=routine)) == ["nothing: the job is as desired", *checks]
+    told = ProbeWorkers(workers=leaving.workers[:1], drained=True)
+    words = "tell the main process of j-worker-2 by exec that its worker has drained"
+    assert plan_words.words(builders.job(), Plan(looks=(told,))) == [words]
 
 
 def test_a_write_without_a_change_of_hosts_says_what_it_writes() -> None:

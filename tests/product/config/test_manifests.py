@@ -84,6 +84,13 @@ def test_the_looks_are_the_commands_that_the_policy_lets_through(script: str, in
     assert [one for one in expressions if one.startswith(allowed)]
 
 
+def test_what_tells_a_main_process_is_the_command_that_the_policy_lets_through() -> None:
+    policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
+    expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
+    command = f"|| object.command == ['/bin/sh', '-c', r'''{worker_probes.TELL}''']"
+    assert [one for one in expressions if one.startswith("request.name.endsWith('-launcher')") and command in one]
+
+
 def test_what_ends_an_exec_is_the_command_that_the_policy_lets_through() -> None:
     policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
     expressions = "".join(validation["expression"] for validation in policy["spec"]["validations"])

@@ -86,6 +86,36 @@ def test_a_released_worker_stays_out_until_its_mark_is_over() -> None:
     assert "echo j-worker-2:1\n" in change.script
 
 
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({}, True),
+        ({"probe": replace(IDLE, told=True)}, False),
+        ({"probe": replace(IDLE, idle_at=None)}, False),
+        ({"eviction": None}, False),
+        ({"deleting": False}, False),
+        ({"terminated": True, "running": False}, False),
+        ({"ends_at": NOW}, False),
+    ],
+)
+def test_once_its_eviction_deletes_it_its_main_process_is_told_that_it_drained(
+    facts: dict[str, Any], told: bool
+) -> None:
+    """Once, and no other pod that is deleted: its main process sees its ranks leave."""
+    pod = worker(2, **{"eviction": RELEASED, "deleting": True, "ends_at": NOW + 60, "probe": IDLE, **facts})
+    plan = decide(unlisted(pod), now=NOW)
+    looks = [look for look in plan.looks if isinstance(look, ProbeWorkers) and look.drained]
+    assert [[pod.name for pod in look.workers] for look in looks] == ([[*pods(2)]] if told else [])
+
+
+def test_after_an_error_it_is_told_again_later() -> None:
+    failed = replace(IDLE, asked_at=NOW - 0.2, failed=1)
+    pod = worker(2, eviction=RELEASED, deleting=True, ends_at=NOW + 60, probe=failed)
+    plan = decide(unlisted(pod), now=NOW)
+    assert not [look for look in plan.looks if isinstance(look, ProbeWorkers) and look.drained]
+    assert plan.wake_at == pytest.approx(NOW + 0.3)
+
+
 @pytest.mark.parametrize("mark", [REQUESTED, RELEASED])
 def test_where_nobody_tries_again_all_is_as_before(mark: Eviction) -> None:
     view, done, _ = run(job(3, workers=(worker(0), worker(1), evicted(mark))), now=NOW)

@@ -17,7 +17,7 @@ PROBED = ("idle", "busy", "error")
             "outcome",
             ("drained", "timeout", "idle", "unused", "unscheduled", "failed", "lost", "finished"),
         ),
-        ("drain_probes_total", "outcome", PROBED),
+        ("drain_probes_total", "outcome", (*PROBED, "told")),
         ("rank_probes_total", "outcome", PROBED),
         ("ended_execs_total", "outcome", ("ended", "gone", "error")),
         ("events_total", "outcome", ("sent", "failed", "dropped")),

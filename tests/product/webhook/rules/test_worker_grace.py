@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -14,6 +15,7 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.act import worker_probes
 from mpijob_elastic.model import job_facts
 from tests.product.webhook.objects import ELASTIC, Object, launcher_pod, mpi_job, worker_pod
 from webhook.rules import mutate, worker_grace
@@ -105,6 +107,21 @@ def test_a_worker_of_an_earlier_job_of_that_name_or_an_unknown_one_stays_as_it_i
     assert told(created(pod)) == (30, False)
 
 
+@pytest.mark.parametrize(
+    ("main", "says"), [(worker_grace.MAIN, f"{names.RANKS_LEFT}\n"), (f"echo mine\n{worker_grace.MAIN}", None)]
+)
+@pytest.mark.parametrize("shell", [shell for shell in ("dash", "bash") if shutil.which(shell)])
+def test_the_main_process_is_told_that_its_worker_drained_and_no_other_is(
+    main: str, says: str | None, shell: str, tmp_path: Path
+) -> None:
+    """By the command that the controller runs in the container (act/worker_probes)."""
+    log, line = tmp_path / "termination-log", tmp_path / "cmdline"
+    line.write_bytes(b"".join(word.encode() + b"\0" for word in ("/bin/sh", "-c", main)))
+    tell = worker_probes.TELL.replace("/proc/1/cmdline", str(line)).replace("/dev/termination-log", str(log))
+    told = subprocess.run([shell, "-c", tell], check=True, capture_output=True, text=True)
+    assert (told.stdout, log.read_text() if log.exists() else None) == ("told\n", says)
+
+
 NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
 
@@ -116,17 +133,25 @@ NAMESPACE = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
         ("sleep 4 & sleep 2 &", 2.5, 4.5, names.RANKS_LEFT),
         ("", 4.5, 7.0, names.NO_RANK_SEEN),
         ("late", 4.5, 7.0, names.RANKS_LEFT),
+        ("told", 0.2, 2.0, names.RANKS_LEFT),
+        ("told; sleep 4 & sleep 2 &", 2.5, 4.5, names.RANKS_LEFT),
     ],
 )
 def test_the_main_process_ends_with_the_last_rank_and_says_so(
     ranks: str, least: float, most: float, words: str, tmp_path: Path
 ) -> None:
-    """As process 1 of a container. late: a driver with the old list starts a rank 3 s after SIGTERM."""
+    """As process 1 of a container.
+
+    late: a driver with the old list starts a rank 3 s after SIGTERM. told: the controller says that the worker drained.
+    """
     log = tmp_path / "termination-log"
     main_process = worker_grace.MAIN.replace("/dev/termination-log", str(log))
-    ends = Popen([*NAMESPACE, "/bin/sh", "-c", ranks.removeprefix("late") + main_process])
+    begins = ranks.removeprefix("late").removeprefix("told").removeprefix("; ")
+    ends = Popen([*NAMESPACE, "/bin/sh", "-c", begins + main_process])
     time.sleep(1)
     (main,) = Path(f"/proc/{ends.pid}/task/{ends.pid}/children").read_text().split()
+    if ranks.startswith("told"):
+        log.write_text(f"{names.RANKS_LEFT}\n")
     began = time.monotonic()
     os.kill(int(main), signal.SIGTERM)
     if ranks == "late":
