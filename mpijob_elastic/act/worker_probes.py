@@ -109,6 +109,8 @@ class Prober:
         # The last occasion of each pod that was asked, by job. Any other answer comes too late.
         self._asked: dict[tuple[str, str], dict[str, str]] = {}
         self._asking = Tasks()
+        # Looks that have an answer for their job, until they have ended.
+        self._news: set[str] = set()
 
     def seen(self, pod: str, occasion: str) -> Probe:
         """Return the result of probing a pod (`Ref.key`) on this occasion (`Config.occasion`)."""
@@ -132,7 +134,7 @@ class Prober:
             )
             if look.occasion and look.name not in self._asking and self._take(look):
                 self._asked.setdefault((look.namespace, look.job), {})[look.key] = look.occasion
-                self._asking.begin(look.name, self._ask(look), ended=partial(self._give_back, look))
+                self._asking.begin(look.name, self._ask(look), ended=partial(self._end, look))
 
     def tidy(self, view: JobView) -> None:
         """Forget pods of a job that are gone and not in its memory, and results of past occasions."""
@@ -164,9 +166,13 @@ class Prober:
             self._watched.take(look.namespace, look.job)
         return is_free
 
-    def _give_back(self, look: _Look) -> None:
+    def _end(self, look: _Look) -> None:
         if look.published:
             self._watched.take(look.namespace, look.job, count=-1)
+        # Not before: the next look may be due already, and would be dropped while this look is under way.
+        if look.name in self._news:
+            self._news.remove(look.name)
+            self._wake(look.namespace, look.job)
 
     async def _ask(self, look: _Look) -> None:
         async with (self._published if look.published else self._leaving).turn(look.namespace, look.job):
@@ -180,7 +186,7 @@ class Prober:
         after = _with(before, outcome, asked_at=asked_at)
         self._seen[look.key] = look.occasion, after
         if not look.published or _tells(before, after):
-            self._wake(look.namespace, look.job)
+            self._news.add(look.name)
 
     async def _look(self, look: _Look) -> str:
         # What was seen can be dropped afterwards; what was said to a successor stays said.

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -70,12 +70,13 @@ class Pods:
 
 @dataclass(kw_only=True)
 class World:
-    """A prober, the pods it looks into, and the jobs that were woken."""
+    """A prober, the pods it looks into, and the jobs that were woken. reconcile: what a job does as soon as it is."""
 
     prober: Prober
     pods: Pods
     woken: list[tuple[str, str]]
     now: list[float]
+    reconcile: Callable[[], None] = lambda: None
 
     async def done(self) -> None:
         """Wait until no look is under way."""
@@ -94,6 +95,11 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 @asynccontextmanager
 async def _world(folder: Path) -> AsyncIterator[World]:
     served, woken, now = Pods(), list[tuple[str, str]](), [NOW]
+
+    def wake(namespace: str, name: str) -> None:
+        woken.append((namespace, name))
+        made.reconcile()
+
     application = web.Application()
     application.router.add_get("/api/v1/namespaces/default/pods/{pod}/exec", served.serve)
     application.router.add_get("/api/v1/namespaces/default/pods/{pod}", served.show)
@@ -106,10 +112,11 @@ async def _world(folder: Path) -> AsyncIterator[World]:
             client,
             metrics=Metrics(CollectorRegistry()),
             now=lambda: now[0],
-            wake=lambda namespace, name: woken.append((namespace, name)),
+            wake=wake,
         )
+        made = World(prober=prober, pods=served, woken=woken, now=now)
         try:
-            yield World(prober=prober, pods=served, woken=woken, now=now)
+            yield made
         finally:
             served.go.set()
             await prober.close()
@@ -211,6 +218,20 @@ async def test_a_worker_is_asked_once_at_a_time(world: World) -> None:
         world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
     await world.done()
     assert world.pods.asked == [SECOND]
+
+
+async def test_a_job_that_is_woken_may_look_again_at_once(world: World) -> None:
+    """A look may take longer than the pause between two looks, and nothing else might wake the job."""
+    view = leaving()
+
+    def reconcile() -> None:
+        if len(world.pods.asked) < 3:
+            world.prober.begin(view, ProbeWorkers(workers=view.workers[1:2]))
+
+    world.reconcile = reconcile
+    reconcile()
+    await world.done()
+    assert world.pods.asked == [SECOND] * 3
 
 
 async def test_so_many_at_once_and_no_more(world: World) -> None:
