@@ -28,7 +28,7 @@ from mpijob_elastic.kube.resources import WORKLOADS
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
 from mpijob_elastic.model.phrases import listed
-from mpijob_elastic.model.queue import LAUNCHER, WORKERS, Workload
+from mpijob_elastic.model.queue import LAUNCHER, WORKERS, Queue, Workload
 
 # Seconds that a pod which missed the queue is left alone: Kueue may admit it, or the scheduler find a node.
 MISSED_AFTER = 5.0
@@ -45,7 +45,7 @@ def due(view: JobView) -> Iterator[QueueAction]:
         yield from (FinishWorkload(workload=found) for found in workloads if not found.finished)
     elif instead is not None:
         yield from instead
-    elif not queue.name or (base and base.queue != queue.name and not base.reserved):
+    elif not queue.name or (base and _is_stale(view, queue, base)):
         yield from (DeleteWorkload(workload=found) for found in workloads)
     elif view.suspended_by:
         if all(pod.gates for pod in view.pods):  # nothing runs
@@ -116,6 +116,8 @@ def notes(view: JobView) -> Iterator[Note]:
     if base.queue != view.queue.name and base.reserved:
         message = f"{view.name} keeps its quota of queue {base.queue}; {view.queue.name} holds for the next job"
         yield normal("QueueUnchanged", message)
+    if note := _unchanged(view, base):
+        yield note
     if base.preempted and not view.suspended_by:
         yield warning("QuotaWanted", f"Kueue wants the quota of {view.name} for others{_said(base)}")
     elif not base.reserved and base.said:
@@ -148,7 +150,7 @@ def _base(view: JobView) -> Iterator[CreateWorkload]:
     launcher, first = view.launcher, view.worker(names.worker(view.name, 0))
     if view.queue is None or launcher is None or first is None:
         return
-    workers = min(_least(view), view.replicas)
+    workers = _asked(view)
     pods = (PodSet(name=LAUNCHER, count=1, like=launcher.ref), PodSet(name=WORKERS, count=workers, like=first.ref))
     queue = view.queue
     yield CreateWorkload(name=launcher.ref.name, queue=queue.name, priority_class=queue.priority_class, pods=pods)
@@ -201,9 +203,28 @@ def _given_back(view: JobView, base: Workload) -> Iterator[QueueAction]:
             yield ClearWorkload(workload=found)
 
 
-def _least(view: JobView) -> int:
+def _is_stale(view: JobView, queue: Queue, base: Workload) -> bool:
+    """Tell whether a base without quota asks for another queue or size than the job does now."""
+    if base.reserved or base.queue != queue.name:
+        return not base.reserved
+    return base.waits and base.workers != _asked(view) and not queue.prebuilt
+
+
+def _asked(view: JobView) -> int:
+    """Return how many workers a base of now asks for: the least size."""
     least = policy.startup_workers(view.policy, np_workers=view.np_workers)
-    return view.replicas if least is None else max(least, view.min_np_workers)
+    return view.replicas if least is None else min(view.replicas, max(least, view.min_np_workers))
+
+
+def _unchanged(view: JobView, base: Workload) -> Note | None:
+    """Return the notice on a least size that is not that of the quota; without min-replicas only on a smaller one."""
+    least = _asked(view) if view.policy.min_replicas else min(view.replicas, base.workers)
+    is_kept = base.granted and view.spec_elastic and not (view.suspended_by or (view.queue and view.queue.prebuilt))
+    if not is_kept or least == base.workers:
+        return None
+    risk = ": Kueue may take back those above" if least > base.workers else ""
+    kept = f"{view.name} keeps its quota for {base.workers} workers as the least size, which is {least} now"
+    return normal("LeastUnchanged", f"{kept}{risk}; to ask again, suspend and resume the job")
 
 
 def _base_of(view: JobView) -> Workload | None:

@@ -8,6 +8,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.job import Job
+from tests.lab.waiting import seen
 
 Object = dict[str, Any]
 QUICK = {"mpijob-elastic/drain-timeout": "5s", "mpijob-elastic/min-replicas": "2"}
@@ -23,6 +24,29 @@ async def workloads(job: Job) -> dict[str, Object]:
         item for item in msgspec.json.decode(raw)["items"] if item["metadata"]["ownerReferences"][0]["name"] == job.name
     ]
     return {item["metadata"]["name"]: item for item in mine}
+
+
+def asked(workload: Object) -> dict[str, int]:
+    """Return how many pods a Workload asks for, by set."""
+    return {pods["name"]: pods["count"] for pods in workload["spec"]["podSets"]}
+
+
+def gpus(workload: Object) -> int:
+    """Return how many GPUs a Workload asks for."""
+    sets = workload["spec"]["podSets"]
+    limits = (
+        (pods["count"], one.get("resources", {}).get("limits", {}))
+        for pods in sets
+        for one in pods["template"]["spec"]["containers"]
+    )
+    return sum(count * int(found.get("nvidia.com/gpu", 0)) for count, found in limits)
+
+
+async def restarted(job: Job) -> None:
+    """Suspend a job until it has no quota any more, and resume it."""
+    await job.annotate(suspend="true")
+    await seen(lambda: workloads(job), lambda found: not found, "no Workloads")
+    await job.annotate(suspend=None)
 
 
 def waits(pod: Object | None) -> bool:

@@ -17,8 +17,8 @@ from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.history import most_requested, recorded
 from tests.lab.job import Job
 from tests.lab.launchers import UNMUTATED, label
-from tests.peers.queued_jobs import ONE_GPU, QUICK, hold, waits, workloads
-from tests.peers.queues import example
+from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, gpus, hold, restarted, waits, workloads
+from tests.peers.queues import example, second_queue
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
 
@@ -93,6 +93,73 @@ async def test_a_scale_in_frees_quota_and_a_scale_out_beyond_it_waits(job: Job, 
     await job.settled(3)
     await job.at_rest()
     assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2"]
+
+
+async def test_a_job_that_waits_asks_for_its_new_size_when_it_is_made_smaller(job: Job, queue: str) -> None:
+    await job.create(replicas=5, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
+    await job.told("Queued", "insufficient")
+    await job.scale(3)
+    await job.settled(3)
+    assert (await job.at_rest()).notices == ""
+    [base] = (await workloads(job)).values()
+    assert asked(base) == {"launcher": 1, "workers": 3}
+
+
+async def test_an_admitted_job_keeps_its_quota_when_its_least_size_changes_until_it_is_queued_again(
+    job: Job, queue: str
+) -> None:
+    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
+    await job.settled(4)
+    await job.annotate(min_replicas="3")
+    await job.told("LeastUnchanged", "for 2 workers as the least size, which is 3 now: Kueue may take back those above")
+    assert asked((await workloads(job))["train-launcher"]) == {"launcher": 1, "workers": 2}
+    await restarted(job)
+    await job.settled(4)
+    assert (await job.at_rest()).notices == ""
+    assert {name: asked(one)["workers"] for name, one in (await workloads(job)).items()} == {
+        "train-launcher": 3,
+        "train-worker-3": 1,
+    }
+
+
+async def test_an_admitted_job_stays_in_its_queue_when_its_label_changes_until_it_is_queued_again(
+    job: Job, cluster: Cluster, queue: str
+) -> None:
+    other = second_queue(cluster, job.namespace)
+    await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
+    await job.settled(3)
+    await job.patch({"metadata": {"labels": {names.LABEL_QUEUE: other}}})
+    await job.told("QueueUnchanged", f"train keeps its quota of queue {queue}")
+    await job.scale(4)
+    await job.settled(4)
+    assert {one["spec"]["queueName"] for one in (await workloads(job)).values()} == {queue}
+    await restarted(job)
+    await job.settled(4)
+    assert (await job.at_rest()).notices == ""
+    assert [one["spec"]["queueName"] for one in (await workloads(job)).values()] == [other] * 3
+
+
+async def test_an_edited_template_counts_for_new_workers_and_for_the_least_workers_when_they_are_queued_again(
+    job: Job, queue: str
+) -> None:
+    await job.create(replicas=2, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
+    await job.settled(2)
+    two = [{**ONE_GPU["containers"][0], "resources": {"limits": {"nvidia.com/gpu": "2"}}}]
+    template = {"spec": {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"containers": two}}}}}}
+    await job.patch(template)
+    await job.scale(3)
+    await job.settled(3)
+    assert {name: gpus(one) for name, one in (await workloads(job)).items()} == {
+        "train-launcher": 2,
+        "train-worker-2": 2,
+    }
+    await job.at_rest()
+    await restarted(job)
+    await job.told("WorkersQueued", "train-worker-2")
+    assert {name: gpus(one) for name, one in (await workloads(job)).items()} == {
+        "train-launcher": 4,
+        "train-worker-2": 2,
+    }
 
 
 async def test_a_job_whose_label_goes_leaves_the_queue_and_starts(job: Job, queue: str) -> None:

@@ -219,6 +219,30 @@ def test_a_queue_that_changes_while_the_job_waits_is_asked_instead() -> None:
     assert due(waiting(2, queue=queue(granted(), name="other")))[0] != DeleteWorkload(workload=granted())
 
 
+@pytest.mark.parametrize(
+    ("size", "facts"),
+    [(2, {}), (4, {}), (4, {"policy": Policy(min_replicas=2)}), (2, {"policy": Policy(min_replicas=9)})],
+)
+def test_a_least_size_that_changes_while_the_job_waits_is_asked_for_instead(size: int, facts: dict[str, Any]) -> None:
+    stale = workload(workers=3, said="no quota")
+    assert due(waiting(size, stale, **facts)) == [DeleteWorkload(workload=stale)]
+    [asked] = due(waiting(size, **facts))
+    assert isinstance(asked, CreateWorkload)
+    assert due(waiting(size, workload(workers=asked.pods[1].count, said="no quota"), **facts)) == []
+
+
+@pytest.mark.parametrize(
+    "base",
+    [granted(workers=3), granted(workers=3, admitted=False), workload(workers=3, active=False, said="inactive")],
+)
+def test_it_stays_while_quota_is_reserved_and_where_somebody_took_the_job_out_of_its_queue(base: Workload) -> None:
+    assert not [one for one in due(waiting(2, base)) if isinstance(one, DeleteWorkload)]
+
+
+def test_multikueues_own_workload_is_not_asked_for_again() -> None:
+    assert due(waiting(2, queue=queue(workload(workers=3, said="no quota"), prebuilt=True))) == []
+
+
 def test_a_suspended_job_gives_its_quota_back_when_nothing_of_it_runs() -> None:
     assert [type(one) for one in due(waiting(2, granted(), suspended_by="x"))] == [DeleteWorkload]
     running = training(worker(0), worker(1), found=(granted(),), size=2, suspended_by="x")
@@ -252,6 +276,20 @@ def test_a_suspended_job_gives_its_quota_back_when_nothing_of_it_runs() -> None:
             "QueueUnchanged: j keeps its quota of queue team; other holds for the next job",
         ),
         (
+            training(*map(worker, range(3)), found=(granted(),), size=3, policy=Policy(min_replicas=3)),
+            (
+                "LeastUnchanged: j keeps its quota for 2 workers as the least size, which is 3 now: Kueue may take "
+                "back those above; to ask again, suspend and resume the job"
+            ),
+        ),
+        (
+            training(worker(0), found=(granted(),), size=1, policy=Policy()),
+            (
+                "LeastUnchanged: j keeps its quota for 2 workers as the least size, which is 1 now; "
+                "to ask again, suspend and resume the job"
+            ),
+        ),
+        (
             training(worker(0), worker(1), found=(workload(said="no quota"),), size=2),
             (
                 "OutsideQuota: j-launcher, j-worker-0, j-worker-1 running without quota of queue team: "
@@ -262,6 +300,20 @@ def test_a_suspended_job_gives_its_quota_back_when_nothing_of_it_runs() -> None:
 )
 def test_the_job_says_what_it_waits_for(view: JobView, line: str) -> None:
     assert line in [note.line for note in workloads.notes(view)]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        training(worker(0), worker(1), found=(granted(),), size=2),
+        training(*map(worker, range(3)), found=(granted(),), size=3, policy=Policy()),
+        training(worker(0), found=(workload(said="no quota"),), size=1),
+        training(worker(0), found=(granted(),), size=1, suspended_by="x"),
+        training(worker(0), size=1, found=(), queue=queue(granted(), prebuilt=True)),
+    ],
+)
+def test_a_least_size_that_holds_or_that_cannot_be_asked_for_again_is_no_news(view: JobView) -> None:
+    assert "LeastUnchanged" not in [note.reason for note in workloads.notes(view)]
 
 
 def test_a_job_that_has_no_status_because_it_waits_says_so() -> None:
