@@ -145,7 +145,9 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
             verdict = _with(verdict, review.new_warnings(after, known))
         verdict = _refusing(verdict, gang.refusals(job, new, old, queue=context.queue))
         matters = old.reported and (old.elastic or new.elastic)
-        return _with(verdict, pod_templates.changed(request.object, request.old_object) if matters else ())
+        if not matters:
+            return verdict
+        return _with(verdict, pod_templates.changed(request.object, request.old_object, queued=bool(new.queue)))
 
     def autoscaler(request: Request, raw: msgspec.Raw) -> Iterable[str]:
         hpa = hpa_facts.read(raw)

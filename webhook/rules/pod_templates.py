@@ -27,8 +27,8 @@ class Templates(Wire, frozen=True):
 _decoder = msgspec.json.Decoder(Templates)
 
 
-def changed(after: msgspec.Raw, before: msgspec.Raw) -> tuple[str, ...]:
-    """Return what an edit of a started job does. Raises msgspec.DecodeError if either is no MPIJob."""
+def changed(after: msgspec.Raw, before: msgspec.Raw, *, queued: bool = False) -> tuple[str, ...]:
+    """Return what an edit of a started job does; queued: Kueue gave it quota. Raises msgspec.DecodeError for others."""
     new, old = _decoder.decode(after), _decoder.decode(before)
     warnings = []
     if _differ(new.of("Launcher"), old.of("Launcher")):
@@ -37,6 +37,8 @@ def changed(after: msgspec.Raw, before: msgspec.Raw) -> tuple[str, ...]:
         warnings.append(
             "Worker.template: existing workers keep the old template; only workers created later get the new one"
         )
+    if warnings and queued:
+        warnings.append("the job keeps the quota that its old pods asked for; to ask again, suspend and resume it")
     return tuple(warnings)
 
 

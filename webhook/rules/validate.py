@@ -44,7 +44,7 @@ def updated(job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, now: f
         warnings=(
             *_unknown_annotations(job.metadata.annotations, before.metadata.annotations),
             *_no_effect(new, old),
-            *(_changes(new, old) if old.reported else ()),
+            *((*_changes(new, old), *_queued(new, old)) if old.reported else ()),
             *lint.updated(job, before, new=new, old=old),
             *_resized(new, old, now=now, dry_run=dry_run),
         ),
@@ -101,6 +101,22 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
         yield (
             f"{SLOTS_FIELD} {old.slots} to {new.slots}: the running job keeps {old.slots}, because its hostfile is "
             "written once; delete and recreate the job to change it"
+        )
+
+
+def _queued(new: JobFacts, old: JobFacts) -> Iterator[str]:
+    """Yield what an edit does to the quota of a job that Kueue has admitted, or may have."""
+    if new.queue != old.queue:
+        after = f"an admitted job keeps its quota of {old.queue}; to move it, suspend and resume it"
+        if not old.queue:
+            after = "pods that run go on outside the quota until Kueue admits the job"
+        elif not new.queue:
+            after = "the job leaves its queue: others get its quota at once, and its pods go on"
+        yield f"metadata.labels[{names.LABEL_QUEUE}]: {after}"
+    elif new.queue and new.elastic and new.policy.min_replicas != old.policy.min_replicas:
+        yield (
+            f"{names.MIN_REPLICAS}: an admitted job keeps the quota of its least size at the start; to ask again, "
+            "suspend and resume it"
         )
 
 

@@ -148,6 +148,15 @@ def test_an_edit_of_a_template_cannot_reach_pods_that_are_there(role: str) -> No
         assert updated(after, before) == ()
 
 
+def test_an_edit_of_a_template_does_not_change_the_quota_of_a_queued_job() -> None:
+    before = mpi_job(command=GOOD, conditions=["Created", "Running"])
+    before["metadata"]["labels"] = {names.LABEL_QUEUE: "team"}
+    after = copy.deepcopy(before)
+    after["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["image"] = "horovod:new"
+    [_, warning] = updated(after, before)
+    assert warning == "the job keeps the quota that its old pods asked for; to ask again, suspend and resume it"
+
+
 def test_the_order_of_keys_is_no_edit() -> None:
     before = mpi_job(command=GOOD, conditions=["Created"])
     after = copy.deepcopy(before)

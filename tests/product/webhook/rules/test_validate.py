@@ -239,6 +239,40 @@ def test_no_warning(job: Object, before: Object) -> None:
     assert on_update(job, before) == Verdict()
 
 
+def queued(queue: str = "", *, command: list[str] = ELASTIC, conditions: tuple[str, ...] = ("Running",)) -> Object:
+    """A job with this label, and a least size of its own for each."""
+    annotations = {names.MIN_REPLICAS: "2" if queue == "team" else "1"}
+    job = mpi_job(replicas=3, command=command, conditions=[*conditions], annotations=annotations)
+    return {**job, "metadata": {**job["metadata"], "labels": {names.LABEL_QUEUE: queue} if queue else {}}}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("team", "other", "an admitted job keeps its quota of team; to move it, suspend and resume it"),
+        ("team", "", "the job leaves its queue: others get its quota at once, and its pods go on"),
+        ("", "team", "pods that run go on outside the quota until Kueue admits the job"),
+    ],
+)
+def test_a_queue_that_changes_is_warned_of(before: str, after: str, told: str) -> None:
+    assert on_update(queued(after), queued(before)).warnings == (f"metadata.labels[{names.LABEL_QUEUE}]: {told}",)
+    waiting = [queued(name, conditions=()) for name in (after, before)]
+    assert on_update(*waiting) == Verdict()
+
+
+def test_a_least_size_that_changes_in_a_queue_is_warned_of() -> None:
+    before, after = queued("team"), queued("team")
+    after["metadata"]["annotations"] = {names.MIN_REPLICAS: "3"}
+    [warning] = on_update(after, before).warnings
+    assert warning == (
+        "mpijob-elastic/min-replicas: an admitted job keeps the quota of its least size at the start; to ask again, "
+        "suspend and resume it"
+    )
+    for job in (before, after):
+        job["metadata"]["labels"] = {}
+    assert on_update(after, before) == Verdict()
+
+
 def test_changed_slots_of_a_running_job_are_warned_of() -> None:
     (warning,) = on_update(running(slots=2), running(slots=1)).warnings
     assert warning.startswith("spec.slotsPerWorker 1 to 2: the running job keeps 1")
