@@ -6,6 +6,7 @@ worker counts as soon as it is Ready, whether it is published already or not, an
 
 from collections.abc import Collection
 
+from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.actions import RollBack, warning
 from mpijob_elastic.decide.state import JobState, honest
 from mpijob_elastic.model import durations
@@ -57,4 +58,7 @@ def _why(view: JobView, pod: str) -> str:
     worker = view.worker(pod)
     if worker is None:
         return f"{pod} was not created; see the operator's Events"
+    asked = workloads.workload_of(view, worker)
+    if asked and asked.waits and asked.said:
+        return f"it waits in queue {asked.queue}: {asked.line}"
     return worker.obstacle or worker.last_state or f"see `kubectl describe pod {pod}`"

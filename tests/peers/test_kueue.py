@@ -162,6 +162,25 @@ async def test_an_edited_template_counts_for_new_workers_and_for_the_least_worke
     }
 
 
+@pytest.mark.usefixtures("scale_served")
+async def test_workers_beyond_the_quota_wait_and_only_scale_timeout_takes_them_back(
+    job: Job, cluster: Cluster, queue: str
+) -> None:
+    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
+    await job.settled(4)
+    await job.scale(6)
+    await job.told("WorkersQueued", "train-worker-4, train-worker-5")
+    assert (await job.at_rest()).replicas == 6
+    await job.annotate(scale_timeout="2s")
+    await job.told("ScaleTimeout", "Worker.replicas returns to 4")
+    await job.settled(4)
+    await asyncio.to_thread(cluster.kubectl, "scale", "mpijob", job.name, "-n", job.namespace, "--replicas=5")
+    await job.told("ScaleTimeout", "insufficient unused quota", times=2)
+    await job.settled(4)
+    assert (await job.at_rest()).notices == ""
+    assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2", "train-worker-3"]
+
+
 async def test_a_job_whose_label_goes_leaves_the_queue_and_starts(job: Job, queue: str) -> None:
     await job.create(
         replicas=5, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue, names.LABEL_PRIORITY_CLASS: "high"}

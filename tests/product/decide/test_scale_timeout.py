@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.decide import derive, scale_timeout
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Growth, Memory, Scale
 from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.queue import Queue, Workload
+from mpijob_elastic.model.wire import Owned
 from tests.builders import NOW, config, job, launcher, pending, pods, worker
 
 TIMED = Policy(scale_timeout=60.0)
@@ -74,6 +77,17 @@ def test_the_event_says_which_workers_are_missing_and_why(workers: Any, words: s
     assert (action.before, action.note.reason, action.note.warning) == (4, "ScaleTimeout", True)
     assert words in action.note.message
     assert "j-worker-2, j-worker-3 not Ready 1m after the scale-out to 4 workers" in action.note.message
+
+
+def test_the_event_says_what_kueue_says_of_a_worker_that_waits_for_quota() -> None:
+    held = [pending(index, gates=(names.GATE_QUEUED,), obstacle="SchedulingGated: blocked") for index in (2, 3)]
+    found = {name: Owned(name=name, namespace="default", uid=name, job="j") for name in ("j-launcher", "j-worker-2")}
+    base = Workload(metadata=found["j-launcher"], queue="team", workers=2, reserved=True, admitted=True)
+    extra = Workload(metadata=found["j-worker-2"], queue="team", workers=1, said="no\nquota")
+    queue = Queue(name="team", workloads={"j-launcher": base, "j-worker-2": extra})
+    action, _ = scale_timeout.roll_back(derive(grown(workers=(worker(0), worker(1), *held), queue=queue), now=NOW))
+    assert action is not None
+    assert "(it waits in queue team: no quota); Worker.replicas returns to 2" in action.note.message
 
 
 @pytest.mark.parametrize(
