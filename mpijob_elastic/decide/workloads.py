@@ -57,7 +57,7 @@ def due(view: JobView) -> Iterator[QueueAction]:
         yield from _base(view)
     else:
         if base.granted:
-            yield from _starts(view)
+            yield from _starts(view, base)
         if base.granted and not base.ready and _runs(view, base):
             yield MarkReady(workload=base)
         yield from _extras(view, base)
@@ -156,9 +156,8 @@ def _base(view: JobView) -> Iterator[CreateWorkload]:
     yield CreateWorkload(name=launcher.ref.name, queue=queue.name, priority_class=queue.priority_class, pods=pods)
 
 
-def _starts(view: JobView) -> Iterator[StartPods]:
+def _starts(view: JobView, base: Workload) -> Iterator[StartPods]:
     """Yield the pods that may start, those with the same flavors together."""
-    queue = view.queue.name if view.queue else ""
     together: dict[tuple[str, ...], list[Launcher | Worker]] = {}
     for pod in view.pods:
         found = workload_of(view, pod)
@@ -167,7 +166,7 @@ def _starts(view: JobView) -> Iterator[StartPods]:
             together.setdefault(flavors, []).append(pod)
     for flavors, pods in together.items():
         started = listed(pod.ref.name for pod in pods)
-        note = normal("Admitted", f"{started} may be scheduled: queue {queue} has admitted them")
+        note = normal("Admitted", f"{started} may be scheduled: queue {base.queue} has admitted them")
         gated = (
             Gated(ref=pod.ref, kept=tuple(gate for gate in pod.gates if gate != names.GATE_QUEUED)) for pod in pods
         )

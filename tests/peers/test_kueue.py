@@ -132,6 +132,7 @@ async def test_an_admitted_job_stays_in_its_queue_when_its_label_changes_until_i
     await job.told("QueueUnchanged", f"train keeps its quota of queue {queue}")
     await job.scale(4)
     await job.settled(4)
+    await job.told("Admitted", f"train-worker-3 may be scheduled: queue {queue} has admitted them")
     assert {one["spec"]["queueName"] for one in (await workloads(job)).values()} == {queue}
     await restarted(job)
     await job.settled(4)

@@ -183,7 +183,8 @@ def _worker(snapshot: Snapshot, state: JobState, index: int) -> WorkerReport:
 def _queue(snapshot: Snapshot, queue: Queue) -> QueueReport:
     found = workloads.waiting(snapshot.view)
     if found is None:
-        return QueueReport(name=queue.name)
+        base = queue.base(snapshot.view.name)
+        return QueueReport(name=base.queue if base else queue.name)
     name = found.metadata.name
     return QueueReport(name=found.queue, workload=name, place=snapshot.places.get(found.metadata.uid), says=found.line)
 

@@ -158,12 +158,12 @@ def test_what_a_machine_reads_is_what_the_user_wrote(output: str, read: Callable
     assert read(shown) == said
 
 
-def queued() -> Answers:
-    """A job that waits in a queue, and another that is before it."""
+def queued(*, label: str = "team", reserved: bool = False) -> Answers:
+    """A job that waits in a queue, unless it has quota, and another that is before it."""
     job, waits = worlds.mpi_job(replicas=1, conditions=["Created"]), worlds.worker(0, phase="Pending")
-    job["metadata"]["labels"] = {names.LABEL_QUEUE: "team"}
+    job["metadata"]["labels"] = {names.LABEL_QUEUE: label}
     waits["spec"]["schedulingGates"] = [{"name": names.GATE_QUEUED}]
-    asked = {"type": "QuotaReserved", "status": "False", "message": "1 more needed"}
+    asked = {"type": "QuotaReserved", "status": str(reserved), "message": "1 more needed"}
     mine = {
         **worlds.role([]),
         "spec": {"queueName": "team", "podSets": [{"name": "workers", "count": 1}]},
@@ -184,6 +184,14 @@ async def test_a_queued_job_says_its_place_and_what_it_waits_for(
     assert "Queue:          team; train-launcher waits at place 2: 1 more needed" in lines
     [row] = [line for line in lines if line.startswith("train-worker-0")]
     assert (row.split()[1], row.split()[-1]) == ("Queued", "least")
+
+
+async def test_a_job_whose_label_changes_says_which_queue_gives_it_quota(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(tmp_path, queued(label="other", reserved=True)) as (where, _):
+        await get.get(where, job="train", output="table")
+    assert "Queue:          team" in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize("answer", [forbidden("workloads"), status(404, "NotFound")])

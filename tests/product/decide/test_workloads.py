@@ -122,6 +122,12 @@ def test_pods_start_with_their_flavors_once_the_base_is_granted() -> None:
     ]
 
 
+def test_the_event_names_the_queue_that_has_admitted_them() -> None:
+    [started, *_] = due(waiting(2, queue=queue(granted(), name="other")))
+    assert isinstance(started, StartPods)
+    assert started.note.line.endswith("j-worker-0, j-worker-1 may be scheduled: queue team has admitted them")
+
+
 def test_a_pod_keeps_the_gates_of_others() -> None:
     view = waiting(1, granted(workers=1))
     gated = tuple(replace(one, gates=("theirs", *GATES)) for one in view.workers)
