@@ -42,7 +42,7 @@ def due(view: JobView) -> Iterator[QueueAction]:
     base, workloads = queue.base(view.name), queue.workloads.values()
     instead = multikueue.due(queue, base)
     if view.finished and not instead:
-        yield from (FinishWorkload(workload=found) for found in workloads if not found.finished)
+        yield from _finished(view)
     elif instead is not None:
         yield from instead
     elif not queue.name or (base and _is_stale(view, queue, base)):
@@ -154,6 +154,20 @@ def _base(view: JobView) -> Iterator[CreateWorkload]:
     pods = (PodSet(name=LAUNCHER, count=1, like=launcher.ref), PodSet(name=WORKERS, count=workers, like=first.ref))
     queue = view.queue
     yield CreateWorkload(name=launcher.ref.name, queue=queue.name, priority_class=queue.priority_class, pods=pods)
+
+
+def _finished(view: JobView) -> Iterator[FinishWorkload]:
+    """Yield the Workloads whose pods have ended. Where the owner wants workers to stay, they may do so for ever."""
+    stays = view.clean_pod_policy not in ("Running", "All")
+    used = [] if stays else [workload_of(view, pod) for pod in view.pods if _runs_on(pod)]
+    for found in view.queue.workloads.values() if view.queue else ():
+        if not found.finished and found not in used:
+            yield FinishWorkload(workload=found)
+
+
+def _runs_on(pod: Launcher | Worker) -> bool:
+    is_over = pod.phase is LauncherPhase.FINISHED if isinstance(pod, Launcher) else pod.terminated
+    return not (is_over or pod.gates)
 
 
 def _starts(view: JobView, base: Workload) -> Iterator[StartPods]:

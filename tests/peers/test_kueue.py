@@ -251,6 +251,32 @@ async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later
     assert (await job.at_rest()).notices == ""
 
 
+async def test_a_finished_job_keeps_its_quota_until_its_workers_are_gone(
+    job: Job, client: ApiWriter, queue: str
+) -> None:
+    labels = {names.LABEL_QUEUE: queue}
+    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
+    await job.settled(4)
+    for pod in ("train-worker-0", "train-worker-3"):  # they end slowly
+        await hold(job, pod)
+    rival = Job(client=client, namespace=job.namespace, name="rival")
+    async with (
+        recorded(client, job.namespace, job=job.name) as mine,
+        recorded(client, job.namespace, job="rival") as theirs,
+    ):
+        await job.set_status("train-launcher", {"phase": "Succeeded"})
+        await job.until(lambda state: len(state.workers) == 2, "two workers left")
+        await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels=labels)
+        await rival.told("Queued", "insufficient unused quota")
+        found = (await workloads(job)).items()
+        over = {name for name, one in found if any(each["type"] == "Finished" for each in one["status"]["conditions"])}
+        assert over == {"train-worker-2"}
+        for pod in ("train-worker-0", "train-worker-3"):
+            await hold(job, pod, by=None)
+        await rival.settled(2)
+    assert most_requested("nvidia.com/gpu", mine, theirs) == 4
+
+
 async def test_a_deleted_job_keeps_its_quota_until_its_pods_are_gone(
     job: Job, client: ApiWriter, cluster: Cluster, queue: str
 ) -> None:

@@ -52,6 +52,8 @@ def _findings(job: MPIJob, about: JobFacts) -> Iterator[str]:
         yield from _run_policy(job, about)
     elif asks:
         yield f"this job is not elastic: {_reason(about.launch)}"
+    if about.queue and about.clean_pod_policy not in ("Running", "All"):
+        yield "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
 
 
 def _reason(launch: Launch | None) -> str:

@@ -25,7 +25,7 @@ from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.queue import NO_QUEUE, Queue, Workload
 from mpijob_elastic.model.wire import Owned
-from tests.builders import JOB, NOW, config, job, launcher, pending, pods, worker
+from tests.builders import JOB, NOW, config, failed, job, launcher, pending, pods, worker
 
 GATES = (names.GATE_QUEUED,)
 BASE = names.launcher(JOB)
@@ -207,11 +207,32 @@ def test_a_scale_in_gives_quota_back_once_the_worker_is_gone() -> None:
     assert due(replace(view, workers=view.workers[:2])) == [DeleteWorkload(workload=extra)]
 
 
-def test_a_finished_job_frees_its_quota() -> None:
-    found = (granted(ready=True), granted("j-worker-2", workers=1, finished=True))
-    view = training(worker(0), worker(1), found=found, size=3, finished=True)
-    assert due(view) == [FinishWorkload(workload=found[0])]
-    assert decide(view, now=NOW).queue == (FinishWorkload(workload=found[0]),)
+def ended(*left: Worker, **facts: Any) -> JobView:
+    """A job of three that has ended, with these workers left."""
+    found = (granted(ready=True), granted("j-worker-2", workers=1))
+    over = {"launcher": launcher(LauncherPhase.FINISHED), "clean_pod_policy": "Running", "finished": True}
+    return training(*left, found=found, size=3, **{**over, **facts})
+
+
+@pytest.mark.parametrize(
+    ("view", "freed"),
+    [
+        (ended(), [BASE, "j-worker-2"]),
+        (ended(failed(0), failed(1), failed(2)), [BASE, "j-worker-2"]),
+        (ended(worker(0), worker(1), worker(2)), []),
+        (ended(worker(1, deleting=True)), ["j-worker-2"]),
+        (ended(worker(2, deleting=True)), [BASE]),
+        (ended(worker(0), worker(1), pending(2, gates=GATES)), ["j-worker-2"]),
+        (ended(launcher=launcher(deleting=True)), ["j-worker-2"]),
+        # Its owner wants the workers to stay, perhaps for ever.
+        (ended(worker(0), worker(1), worker(2), clean_pod_policy="None"), [BASE, "j-worker-2"]),
+    ],
+)
+def test_a_finished_job_frees_its_quota_when_nothing_of_it_runs(view: JobView, freed: list[str]) -> None:
+    assert [one.workload.metadata.name for one in due(view) if isinstance(one, FinishWorkload)] == freed
+    assert decide(view, now=NOW).queue == tuple(due(view))
+    again = queue(granted(finished=True), granted("j-worker-2", workers=1, finished=True))
+    assert due(replace(view, queue=again)) == []
 
 
 def test_a_job_that_leaves_the_queue_asks_for_nothing_any_more() -> None:

@@ -157,6 +157,17 @@ def test_an_edit_of_a_template_does_not_change_the_quota_of_a_queued_job() -> No
     assert warning == "the job keeps the quota that its old pods asked for; to ask again, suspend and resume it"
 
 
+@pytest.mark.parametrize("command", [GOOD, ["mpirun", "x"]])
+def test_workers_of_a_queued_job_should_go_when_it_ends(command: list[str]) -> None:
+    job = mpi_job(command=command)
+    job["metadata"]["labels"] = {names.LABEL_QUEUE: "team"}
+    assert said(job) == (
+        "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running",
+    )
+    job["spec"]["cleanPodPolicy"] = "Running"
+    assert said(job) == ()
+
+
 def test_the_order_of_keys_is_no_edit() -> None:
     before = mpi_job(command=GOOD, conditions=["Created"])
     after = copy.deepcopy(before)

@@ -243,6 +243,7 @@ def queued(queue: str = "", *, command: list[str] = ELASTIC, conditions: tuple[s
     """A job with this label, and a least size of its own for each."""
     annotations = {names.MIN_REPLICAS: "2" if queue == "team" else "1"}
     job = mpi_job(replicas=3, command=command, conditions=[*conditions], annotations=annotations)
+    job["spec"]["cleanPodPolicy"] = "Running"
     return {**job, "metadata": {**job["metadata"], "labels": {names.LABEL_QUEUE: queue} if queue else {}}}
 
 
