@@ -98,6 +98,7 @@ class Rollback:
     async def run(self) -> None:
         """Do it. Raises as `rollback` does."""
         client = self.applier.client
+        await removal.check_none_waits(client)  # a job may have been suspended since the question was asked
         self.say("what changes")
         await record.set_phase(client, record.Phase.ROLLING_BACK)
         await canary.remove_all(client)

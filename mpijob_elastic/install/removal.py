@@ -42,7 +42,13 @@ async def prepare(client: ApiWriter) -> tuple[Server, list[Found]]:
 
 
 async def stop(client: ApiWriter, server: Server, found: Iterable[Found], *, seconds: float, say: Say) -> None:
-    """Remove webhook configurations and workloads, and wait at most `seconds` for the pods."""
+    """Remove webhook configurations and workloads, and wait at most `seconds` for the pods.
+
+    Looks again if pods wait at a gate: a job may have been suspended since the question was asked. Raises as `prepare`.
+    """
+    found = list(found)
+    if found:
+        await check_none_waits(client)
     await delete(client, server, [one for one in found if runs(one.identity)], say)
     await wait_for_pods(client, seconds=seconds, say=say)
 

@@ -31,6 +31,7 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab import second_writer
 from tests.lab.job import HOROVODRUN, MPIRUN, Job
+from tests.lab.suspended import held
 from tests.lab.upgrades import deploy_operator, interrupted
 from tests.lab.waiting import PATIENCE, has_account, until
 from upgrade import adopt, apply, canary, cleanup, preflight, record, rollback, status
@@ -50,6 +51,10 @@ def yes() -> bool:
 
 def no() -> bool:
     return False
+
+
+def unheard(_: Change | str) -> None:
+    """Leave the programs alone; `Lab.say` ends them at the mere announcement, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,6 +278,33 @@ async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
     config = await read(client, resources.CONFIG_MAPS, namespace, "train-config")
     assert names.KEY_DISCOVER_HOSTS not in config["data"]
     assert names.MEMORY not in config["metadata"].get("annotations", {})
+
+
+async def test_rollback_leaves_no_pod_at_a_gate(lab: Lab, client: ApiWriter, namespace: str) -> None:
+    await lab.upgrade(client)
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=1, annotations={names.SUSPEND: "true"})
+    await job.until(lambda state: held(state, 1), "gated pods")
+    waiting = rf"gate of ours.*: {namespace}/train-launcher, {namespace}/train-worker-0\. Resume"
+    for dry_run in (True, False):
+        with pytest.raises(Refused, match=waiting):
+            await rollback.rollback(client, ask=yes, dry_run=dry_run, timeout=240, say=unheard)
+    await job.annotate(suspend=None)
+    await job.settled(1)
+
+    def suspended_meanwhile() -> bool:
+        lab.cluster.kubectl("annotate", "-n", namespace, "mpijob/train", f"{names.SUSPEND}=true")
+        gated = ("get", "pods", "-n", namespace, "-o", "jsonpath={.items[*].spec.schedulingGates[*].name}")
+        until(lambda: lab.cluster.kubectl(*gated).split() == [names.GATE_SUSPENDED] * 2)
+        return True
+
+    with pytest.raises(Refused, match=waiting):
+        await rollback.rollback(client, ask=suspended_meanwhile, dry_run=False, timeout=240, say=unheard)
+    assert (await status.look(client)).phase == "applied"
+    await job.annotate(suspend=None)
+    after = await job.settled(1)
+    await lab.rollback(client)
+    assert (await job.state()).running == after.running
 
 
 @pytest.mark.thorough
