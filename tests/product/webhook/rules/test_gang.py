@@ -112,6 +112,17 @@ def refused(job: Object, old: Object | None = None) -> list[str]:
     return [str(found) for found in gang.refusals(versions[0], new, before, queue=QUEUES.get)]
 
 
+def test_the_gangs_of_kubernetes_are_refused_with_the_reason_and_the_way_out() -> None:
+    job = asking(annotations={"mpijob-elastic/gang": "kubernetes"})
+    facts = job_facts.of(mpijob.decode(json.dumps(job).encode()))
+    [said] = [str(problem) for problem in facts.problems]
+    assert said == (
+        'metadata.annotations[mpijob-elastic/gang]: "kubernetes" is not allowed because minCount of a PodGroup of '
+        "Kubernetes 1.36 cannot change, so a job that has shrunk could not replace a worker; "
+        'use "volcano" or "coscheduling"'
+    )
+
+
 def in_queue(queue: str) -> Object:
     return asking(annotations={**VOLCANO, "scheduling.volcano.sh/queue-name": queue})
 
