@@ -12,23 +12,26 @@ from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import COSCHEDULING_POD_GROUPS, ENDPOINT_SLICES
 from mpijob_elastic.kube.writer import ApiWriter
-from upgrade import apply, canary, findings, job_impact, jobs, kueue, live_crd, operators, volcano
+from mpijob_elastic.model.job import JobView
+from upgrade import apply, canary, findings, job_impact, jobs, kueue, live_crd, operators, pod_groups, volcano
 from upgrade.findings import Finding, Report, Verdict
-from upgrade.job_impact import Adoption
 
 
 async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
     """Look at everything; `now` in seconds since the epoch. Raises `errors.KubeError` if nothing can be asked."""
     found = await server.examine(client, [*plan.manifests(), *inventory.manifests()])
-    adoptions = await _jobs(client, now=now)
+    views = await _jobs(client)
+    adoptions = None if views is None else [job_impact.adoption(view, now=now) for view in views]
+    acting = await operators.operators_in(client)
     return Report(
         findings=(
             findings.kubernetes(found.version, found.minor),
             await _definition(client),
-            *findings.operators(await operators.operators_in(client)),
+            *findings.operators(acting),
             findings.jobs(adoptions),
             await _rights(client, found, plan),
             await _webhook(client, found, plan),
+            await pod_groups.look(client, acting or (), views or ()),
             await volcano.look(client),
             findings.coscheduling(served=await client.find(f"/apis/{COSCHEDULING_POD_GROUPS.group}") is not None),
             await kueue.look(client),
@@ -46,9 +49,9 @@ async def _definition(client: ApiReader) -> Finding:
         return findings.unknown("definition", "read it")
 
 
-async def _jobs(client: ApiReader, *, now: float) -> list[Adoption] | None:
+async def _jobs(client: ApiReader) -> list[JobView] | None:
     try:
-        return [job_impact.adoption(view, now=now) for view in await jobs.views_of_all(client)]
+        return await jobs.views_of_all(client)
     except (errors.Forbidden, errors.NotFound):
         return None
 

@@ -10,7 +10,7 @@ import asyncio
 import json
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -29,13 +29,14 @@ _DEEP = "[" * 9_000 + "]" * 9_000
 class TinyApi:
     """`objects` is what is stored, by path of the object; `history` every event as (revision, collection, event).
 
-    `deletions` has the options of each deletion that was asked for.
+    `deletions` has the options of each deletion that was asked for. `allows` answers each review of somebody's rights.
     """
 
     def __init__(self, *, bookmark_every: float = 0.05) -> None:
         self.objects: dict[str, Object] = {}
         self.history: list[tuple[int, str, Object]] = []
         self.deletions: list[Object] = []
+        self.allows: Callable[[Object], bool] = lambda _: True
         self.revision = 100
         self._compacted = 0
         self._bookmark_every = bookmark_every
@@ -106,6 +107,8 @@ class TinyApi:
             return await self._watch(raw)
         if raw.method == "GET" and "limit" in raw.query:
             return self._list(raw)
+        if raw.method == "POST" and path.endswith("accessreviews"):
+            return web.json_response({"status": {"allowed": self.allows(sent["spec"])}})
         if raw.method == "POST":
             return await self._post(path, sent)
         return await self._one(raw.method, path, sent) if path in self.objects else refusal(404, "NotFound")
