@@ -65,6 +65,7 @@ class Caches:
     ) -> None:
         self._enqueue = enqueue
         self._pods_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
+        self._unplaced_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
         self._workloads_of: dict[JobKey, dict[str, Workload]] = defaultdict(dict)
         self._ends = WorkerEnds(now)
         self._autoscalers_of: dict[JobKey, dict[str, Autoscaler]] = defaultdict(dict)
@@ -183,15 +184,15 @@ class Caches:
 
     def _others_wait(self, key: JobKey, job: JobFacts) -> Iterator[float]:
         """Yield the creation of each worker that another job needs, no node takes, and could run in place of ours."""
-        for pod in self.pods.store.values():
-            index = names.worker_index(pod.metadata.name, job=pod.metadata.job)
-            if index is None or pod.node or pod.deleting or pod.gates or not pod.obstacle:
+        for rival, unplaced in self._unplaced_of.items():
+            other = self.jobs.store.get(*rival)
+            if other is None or rival == key or other.place != job.place or other.finished:
                 continue
-            other = self.jobs.store.get(pod.metadata.namespace, pod.metadata.job)
-            if other is None or _key(pod) == key or other.place != job.place or other.finished:
-                continue
-            if index < gang.least_workers(other.policy, other.replicas, elastic=other.elastic):
-                yield pod.created_at
+            least = gang.least_workers(other.policy, other.replicas, elastic=other.elastic)
+            for name, pod in unplaced.items():
+                index = names.worker_index(name, job=rival.name)
+                if index is not None and index < least:
+                    yield pod.created_at
 
     def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
         """Return the pods, marked with the disruption of their nodes."""
@@ -227,18 +228,13 @@ class Caches:
         key = _key(new)
         if key is not None and new is not None:
             self._ends.see(key, new)
+        _index(self._unplaced_of, _unplaced(old), _unplaced(new))
         self._on_indexed(self._pods_of, old, new)
 
     def _on_indexed(self, index: dict[JobKey, dict[str, F]], old: F | None, new: F | None) -> None:
-        before, after = _key(old), _key(new)
-        if old is not None and before is not None and before != after:
-            index[before].pop(old.metadata.name, None)
-            if not index[before]:
-                del index[before]
-        if new is not None and after is not None:
-            index[after][new.metadata.name] = new
+        _index(index, old, new)
         if is_news(old, new):
-            self._wake(before, after)
+            self._wake(_key(old), _key(new))
 
     def _on_node(self, name: str) -> None:
         # Rare, so an index of all pods by node would cost more than it saves.
@@ -258,6 +254,22 @@ class Caches:
             self._enqueue(after)
         if before is not None and before != after:
             self._enqueue(before)
+
+
+def _index(index: dict[JobKey, dict[str, F]], old: F | None, new: F | None) -> None:
+    before, after = _key(old), _key(new)
+    if old is not None and before is not None and before != after:
+        index[before].pop(old.metadata.name, None)
+        if not index[before]:
+            del index[before]
+    if new is not None and after is not None:
+        index[after][new.metadata.name] = new
+
+
+def _unplaced(pod: PodFacts | None) -> PodFacts | None:
+    """Return the pod if the scheduler has found no node for it."""
+    waits = pod is not None and pod.obstacle and not (pod.node or pod.deleting or pod.gates)
+    return pod if waits else None
 
 
 def _key(fact: Fact | None) -> JobKey | None:

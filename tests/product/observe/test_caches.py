@@ -20,6 +20,7 @@ from mpijob_elastic.observe import nodes, views
 from mpijob_elastic.observe.caches import Caches, JobKey
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
+from tests.product.decide.test_calls import entered
 
 NEEDED = {"mpijobs", "pods", "configmaps", "roles"}
 
@@ -70,9 +71,9 @@ def metadata(name: str, *, uid: str, job: str = "train", version: int = 1, **oth
     return {**identity, "ownerReferences": [owner], **others}
 
 
-def pod_of(job: str = "train", *, version: int, deleted: str | None = None, **status: Any) -> bytes:
+def pod_of(job: str = "train", *, version: int, index: int = 0, deleted: str | None = None, **status: Any) -> bytes:
     labels = {names.LABEL_JOB_ROLE: names.ROLE_WORKER}
-    name = f"{job}-worker-0"
+    name = f"{job}-worker-{index}"
     found = metadata(name, uid="pod", job=job, version=version, labels=labels, deletionTimestamp=deleted)
     return msgspec.json.encode({"metadata": found, "status": status})
 
@@ -147,3 +148,19 @@ async def test_a_job_that_fills_sees_which_workers_others_need(
 
     assert len(seen("fills")) == waits
     assert seen("plain") == ()
+    caches.see(PODS, pod_of("rival", version=2, phase="Running"))
+    assert seen("fills") == ()
+
+
+async def test_a_job_that_fills_looks_at_no_pod_that_does_not_wait(client: ApiWriter) -> None:
+    caches = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1))
+    caches.see(MPI_JOBS, job_of("fills", FILLS))
+    caches.see(MPI_JOBS, job_of("rival"))
+
+    def calls(pods: int) -> int:
+        for index in range(pods):
+            caches.see(PODS, pod_of("rival", index=index, version=1, phase="Running"))
+        return len(entered(lambda: caches.view(JobKey("n", "fills"), probes=views.never_asked)))
+
+    calls(0)  # what is kept from look to look
+    assert calls(0) == calls(200)
