@@ -22,6 +22,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "elastic"
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "hpa" / "job.yaml"
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
+# Of a worker's request.
+CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +34,10 @@ def metrics(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield values
 
 
-async def looked(metrics: Values, job: Job, times: int = 2) -> None:
-    """Wait until the HPA has read the queue that often; what the last but one read led to is done then."""
-    enough = metrics.reads[job.namespace, "queue"] + times
-    await job.until(lambda _: metrics.reads[job.namespace, "queue"] >= enough, f"the queue is read {times} times more")
+async def looked(metrics: Values, job: Job, times: int = 2, *, metric: str = "queue") -> None:
+    """Wait until the HPA has read the metric that often; what the last but one read led to is done then."""
+    enough = metrics.reads[job.namespace, metric] + times
+    await job.until(lambda _: metrics.reads[job.namespace, metric] >= enough, f"{metric} is read {times} times more")
 
 
 async def written(job: Job) -> tuple[int, str]:
@@ -79,6 +81,37 @@ async def test_what_the_hpa_asks_of_a_suspended_job_counts_once_it_is_resumed(
     assert (await job.state()).replicas == 2
     await job.annotate(suspend=None)
     await job.settled(2)
+
+
+@pytest.mark.thorough
+async def test_an_hpa_by_cpu_leaves_the_size_of_a_suspended_job_alone(
+    job: Job, hpa: Autoscaler, metrics: Values
+) -> None:
+    """Of pods that run nowhere there is no CPU; it acts before and after."""
+    asking = {"containers": [{"name": "worker", "image": "horovod:test", "resources": {"requests": {"cpu": "100m"}}}]}
+    await job.create(replicas=2, annotations=QUICK, worker_spec=asking)
+    await job.settled(2)
+    load(metrics, job, 2, cpu=75)
+    assert await hpa.apply(1, 4, metric=CPU) == ""
+    await job.settled(3)
+    load(metrics, job, 3, cpu=50)
+    await job.annotate(suspend="true")
+    await job.until(lambda state: held(state, 3), "gated pods")
+    load(metrics, job, 0, cpu=0)
+    await hpa.until(lambda seen: seen.says("ScalingActive", "False", "FailedGetResourceMetric"))
+    before, _ = await written(job)
+    await looked(metrics, job, 4, metric="pods")
+    assert (await written(job))[0] == before
+    assert (await job.state()).replicas == 3
+    await job.annotate(suspend=None)
+    await job.settled(3)
+    load(metrics, job, 3, cpu=10)
+    await job.settled(1)
+
+
+def load(metrics: Values, job: Job, workers: int, *, cpu: int) -> None:
+    """Say that as many workers run, each with that CPU."""
+    metrics.cpu = {(job.namespace, pod): cpu for pod in job.workers(*range(workers))}
 
 
 @pytest.mark.thorough
