@@ -4,6 +4,7 @@ import json
 import subprocess
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -40,16 +41,27 @@ def go(job: TrainingJob, way: Way, pod: str) -> Going:
     """Have a worker deleted, and watch its rank and pod go. The node is as before when its pod is gone."""
     ranks = _ranks(pod)
     assert ranks
-    gone = subprocess.Popen(_kubectl(job, "wait", "--for=delete", f"pod/{pod}", "--timeout=180s"))
-    time.sleep(1)  # until it watches
-    since, rank_left = time.time(), 0.0
-    with _deleting(job, way, pod):
-        while gone.poll() is None:
-            rank_left = rank_left or (0.0 if any(map(_runs, ranks)) else time.time())
-            time.sleep(POLL)
-    assert gone.returncode == 0
-    pod_gone = time.time()
+    with ThreadPoolExecutor() as pool:
+        gone = pool.submit(_gone_at, job, pod)
+        time.sleep(1)  # until it watches
+        since, rank_left = time.time(), 0.0
+        with _deleting(job, way, pod):
+            while not gone.done():
+                rank_left = rank_left or (0.0 if any(map(_runs, ranks)) else time.time())
+                time.sleep(POLL)
+        pod_gone = gone.result()
     return Going(since=since, rank_left=rank_left or pod_gone, pod_gone=pod_gone)
+
+
+def _gone_at(job: TrainingJob, pod: str) -> float:
+    """Wait until a pod is gone, and return when; `kubectl wait` says so up to a second later."""
+    watch = ("get", "pod", pod, "--watch", "--output-watch-events", "--no-headers", "--request-timeout=180s")
+    with subprocess.Popen(_kubectl(job, *watch), stdout=subprocess.PIPE, text=True) as events:
+        assert events.stdout
+        at = next((time.time() for event in events.stdout if event.startswith("DELETED")), None)
+        events.terminate()
+    assert at is not None
+    return at
 
 
 def _ranks(pod: str) -> list[Path]:
