@@ -58,6 +58,16 @@ VOLCANO_TOPOLOGY_PREFIX = "volcano.sh/task-topology-"
 # sigs.k8s.io/scheduler-plugins: apis/scheduling/v1alpha1/types.go, a label
 COSCHEDULING = "coscheduling"
 COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
+# koordinator v1.8.0: apis/extension/coscheduling.go and elastic_quota.go, config/manager/scheduler-config.yaml. The
+# group is a label of pods, the gang their annotation (later versions read only that), the policy one of a PodGroup.
+KOORDINATOR = "koordinator"
+KOORDINATOR_SCHEDULER = "koord-scheduler"
+KOORDINATOR_GROUP = "pod-group.scheduling.sigs.k8s.io"
+KOORDINATOR_GANG = "gang.scheduling.koordinator.sh/name"
+KOORDINATOR_MATCH_POLICY = "gang.scheduling.koordinator.sh/match-policy"
+# Labels: of an MPIJob, written by users, and of its pods; of pods.
+KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
+KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 # [kueue] On an MPIJob, written by users (apis/../constants and pkg/controller/constants).
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
 LABEL_PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"

@@ -59,7 +59,8 @@ def _lower(view: JobView, group: PodGroup) -> LowerPodGroup | None:
 
 def _tune(group: PodGroup, asked: Gang) -> TunePodGroup | None:
     queue = asked.queue or group.queue
-    if queue == group.queue and asked.annotations.items() <= group.annotations.items():
+    is_same = queue == group.queue and asked.annotations.items() <= group.annotations.items()
+    if is_same or asked.scheduler != names.VOLCANO:
         return None
     message = f"PodGroup {group.ref.name}: queue {queue}, and the task topology of the job's annotations"
     note = normal("PodGroupChanged", message)

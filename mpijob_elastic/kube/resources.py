@@ -40,6 +40,9 @@ LEASES = Resource(group="coordination.k8s.io", plural="leases", kind="Lease")
 MPI_JOBS = Resource(group="kubeflow.org", plural="mpijobs", kind="MPIJob")
 POD_GROUPS = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="podgroups", kind="PodGroup")
 COSCHEDULING_POD_GROUPS = Resource(group="scheduling.x-k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup")
+KOORDINATOR_POD_GROUPS = Resource(
+    group="scheduling.sigs.k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup"
+)
 QUEUES = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="queues", kind="Queue")
 WORKLOADS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="workloads", kind="Workload")
 FLAVORS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="resourceflavors", kind="ResourceFlavor")

@@ -15,14 +15,24 @@ from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.model.policy import Policy
 
 # By the value of the annotation.
-POD_GROUPS = {names.VOLCANO: resources.POD_GROUPS, names.COSCHEDULING: resources.COSCHEDULING_POD_GROUPS}
+POD_GROUPS = {
+    names.VOLCANO: resources.POD_GROUPS,
+    names.COSCHEDULING: resources.COSCHEDULING_POD_GROUPS,
+    names.KOORDINATOR: resources.KOORDINATOR_POD_GROUPS,
+}
+# Its default forgets the gang once all of it has run: a job that is resumed would start pod by pod.
+_OF_KOORDINATOR = {names.KOORDINATOR_MATCH_POLICY: "waiting-and-running"}
 
 
 class Gang(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job asks for. queue, priority_class: "" for the scheduler's own. annotations: for the PodGroup."""
+    """What a job asks for. queue, priority_class: "" for the scheduler's own. annotations: for the PodGroup.
+
+    quota: of Koordinator, "" if the job names none.
+    """
 
     scheduler: str
     queue: str = ""
+    quota: str = ""
     priority_class: str = ""
     annotations: Mapping[str, str] = {}
 
@@ -42,6 +52,9 @@ def pod_groups(asked: Gang | None) -> Resource:
 
 def asked(job: MPIJob, policy: Policy) -> Gang | None:
     """Return what the annotations of an MPIJob ask for; None without a gang."""
+    if policy.gang == names.KOORDINATOR:
+        quota = job.metadata.labels.get(names.KOORDINATOR_QUOTA, "")
+        return Gang(scheduler=policy.gang, quota=quota, annotations=_OF_KOORDINATOR)
     if policy.gang != names.VOLCANO:
         return Gang(scheduler=policy.gang) if policy.gang else None
     said = job.metadata.annotations
@@ -60,15 +73,17 @@ def least_workers(policy: Policy, replicas: int, *, elastic: bool) -> int:
     return min(policy.min_replicas or replicas, replicas) if elastic else replicas
 
 
-def marks(scheduler: str, job: str, role: str, *, index: int | None, least: int) -> Marks:
+def marks(asked: Gang, job: str, role: str, *, index: int | None, least: int) -> Marks:
     """Return the marks of a launcher or worker; index: None for the launcher.
 
     Volcano's default configuration does not keep `minMember` from preemption, so each pod says if it may go. The name
     of a scheduler with coscheduling is anybody's choice.
     """
-    if scheduler == names.COSCHEDULING:
+    if asked.scheduler == names.COSCHEDULING:
         return Marks(labels={names.COSCHEDULING_GROUP: job})
     kept = index is None or index < least
+    if asked.scheduler == names.KOORDINATOR:
+        return _of_koordinator(asked, job, kept=kept)
     return Marks(
         scheduler=names.VOLCANO,
         annotations={
@@ -76,4 +91,14 @@ def marks(scheduler: str, job: str, role: str, *, index: int | None, least: int)
             names.VOLCANO_TASK: role,
             names.VOLCANO_PREEMPTABLE: "false" if kept else "true",
         },
+    )
+
+
+def _of_koordinator(asked: Gang, job: str, *, kept: bool) -> Marks:
+    """Return the marks; without a quota no pod says if it may go, because one that may not must fit the quota's min."""
+    quota = {names.KOORDINATOR_QUOTA: asked.quota, names.KOORDINATOR_PREEMPTIBLE: "false" if kept else "true"}
+    return Marks(
+        scheduler=names.KOORDINATOR_SCHEDULER,
+        labels={names.KOORDINATOR_GROUP: job, **(quota if asked.quota else {})},
+        annotations={names.KOORDINATOR_GANG: job},
     )

@@ -18,7 +18,7 @@ LONGEST_SCALE_TIMEOUT = 24 * 3600.0
 # Clusters fail long before this size; it keeps a typing error from becoming a million names.
 MOST_REPLICAS = 100_000
 # The values of the annotation gang.
-GANGS = (names.VOLCANO, names.COSCHEDULING)
+GANGS = (names.VOLCANO, names.COSCHEDULING, names.KOORDINATOR)
 # Values that are refused for a reason (docs/decisions/0035).
 _REASONS = {
     (names.GANG, "kubernetes"): (

@@ -20,6 +20,7 @@ _FOREIGN_PREFIX = "training.kubeflow.org/"
 # Each announces that the pod is about to be deleted: Kubernetes sets the first, and Kueue the other before it deletes
 # (pkg/controller/jobs/pod, ConditionTypeTerminationTarget).
 _ENDINGS = ("DisruptionTarget", "TerminationTarget")
+_GROUPS = frozenset({names.COSCHEDULING_GROUP, names.KOORDINATOR_GROUP})
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
 
@@ -117,7 +118,7 @@ def of(pod: Pod) -> PodFacts:
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),
         gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
-        grouped=names.VOLCANO_GROUP in pod.metadata.annotations or names.COSCHEDULING_GROUP in labels,
+        grouped=names.VOLCANO_GROUP in pod.metadata.annotations or not _GROUPS.isdisjoint(labels),
         eviction=None if launcher else eviction.parse(pod.metadata.annotations.get(names.EVICTION)),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )

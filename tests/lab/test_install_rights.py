@@ -33,6 +33,7 @@ ANYWHERE: dict[str, Rights] = {
         ("roles.rbac.authorization.k8s.io", ""): "list patch watch",
         ("podgroups.scheduling.volcano.sh", ""): "create list patch watch",
         ("podgroups.scheduling.x-k8s.io", ""): "create list patch watch",
+        ("podgroups.scheduling.sigs.k8s.io", ""): "create list patch watch",
         ("workloads.kueue.x-k8s.io", ""): "create delete get list patch watch",
         ("workloads.kueue.x-k8s.io/status", ""): "patch",
         ("horizontalpodautoscalers.autoscaling", ""): "create delete list patch watch",

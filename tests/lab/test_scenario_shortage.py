@@ -1,23 +1,46 @@
 """Too few workers: at the start, while nodes go, and when a size cannot be reached."""
 
 import asyncio
+import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 
 import msgspec
 import pytest
+import yaml
 
 from lab.cluster import Cluster
+from lab.components import MANIFESTS
 from lab.operator.process import Operator
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOLD, Job, Object, State
+from tests.lab.on_demand import OnDemand
 from tests.lab.pools import make_nodes, on_pool, remove_nodes
+from tests.lab.upgrades import established
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
 
 HELD = {HOLD: "yes"}
+
+
+@pytest.fixture(scope="module")
+def koordinator(cluster: Cluster, programs: OnDemand) -> Iterator[None]:
+    """The PodGroups of Koordinator are served; programs that ask once a minute start after that."""
+    programs.keep(())
+    group, version = resources.KOORDINATOR_POD_GROUPS.group, resources.KOORDINATOR_POD_GROUPS.version
+    definition = yaml.safe_load((MANIFESTS / "podgroup-crd.yaml").read_text())
+    # Kubernetes asks for it; this is the value in v1.8.0.
+    approved = {"api-approved.kubernetes.io": "https://github.com/kubernetes-sigs/scheduler-plugins/pull/52"}
+    definition["metadata"] = {"name": f"podgroups.{group}", "annotations": approved}
+    definition["spec"]["group"] = group
+    definition["spec"]["versions"][0]["name"] = version
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(definition))
+    established(cluster, f"crd/podgroups.{group}")
+    yield
+    programs.keep(())
+    cluster.kubectl("delete", f"crd/podgroups.{group}")
 
 
 @pytest.fixture
@@ -149,3 +172,32 @@ async def test_a_size_that_cannot_be_reached_is_taken_back(job: Job) -> None:
     await job.settled(3)
     await job.told("ScaleTimeout", "Worker.replicas returns to 3")
     assert (await job.state()).replicas == 3
+
+
+@pytest.mark.usefixtures("koordinator", "operator")
+async def test_a_gang_of_koordinator_carries_its_marks_and_its_quota(job: Job, client: ApiWriter) -> None:
+    """Its scheduler does not run here, so no pod gets a node."""
+    quota, preemptible = "quota.scheduling.koordinator.sh/name", "quota.scheduling.koordinator.sh/preemptible"
+    asked = {"mpijob-elastic/gang": "koordinator", "mpijob-elastic/min-replicas": "2"}
+    await job.create(replicas=3, annotations=asked, job_labels={quota: "team"})
+    state = await job.until(lambda state: len(state.workers) == 3 and state.launcher is not None, "its pods")
+    marked: dict[str, tuple[str, ...]] = {}
+    for pod in (*state.workers.values(), state.launcher or {}):
+        labels, said = pod["metadata"]["labels"], pod["metadata"]["annotations"]
+        assert labels["pod-group.scheduling.sigs.k8s.io"] == said["gang.scheduling.koordinator.sh/name"] == job.name
+        assert (pod["spec"]["schedulerName"], pod["spec"].get("nodeName")) == ("koord-scheduler", None)
+        marked[pod["metadata"]["name"]] = (labels[quota], labels[preemptible])
+    kept = dict.fromkeys([f"{job.name}-launcher", *job.workers(0, 1)], ("team", "false"))
+    assert marked == {**kept, job.workers(2)[0]: ("team", "true")}
+    path = resources.KOORDINATOR_POD_GROUPS.path(job.namespace, job.name)
+    group = msgspec.json.decode(await client.get(path))
+    assert group["spec"] == {"minMember": 3}
+    assert group["metadata"]["annotations"] == {"gang.scheduling.koordinator.sh/match-policy": "waiting-and-running"}
+    await job.annotate(min_replicas="1")
+    await job.told("PodGroupLowered", "minMember 3 → 2")
+    lowered = msgspec.json.decode(await client.get(path))
+    assert {**lowered["metadata"]["annotations"], **lowered["spec"]} == {
+        **group["metadata"]["annotations"],
+        "minMember": 2,
+    }
+    assert "GangMissed" not in (await job.at_rest()).notices

@@ -23,8 +23,8 @@ _NO_SCHEDULER = ("", None, "default-scheduler")
 _MARKS = {
     names.VOLCANO_GROUP: names.VOLCANO,
     names.COSCHEDULING_GROUP: names.COSCHEDULING,
-    "pod-group.scheduling.sigs.k8s.io": "",
-    "gang.scheduling.koordinator.sh/name": "",
+    names.KOORDINATOR_GROUP: names.KOORDINATOR,
+    names.KOORDINATOR_GANG: names.KOORDINATOR,
 }
 
 
@@ -66,10 +66,11 @@ def marked(pod: Pod, job: JobFacts | None) -> Patch:
         return ()
     name = job.metadata.name
     least = gang.least_workers(job.policy, job.replicas, elastic=job.elastic)
-    marks = gang.marks(job.gang.scheduler, name, role, index=names.worker_index(metadata.name, job=name), least=least)
+    marks = gang.marks(job.gang, name, role, index=names.worker_index(metadata.name, job=name), least=least)
     patch = json_patch.annotating(metadata.annotations, marks.annotations)
+    said = {**job.pod_labels[role], **metadata.labels}
     for key, value in marks.labels.items():
-        patch += json_patch.labelling(key, value)
+        patch += json_patch.labelling(key, said.get(key, value))
     if marks.scheduler and pod.spec.scheduler_name in _NO_SCHEDULER:
         patch += json_patch.scheduling(marks.scheduler)
     return patch

@@ -27,7 +27,7 @@ def _escaped(key: str) -> str:
     return key.replace("/", "~1")
 
 
-_MARKS = "|".join(re.escape(_escaped(key)) for key in names.VOLCANO_MARKS)
+_MARKS = "|".join(re.escape(_escaped(key)) for key in (*names.VOLCANO_MARKS, names.KOORDINATOR_GANG))
 # Fields that may be added: an item of a ConfigMap volume, a key of a ConfigMap, the selector of a job's workers, the
 # deadline of a launcher, the grace period of a worker, scheduling gates, a label, the annotations of a gang, and a
 # pod's scheduler.

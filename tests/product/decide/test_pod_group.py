@@ -83,6 +83,11 @@ def test_one_of_the_operator_gets_the_queue_and_the_topology_of_the_job() -> Non
     assert view.pod_group == PodGroup(ref=ref("j"), min_member=3, queue="team", annotations=VOLCANO.annotations)
 
 
+def test_a_group_of_koordinator_is_left_as_it_is() -> None:
+    gang = Gang(scheduler="koordinator", annotations={"gang.scheduling.koordinator.sh/match-policy": "any"})
+    assert pod_group.write(asking(4, 5, gang=gang)) is None
+
+
 def test_without_a_queue_the_one_that_it_has_stays() -> None:
     assert pod_group.write(asking(4, 5, gang=Gang(scheduler="volcano"))) is None
 

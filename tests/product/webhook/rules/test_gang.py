@@ -80,6 +80,33 @@ def test_coscheduling_knows_pods_by_a_label_and_its_name_is_the_users_to_say() -
     assert "only if the default scheduler runs Coscheduling" in doubt
 
 
+KOORDINATOR = {"mpijob-elastic/gang": "koordinator"}
+QUOTA = "quota.scheduling.koordinator.sh/name"
+PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
+
+
+@pytest.mark.parametrize(
+    ("pod", "kept"), [(launcher_pod(), "false"), (worker_pod(1), "false"), (worker_pod(2), "true")]
+)
+def test_koordinator_knows_pods_by_a_label_and_its_quota_may_take_the_upper_workers(pod: Object, kept: str) -> None:
+    job = asking(annotations=KOORDINATOR | LEAST)
+    changed = patched(pod, job)
+    group = {"pod-group.scheduling.sigs.k8s.io": "train"}
+    assert changed["metadata"]["labels"] == {**pod["metadata"]["labels"], **group}
+    assert changed["metadata"]["annotations"]["gang.scheduling.koordinator.sh/name"] == "train"
+    assert changed["spec"]["schedulerName"] == "koord-scheduler"
+    job["metadata"]["labels"] = {QUOTA: "team"}
+    labels = patched(pod, job)["metadata"]["labels"]
+    assert labels == {**pod["metadata"]["labels"], **group, QUOTA: "team", PREEMPTIBLE: kept}
+
+
+def test_a_template_decides_whether_koordinator_may_take_its_pods() -> None:
+    job = asking(annotations=KOORDINATOR | LEAST)
+    job["metadata"]["labels"] = {QUOTA: "team"}
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"] = {"labels": {PREEMPTIBLE: "false"}}
+    assert patched(worker_pod(3), job)["metadata"]["labels"][PREEMPTIBLE] == "false"
+
+
 def numbered() -> Object:
     pod = worker_pod(0)
     pod["metadata"]["labels"]["replica-index"] = "0"
@@ -119,7 +146,7 @@ def test_the_gangs_of_kubernetes_are_refused_with_the_reason_and_the_way_out() -
     assert said == (
         'metadata.annotations[mpijob-elastic/gang]: "kubernetes" is not allowed because minCount of a PodGroup of '
         "Kubernetes 1.36 cannot change, so a job that has shrunk could not replace a worker; "
-        'use "volcano" or "coscheduling"'
+        'use "volcano" or "coscheduling" or "koordinator"'
     )
 
 
@@ -162,6 +189,9 @@ def test_queues_that_cannot_be_read_are_a_doubt() -> None:
         ("volcano", "annotations", "scheduling.k8s.io/group-name", "other"),
         ("coscheduling", "annotations", "scheduling.k8s.io/group-name", "train"),
         ("coscheduling", "labels", "scheduling.x-k8s.io/pod-group", "other"),
+        ("coscheduling", "labels", "pod-group.scheduling.sigs.k8s.io", "train"),
+        ("koordinator", "labels", "pod-group.scheduling.sigs.k8s.io", "other"),
+        ("koordinator", "annotations", "scheduling.k8s.io/group-name", "train"),
     ],
 )
 def test_marks_of_two_schedulers_are_refused(scheduler: str, kind: str, mark: str, value: str) -> None:
