@@ -180,6 +180,7 @@ async def test_a_gang_of_koordinator_carries_its_marks_and_its_quota(job: Job, c
     quota, preemptible = "quota.scheduling.koordinator.sh/name", "quota.scheduling.koordinator.sh/preemptible"
     asked = {"mpijob-elastic/gang": "koordinator", "mpijob-elastic/min-replicas": "2"}
     await job.create(replicas=3, annotations=asked, job_labels={quota: "team"})
+    await job.told("PodGroupCreated", "3 at least")
     state = await job.until(lambda state: len(state.workers) == 3 and state.launcher is not None, "its pods")
     marked: dict[str, tuple[str, ...]] = {}
     for pod in (*state.workers.values(), state.launcher or {}):
