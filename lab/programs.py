@@ -63,6 +63,7 @@ class Program:
         "volcano",
         "scheduler-plugins",
         "kueue",
+        "karmada",
     ]
     package: str
     seconds: int
@@ -155,6 +156,7 @@ PEERS = (
         seconds=350,
     ),
     Program(name="kueue", module="kueue", package="sigs.k8s.io/kueue/cmd/kueue", seconds=500),
+    Program(name="karmadactl", module="karmada", package="github.com/karmada-io/karmada/cmd/karmadactl", seconds=200),
 )
 
 
