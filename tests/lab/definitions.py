@@ -90,6 +90,18 @@ KUEUE = Release(
         )
     ],
 )
+# The release that lab/binaries/karmada builds.
+KARMADA = Release(
+    module="github.com/karmada-io/karmada@v1.16.0",
+    checksum="h1:RD58HD7xp0+FKDWkJRygBsN/ht3k7gbBZa0xBzWSio4=",
+    files=[
+        f"charts/karmada/_crds/bases/{kind}.yaml"
+        for kind in (
+            "config/config.karmada.io_resourceinterpretercustomizations",
+            "policy/policy.karmada.io_propagationpolicies",
+        )
+    ],
+)
 
 
 @contextmanager

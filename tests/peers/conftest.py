@@ -16,6 +16,7 @@ from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE, kubectl_until_done
 from tests.peers.alert_rules import hurried
 from tests.peers.gpus import few
+from tests.peers.karmada import Interpreter
 from tests.peers.keda import Keda
 from tests.peers.kueue import API, Kueue
 from tests.peers.prometheus import Prometheus
@@ -70,6 +71,12 @@ def coscheduling_scheduler() -> Path:
 def kueue() -> Kueue:
     """The program."""
     return Kueue(program=peer("kueue"))
+
+
+@pytest.fixture
+def interpreter(tmp_path: Path) -> Interpreter:
+    """The customization of the example, in karmadactl."""
+    return Interpreter(program=peer("karmadactl"), directory=tmp_path)
 
 
 @pytest.fixture(scope="session")
