@@ -22,9 +22,15 @@ EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "elastic-pytorch" / 
 NAME = "train"
 
 
-def workers(size: int) -> tuple[str, ...]:
+def workers(size: int, *, job: str = NAME) -> tuple[str, ...]:
     """The names of that many workers, which are the hosts that train."""
-    return tuple(names.worker(NAME, index) for index in range(size))
+    return tuple(names.worker(job, index) for index in range(size))
+
+
+def example() -> dict[str, Any]:
+    """The MPIJob of the documentation."""
+    found: dict[str, Any] = yaml.safe_load(EXAMPLE.read_text())
+    return found
 
 
 def load_image(cluster: Cluster, say: Say) -> None:
@@ -40,10 +46,12 @@ class TrainingJob:
 
     cluster: Cluster
     namespace: str
+    name: str = NAME
 
-    def create(self, environment: Mapping[str, str]) -> None:
-        """Apply the example with these environment variables of the launcher instead of its own."""
-        manifest = yaml.safe_load(EXAMPLE.read_text())
+    def create(self, environment: Mapping[str, str], *, manifest: dict[str, Any] | None = None) -> None:
+        """Apply the example, or that manifest, with these environment variables of the launcher instead of its own."""
+        manifest = manifest or example()
+        manifest["metadata"]["name"] = self.name
         (launcher,) = manifest["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
         launcher["env"] = [{"name": name, "value": value} for name, value in environment.items()]
         self._kubectl("apply", "-f", "-", stdin=yaml.safe_dump(manifest))
@@ -54,40 +62,44 @@ class TrainingJob:
         command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "-n", self.namespace]
         environment = {**os.environ, "KUBE_EDITOR": editor(size)}
         done = subprocess.run(
-            [*command, "edit", "mpijob", NAME], env=environment, capture_output=True, text=True, check=False
+            [*command, "edit", "mpijob", self.name], env=environment, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise LabError(f"`kubectl edit mpijob {NAME}` ended with {done.returncode}: {done.stderr.strip()}")
+            raise LabError(f"`kubectl edit mpijob {self.name}` ended with {done.returncode}: {done.stderr.strip()}")
 
     def scale(self, size: int) -> None:
         """Change it by `kubectl scale`, which needs the subresource."""
-        self._kubectl("scale", f"mpijob/{NAME}", f"--replicas={size}")
+        self._kubectl("scale", f"mpijob/{self.name}", f"--replicas={size}")
 
     def delete(self) -> None:
         """Delete the job, and wait until its pods are gone."""
-        self._kubectl("delete", "mpijob", NAME)
-        self._kubectl("wait", "pods", f"--selector={names.LABEL_JOB_NAME}={NAME}", "--for=delete", "--timeout=120s")
+        self._kubectl("delete", "mpijob", self.name)
+        self._kubectl("wait", "pods", self._selector, "--for=delete", "--timeout=120s")
 
     def log(self) -> Log:
         """Return the launcher's log so far; empty while its container waits."""
-        launcher = names.launcher(NAME)
+        launcher = names.launcher(self.name)
         if self._phase(launcher) in ("", "Pending"):
             return parse("")
         return parse(self._kubectl("logs", launcher))
 
     def hosts(self) -> list[str]:
         """Return the output of discover_hosts.sh in the launcher."""
-        return self._kubectl("exec", names.launcher(NAME), "--", names.DISCOVER_HOSTS_PATH).splitlines()
+        return self._kubectl("exec", names.launcher(self.name), "--", names.DISCOVER_HOSTS_PATH).splitlines()
 
     def pods(self) -> dict[str, str]:
         """The phase of each pod of the job, by name."""
-        selector = f"--selector={names.LABEL_JOB_NAME}={NAME}"
-        items: list[dict[str, Any]] = msgspec.json.decode(self._kubectl("get", "pods", selector, "-o", "json"))["items"]
+        found = self._kubectl("get", "pods", self._selector, "-o", "json")
+        items: list[dict[str, Any]] = msgspec.json.decode(found)["items"]
         return {item["metadata"]["name"]: item["status"].get("phase", "") for item in items}
 
     def outcome(self) -> str:
         """Return the launcher's phase."""
-        return self._phase(names.launcher(NAME))
+        return self._phase(names.launcher(self.name))
+
+    @property
+    def _selector(self) -> str:
+        return f"--selector={names.LABEL_JOB_NAME}={self.name}"
 
     def _phase(self, pod: str) -> str:
         return self._kubectl("get", "pod", pod, "--ignore-not-found", "-o", "jsonpath={.status.phase}")

@@ -1,26 +1,18 @@
 """Programs of other projects: `make test-peers` builds or installs them, and tests of what is missing are skipped."""
 
-import json
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
-from lab.build import built_peer
-from lab.cluster import Cluster
-from lab.modules import PINNED
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.definitions import KUEUE
-from tests.lab.on_demand import OnDemand
-from tests.lab.waiting import PATIENCE, kubectl_until_done
 from tests.peers.alert_rules import hurried
+from tests.peers.built import peer
 from tests.peers.gpus import few
 from tests.peers.karmada import Interpreter
 from tests.peers.keda import Keda
-from tests.peers.kueue import API, Kueue
 from tests.peers.prometheus import Prometheus
-from tests.peers.queues import example, queue_of_four
 from tests.peers.watch import Watch
 
 
@@ -67,12 +59,6 @@ def coscheduling_scheduler() -> Path:
     return peer("coscheduler")
 
 
-@pytest.fixture(scope="session")
-def kueue() -> Kueue:
-    """The program."""
-    return Kueue(program=peer("kueue"))
-
-
 @pytest.fixture
 def interpreter(tmp_path: Path) -> Interpreter:
     """The customization of the example, in karmadactl."""
@@ -104,33 +90,3 @@ def installed_program(name: str) -> Path:
     if path is None:
         pytest.skip(f"{name} is not installed: make test-peers, or apt-get install prometheus")
     return Path(path)
-
-
-def peer(name: str) -> Path:
-    """Return the path of a peer; skip the test if it is not built."""
-    path = built_peer(name)
-    if path is None:
-        pytest.skip(f"{name} is not built here: make test-peers")
-    return path
-
-
-@pytest.fixture(scope="module")
-def kueue_serves(
-    cluster: Cluster, kueue: Kueue, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
-    """Kueue, with the flavor of the example."""
-    assert KUEUE.module.replace("@", " ") in (PINNED / "kueue" / "go.mod").read_text()
-    programs.keep(())  # they look for its definitions when they start
-    with kueue.serving(cluster, tmp_path_factory.mktemp("kueue")):
-        high = {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 1000}
-        for item in (example("queues")["ResourceFlavor"], high):
-            # Its webhooks may not answer yet.
-            kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
-        yield
-        programs.keep(())
-
-
-@pytest.fixture
-def queue(cluster: Cluster, namespace: str) -> str:
-    """The queue of the example, with quota of its own; returns the label."""
-    return queue_of_four(cluster, namespace)

@@ -1,0 +1,43 @@
+"""Kueue beside a lab: with simulated pods in tests/peers, with real ones in tests/real."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from lab.cluster import Cluster
+from lab.modules import PINNED
+from tests.lab.definitions import KUEUE
+from tests.lab.on_demand import OnDemand
+from tests.lab.waiting import PATIENCE, kubectl_until_done
+from tests.peers.built import peer
+from tests.peers.kueue import API, Kueue
+from tests.peers.queues import example, queue_of_four
+
+
+@pytest.fixture(scope="session")
+def kueue() -> Kueue:
+    """The program."""
+    return Kueue(program=peer("kueue"))
+
+
+@pytest.fixture(scope="module")
+def kueue_serves(
+    cluster: Cluster, kueue: Kueue, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Kueue, with the flavor of the example."""
+    assert KUEUE.module.replace("@", " ") in (PINNED / "kueue" / "go.mod").read_text()
+    programs.keep(())  # they look for its definitions when they start
+    with kueue.serving(cluster, tmp_path_factory.mktemp("kueue")):
+        high = {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 1000}
+        for item in (example("queues")["ResourceFlavor"], high):
+            # Its webhooks may not answer yet.
+            kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
+        yield
+        programs.keep(())
+
+
+@pytest.fixture
+def queue(cluster: Cluster, namespace: str) -> str:
+    """The queue of the example, with quota of its own; returns the label."""
+    return queue_of_four(cluster, namespace)
