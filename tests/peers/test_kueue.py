@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,8 +16,10 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.history import most_requested, recorded
+from tests.lab.hpa import Autoscaler
 from tests.lab.job import Job
 from tests.lab.launchers import UNMUTATED, label
+from tests.lab.metrics_api import serving
 from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, gpus, hold, restarted, waits, workloads
 from tests.peers.queues import example, second_queue
 
@@ -180,6 +183,24 @@ async def test_workers_beyond_the_quota_wait_and_only_scale_timeout_takes_them_b
     await job.settled(4)
     assert (await job.at_rest()).notices == ""
     assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2", "train-worker-3"]
+
+
+@pytest.mark.usefixtures("scale_served")
+async def test_workers_that_an_hpa_wants_beyond_the_quota_wait_and_nobody_sets_the_size_back(
+    job: Job, hpa: Autoscaler, cluster: Cluster, queue: str, tmp_path: Path
+) -> None:
+    with serving(cluster, tmp_path) as metrics:
+        metrics.external["queue"] = 6
+        await job.create(replicas=2, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
+        await hpa.apply(2, 6)
+        await job.told("WorkersQueued", "train-worker-4, train-worker-5")
+        state = await job.at_rest()
+        assert (state.replicas, len(state.hosts)) == (6, 4)
+        assert [name for name, pod in sorted(state.workers.items()) if waits(pod)] == job.workers(4, 5)
+        enough = metrics.reads[job.namespace, "queue"] + 5
+        await job.until(lambda _: metrics.reads[job.namespace, "queue"] >= enough, "the HPA looks again and again")
+        assert await job.state() == state
+        assert (await hpa.seen()).desired == 6
 
 
 async def test_a_job_whose_label_goes_leaves_the_queue_and_starts(job: Job, queue: str) -> None:
