@@ -65,12 +65,17 @@ def most_requested(resource: str, *histories: History) -> int:
     now: dict[str, int] = {}
     most = 0
     for pod in sorted((pod for history in histories for pod in history.pods), key=_version):
-        is_over = _version(pod) in gone or pod["status"]["phase"] in ("Succeeded", "Failed")
-        limits = [one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"]]
-        has = 0 if is_over or pod["spec"].get("schedulingGates") else sum(int(one.get(resource, 0)) for one in limits)
-        now[pod["metadata"]["uid"]] = has
+        now[pod["metadata"]["uid"]] = 0 if _version(pod) in gone else requested(resource, pod)
         most = max(most, sum(now.values()))
     return most
+
+
+def requested(resource: str, pod: Object) -> int:
+    """Return how much of a resource a pod has or may be given."""
+    if pod["status"]["phase"] in ("Succeeded", "Failed") or pod["spec"].get("schedulingGates"):
+        return 0
+    limits = [one.get("resources", {}).get("limits", {}) for one in pod["spec"]["containers"]]
+    return sum(int(one.get(resource, 0)) for one in limits)
 
 
 @asynccontextmanager
