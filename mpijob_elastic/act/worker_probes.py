@@ -7,7 +7,7 @@ another probe, and perhaps a number in a host name (decide/host_names).
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from mpijob_elastic.act.turns import FairTurns, Places
 from mpijob_elastic.decide.actions import ProbeWorkers
 from mpijob_elastic.kube import errors, resources, wire
 from mpijob_elastic.kube.reader import ApiReader, Limits
-from mpijob_elastic.model.job import JobView, Probe
+from mpijob_elastic.model.job import JobView, Probe, Ref
 from mpijob_elastic.model.memory import pod_key
 from mpijob_elastic.telemetry.metrics import Metrics
 
@@ -64,7 +64,14 @@ read -r main < /proc/1/cmdline
 case $main in *"{names.MAIN_BEGINS}") echo "{names.RANKS_LEFT}" > /dev/termination-log || exit ;; esac
 echo told
 """
-_ANSWERS = {SCRIPT: ("idle", "busy"), TELL: ("told",)}
+# Ends the ranks of a worker whose job is gone, so that the main process that our webhook gives ends too. In a container
+# that shares processes with others, or with its node, that is not process 1, and nothing is killed.
+END = f"""\
+read -r main < /proc/1/cmdline
+case $main in *"{names.MAIN_BEGINS}") kill -KILL -1 ;; esac
+echo told
+"""
+_ANSWERS = {SCRIPT: ("idle", "busy"), TELL: ("told",), END: ("told",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +143,23 @@ class Prober:
                 self._asked.setdefault((look.namespace, look.job), {})[look.key] = look.occasion
                 self._asking.begin(look.name, self._ask(look), ended=partial(self._end, look))
 
+    def end(self, namespace: str, job: str, pod: Ref, containers: Iterable[str]) -> None:
+        """End the ranks of a worker, unless that is under way. The main process tells which container has them."""
+        for container in containers:
+            look = _Look(
+                namespace=namespace,
+                job=job,
+                pod=pod.name,
+                key=pod.key,
+                uid=pod.uid,
+                container=container,
+                occasion=f"end of {container}",
+                published=False,
+                script=END,
+            )
+            if look.name not in self._asking:
+                self._asking.begin(look.name, self._ask(look), ended=partial(self._end, look))
+
     def tidy(self, view: JobView) -> None:
         """Forget pods of a job that are gone and not in its memory, and results of past occasions."""
         job = view.namespace, view.name
@@ -190,7 +214,7 @@ class Prober:
 
     async def _look(self, look: _Look) -> str:
         # What was seen can be dropped afterwards; what was said to a successor stays said.
-        if look.script == TELL and not await self._is_there(look):
+        if look.script in (TELL, END) and not await self._is_there(look):
             return "error"
         result = await look_into(
             self._client,

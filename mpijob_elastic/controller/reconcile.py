@@ -14,6 +14,7 @@ from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.workloads import Workloads
 from mpijob_elastic.act.writer import Writer
+from mpijob_elastic.controller import left_behind
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.controller.seen_times import SeenTimes
 from mpijob_elastic.decide import derive, plan
@@ -53,6 +54,9 @@ class Reconciler:
         """Bring a job as far as is possible now. Raises what Writer.perform raises."""
         for _ in range(MOST_ROUNDS):
             state = self._see(key)
+            wait = left_behind.end_ranks(key, self.caches.left_behind(key), self.prober, now=self.now())
+            if wait is not None:
+                self.queue.put_after(key, wait)
             due = plan(state) if state else Plan()
             await self._do(key, state, due)
             if not (due.actions or await self._ask(state, due) or await self._autoscale(state, due)):

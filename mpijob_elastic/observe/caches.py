@@ -173,6 +173,16 @@ class Caches:
         queue = self._queue(key, job)
         return seen if queue is None else seen.queued(queue)
 
+    def left_behind(self, key: JobKey) -> list[PodFacts]:
+        """Return the workers that are being deleted, and still run, of a job that is gone, goes or has finished."""
+        job = self.jobs.store.get(key.namespace, key.name)
+        running = [pod for pod in self._pods_of.get(key, {}).values() if pod.phase == "Running"]
+        # Whatever the status says, a job whose launcher runs has not finished.
+        has_driver = any(pod.role == names.ROLE_LAUNCHER and not pod.deleting for pod in running)
+        trains = job.metadata.uid if job and not job.deleting and (has_driver or not job.finished) else None
+        deleted = (pod for pod in running if pod.deleting and pod.role == names.ROLE_WORKER)
+        return [pod for pod in deleted if pod.metadata.job_uid != trains]
+
     def _queue(self, key: JobKey, job: JobFacts) -> Queue | None:
         if not self._kueue.known:
             absent = Queue(ignored=job.queue) if job.queue else NO_QUEUE

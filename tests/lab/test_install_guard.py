@@ -15,6 +15,7 @@ from lab.errors import LabError
 from lab.install import Installed
 from mpijob_elastic import names
 from mpijob_elastic.act import end_execs, launcher_execs
+from mpijob_elastic.act.worker_probes import END as END_RANKS
 from mpijob_elastic.act.worker_probes import SCRIPT, TELL
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
@@ -45,7 +46,7 @@ LABELS = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_NAME: JOB}
 APP = {names.LABEL_APP: JOB}
 LAUNCHER, WORKER = names.launcher(JOB), names.worker(JOB, 0)
 CONFIG = names.config_map(JOB)
-PROBE, TOLD = ["/bin/sh", "-c", SCRIPT], ["/bin/sh", "-c", TELL]
+PROBE, TOLD, ENDED = (["/bin/sh", "-c", script] for script in (SCRIPT, TELL, END_RANKS))
 # No process has so high a number.
 END = end_execs.command(Exec(pid=4_194_305, ticks=5000, pod=WORKER, started_at=0.0))
 # Other words in its places.
@@ -249,14 +250,16 @@ async def test_pods_only_of_jobs_are_deleted(controller: Account) -> None:
     await controller.deletes(WORKER)
 
 
-async def test_exec_only_the_four_commands_each_where_it_belongs(cluster: Cluster, controller: Account) -> None:
+async def test_exec_only_the_five_commands_each_where_it_belongs(cluster: Cluster, controller: Account) -> None:
     for pod, command in (
         (WORKER, ["/bin/sh", "-c", "id"]),
         (WORKER, [*PROBE[:2], SCRIPT + "id\n"]),
         (WORKER, [*PROBE, "id"]),
         (WORKER, [*TOLD[:2], TELL.replace("ranks", "all")]),
         (LAUNCHER, PROBE),
+        (WORKER, [*ENDED[:2], "kill -KILL -1"]),
         (LAUNCHER, TOLD),
+        (LAUNCHER, ENDED),
         (LAUNCHER, ["/bin/sh", "-c", "id"]),
         (WORKER, launcher_execs.COMMAND),
         ("foreign", PROBE),
@@ -275,6 +278,7 @@ async def test_exec_only_the_four_commands_each_where_it_belongs(cluster: Cluste
         cluster.kubectl("wait", "-n", controller.namespace, *pods, "--for=condition=Ready", "--timeout=240s")
         assert await controller.executes(WORKER, PROBE) == "idle\n"
         assert await controller.executes(WORKER, TOLD) == "told\n"
+        assert await controller.executes(WORKER, ENDED) == "told\n"
         assert (await controller.executes(LAUNCHER, launcher_execs.COMMAND)).startswith("main ")
         assert await controller.executes(LAUNCHER, END) == "gone\n"
 

@@ -11,8 +11,9 @@ from lab.operator.process import Operator
 from lab.registration import evictions_wait
 from lab.replicas import Controller, Webhook
 from lab.training import log as training
-from lab.training.job import TrainingJob
+from lab.training.job import TrainingJob, example
 from lab.training.recovery import Recovery, recovery
+from mpijob_elastic import names
 from mpijob_elastic.decide.disruption import SEASONED
 from tests.real.deletions import Going, Way, go
 from tests.real.waiting import until
@@ -86,3 +87,15 @@ def test_rank_0_of_a_worker_that_somebody_deletes_leaves_in_time(
     assert log.blacklisted == ()
     assert training.lost_steps(log.steps) == 0
     assert {line.rpartition(":")[0] for line in job.hosts()} == {f"train-worker-{index}" for index in range(SIZE)}
+
+
+def test_a_job_that_is_deleted_while_it_trains_does_not_keep_its_nodes_for_the_drain_timeout(
+    cluster: Cluster, namespace: str, own_node: None, training_image: None, operator: Operator, elastic: Controller
+) -> None:
+    assert elastic.ready()
+    job, manifest = TrainingJob(cluster=cluster, namespace=namespace), example()
+    manifest["metadata"]["annotations"][names.DRAIN_TIMEOUT] = "10m"
+    job.create(ENVIRONMENT, manifest=manifest)
+    job.edit(SIZE)
+    until("all train", lambda: oldest(job))
+    job.delete()  # waits two minutes for its pods

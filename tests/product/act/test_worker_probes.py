@@ -320,3 +320,17 @@ async def test_a_worker_that_leaves_does_not_wait_for_its_look_as_a_published_wo
     assert world.pods.asked == [SECOND] * 2
     assert seen(world, view, SECOND).idle_at == NOW
     assert seen(world, published, SECOND) == Probe(), "the answer of a past occasion is dropped"
+
+
+async def test_ranks_are_ended_in_each_container_of_that_very_pod_and_nobody_is_told(world: World) -> None:
+    world.pods.says = {FIRST: "told"}
+    for _ in range(2):
+        world.prober.end("default", "j", ref(FIRST), ("proxy", "main"))
+    await world.done()
+    assert sorted(world.pods.containers) == ["main", "proxy"]
+    assert world.pods.scripts == [worker_probes.END] * 2
+    world.pods.uids = {FIRST: "of a successor"}
+    world.prober.end("default", "j", ref(FIRST), ("main",))
+    await world.done()
+    assert len(world.pods.scripts) == 2
+    assert world.woken == []

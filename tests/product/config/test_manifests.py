@@ -84,10 +84,11 @@ def test_the_looks_are_the_commands_that_the_policy_lets_through(script: str, in
     assert [one for one in expressions if one.startswith(allowed)]
 
 
-def test_what_tells_a_main_process_is_the_command_that_the_policy_lets_through() -> None:
+@pytest.mark.parametrize("script", [worker_probes.TELL, worker_probes.END])
+def test_what_tells_a_main_process_is_the_command_that_the_policy_lets_through(script: str) -> None:
     policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
     expressions = [validation["expression"] for validation in policy["spec"]["validations"]]
-    command = f"|| object.command == ['/bin/sh', '-c', r'''{worker_probes.TELL}''']"
+    command = f"|| object.command == ['/bin/sh', '-c', r'''{script}''']"
     assert [one for one in expressions if one.startswith("request.name.endsWith('-launcher')") and command in one]
 
 

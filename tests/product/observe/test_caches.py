@@ -164,3 +164,45 @@ async def test_a_job_that_fills_looks_at_no_pod_that_does_not_wait(client: ApiWr
 
     calls(0)  # what is kept from look to look
     assert calls(0) == calls(200)
+
+
+def train_of(uid: str = "job", *, deleted: str | None = None, **status: Any) -> bytes:
+    found = {"name": "train", "namespace": "n", "uid": uid, "resourceVersion": "9", "deletionTimestamp": deleted}
+    return msgspec.json.encode({"metadata": found, "status": status})
+
+
+FAILED: dict[str, Any] = {
+    "conditions": [{"type": "Failed", "status": "True"}],
+    "completionTime": "2026-11-23T04:00:00Z",
+}
+LATER = "2026-11-23T05:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("job", "launcher", "is_left"),
+    [
+        (None, None, True),
+        (train_of(), "Running", False),
+        (train_of("another"), "Running", True),  # created anew under its name, while its workers take their time
+        (train_of(deleted=LATER), "Running", True),
+        (train_of(**FAILED), None, True),
+        (train_of(**FAILED), "Failed", True),
+        (train_of(**FAILED), "Running", False),  # whatever the status says
+    ],
+)
+async def test_a_worker_that_is_deleted_is_left_behind_if_no_driver_will_tell_its_ranks_to_leave(
+    client: ApiWriter, job: bytes | None, launcher: str | None, *, is_left: bool
+) -> None:
+    caches, key = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1)), JobKey("n", "train")
+    if job:
+        caches.see(MPI_JOBS, job)
+    if launcher:
+        labels = {names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER}
+        found = metadata("train-launcher", uid="launcher", labels=labels)
+        caches.see(PODS, msgspec.json.encode({"metadata": found, "status": {"phase": launcher}}))
+    caches.see(PODS, pod_of(version=1, phase="Running"))
+    assert caches.left_behind(key) == []
+    caches.see(PODS, pod_of(version=2, deleted=LATER, phase="Running"))
+    assert [pod.metadata.name for pod in caches.left_behind(key)] == ["train-worker-0"] * is_left
+    caches.see(PODS, pod_of(version=3, deleted=LATER, phase="Succeeded"))
+    assert caches.left_behind(key) == []

@@ -160,3 +160,29 @@ def test_the_main_process_ends_with_the_last_rank_and_says_so(
     assert ends.wait(30) == 0
     assert least < time.monotonic() - began < most
     assert log.read_text() == f"{words}\n"
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(subprocess.run([*NAMESPACE, "true"], check=False).returncode != 0, reason="no PID namespace")
+def test_the_ranks_of_a_job_that_is_gone_are_ended_and_those_beside_another_main_process_are_not(
+    tmp_path: Path,
+) -> None:
+    """By the command that the controller runs in the container (act/worker_probes)."""
+    log = tmp_path / "termination-log"
+    ranks = "sh -c 'trap : TERM; while :; do sleep 9; done; exit' & sleep 90 & "
+    for main_process, ends in ((worker_grace.MAIN.replace("/dev/termination-log", str(log)), True), ("cat", False)):
+        container = Popen([*NAMESPACE, "/bin/sh", "-c", ranks + main_process], stdin=subprocess.PIPE)
+        time.sleep(1)
+        (main,) = Path(f"/proc/{container.pid}/task/{container.pid}/children").read_text().split()
+        os.kill(int(main), signal.SIGTERM)
+        time.sleep(1)
+        inside = ["nsenter", "--target", main, "--pid", "--mount"]
+        told = subprocess.run([*inside, "/bin/sh", "-c", worker_probes.END], check=True, capture_output=True, text=True)
+        assert told.stdout == "told\n"
+        if ends:
+            assert container.wait(10) == 0
+        else:
+            assert "sleep" in subprocess.run([*inside, "ps", "-A"], check=True, capture_output=True, text=True).stdout
+            container.kill()
+            container.wait()
+    assert log.read_text() == f"{names.RANKS_LEFT}\n"

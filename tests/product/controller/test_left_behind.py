@@ -1,0 +1,58 @@
+"""When the ranks of a worker whose job is gone are ended."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pytest
+
+from mpijob_elastic.act.worker_probes import Prober
+from mpijob_elastic.controller import left_behind
+from mpijob_elastic.model.job import Ref
+from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.observe.caches import JobKey
+from mpijob_elastic.observe.facts_pod import PodFacts
+
+KEY, DELETED_AT = JobKey("n", "train"), 1000.0
+
+
+@dataclass
+class Ended(Prober):
+    """Remembers whose ranks were to be ended."""
+
+    pods: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
+
+    def end(self, namespace: str, job: str, pod: Ref, containers: Iterable[str]) -> None:
+        self.pods.append((f"{namespace}/{job}", pod.key, tuple(containers)))
+
+
+def worker(*, grace: int) -> PodFacts:
+    """A worker that was deleted with so many seconds."""
+    return PodFacts(
+        metadata=Owned(name="train-worker-0", namespace="n", uid="u", resource_version="1"),
+        role="worker",
+        phase="Running",
+        created_at=1.0,
+        deleting=True,
+        containers=("proxy", "main"),
+        ends_at=DELETED_AT + grace,
+        grace=grace,
+    )
+
+
+@pytest.mark.parametrize(
+    ("grace", "after", "ended", "wait"),
+    [
+        (300, 0.0, False, 30.0),
+        (300, 29.5, False, 0.5),
+        (300, 30.0, True, 5.0),
+        (31, 30.5, True, 5.0),
+        (30, 40.0, False, None),
+    ],
+)
+def test_ranks_get_the_time_that_kubernetes_gives_by_default(
+    grace: int, after: float, wait: float | None, *, ended: bool
+) -> None:
+    prober, pod = Ended(), worker(grace=grace)
+    assert left_behind.end_ranks(KEY, [pod], prober, now=DELETED_AT + after) == wait
+    key = Ref(name="train-worker-0", uid="u", resource_version="1").key
+    assert prober.pods == [("n/train", key, ("proxy", "main"))] * ended
