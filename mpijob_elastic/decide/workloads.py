@@ -147,13 +147,14 @@ def _base(view: JobView) -> Iterator[CreateWorkload]:
 
     Pods that run already, because the webhook was away or the label is new, ask as well, and go on meanwhile.
     """
-    launcher, first = view.launcher, view.worker(names.worker(view.name, 0))
-    if view.queue is None or launcher is None or first is None:
+    launcher, first, workers = view.launcher, view.worker(names.worker(view.name, 0)), _asked(view)
+    if view.queue is None or launcher is None or (first is None and workers):
         return
-    workers = _asked(view)
-    pods = (PodSet(name=LAUNCHER, count=1, like=launcher.ref), PodSet(name=WORKERS, count=workers, like=first.ref))
-    queue = view.queue
-    yield CreateWorkload(name=launcher.ref.name, queue=queue.name, priority_class=queue.priority_class, pods=pods)
+    pods = [PodSet(name=LAUNCHER, count=1, like=launcher.ref)]
+    if first and workers:
+        pods.append(PodSet(name=WORKERS, count=workers, like=first.ref))
+    queue, name = view.queue, launcher.ref.name
+    yield CreateWorkload(name=name, queue=queue.name, priority_class=queue.priority_class, pods=tuple(pods))
 
 
 def _finished(view: JobView) -> Iterator[FinishWorkload]:
@@ -205,11 +206,12 @@ def _extras(view: JobView, base: Workload) -> Iterator[QueueAction]:
 def _given_back(view: JobView, base: Workload) -> Iterator[QueueAction]:
     """Yield what is due for extras whose worker has gone, or waits."""
     for name, found in view.queue.workloads.items() if view.queue else ():
-        pod = view.worker(name)
         index = names.worker_index(name, job=view.name)
+        is_covered = index is not None and index < base.workers  # the base asks for it as well, and may wait for it
+        pod = None if is_covered else view.worker(name)
         if found is base or (pod is not None and not _waits(pod)):
             continue
-        if index is None or index >= view.replicas:
+        if index is None or is_covered or index >= view.replicas:
             if pod is None:
                 yield DeleteWorkload(workload=found)
         elif found.preempted:
@@ -224,7 +226,9 @@ def _is_stale(view: JobView, queue: Queue, base: Workload) -> bool:
 
 
 def _asked(view: JobView) -> int:
-    """Return how many workers a base of now asks for: the least size."""
+    """Return how many workers a base of now asks for: the least size, or all where none can leave."""
+    if not view.elastic:
+        return view.replicas
     least = policy.startup_workers(view.policy, np_workers=view.np_workers)
     return view.replicas if least is None else min(view.replicas, max(least, view.min_np_workers))
 

@@ -83,12 +83,27 @@ def test_a_job_asks_for_its_launcher_and_least_workers_together() -> None:
         ({"policy": Policy(min_replicas=9)}, 4),
         ({"policy": Policy(min_replicas=1), "np_workers": 3}, 3),
         ({"policy": Policy(min_replicas=1), "min_np_workers": 2}, 2),
+        # Its launcher waits for all workers, and none of them can leave.
+        ({"policy": Policy(min_replicas=1), "elastic": False}, 4),
     ],
 )
 def test_the_least_size_is_what_training_needs_to_start(facts: dict[str, Any], count: int) -> None:
     [asked] = due(waiting(4, **facts))
     assert isinstance(asked, CreateWorkload)
     assert asked.pods[1].count == count
+
+
+def test_a_job_without_workers_asks_for_its_launcher_and_starts() -> None:
+    [asked] = due(waiting(0, elastic=False))
+    assert isinstance(asked, CreateWorkload)
+    assert [(one.name, one.count) for one in asked.pods] == [("launcher", 1)]
+    [started] = due(waiting(0, granted(workers=0), elastic=False))
+    assert isinstance(started, StartPods)
+    assert [pod.ref.name for pod in started.pods] == ["j-launcher"]
+
+
+def test_a_job_whose_first_worker_is_not_there_yet_asks_for_nothing() -> None:
+    assert due(replace(waiting(2), workers=())) == []
 
 
 @pytest.mark.parametrize("facts", [{"queue": None}, {"queue": NO_QUEUE}, {"deleting": True}, {"suspended_by": "x"}])
@@ -233,6 +248,14 @@ def test_a_finished_job_frees_its_quota_when_nothing_of_it_runs(view: JobView, f
     assert decide(view, now=NOW).queue == tuple(due(view))
     again = queue(granted(finished=True), granted("j-worker-2", workers=1, finished=True))
     assert due(replace(view, queue=again)) == []
+
+
+def test_an_extra_that_the_base_has_come_to_cover_gives_its_quota_back() -> None:
+    """Somebody has deleted the base, and the next asks for the least size of now. It could wait for that very quota."""
+    workers, extra = [worker(index) for index in range(3)], granted("j-worker-2", workers=1, ready=True)
+    for base in (workload(workers=3), granted(workers=3, ready=True)):
+        view = training(*workers, found=(base, extra), size=3, policy=Policy(min_replicas=3))
+        assert due(view) == [DeleteWorkload(workload=extra)]
 
 
 def test_a_job_that_leaves_the_queue_asks_for_nothing_any_more() -> None:
