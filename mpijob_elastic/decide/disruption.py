@@ -11,6 +11,7 @@ A pod that comes back to such a node again and again (it may tolerate everything
 import math
 from collections.abc import Iterable
 
+from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.actions import Note, warning
 from mpijob_elastic.decide.retries import MOVED
 from mpijob_elastic.decide.state import JobState, WorkerState, honest
@@ -38,6 +39,8 @@ def leaving(view: JobView, all_going: frozenset[str], *, now: float) -> frozense
     trains = (worker for worker in view.workers if worker.ready and not worker.node_gone_at)
     published = [worker for worker in trains if worker.ref.name in view.host_of]
     hosts = [worker for worker in published if worker.index < view.replicas]
+    if view.queue and view.queue.workloads:
+        hosts = [worker for worker in hosts if not workloads.is_taken_back(view, worker)]
     steady = [worker for worker in hosts if worker.ref.name not in all_going]
     gone = [worker.ref.name for worker in hosts if worker.ref.name in all_going]
     kept = max(0, least(view) - len(steady))
@@ -89,6 +92,8 @@ def least(view: JobView) -> int:
 
 def _is_threatened(view: JobView, worker: Worker) -> bool:
     is_wanted = worker.index < view.replicas
+    if view.queue and view.queue.workloads:
+        is_wanted = is_wanted and not workloads.is_taken_back(view, worker)
     is_there = not (worker.deleting or worker.terminated or worker.node_gone_at)  # else it is lost already
     return view.elastic and is_wanted and is_there
 

@@ -9,7 +9,9 @@ from mpijob_elastic.decide.actions import DeleteWorkers, Plan, ProbeWorkers, Wri
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.queue import Queue
 from tests.builders import NOW, config, failed, job, launcher, pending, pods, shown, worker
+from tests.product.decide.test_workloads import granted, preempted
 from tests.product.decide.writes import remembered
 
 TAINT = "taint aws-node-termination-handler/spot-itn"
@@ -72,6 +74,17 @@ NEW: dict[str, Any] = {"ready_at": NOW - 29}
 )
 def test_as_many_leave_as_may(view: JobView, leave: tuple[int, ...]) -> None:
     assert leaving(view, now=NOW) == {*pods(*leave)}
+
+
+def test_workers_whose_quota_kueue_wants_back_are_about_to_leave_too() -> None:
+    """Else all four would leave at once, and training would wait for its least size."""
+    found = {one.metadata.name: one for one in (granted(), preempted("j-worker-2"), preempted("j-worker-3"))}
+    view = job(4, workers=workers(0, 1, 3), policy=at_least(2), queue=Queue(name="team", workloads=found))
+    assert leaving(view, now=NOW) == set()
+    change = next(action for action in decide(view, now=NOW).actions if isinstance(action, WriteConfig))
+    assert change.removed == pods(2, 3)
+    after = job(4, workers=view.workers, policy=at_least(2), queue=view.queue, config=config(pods(0, 1)))
+    assert [one.name for one in derive(after, now=NOW).leaving] == [*pods(3, 2)]
 
 
 def test_a_newcomer_is_waited_for_and_then_the_last_leaves() -> None:
