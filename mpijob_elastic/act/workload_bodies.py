@@ -81,6 +81,12 @@ def marked(
     return {"metadata": version, "status": {**patch, "conditions": list(conditions.values())}}
 
 
+def is_preempted(workload: Object) -> bool:
+    """Tell whether quota is set aside for a Workload, as just read, that Kueue wants back."""
+    conditions = (workload.get("status") or {}).get("conditions") or ()
+    return {"Evicted", "QuotaReserved"} <= {found["type"] for found in conditions if found["status"] == "True"}
+
+
 def placed(pod: Object, flavors: Sequence[Object]) -> list[Object]:
     """Return the operations that bind a pod, as just read, to the nodes of its flavors."""
     spec = pod["spec"]

@@ -51,6 +51,12 @@ class Workloads:
         self._events = events
         self._metrics = metrics
         self._now = now
+        # The priority class that a job was told to be missing, by namespace and name of the job.
+        self._missing: dict[tuple[str, str], str] = {}
+
+    def forget(self, namespace: str, name: str) -> None:
+        """Forget a job that is gone."""
+        self._missing.pop((namespace, name), None)
 
     async def perform(self, view: JobView, action: QueueAction) -> None:
         """Carry out an action.
@@ -85,8 +91,11 @@ class Workloads:
         try:
             found = await self._read(resources.WORKLOAD_PRIORITIES, name)
         except errors.NotFound:
-            self._events.emit(view, workloads.no_class(view, name))
+            if self._missing.get((view.namespace, view.name)) != name:  # each try would make another Event
+                self._events.emit(view, workloads.no_class(view, name))
+                self._missing[view.namespace, view.name] = name
             raise
+        self.forget(view.namespace, view.name)
         value: int = found["value"]
         return value
 
@@ -111,6 +120,9 @@ class Workloads:
         workload = await self._read(resources.WORKLOADS, found.name, view.namespace)
         if workload["metadata"]["uid"] != found.uid:
             return self._forget(view, action)
+        if isinstance(action, ClearWorkload) and not workload_bodies.is_preempted(workload):
+            # A former leader has given it back already. Kueue may have granted it again, so pods may run.
+            return self._seen.see(resources.WORKLOADS, msgspec.json.encode(workload))
         body = workload_bodies.marked(view, action, workload, now=self._now())
         answer = await self._gate.patch_object(
             resources.WORKLOADS, namespace=view.namespace, name=found.name, subresource="status", body=body
