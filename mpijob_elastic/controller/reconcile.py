@@ -8,7 +8,8 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from random import Random
 
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
@@ -21,6 +22,7 @@ from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.decide.actions import Plan, ProbeWorkers
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.queue import WorkQueue
 from mpijob_elastic.observe.caches import Caches, JobKey
 
@@ -30,8 +32,8 @@ log = logging.getLogger(__name__)
 MOST_ROUNDS = 16
 # Seconds until it does.
 UNDONE_PAUSE = 5.0
-# Seconds until Kueue is asked again after an error.
-QUEUE_PAUSE = 1.0
+# Until Kueue is asked again after errors in a row. Each try costs several requests, and what is refused may stay so.
+QUEUE_RETRY = Backoff(first=1.0, longest=60.0)
 # Seconds until an HPA that could not be written is tried again.
 AUTOSCALER_PAUSE = 60.0
 
@@ -49,6 +51,9 @@ class Reconciler:
     scales: ScaleTimes
     drains: SeenTimes
     now: Callable[[], float]
+    random: Random = field(default_factory=Random)
+    # Errors of Kueue in a row, by job.
+    _refused: dict[JobKey, int] = field(default_factory=dict)
 
     async def reconcile(self, key: JobKey) -> None:
         """Bring a job as far as is possible now. Raises what Writer.perform raises."""
@@ -72,6 +77,8 @@ class Reconciler:
         self.writer.forget(key.namespace, key.name)
         self.prober.forget(key.namespace, key.name)
         self.execs.forget(key.namespace, key.name)
+        self.workloads.forget(key.namespace, key.name)
+        self._refused.pop(key, None)
 
     def _see(self, key: JobKey) -> JobState | None:
         self.queue.caught_up(key)
@@ -96,18 +103,29 @@ class Reconciler:
                 self.execs.begin(state.view, look)
 
     async def _ask(self, state: JobState | None, due: Plan) -> bool:
-        """Write what Kueue is to know; return True if something was written. Training goes on while Kueue is away."""
+        """Write what Kueue is to know; return True if all was written. Training goes on while Kueue is away.
+
+        What is refused holds up nothing else: others may wait for the quota that the next write gives back.
+        """
         if state is None or not due.queue:
             return False
-        key = JobKey(state.view.namespace, state.view.name)
-        try:
-            for action in due.queue:
+        key, failed = JobKey(state.view.namespace, state.view.name), None
+        for action in due.queue:
+            try:
                 await self.workloads.perform(state.view, action)
-        except errors.KubeError as error:
-            log.log(logging.DEBUG if isinstance(error, errors.Conflict) else logging.WARNING, "%s: %s", key, error)
-            self.queue.put_after(key, QUEUE_PAUSE)
-            return False
-        return True
+            except errors.KubeError as error:
+                failed = error
+                if errors.may_pass(error):
+                    break  # the rest would most likely fail too
+        if failed is None:
+            self._refused.pop(key, None)
+            return True
+        is_lasting = not isinstance(failed, errors.Conflict)
+        self._refused[key] = self._refused.get(key, 0) + 1 if is_lasting else 1
+        pause = QUEUE_RETRY.delay(self._refused[key], self.random)
+        log.log(logging.WARNING if is_lasting else logging.DEBUG, "%s: %s; again in %.1f s", key, failed, pause)
+        self.queue.put_after(key, pause)
+        return False
 
     async def _autoscale(self, state: JobState | None, due: Plan) -> bool:
         """Write the job's HPA; return True if it was written. Training does not depend on it."""
