@@ -201,7 +201,8 @@ class Caches:
             least = gang.least_workers(other.policy, other.replicas, elastic=other.elastic)
             for name, pod in unplaced.items():
                 index = names.worker_index(name, job=rival.name)
-                if index is not None and index < least:
+                is_its_own = pod.metadata.job_uid == other.metadata.uid
+                if is_its_own and index is not None and index < least:
                     yield pod.created_at
 
     def judge(self, pods: Iterable[PodFacts]) -> list[PodFacts]:
@@ -240,6 +241,9 @@ class Caches:
             self._ends.see(key, new)
         _index(self._unplaced_of, _unplaced(old), _unplaced(new))
         self._on_indexed(self._pods_of, old, new)
+        gone = _key(old) if new is None else None
+        if gone is not None and gone not in self._pods_of and self.jobs.store.get(*gone) is None:
+            self._ends.forget(gone)  # the pods of a deleted job end after it
 
     def _on_indexed(self, index: dict[JobKey, dict[str, F]], old: F | None, new: F | None) -> None:
         _index(index, old, new)

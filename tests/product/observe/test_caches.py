@@ -22,6 +22,7 @@ from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.product.decide.test_calls import entered
 
+REMEMBERS = memory_text.render(Memory(left={"train-worker-0": Left(pod=pod_fingerprint("pod"), at=1.0)}))
 NEEDED = {"mpijobs", "pods", "configmaps", "roles"}
 
 
@@ -96,8 +97,7 @@ async def test_only_what_is_read_of_a_pod_wakes_its_job(client: ApiWriter) -> No
 )
 async def test_what_a_worker_said_at_its_end_outlives_its_pod(client: ApiWriter, words: str, left: bool | None) -> None:
     caches = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1), now=lambda: 7.0)
-    memory = memory_text.render(Memory(left={"train-worker-0": Left(pod=pod_fingerprint("pod"), at=1.0)}))
-    config = metadata("train-config", uid="config", annotations={names.MEMORY: memory})
+    config = metadata("train-config", uid="config", annotations={names.MEMORY: REMEMBERS})
     caches.see(MPI_JOBS, msgspec.json.encode({"metadata": {**metadata("train", uid="job"), "ownerReferences": []}}))
     caches.see(CONFIG_MAPS, msgspec.json.encode({"metadata": config, "data": {}}))
     ended = {"name": "worker", "state": {"terminated": {"exitCode": 0, "message": f"{words}\n"}}}
@@ -108,6 +108,21 @@ async def test_what_a_worker_said_at_its_end_outlives_its_pod(client: ApiWriter,
     assert view.workers == ()
     seen = Probe() if left is None else Probe(busy_seen=left, left=left, idle_at=7.0, asked_at=7.0, idle_since=7.0)
     assert view.former == {"train-worker-0": seen}
+
+
+async def test_nothing_is_kept_of_workers_that_end_after_their_job(client: ApiWriter) -> None:
+    """The garbage collector deletes them, and each says its last words: a little memory for every job that ever was."""
+    caches = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1))
+    ended = {"name": "worker", "state": {"terminated": {"exitCode": 0, "message": names.RANKS_LEFT}}}
+    caches.see(PODS, pod_of(version=2, deleted="2026-11-23T04:00:00Z", phase="Succeeded", containerStatuses=[ended]))
+    caches.see_gone(PODS, "n", Ref(name="train-worker-0", uid="pod", resource_version="2"))
+    config = metadata("train-config", uid="config", annotations={names.MEMORY: REMEMBERS})
+    caches.see(CONFIG_MAPS, msgspec.json.encode({"metadata": config, "data": {}}))
+    caches.see(MPI_JOBS, msgspec.json.encode({"metadata": {**metadata("train", uid="job"), "ownerReferences": []}}))
+    asked = Probe(failed=1)
+    view = caches.view(JobKey("n", "train"), probes=lambda _pod, _occasion: asked)
+    assert view is not None
+    assert view.former == {"train-worker-0": asked}
 
 
 def job_of(name: str, annotations: dict[str, str] | None = None, *, gpus: bool = True) -> bytes:
@@ -148,7 +163,11 @@ async def test_a_job_that_fills_sees_which_workers_others_need(
 
     assert len(seen("fills")) == waits
     assert seen("plain") == ()
-    caches.see(PODS, pod_of("rival", version=2, phase="Running"))
+    former = msgspec.json.decode(pod_of("rival", version=2, index=0, **status))
+    former["metadata"]["ownerReferences"][0]["uid"] = "a former job of that name"
+    caches.see(PODS, msgspec.json.encode(former))
+    assert seen("fills") == ()
+    caches.see(PODS, pod_of("rival", version=3, phase="Running"))
     assert seen("fills") == ()
 
 
