@@ -19,7 +19,16 @@ from mpijob_elastic.controller import left_behind
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.controller.seen_times import SeenTimes
 from mpijob_elastic.decide import derive, plan
-from mpijob_elastic.decide.actions import Plan, ProbeWorkers
+from mpijob_elastic.decide.actions import (
+    Fill,
+    LowerPodGroup,
+    MakePodGroup,
+    Plan,
+    ProbeWorkers,
+    RollBack,
+    TunePodGroup,
+    WriteSelector,
+)
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.backoff import Backoff
@@ -34,8 +43,15 @@ MOST_ROUNDS = 16
 UNDONE_PAUSE = 5.0
 # Until Kueue is asked again after errors in a row. Each try costs several requests, and what is refused may stay so.
 QUEUE_RETRY = Backoff(first=1.0, longest=60.0)
+# Seconds to the next look at least while a write is refused.
+REFUSED_PAUSE = 1.0
 # Seconds until an HPA that could not be written is tried again.
 AUTOSCALER_PAUSE = 60.0
+
+
+# Somebody may refuse these for as long as the job lives: a PodGroup of that name is another's, a policy bounds sizes.
+# Drains and the rest of the job must not wait for that.
+_APART = (MakePodGroup, LowerPodGroup, TunePodGroup, WriteSelector, RollBack, Fill)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +79,11 @@ class Reconciler:
             if wait is not None:
                 self.queue.put_after(key, wait)
             due = plan(state) if state else Plan()
-            await self._do(key, state, due)
+            if refused := await self._do(key, state, due):
+                if all(isinstance(action, _APART) for action in due.actions):
+                    await self._ask(state, due)
+                self._rest(key, state, due, soonest=REFUSED_PAUSE)
+                raise refused
             if not (due.actions or await self._ask(state, due) or await self._autoscale(state, due)):
                 return self._rest(key, state, due)
         log.warning("%s is not done after %d rounds; again in %.0f s", key, MOST_ROUNDS, UNDONE_PAUSE)
@@ -89,18 +109,26 @@ class Reconciler:
         self.drains.watch(state)
         return state
 
-    async def _do(self, key: JobKey, state: JobState | None, due: Plan) -> None:
+    async def _do(self, key: JobKey, state: JobState | None, due: Plan) -> errors.ApiError | None:
+        """Carry out what is due; return the refusal of a write on which nothing else depends."""
+        refused: errors.ApiError | None = None
         if state is None:
             self.forget(key)
-            return
+            return refused
         self.scales.watch(key, state, due)
         for action in due.actions:
-            await self.writer.perform(state.view, action)
+            try:
+                await self.writer.perform(state.view, action)
+            except errors.ApiError as error:
+                if not isinstance(action, _APART) or errors.may_pass(error):
+                    raise
+                refused = error
         for look in due.looks:
             if isinstance(look, ProbeWorkers):
                 self.prober.begin(state.view, look)
             else:
                 self.execs.begin(state.view, look)
+        return refused
 
     async def _ask(self, state: JobState | None, due: Plan) -> bool:
         """Write what Kueue is to know; return True if all was written. Training goes on while Kueue is away.
@@ -140,9 +168,9 @@ class Reconciler:
             return False
         return True
 
-    def _rest(self, key: JobKey, state: JobState | None, due: Plan) -> None:
+    def _rest(self, key: JobKey, state: JobState | None, due: Plan, *, soonest: float = 0.0) -> None:
         if state:
             self.prober.tidy(state.view)
         times = [at for at in (due.wake_at, due.look_at) if at is not None]
         if times:
-            self.queue.put_after(key, max(0.0, min(times) - self.now()))
+            self.queue.put_after(key, max(soonest, min(times) - self.now()))

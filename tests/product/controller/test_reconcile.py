@@ -1,7 +1,7 @@
 """What one look at a job does when a write is refused."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -10,18 +10,27 @@ import pytest
 
 from mpijob_elastic.controller import reconcile
 from mpijob_elastic.controller.reconcile import Reconciler
-from mpijob_elastic.decide.actions import ClearWorkload, CreateWorkload
+from mpijob_elastic.decide.actions import (
+    ClearWorkload,
+    CreateWorkload,
+    MakePodGroup,
+    MarkReady,
+    ProbeWorkers,
+    WriteConfig,
+)
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
+from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.observe.caches import JobKey
-from tests.builders import LONG_AGO, NOW, config, pending, pods, worker
-from tests.product.decide.test_workloads import GATES, granted, preempted, training, waiting
+from tests.builders import LONG_AGO, NOW, config, job, pending, pods, shown, worker
+from tests.product.decide.test_workloads import GATES, granted, preempted, queue, training, waiting
 
 TRAINED = Memory(added_at=LONG_AGO)
 KEY = JobKey("default", "j")
 FORBIDDEN = errors.Forbidden(status=403, reason="Forbidden", message="a policy says no")
+EXISTS = errors.AlreadyExists(status=409, reason="AlreadyExists", message="somebody else's")
 CONFLICT = errors.Conflict(status=409, reason="Conflict", message="it has changed")
 
 
@@ -58,11 +67,29 @@ class Refused:
         pass
 
 
-def reconciler(seen: Callable[[], JobView | None], *, writer: Refused, workloads: Refused, queue: Pauses) -> Reconciler:
+@dataclass
+class Begun:
+    """Takes in the looks that begin."""
+
+    looks: list[object] = field(default_factory=list)
+
+    def begin(self, _: JobView, look: object) -> None:
+        self.looks.append(look)
+
+
+def reconciler(
+    seen: Callable[[], JobView | None],
+    *,
+    writer: Refused,
+    workloads: Refused,
+    queue: Pauses,
+    begun: Begun | None = None,
+) -> Reconciler:
     def ignore(*_: object, **__: object) -> None:
         pass
 
-    anything: Any = SimpleNamespace(watch=ignore, forget=ignore, tidy=ignore, begin=ignore, seen=None, held=None)
+    begin = begun.begin if begun else ignore
+    anything: Any = SimpleNamespace(watch=ignore, forget=ignore, tidy=ignore, begin=begin, seen=None, held=None)
     anything.timed = lambda view: view
     world: Any = SimpleNamespace(view=lambda *_, **__: seen())
     asked: Any = workloads
@@ -111,3 +138,32 @@ async def test_quota_is_given_back_even_if_something_else_is_refused(error: erro
     workloads.error, workloads.refuses = error, CreateWorkload
     await reconciler(lambda: view, writer=Refused(), workloads=workloads, queue=Pauses()).reconcile(KEY)
     assert [type(action) for action in workloads.tried] == [CreateWorkload, *([ClearWorkload] if goes_on else [])]
+
+
+@pytest.mark.parametrize("error", [FORBIDDEN, EXISTS])
+async def test_a_pod_group_that_is_refused_holds_up_neither_list_nor_drains_nor_queue(error: errors.KubeError) -> None:
+    """Somebody may have made one of that name, or its scheduler takes none for a queue that is closed."""
+    alone, begun, writer, workloads = Gang(scheduler="volcano"), Begun(), Refused(), Refused()
+    view = job(3, replicas=2, gang=alone, serves_gangs=True)
+    writer.error, writer.refuses = error, MakePodGroup
+    one = reconciler(lambda: view, writer=writer, workloads=workloads, queue=Pauses(), begun=begun)
+    with pytest.raises(type(error)):
+        await one.reconcile(KEY)
+    assert [type(action) for action in writer.tried] == [MakePodGroup, WriteConfig]
+    left = Left(pod=pod_fingerprint("uid-of-j-worker-2"), at=NOW - 1)
+    memory = Memory(left={"j-worker-2": left}, removed_at=NOW - 1)
+    view = shown(replace(view, config=config(pods(0, 1), memory=memory), queue=queue(granted())), at=NOW - 1)
+    with pytest.raises(type(error)):
+        await one.reconcile(KEY)
+    [look] = begun.looks
+    assert isinstance(look, ProbeWorkers)
+    assert [type(action) for action in workloads.tried] == [MarkReady]
+
+
+async def test_after_trouble_of_the_server_nothing_further_is_tried() -> None:
+    writer = Refused()
+    writer.error = errors.Unreachable("no answer")
+    view = job(3, replicas=2, gang=Gang(scheduler="volcano"), serves_gangs=True)
+    with pytest.raises(errors.Unreachable):
+        await reconciler(lambda: view, writer=writer, workloads=Refused(), queue=Pauses()).reconcile(KEY)
+    assert len(writer.tried) == 1
