@@ -15,6 +15,8 @@ def delete(state: JobState) -> tuple[DeleteJob | None, float | None]:
     # Whatever the status says, a launcher that runs has not finished.
     if view.ttl is None or view.ended_at is None or view.driver_may_run:
         return None, None
+    if view.queue and view.queue.prebuilt:
+        return None, None  # MultiKueue deletes its copy once it knows the end, and runs one that is gone again
     due_at = view.ended_at + view.ttl
     if state.now < due_at:
         return None, due_at

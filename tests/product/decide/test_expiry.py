@@ -8,6 +8,7 @@ from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import DeleteJob, DeleteWorkers, TellUser
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Memory
+from mpijob_elastic.model.queue import Queue
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pods
 
 TTL = 600
@@ -37,6 +38,9 @@ def over(*, ago: float = TTL, **facts: Any) -> JobView:
         (over(finished=False, ended_at=None), False),
         (over(deleting=True), False),
         (over(foreign="another's"), False),
+        (over(queue=Queue(name="team")), True),
+        # MultiKueue deletes its copy once it knows the end; of one that is gone before it would make another.
+        (over(queue=Queue(name="team", prebuilt=True)), False),
     ],
 )
 def test_when_it_is_deleted(view: JobView, deleted: bool) -> None:
