@@ -45,7 +45,7 @@ from mpijob_elastic.decide.actions import (
     WriteSelector,
 )
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.model import gang, memory_text
+from mpijob_elastic.model import gang, job_facts, memory_text
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, Launcher, Ref, Refusal
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -208,9 +208,13 @@ class Writer:
             {"op": "test", "path": path, "value": action.before},
             {"op": "replace", "path": path, "value": action.after},
         ]
-        return await self._gate.patch_object(
+        answer = await self._gate.patch_object(
             resources.MPI_JOBS, namespace=view.namespace, name=action.ref.name, body=patch
         )
+        if job_facts.read(answer).replicas != action.after:
+            self._seen.see(resources.MPI_JOBS, answer)
+            raise autoscalers.Altered(f"{view.namespace}/{view.name}: an admission plugin changes the size we write")
+        return answer
 
     async def _ungate(self, view: JobView, action: Ungate) -> None:
         for gated in action.pods:

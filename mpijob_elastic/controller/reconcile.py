@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from mpijob_elastic.act.autoscalers import Altered
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.workloads import Workloads
@@ -109,9 +110,9 @@ class Reconciler:
         self.drains.watch(state)
         return state
 
-    async def _do(self, key: JobKey, state: JobState | None, due: Plan) -> errors.ApiError | None:
+    async def _do(self, key: JobKey, state: JobState | None, due: Plan) -> errors.KubeError | None:
         """Carry out what is due; return the refusal of a write on which nothing else depends."""
-        refused: errors.ApiError | None = None
+        refused: errors.KubeError | None = None
         if state is None:
             self.forget(key)
             return refused
@@ -119,8 +120,9 @@ class Reconciler:
         for action in due.actions:
             try:
                 await self.writer.perform(state.view, action)
-            except errors.ApiError as error:
-                if not isinstance(action, _APART) or errors.may_pass(error):
+            except errors.KubeError as error:
+                is_lasting = isinstance(error, Altered) or not errors.may_pass(error)
+                if not (is_lasting and isinstance(action, _APART)):
                     raise
                 refused = error
         for look in due.looks:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic.act.autoscalers import Altered
 from mpijob_elastic.controller import reconcile
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.decide.actions import (
@@ -140,7 +141,7 @@ async def test_quota_is_given_back_even_if_something_else_is_refused(error: erro
     assert [type(action) for action in workloads.tried] == [CreateWorkload, *([ClearWorkload] if goes_on else [])]
 
 
-@pytest.mark.parametrize("error", [FORBIDDEN, EXISTS])
+@pytest.mark.parametrize("error", [FORBIDDEN, EXISTS, Altered("a plugin")])
 async def test_a_pod_group_that_is_refused_holds_up_neither_list_nor_drains_nor_queue(error: errors.KubeError) -> None:
     """Somebody may have made one of that name, or its scheduler takes none for a queue that is closed."""
     alone, begun, writer, workloads = Gang(scheduler="volcano"), Begun(), Refused(), Refused()
