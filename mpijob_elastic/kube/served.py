@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 # Seconds.
 EVERY = 60.0
+# The same while nothing is known, because the first question was not answered.
+SOON = 2.0
 
 
 class _Found(msgspec.Struct):
@@ -64,7 +66,8 @@ class WhileServed:
                     _cancel(watching)
                     watching = []
                     self._now(known=False)
-                await asyncio.sleep(self._every)
+                is_known = served is not None or self.known is not None
+                await asyncio.sleep(self._every if is_known else min(self._every, SOON))
         finally:
             _cancel(watching)
 

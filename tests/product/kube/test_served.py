@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from mpijob_elastic.kube import served
 from mpijob_elastic.kube.resources import POD_GROUPS
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
@@ -85,3 +86,19 @@ async def test_an_answer_that_tells_nothing_changes_nothing(api: TinyApi, proxy:
         await api.update(PATH, "j", spec={"minMember": 2})
         await eventually(lambda: (group := gangs.cache.store.get("n", "j")) and group.min_member == 2)
     assert gangs.told == [True]
+
+
+async def test_an_answer_that_fails_at_the_start_is_asked_for_again_soon(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for it stands still: pods of a queue, and workers that are to leave for another job."""
+    monkeypatch.setattr(served, "SOON", 0.02)
+    api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
+    cache = Followed(client).cache
+    once_a_minute = served.WhileServed(client, POD_GROUPS, cache)
+    with proxy.inject(Answer(status=503), on=asks, times=2):
+        task = asyncio.create_task(once_a_minute.run())
+        await eventually(lambda: once_a_minute.known)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
