@@ -254,7 +254,8 @@ def _is_extra(view: JobView, base: Workload, worker: Worker) -> bool:
 
 def _runs(view: JobView, base: Workload) -> bool:
     started = view.launcher is not None and view.launcher.phase is LauncherPhase.STARTED
-    return started and sum(worker.ready for worker in view.workers if worker.index < base.workers) >= base.workers
+    least = min(base.workers, view.replicas)
+    return started and sum(worker.ready for worker in view.workers if worker.index < least) >= least
 
 
 def _is_outside(view: JobView, pod: Launcher | Worker) -> bool:

@@ -172,6 +172,13 @@ def test_a_base_and_an_extra_are_ready_when_their_pods_run() -> None:
     assert due(training(worker(0), pending(1), pending(2), found=found, size=3)) == []
 
 
+def test_a_base_of_a_job_that_has_become_smaller_since_is_ready_with_what_is_left() -> None:
+    """Else Kueue's waitForPodsReady would stop a job that trains, and let nobody else in until then."""
+    base = granted(workers=4)
+    assert due(training(worker(0), worker(1), found=(base,), size=2)) == [MarkReady(workload=base)]
+    assert due(training(worker(0), pending(1), found=(base,), size=2)) == []
+
+
 def test_a_worker_whose_quota_kueue_wants_back_leaves_the_list_and_drains() -> None:
     found = (granted(ready=True), granted("j-worker-2", workers=1, ready=True), preempted("j-worker-3"))
     view = training(*map(worker, range(4)), found=found, size=4)
