@@ -6,6 +6,7 @@ extra, asks for itself, so that Kueue can grant and take back workers one by one
 the base that of the launcher.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from mpijob_elastic.model.wire import Owned
 
 # Sets of pods in a Workload.
 LAUNCHER, WORKERS = "launcher", "workers"
+# The Workload for which Kueue preempts another, in its words.
+_UID = re.compile(r"\(UID: ([^\s,)]+)")
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -106,12 +109,20 @@ def places(found: Iterable[Workload]) -> dict[str, int]:
     return result
 
 
-def named(found: Workload, among: Iterable[Workload]) -> Workload:
-    """Return a Workload whose quota is wanted with the name of the other, of which Kueue gives the uid only."""
-    other = next(
-        (one.metadata for one in among if one.metadata.uid and f"(UID: {one.metadata.uid}" in found.said), None
-    )
-    if other is None:
+def named(found: Iterable[Workload], among: Iterable[Workload]) -> list[Workload]:
+    """Return Workloads, if their quota is wanted with the name of the other, of which Kueue gives the uid only."""
+    found = list(found)
+    matches = [_UID.search(one.said) if one.preempted else None for one in found]
+    if not any(matches):
         return found
+    wanted = {match[1] for match in matches if match}
+    others = {one.metadata.uid: one.metadata for one in among if one.metadata.uid in wanted}
+    return [
+        _naming(one, other) if match and (other := others.get(match[1])) else one
+        for one, match in zip(found, matches, strict=True)
+    ]
+
+
+def _naming(found: Workload, other: Owned) -> Workload:
     said = found.said.replace("(UID:", f"({other.namespace}/{other.name}, UID:", 1)
     return msgspec.structs.replace(found, said=said)

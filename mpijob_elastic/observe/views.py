@@ -123,11 +123,10 @@ def view(
 def queue(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
     """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help."""
     mine = (one for one in found if one.metadata.job_uid == job.metadata.uid or _is_sent(one, job))
-    told = (named(one, all_known) if one.preempted else one for one in mine)
     return Queue(
         name=job.queue,
         priority_class=job.priority_class,
-        workloads={one.metadata.name: one for one in told},
+        workloads={one.metadata.name: one for one in named(mine, all_known)},
         prebuilt=bool(job.prebuilt),
         elsewhere=job.elsewhere,
     )
