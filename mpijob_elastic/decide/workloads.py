@@ -211,10 +211,10 @@ def _given_back(view: JobView, base: Workload) -> Iterator[QueueAction]:
         pod = None if is_covered else view.worker(name)
         if found is base or (pod is not None and not _waits(pod)):
             continue
-        if index is None or is_covered or index >= view.replicas:
-            if pod is None:
-                yield DeleteWorkload(workload=found)
-        elif found.preempted:
+        is_over = index is None or is_covered or index >= view.replicas
+        if not base.reserved or (is_over and pod is None):
+            yield DeleteWorkload(workload=found)
+        elif found.preempted and not is_over:
             yield ClearWorkload(workload=found)
 
 

@@ -265,6 +265,16 @@ def test_an_extra_that_the_base_has_come_to_cover_gives_its_quota_back() -> None
         assert due(view) == [DeleteWorkload(workload=extra)]
 
 
+def test_a_base_does_not_wait_for_quota_that_an_extra_of_its_own_keeps_for_nothing() -> None:
+    """A controller that is killed between the writes of a suspension leaves such extras."""
+    facts: dict[str, Any] = {"policy": Policy(min_replicas=2)}
+    extra = granted("j-worker-2", workers=1, ready=True)
+    assert due(waiting(3, workload(), extra, **facts)) == [DeleteWorkload(workload=extra)]
+    assert due(waiting(3, granted(evicted=True, ready=True), extra, **facts)) == []
+    runs = (pending(0, gates=GATES), pending(1, gates=GATES), worker(2))
+    assert due(training(*runs, found=(workload(), extra), size=3)) == []
+
+
 def test_a_job_that_leaves_the_queue_asks_for_nothing_any_more() -> None:
     view = waiting(2, queue=queue(workload(said="no quota"), name=""))
     assert [type(one) for one in due(view)] == [DeleteWorkload]
