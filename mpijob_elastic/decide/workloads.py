@@ -204,7 +204,9 @@ def _extras(view: JobView, base: Workload) -> Iterator[QueueAction]:
 
 
 def _given_back(view: JobView, base: Workload) -> Iterator[QueueAction]:
-    """Yield what is due for extras whose worker has gone, or waits."""
+    """Yield what is due for extras whose worker has gone, or waits, and for a base of which nothing runs."""
+    if base.preempted and not view.spec_elastic and all(pod.gates for pod in view.pods):  # else it is suspended
+        yield ClearWorkload(workload=base)
     for name, found in view.queue.workloads.items() if view.queue else ():
         index = names.worker_index(name, job=view.name)
         is_covered = index is not None and index < base.workers  # the base asks for it as well, and may wait for it

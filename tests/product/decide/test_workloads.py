@@ -53,8 +53,8 @@ def waiting(size: int, *found: Workload, **facts: Any) -> JobView:
     """A job whose pods all wait for quota."""
     workers = tuple(pending(index, gates=GATES) for index in range(size))
     held = launcher(LauncherPhase.WAITING, gates=GATES)
-    facts = {"config": config([], hostfile=pods(*range(size))), "queue": queue(*found), **facts}
-    return job(size, workers=workers, launcher=held, known=False, **facts)
+    facts = {"config": config([], hostfile=pods(*range(size))), "queue": queue(*found), "workers": workers, **facts}
+    return job(size, launcher=held, known=False, **facts)
 
 
 def training(*workers: Worker, found: tuple[Workload, ...], size: int, **facts: Any) -> JobView:
@@ -424,6 +424,15 @@ def test_after_that_it_waits_in_the_queue_again() -> None:
 def test_a_job_that_is_not_elastic_is_not_stopped() -> None:
     view = wanted_back(replace(waiting(2), spec_elastic=False))
     assert view.suspended_by == ""
+
+
+@pytest.mark.parametrize("facts", [{"admitted": False}, {}])
+def test_it_gives_back_what_kueue_wants_before_anything_of_it_runs(facts: dict[str, Any]) -> None:
+    """So does Kueue while an admission check is awaited, or one says that the job is to be tried again."""
+    base = granted(evicted=True, **facts)
+    assert due(waiting(2, base, elastic=False)) == [ClearWorkload(workload=base)]
+    started = waiting(2, base, elastic=False, workers=(worker(0), pending(1, gates=GATES)))
+    assert due(started) == []
 
 
 def test_each_pod_has_a_word_for_its_quota() -> None:
