@@ -43,7 +43,7 @@ MOST_ROUNDS = 16
 # Seconds until it does.
 UNDONE_PAUSE = 5.0
 # Until Kueue is asked again after errors in a row. Each try costs several requests, and what is refused may stay so.
-QUEUE_RETRY = Backoff(first=1.0, longest=60.0)
+QUEUE_RETRY = Backoff(first=1.0, longest=15.0)
 # Seconds to the next look at least while a write is refused.
 REFUSED_PAUSE = 1.0
 # Seconds until an HPA that could not be written is tried again.
