@@ -229,6 +229,10 @@ async def test_the_controller_may_write_workloads_of_jobs_only_and_admit_none(
             await controller.create_object(resources.WORKLOADS.path(job.namespace), body=stranger)
         with pytest.raises(errors.ApiError, match="never an admission"):
             await controller.patch_object(path, body={"status": patch}, content_type=MERGE_PATCH)
+        itself = path.removesuffix("/status")
+        for field, value in (("labels", {"a": "b"}), ("annotations", {"a": "b"}), ("finalizers", ["a.b/c"])):
+            with pytest.raises(errors.ApiError, match="labels and annotations may not be changed; finalizers"):
+                await controller.patch_object(itself, body={"metadata": {field: value}}, content_type=MERGE_PATCH)
 
 
 async def test_pods_that_missed_the_webhook_are_replaced_before_a_node_takes_them(
