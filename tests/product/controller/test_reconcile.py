@@ -92,7 +92,7 @@ def reconciler(
     begin = begun.begin if begun else ignore
     anything: Any = SimpleNamespace(watch=ignore, forget=ignore, tidy=ignore, begin=begin, seen=None, held=None)
     anything.timed = lambda view: view
-    world: Any = SimpleNamespace(view=lambda *_, **__: seen())
+    world: Any = SimpleNamespace(view=lambda *_, **__: seen(), left_behind=lambda _: ())
     asked: Any = workloads
     written: Any = writer
     return Reconciler(
