@@ -63,6 +63,7 @@ class Program:
         "volcano",
         "scheduler-plugins",
         "kueue",
+        "kueue-v0.14",
         "karmada",
     ]
     package: str
@@ -156,6 +157,8 @@ PEERS = (
         seconds=350,
     ),
     Program(name="kueue", module="kueue", package="sigs.k8s.io/kueue/cmd/kueue", seconds=500),
+    # The last with v1beta1 alone.
+    Program(name="kueue-v0.14", module="kueue-v0.14", package="sigs.k8s.io/kueue/cmd/kueue", seconds=500),
     Program(name="karmadactl", module="karmada", package="github.com/karmada-io/karmada/cmd/karmadactl", seconds=200),
 )
 

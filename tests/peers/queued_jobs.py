@@ -6,6 +6,7 @@ import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.job import Job
 from tests.lab.waiting import seen
@@ -17,9 +18,9 @@ ONE_GPU = {
 }
 
 
-async def workloads(job: Job) -> dict[str, Object]:
+async def workloads(job: Job, kind: Resource = resources.WORKLOADS) -> dict[str, Object]:
     """Return the job's Workloads by name."""
-    raw = await job.client.get(resources.WORKLOADS.path(job.namespace))
+    raw = await job.client.get(kind.path(job.namespace))
     mine = [
         item for item in msgspec.json.decode(raw)["items"] if item["metadata"]["ownerReferences"][0]["name"] == job.name
     ]
