@@ -3,7 +3,8 @@
 https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-uris
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -19,6 +20,10 @@ class Resource:
     def api_version(self) -> str:
         """`v1` or `kubeflow.org/v1`, as manifests write it."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    def at(self, version: str) -> Self:
+        """Return the resource in another version."""
+        return replace(self, version=version)
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         """Return the URL path of the collection, of an object in it, or of a subresource of that object."""
@@ -49,6 +54,8 @@ FLAVORS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="resourcefl
 WORKLOAD_PRIORITIES = Resource(
     group="kueue.x-k8s.io", version="v1beta2", plural="workloadpriorityclasses", kind="WorkloadPriorityClass"
 )
+# Best first; Kueue before 0.15 serves the last alone.
+KUEUE_VERSIONS = (WORKLOADS.version, "v1beta1")
 # v2: the first with external metrics and a behaviour.
 AUTOSCALERS = Resource(
     group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"

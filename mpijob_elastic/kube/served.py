@@ -5,7 +5,7 @@ The API is asked every minute if it serves the resource; a watch would fail unti
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Never
 
 import msgspec
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 EVERY = 60.0
 # The same while nothing is known, because the first question was not answered.
 SOON = 2.0
+_NONE = ""
 
 
 class _Found(msgspec.Struct):
@@ -32,10 +33,10 @@ class _Resources(msgspec.Struct):
 
 
 class WhileServed:
-    """Runs a cache while its resource is served.
+    """Runs a cache while its resource is served, in the first of the versions that is.
 
     known: True once the objects are listed, False while they are not served, None while neither is known; `on_change`
-    is called when it changes. every: seconds between questions.
+    is called when it changes. version: the last that was served. every: seconds between questions.
     """
 
     def __init__(
@@ -44,12 +45,15 @@ class WhileServed:
         resource: Resource,
         cache: WatchCache[Any],
         *,
+        versions: Sequence[str] = (),
         on_change: Callable[[], None] = lambda: None,
         every: float = EVERY,
     ) -> None:
         self.known: bool | None = None
+        self.version = resource.version
         self._client = client
         self._resource = resource
+        self._versions = versions or (resource.version,)
         self._cache = cache
         self._on_change = on_change
         self._every = every
@@ -59,12 +63,15 @@ class WhileServed:
         watching: list[asyncio.Task[None]] = []
         try:
             while True:
-                served = await self._is_served(before=bool(watching))
-                if served and not watching:
-                    watching = [asyncio.create_task(self._cache.run()), asyncio.create_task(self._listed())]
-                elif not served and served is not None:
+                served = await self._served(before=self.version if watching else None)
+                if watching and served != self.version:
                     _cancel(watching)
                     watching = []
+                if served and not watching:
+                    self.version = served
+                    self._cache.follow(self._resource.at(served))
+                    watching = [asyncio.create_task(self._cache.run()), asyncio.create_task(self._listed())]
+                elif served == _NONE:
                     self._now(known=False)
                 is_known = served is not None or self.known is not None
                 await asyncio.sleep(self._every if is_known else min(self._every, SOON))
@@ -80,16 +87,23 @@ class WhileServed:
             self.known = known
             self._on_change()
 
-    async def _is_served(self, *, before: bool) -> bool | None:
-        """Return None if that cannot be said, and nobody watches."""
-        group = f"/apis/{self._resource.group}/{self._resource.version}"
+    async def _served(self, *, before: str | None) -> str | None:
+        """Return the best version, "" if none is served; if that cannot be said, the one from before."""
         try:
-            found = msgspec.json.decode(await self._client.get(group), type=_Resources)
-        except errors.NotFound:
-            return False
+            for version in self._versions:
+                if await self._is_served(version):
+                    return version
         except (errors.KubeError, msgspec.DecodeError) as error:
             log.debug("could not ask if %s are served: %s", self._resource.plural, error)
-            return before or None
+            return before
+        return _NONE
+
+    async def _is_served(self, version: str) -> bool:
+        try:
+            raw = await self._client.get(f"/apis/{self._resource.group}/{version}")
+        except errors.NotFound:
+            return False
+        found = msgspec.json.decode(raw, type=_Resources)
         return any(resource.name == self._resource.plural for resource in found.resources)
 
 

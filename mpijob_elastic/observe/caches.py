@@ -111,7 +111,13 @@ class Caches:
         self._workloads = watch(
             resources.WORKLOADS, workloads.read, partial(self._on_indexed, self._workloads_of), ours
         )
-        self._kueue = WhileServed(client, resources.WORKLOADS, self._workloads, on_change=self._wake_all)
+        self._kueue = WhileServed(
+            client,
+            resources.WORKLOADS,
+            self._workloads,
+            versions=resources.KUEUE_VERSIONS,
+            on_change=self._wake_all,
+        )
         scaling = watch(resources.AUTOSCALERS, autoscalers.read, partial(self._on_indexed, self._autoscalers_of))
         self._autoscalers = WhileServed(client, resources.AUTOSCALERS, scaling, on_change=self._wake_all)
         self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random, now=now) if signs else None
@@ -190,7 +196,8 @@ class Caches:
         found = self._workloads_of.get(key, {})
         if not (job.queue or found or job.elsewhere):
             return NO_QUEUE
-        return views.queue(job, found.values(), all_known=self._workloads.store.values())
+        known = self._workloads.store.values()
+        return views.queue(job, found.values(), all_known=known, version=self._kueue.version)
 
     def _others_wait(self, key: JobKey, job: JobFacts) -> Iterator[float]:
         """Yield the creation of each worker that another job needs, no node takes, and could run in place of ours."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from mpijob_elastic import names
+from mpijob_elastic.kube.resources import WORKLOADS
 from mpijob_elastic.model import hosts, kubexec, memory_text
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
@@ -120,7 +121,9 @@ def view(
     )
 
 
-def queue(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload]) -> Queue:
+def queue(
+    job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workload], version: str = WORKLOADS.version
+) -> Queue:
     """Return what Kueue says of a job. found: Workloads that may be its own; all_known: those whose names may help."""
     mine = (one for one in found if one.metadata.job_uid == job.metadata.uid or _is_sent(one, job))
     return Queue(
@@ -129,6 +132,7 @@ def queue(job: JobFacts, found: Iterable[Workload], *, all_known: Iterable[Workl
         workloads={one.metadata.name: one for one in named(mine, all_known)},
         prebuilt=bool(job.prebuilt),
         elsewhere=job.elsewhere,
+        version=version,
     )
 
 

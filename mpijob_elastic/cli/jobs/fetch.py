@@ -79,7 +79,9 @@ class Selection:
         return Source(resource=resource, read=read, label=names.LABEL_APP)
 
 
-_WORKLOADS = Source(resource=resources.WORKLOADS, read=observed.read)
+_WORKLOADS = [
+    Source(resource=resources.WORKLOADS.at(version), read=observed.read) for version in resources.KUEUE_VERSIONS
+]
 
 
 async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
@@ -91,9 +93,10 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     with suppress(errors.Forbidden):
         roles = await _list(client, selection.namespace, selection.roles)
     workloads: list[Workload] | None = None
-    if any(job.facts.queue for job in found):
+    for source in _WORKLOADS if any(job.facts.queue for job in found) else ():
         with suppress(errors.Forbidden, errors.NotFound):  # of others, too, because they tell the place in the queue
-            workloads = await _list(client, selection.namespace, _WORKLOADS)
+            workloads = await _list(client, selection.namespace, source)
+            break
     return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, workloads=workloads)
 
 

@@ -31,12 +31,14 @@ def forbidden(resource: str) -> web.Response:
 
 @asynccontextmanager
 async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Where, list[str]]]:
-    """A cluster whose resources, by plural, hold these objects or give this answer; and the requests it got."""
+    """A cluster with these objects or answers, by plural or version/plural; and the requests it got."""
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.StreamResponse:
         asked.append(request.path_qs)
-        content = answers.get(request.path.rsplit("/", 1)[1], [])
+        parts = request.path.split("/")
+        version, plural = parts[3], parts[-1]
+        content = answers.get(f"{version}/{plural}", answers.get(plural, []))
         if isinstance(content, list):
             return web.json_response(page(content, request))
         # A response can be sent once only.
@@ -174,10 +176,11 @@ def queued(*, label: str = "team", reserved: bool = False) -> Answers:
     return {"mpijobs": [job], "pods": [waits], "configmaps": [config], "workloads": [first, mine]}
 
 
+@pytest.mark.parametrize("newer", [{}, {"v1beta2/workloads": status(404, "NotFound")}], ids=["0.19", "0.14"])
 async def test_a_queued_job_says_its_place_and_what_it_waits_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], newer: Answers
 ) -> None:
-    async with serving(tmp_path, queued()) as (where, _):
+    async with serving(tmp_path, {**queued(), **newer}) as (where, _):
         await get.get(where, job="train", output="table")
     lines = capsys.readouterr().out.splitlines()
     assert "State:          Queued, " in "\n".join(lines)

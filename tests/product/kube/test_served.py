@@ -1,8 +1,8 @@
 """PodGroups, as an example, are followed where they are served, and only there."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from random import Random
 
 import pytest
@@ -25,24 +25,34 @@ PATH = POD_GROUPS.path("n")
 class Followed:
     """The cache, and each change of what is known."""
 
-    def __init__(self, client: ApiWriter) -> None:
+    def __init__(self, client: ApiWriter, versions: Sequence[str] = ()) -> None:
         self.cache: WatchCache[GangFacts] = WatchCache(
             client, POD_GROUPS, decode=read, on_change=lambda _old, _new: None, random=Random(1), namespace="n"
         )
         self.served = WhileServed(
-            client, POD_GROUPS, self.cache, on_change=lambda: self.told.append(self.served.known), every=0.02
+            client,
+            POD_GROUPS,
+            self.cache,
+            versions=versions,
+            on_change=lambda: self.told.append(self.served.known),
+            every=0.02,
         )
         self.told: list[bool | None] = []
 
 
-@pytest.fixture
-async def gangs(client: ApiWriter) -> AsyncIterator[Followed]:
-    followed = Followed(client)
+@asynccontextmanager
+async def running(followed: Followed) -> AsyncIterator[Followed]:
     task = asyncio.create_task(followed.served.run())
     yield followed
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+
+
+@pytest.fixture
+async def gangs(client: ApiWriter) -> AsyncIterator[Followed]:
+    async with running(Followed(client)) as followed:
+        yield followed
 
 
 def asks(request: Request) -> bool:
@@ -102,3 +112,30 @@ async def test_an_answer_that_fails_at_the_start_is_asked_for_again_soon(
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+
+
+async def test_an_older_version_is_followed_until_the_best_is_served(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
+    older = POD_GROUPS.at("v1alpha1")
+    found = {"resources": [{"name": "podgroups"}]}
+    api.objects[GROUP.replace("v1beta1", "v1alpha1")] = found
+    await api.create(older.path("n"), "j", spec={"minMember": 3})
+    async with running(Followed(client, ["v1beta1", "v1alpha1"])) as gangs:
+        await eventually(lambda: gangs.cache.store.get("n", "j"))
+        assert gangs.served.version == "v1alpha1"
+        with proxy.inject(Answer(status=500), on=asks):  # it may be served, or not
+            asked = proxy.count(asks)
+            await eventually(lambda: proxy.count(asks) > asked + 2)
+            assert gangs.served.version == "v1alpha1"
+        await api.create(PATH, "j", spec={"minMember": 2})
+        api.objects[GROUP] = found
+        await eventually(lambda: gangs.served.version == "v1beta1")
+        await api.update(PATH, "j", spec={"minMember": 1})
+        await eventually(lambda: (group := gangs.cache.store.get("n", "j")) and group.min_member == 1)
+        [known] = gangs.cache.store.values()
+        gangs.cache.store.forget("n", "j", known.metadata.uid)  # as a write does that is answered with 404 meanwhile
+        del api.objects[GROUP]
+        await eventually(lambda: (group := gangs.cache.store.get("n", "j")) and group.min_member == 3)
+        assert gangs.served.version == "v1alpha1"
+        assert gangs.told == [True]

@@ -16,10 +16,13 @@ from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.model.job import Probe, Ref
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
+from mpijob_elastic.model.queue import Queue
 from mpijob_elastic.observe import nodes, views
 from mpijob_elastic.observe.caches import Caches, JobKey
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
+from tests.faults.waiting import eventually
 from tests.product.decide.test_calls import entered
 
 REMEMBERS = memory_text.render(Memory(left={"train-worker-0": Left(pod=pod_fingerprint("pod"), at=1.0)}))
@@ -125,13 +128,42 @@ async def test_nothing_is_kept_of_workers_that_end_after_their_job(client: ApiWr
     assert view.former == {"train-worker-0": asked}
 
 
-def job_of(name: str, annotations: dict[str, str] | None = None, *, gpus: bool = True) -> bytes:
+def job_of(
+    name: str,
+    annotations: dict[str, str] | None = None,
+    *,
+    gpus: bool = True,
+    labels: dict[str, str] | None = None,
+) -> bytes:
     ours = {f"mpijob-elastic/{key}": text for key, text in (annotations or {}).items()}
-    metadata = {"name": name, "namespace": "n", "uid": "job", "resourceVersion": "1", "annotations": ours}
+    identity = {"name": name, "namespace": "n", "uid": "job", "resourceVersion": "1"}
+    metadata = {**identity, "annotations": ours, "labels": labels or {}}
     resources = {"limits": {"nvidia.com/gpu": "1"}} if gpus else {}
     template = {"spec": {"nodeSelector": {"pool": "a"}, "containers": [{"name": "w", "resources": resources}]}}
     worker = {"replicas": 1, "template": template}
     return msgspec.json.encode({"metadata": metadata, "spec": {"mpiReplicaSpecs": {"Worker": worker}}})
+
+
+@pytest.mark.parametrize(
+    ("served", "known", "version"),
+    [(["v1beta1"], "team", "v1beta1"), (["v1beta1", "v1beta2"], "team", "v1beta2"), ([], "", "v1beta2")],
+)
+async def test_the_queue_of_a_job_has_the_best_version_that_kueue_serves(
+    api: TinyApi, client: ApiWriter, served: list[str], known: str, version: str
+) -> None:
+    for one in served:
+        api.objects[f"/apis/kueue.x-k8s.io/{one}"] = {"resources": [{"name": "workloads"}]}
+    api.objects[MPI_JOBS.path(name="train")] = msgspec.json.decode(job_of("train", labels={names.LABEL_QUEUE: "team"}))
+    async with running(client) as caches:
+
+        def queue() -> Queue | None:
+            view = caches.view(JobKey("n", "train"), probes=views.never_asked)
+            return view.queue if view else None
+
+        await eventually(lambda: queue() is not None)
+        found = queue()
+        assert found is not None
+        assert (found.name, found.ignored, found.version) == (known, "" if known else "team", version)
 
 
 FILLS = {"autoscale": "fill", "min-replicas": "1", "max-replicas": "4"}
