@@ -7,11 +7,10 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.modules import PINNED
-from tests.lab.definitions import KUEUE
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE, kubectl_until_done
 from tests.peers.built import peer
-from tests.peers.kueue import API, Kueue
+from tests.peers.kueue import Kueue
 from tests.peers.queues import example, queue_of_four
 
 
@@ -25,12 +24,13 @@ def kueue() -> Kueue:
 def kueue_serves(
     cluster: Cluster, kueue: Kueue, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """Kueue, with the flavor of the example."""
-    assert KUEUE.module.replace("@", " ") in (PINNED / "kueue" / "go.mod").read_text()
+    """Kueue, with the flavor of the example and a class of priority."""
+    assert kueue.release.module.replace("@", " ") in (PINNED / kueue.program.name / "go.mod").read_text()
     programs.keep(())  # they look for its definitions when they start
     with kueue.serving(cluster, tmp_path_factory.mktemp("kueue")):
-        high = {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 1000}
+        high = {"kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 1000}
         for item in (example("queues")["ResourceFlavor"], high):
+            item["apiVersion"] = kueue.api
             # Its webhooks may not answer yet.
             kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
         yield
@@ -38,6 +38,6 @@ def kueue_serves(
 
 
 @pytest.fixture
-def queue(cluster: Cluster, namespace: str) -> str:
+def queue(cluster: Cluster, kueue: Kueue, namespace: str) -> str:
     """The queue of the example, with quota of its own; returns the label."""
-    return queue_of_four(cluster, namespace)
+    return queue_of_four(cluster, namespace, api=kueue.api)

@@ -50,6 +50,18 @@ async def restarted(job: Job) -> None:
     await job.annotate(suspend=None)
 
 
+async def stopped(job: Job, queue: str) -> Job:
+    """Start a job of three, and have one of a higher priority take the quota of its least workers; return that one."""
+    labels = {names.LABEL_QUEUE: queue}
+    await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
+    await job.settled(3)
+    rival = Job(client=job.client, namespace=job.namespace, name="rival")
+    await rival.create(replicas=4, worker_spec=ONE_GPU, job_labels={**labels, names.LABEL_PRIORITY_CLASS: "high"})
+    await rival.settled(4)
+    await job.told("Suspended", "by Kueue (Preempted to accommodate a workload")
+    return rival
+
+
 def waits(pod: Object | None) -> bool:
     """Tell whether a pod waits for quota."""
     return {"name": names.GATE_QUEUED} in (pod or {}).get("spec", {}).get("schedulingGates", [])

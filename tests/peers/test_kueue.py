@@ -20,7 +20,7 @@ from tests.lab.hpa import Autoscaler
 from tests.lab.job import Job
 from tests.lab.launchers import UNMUTATED, label
 from tests.lab.metrics_api import serving
-from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, gpus, hold, restarted, waits, workloads
+from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, gpus, hold, restarted, stopped, waits, workloads
 from tests.peers.queues import example, second_queue
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
@@ -258,16 +258,8 @@ async def test_pods_that_missed_the_webhook_are_replaced_before_a_node_takes_the
     await job.at_rest()
 
 
-async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later(
-    job: Job, client: ApiWriter, queue: str
-) -> None:
-    labels = {names.LABEL_QUEUE: queue}
-    await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
-    await job.settled(3)
-    rival = Job(client=client, namespace=job.namespace, name="rival")
-    await rival.create(replicas=4, worker_spec=ONE_GPU, job_labels={**labels, names.LABEL_PRIORITY_CLASS: "high"})
-    await rival.settled(4)
-    await job.told("Suspended", "by Kueue (Preempted to accommodate a workload")
+async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later(job: Job, queue: str) -> None:
+    rival = await stopped(job, queue)
     waiting = await job.state()
     assert all(waits(pod) for pod in (waiting.launcher, *waiting.workers.values()))
     assert not {"Failed", "Succeeded"} & {*waiting.conditions}

@@ -1,14 +1,9 @@
 """A Kueue that serves v1beta1 alone gives an MPIJob its quota, and takes it back, as newer ones do."""
 
-import json
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from lab.build import built_peer
-from lab.cluster import Cluster
-from lab.modules import PINNED
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import fetch
 from mpijob_elastic.cli.jobs.report import build
@@ -17,37 +12,18 @@ from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.definitions import OLD_KUEUE
 from tests.lab.history import most_requested, recorded
 from tests.lab.job import Job
-from tests.lab.on_demand import OnDemand
-from tests.lab.waiting import PATIENCE, kubectl_until_done
+from tests.peers.built import peer
 from tests.peers.kueue import Kueue
-from tests.peers.queued_jobs import ONE_GPU, QUICK, waits, workloads
-from tests.peers.queues import queue_of_four
+from tests.peers.queued_jobs import ONE_GPU, stopped, waits, workloads
 
-NAME = "kueue-v0.14"
 WORKLOADS = resources.WORKLOADS.at("v1beta1")
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
 
 
-@pytest.fixture(scope="module")
-def kueue_serves(cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The older Kueue, with a class of priority."""
-    program = built_peer(NAME)
-    if program is None:
-        pytest.skip(f"{NAME} is not built here: make test-peers")
-    assert OLD_KUEUE.module.replace("@", " ") in (PINNED / NAME / "go.mod").read_text()
-    programs.keep(())  # they look for its definitions when they start
-    kueue = Kueue(program=program, release=OLD_KUEUE, api=WORKLOADS.api_version)
-    with kueue.serving(cluster, tmp_path_factory.mktemp("kueue")):
-        high = {"apiVersion": kueue.api, "kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 1000}
-        kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(high), patience=PATIENCE)
-        yield
-        programs.keep(())
-
-
-@pytest.fixture
-def queue(cluster: Cluster, namespace: str) -> str:
-    """The queue of the example, in its version; returns the label."""
-    return queue_of_four(cluster, namespace, api=WORKLOADS.api_version)
+@pytest.fixture(scope="session")
+def kueue() -> Kueue:
+    """The older program."""
+    return Kueue(program=peer("kueue-v0.14"), release=OLD_KUEUE, api=WORKLOADS.api_version)
 
 
 async def test_a_job_waits_grows_into_idle_quota_and_gives_it_back(job: Job, client: ApiWriter, queue: str) -> None:
@@ -88,16 +64,8 @@ async def test_a_job_waits_grows_into_idle_quota_and_gives_it_back(job: Job, cli
     assert (await job.at_rest()).notices == ""
 
 
-async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later(
-    job: Job, client: ApiWriter, queue: str
-) -> None:
-    labels = {names.LABEL_QUEUE: queue}
-    await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
-    await job.settled(3)
-    rival = Job(client=client, namespace=job.namespace, name="rival")
-    await rival.create(replicas=4, worker_spec=ONE_GPU, job_labels={**labels, names.LABEL_PRIORITY_CLASS: "high"})
-    await rival.settled(4)
-    await job.told("Suspended", "by Kueue (Preempted to accommodate a workload")
+async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later(job: Job, queue: str) -> None:
+    rival = await stopped(job, queue)
     await rival.set_status("rival-launcher", {"phase": "Succeeded"})
     await job.settled(3)
     assert (await job.at_rest()).notices == ""
