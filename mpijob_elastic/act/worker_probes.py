@@ -57,20 +57,22 @@ SCRIPT = f"""\
 done
 echo idle
 """
-# The last words of the main process that our webhook gives, in a worker that has drained: it ends then. Any other main
-# process keeps its own.
-TELL = f"""\
+
+
+def _by_our_main(command: str) -> str:
+    """Return a script with a command for containers whose process 1 is the one that our webhook gives."""
+    return f"""\
 read -r main < /proc/1/cmdline
-case $main in *"{names.MAIN_BEGINS}") echo "{names.RANKS_LEFT}" > /dev/termination-log || exit ;; esac
+case $main in *"{names.MAIN_BEGINS}") {command} ;; esac
 echo told
 """
-# Ends the ranks of a worker whose job is gone, so that the main process that our webhook gives ends too. In a container
-# that shares processes with others, or with its node, that is not process 1, and nothing is killed.
-END = f"""\
-read -r main < /proc/1/cmdline
-case $main in *"{names.MAIN_BEGINS}") kill -KILL -1 ;; esac
-echo told
-"""
+
+
+# The last words of that main process in a worker that has drained: it ends then. Any other keeps its own.
+TELL = _by_our_main(f'echo "{names.RANKS_LEFT}" > /dev/termination-log || exit')
+# Ends the ranks of a worker whose job is gone, so that the main process ends too. In a container that shares processes
+# with others, or with its node, ours is not process 1, and nothing is killed.
+END = _by_our_main("kill -KILL -1")
 _ANSWERS = {SCRIPT: ("idle", "busy"), TELL: ("told",), END: ("told",)}
 
 
@@ -141,7 +143,7 @@ class Prober:
             )
             if look.occasion and look.name not in self._asking and self._take(look):
                 self._asked.setdefault((look.namespace, look.job), {})[look.key] = look.occasion
-                self._asking.begin(look.name, self._ask(look), ended=partial(self._end, look))
+                self._begin(look)
 
     def end(self, namespace: str, job: str, pod: Ref, containers: Iterable[str]) -> None:
         """End the ranks of a worker, unless that is under way. The main process tells which container has them."""
@@ -158,7 +160,7 @@ class Prober:
                 script=END,
             )
             if look.name not in self._asking:
-                self._asking.begin(look.name, self._ask(look), ended=partial(self._end, look))
+                self._begin(look)
 
     def tidy(self, view: JobView) -> None:
         """Forget pods of a job that are gone and not in its memory, and results of past occasions."""
@@ -181,6 +183,9 @@ class Prober:
     async def close(self) -> None:
         """Stop every look that is under way."""
         await self._asking.close()
+
+    def _begin(self, look: _Look) -> None:
+        self._asking.begin(look.name, self._ask(look), ended=partial(self._end, look))
 
     def _take(self, look: _Look) -> bool:
         if not look.published:

@@ -8,7 +8,7 @@ Kubernetes would have given.
 from collections.abc import Iterable
 
 from mpijob_elastic.act.worker_probes import Prober
-from mpijob_elastic.model.job import Ref
+from mpijob_elastic.observe import views
 from mpijob_elastic.observe.caches import JobKey
 from mpijob_elastic.observe.facts_pod import PodFacts
 
@@ -22,13 +22,11 @@ def end_ranks(key: JobKey, pods: Iterable[PodFacts], prober: Prober, *, now: flo
     """End the ranks of these pods that had their time; return the seconds to the next look, None if none is needed."""
     waits = []
     for pod in pods:
-        if pod.ends_at is None or pod.grace <= DEFAULT_GRACE:
+        if pod.ends_at is None or pod.grace is None or pod.grace <= DEFAULT_GRACE:
             continue
         wait = pod.ends_at - pod.grace + DEFAULT_GRACE - now
         if wait <= 0:
-            found = pod.metadata
-            ref = Ref(name=found.name, uid=found.uid, resource_version=found.resource_version)
-            prober.end(key.namespace, key.name, ref, pod.containers)
+            prober.end(key.namespace, key.name, views.ref_to(pod.metadata), pod.containers)
             wait = AGAIN
         waits.append(wait)
     return min(waits, default=None)

@@ -181,12 +181,16 @@ class Caches:
 
     def left_behind(self, key: JobKey) -> list[PodFacts]:
         """Return the workers that are being deleted, and still run, of a job that is gone, goes or has finished."""
+        pods = self._pods_of.get(key, {}).values()
+        deleted = [pod for pod in pods if pod.deleting and pod.phase == "Running" and pod.role == names.ROLE_WORKER]
+        if not deleted:
+            return deleted
         job = self.jobs.store.get(key.namespace, key.name)
-        running = [pod for pod in self._pods_of.get(key, {}).values() if pod.phase == "Running"]
         # Whatever the status says, a job whose launcher runs has not finished.
-        has_driver = any(pod.role == names.ROLE_LAUNCHER and not pod.deleting for pod in running)
+        has_driver = any(
+            pod.role == names.ROLE_LAUNCHER and pod.phase == "Running" and not pod.deleting for pod in pods
+        )
         trains = job.metadata.uid if job and not job.deleting and (has_driver or not job.finished) else None
-        deleted = (pod for pod in running if pod.deleting and pod.role == names.ROLE_WORKER)
         return [pod for pod in deleted if pod.metadata.job_uid != trains]
 
     def _queue(self, key: JobKey, job: JobFacts) -> Queue | None:

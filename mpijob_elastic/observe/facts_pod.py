@@ -33,11 +33,11 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that operator made it. node: "" while
     it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to be deleted, 0 if it was not.
     disrupted: the condition that announces its end, or "". tolerations: those that let it stay for ever in spite of a
-    NoExecute taint. ends_at: end of its grace period, of `grace` seconds, None unless it is being deleted; forced: it
-    is being deleted without any, so only a finalizer holds it. shares_processes: with other containers of the pod, or
-    with its node. out_of_memory: a container was killed for it. pre_stop: a container has a preStop hook. gates: what
-    holds it back from the scheduler. grouped: it has the mark of a gang. eviction: of a worker, as its annotation says.
-    last_words: of the main process that our webhook gave it, once that has ended with its ranks.
+    NoExecute taint. ends_at: end of its grace period, of `grace` seconds, both None unless it is being deleted.
+    shares_processes: with other containers of the pod, or with its node. out_of_memory: a container was killed for it.
+    pre_stop: a container has a preStop hook. gates: what holds it back from the scheduler. grouped: it has the mark of
+    a gang. eviction: of a worker, as its annotation says. last_words: of the main process that our webhook gave it,
+    once that has ended with its ranks.
     """
 
     metadata: Owned
@@ -64,8 +64,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     disrupted: str = ""
     tolerations: tuple[Toleration, ...] = ()
     ends_at: float | None = None
-    grace: int = 0
-    forced: bool = False
+    grace: int | None = None
     shares_processes: bool = False
     out_of_memory: bool = False
     pre_stop: bool = False
@@ -73,6 +72,11 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     grouped: bool = False
     eviction: Eviction | None = None
     last_words: str = ""
+
+    @property
+    def forced(self) -> bool:
+        """True if it is being deleted without a grace period, so only a finalizer holds it."""
+        return self.grace == 0
 
 
 def read(raw: bytes) -> PodFacts:
@@ -114,8 +118,7 @@ def of(pod: Pod) -> PodFacts:
         disrupted=_disrupted(conditions),
         tolerations=tuple(toleration for toleration in spec.tolerations or () if toleration.may_last),
         ends_at=seconds(pod.metadata.deletion_timestamp),
-        grace=pod.metadata.deletion_grace_period_seconds or 0,
-        forced=pod.metadata.deletion_grace_period_seconds == 0,
+        grace=pod.metadata.deletion_grace_period_seconds,
         shares_processes=bool(spec.share_process_namespace or spec.host_pid),
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),

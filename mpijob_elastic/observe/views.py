@@ -86,7 +86,7 @@ def view(
     foreign, foreign_at = operators.marks(job, pods=mine, config=seen, owner=config.metadata if config else None)
     return JobView(
         namespace=job.metadata.namespace,
-        ref=_ref(job.metadata),
+        ref=ref_to(job.metadata),
         replicas=job.replicas,
         slots=job.slots,
         spec_elastic=job.elastic,
@@ -151,7 +151,7 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
     for pod in pods:
         index = names.worker_index(pod.metadata.name, job=job.metadata.name)
         if pod.role == names.ROLE_WORKER and index is not None:
-            ref = _ref(pod.metadata)  # one for all, because its key takes a hash
+            ref = ref_to(pod.metadata)  # one for all, because its key takes a hash
             when = config.occasion(ref.name) if config else ""
             found.append(_worker(pod, ref, index, probes(ref.key, when) if when else Probe(), named=named))
     return tuple(sorted(found, key=lambda worker: worker.index))
@@ -210,7 +210,7 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
     if pod is None:
         return None
     return Launcher(
-        ref=_ref(pod.metadata),
+        ref=ref_to(pod.metadata),
         phase=pod.launcher_phase,
         mounts_discovery=pod.mounts_discovery,
         names_discovery=pod.names_discovery,
@@ -233,7 +233,7 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
 
 def _config(config: ConfigFacts) -> Config:
     found = Config(
-        ref=_ref(config.metadata),
+        ref=ref_to(config.metadata),
         published=hosts.parse_script(config.script) if config.script is not None else None,
         script=config.script,
         hostfile=config.hostfile or "",
@@ -251,12 +251,15 @@ def _config(config: ConfigFacts) -> Config:
 def _role(role: RoleFacts) -> Role | None:
     if role.exec_rule < 0:
         return None
-    return Role(ref=_ref(role.metadata), exec_rule=role.exec_rule, exec_names=role.exec_names)
+    return Role(ref=ref_to(role.metadata), exec_rule=role.exec_rule, exec_names=role.exec_names)
 
 
 def _pod_group(gang: GangFacts) -> PodGroup:
-    return PodGroup(ref=_ref(gang.metadata), min_member=gang.min_member, queue=gang.queue, annotations=gang.annotations)
+    return PodGroup(
+        ref=ref_to(gang.metadata), min_member=gang.min_member, queue=gang.queue, annotations=gang.annotations
+    )
 
 
-def _ref(metadata: Owned) -> Ref:
+def ref_to(metadata: Owned) -> Ref:
+    """Return what names an object at this version."""
     return Ref(name=metadata.name, uid=metadata.uid, resource_version=metadata.resource_version)
