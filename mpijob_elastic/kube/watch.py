@@ -104,7 +104,8 @@ class WatchCache(Generic[T]):
         self._unreadable: set[Key] = set()
 
     def follow(self, resource: Resource) -> None:
-        """List and watch the resource, perhaps in another version, from the next run on."""
+        """List and watch the resource, perhaps in another version, from the next run on; not synced until then."""
+        self.synced.clear()
         self._path = resource.path(self._namespace)
         self._must_list = True
 

@@ -85,6 +85,21 @@ async def test_they_are_followed_once_they_are_served_until_they_are_not(
     assert gangs.told == [False, True, False]
 
 
+async def test_what_was_seen_before_they_went_is_not_taken_for_what_there_is(
+    api: TinyApi, proxy: FaultProxy, gangs: Followed
+) -> None:
+    api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
+    await eventually(lambda: gangs.served.known)
+    del api.objects[GROUP]
+    await eventually(lambda: gangs.served.known is False)
+    with proxy.inject(Answer(status=500), on=lists):
+        listed = proxy.count(lists)
+        api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
+        await eventually(lambda: proxy.count(lists) > listed)
+        assert gangs.served.known is False
+    await eventually(lambda: gangs.served.known)
+
+
 async def test_an_answer_that_tells_nothing_changes_nothing(api: TinyApi, proxy: FaultProxy, gangs: Followed) -> None:
     api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
     await eventually(gangs.cache.synced.is_set)
