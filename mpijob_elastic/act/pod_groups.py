@@ -1,5 +1,8 @@
 """The writes of PodGroups: created under the name of their job, changed at the version that was decided on."""
 
+import msgspec
+
+from mpijob_elastic.act.autoscalers import Altered
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.owners import controller
 from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, TunePodGroup
@@ -9,7 +12,7 @@ from mpijob_elastic.model.job import JobView
 
 
 async def write(gate: Gate, view: JobView, action: MakePodGroup | LowerPodGroup | TunePodGroup) -> bytes:
-    """Carry out an action and return the PodGroup. Raises NotLeader, or as `ApiWriter` does."""
+    """Carry out an action and return the PodGroup. Raises NotLeader, Altered, or as `ApiWriter` does."""
     groups, namespace = gang.pod_groups(view.gang), view.namespace
     if isinstance(action, MakePodGroup):
         return await gate.create_object(groups, namespace=namespace, body=_new(groups, action))
@@ -20,7 +23,10 @@ async def write(gate: Gate, view: JobView, action: MakePodGroup | LowerPodGroup 
     else:
         spec, metadata["annotations"] = {"queue": action.queue}, dict(action.annotations)
     patch = {"metadata": metadata, "spec": spec}
-    return await gate.patch_object(groups, namespace=namespace, name=ref.name, body=patch)
+    answer = await gate.patch_object(groups, namespace=namespace, name=ref.name, body=patch)
+    if msgspec.json.decode(answer)["metadata"]["resourceVersion"] == ref.resource_version:
+        raise Altered(f"PodGroup {namespace}/{ref.name}: an admission plugin changes what is written")
+    return answer
 
 
 def _new(groups: Resource, action: MakePodGroup) -> dict[str, object]:
