@@ -120,7 +120,7 @@ def notes(view: JobView) -> Iterator[Note]:
     if note := _unchanged(view, base):
         yield note
     if base.preempted and not view.suspended_by:
-        yield warning("QuotaWanted", f"Kueue wants the quota of {view.name} for others{_said(base)}")
+        yield _stays(view.name, base)
     elif not base.reserved and base.said:
         yield normal("Queued", f"{view.name} waits in queue {base.queue}{_said(base)}")
     if outside := [pod.ref.name for pod in view.pods if _is_outside(view, pod)]:
@@ -134,13 +134,22 @@ def notes(view: JobView) -> Iterator[Note]:
         pods = listed(worker.ref.name for worker, _ in waiting)
         yield normal("WorkersQueued", f"{pods} waiting in queue {base.queue}{_said(waiting[0][1])}")
     if taken := [(worker, found) for worker, found in pairs if found and is_taken_back(view, worker)]:
-        pods = listed(worker.ref.name for worker, _ in taken)
-        yield normal("QuotaWanted", f"{pods} leaving: Kueue wants the quota for others{_said(taken[0][1])}")
+        yield _wanted(view, listed(worker.ref.name for worker, _ in taken), taken[0][1])
 
 
 def no_class(view: JobView, name: str) -> Note:
     """Return the Event on a priority class that does not exist."""
     return warning("PriorityClassMissing", f"{view.name} is not queued: WorkloadPriorityClass {name} does not exist")
+
+
+def _stays(whose: str, found: Workload) -> Note:
+    return warning("QuotaWanted", f"Kueue wants the quota of {whose} for others{_said(found)}")
+
+
+def _wanted(view: JobView, workers: str, found: Workload) -> Note:
+    if not view.elastic:
+        return _stays(workers, found)
+    return normal("QuotaWanted", f"{workers} leaving: Kueue wants the quota for others{_said(found)}")
 
 
 def _base(view: JobView) -> Iterator[CreateWorkload]:

@@ -332,6 +332,17 @@ def test_a_suspended_job_gives_its_quota_back_when_nothing_of_it_runs() -> None:
             training(
                 worker(0),
                 worker(1),
+                worker(2),
+                found=(granted(), preempted("j-worker-2")),
+                size=3,
+                elastic=False,
+            ),
+            "QuotaWanted: Kueue wants the quota of j-worker-2 for others: Preempted to accommodate a workload",
+        ),
+        (
+            training(
+                worker(0),
+                worker(1),
                 pending(2, gates=GATES),
                 found=(granted(), workload("j-worker-2", workers=1, said="no quota")),
                 size=3,
