@@ -1,12 +1,17 @@
-"""The webhook's watch caches: MPIJobs, the HPAs that scale them, and the queues of Volcano.
+"""What the webhook sees of the cluster: MPIJobs, the HPAs that scale them, Volcano's queues, the API server's version.
 
 A replica that cannot watch still answers reviews.
 """
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 from random import Random
+from typing import Never
 
+import msgspec
+
+from mpijob_elastic.kube import errors, version
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, QUEUES
 from mpijob_elastic.kube.served import WhileServed
@@ -17,11 +22,16 @@ from webhook.rules import gang, hpa_facts
 from webhook.rules.gang import QueueFacts
 from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
 
+# Seconds between two questions for the version: an API server is replaced by a newer one while the webhook runs.
+ASK_EVERY = 60.0
+
 
 class Watched:
     """MPIJobs and their HPAs, of one namespace or all; empty until the first list is complete."""
 
     def __init__(self, client: ApiReader, *, namespace: str | None, random: Random) -> None:
+        self._minor: int | None = None
+        self._client = client
         self._by_job: defaultdict[tuple[str, str], dict[str, HpaFacts]] = defaultdict(dict)
         self._jobs: WatchCache[JobFacts] = WatchCache(
             client,
@@ -55,6 +65,10 @@ class Watched:
         found = self._queues.store.get("", name)
         return found.state if found else None
 
+    def minor(self) -> int | None:
+        """Return the minor number of the API server's version, None while it is not known."""
+        return self._minor
+
     def unreadable(self) -> int:
         """Return the number of jobs and HPAs that cannot be read."""
         return self._jobs.unreadable + self._autoscalers.unreadable
@@ -64,6 +78,13 @@ class Watched:
         async with asyncio.TaskGroup() as group:
             for cache in (self._jobs, self._autoscalers, self._queues_served):
                 group.create_task(cache.run())
+            group.create_task(self._ask_version())
+
+    async def _ask_version(self) -> Never:
+        while True:
+            with suppress(errors.KubeError, msgspec.DecodeError):
+                _, self._minor = await version.ask(self._client)
+            await asyncio.sleep(ASK_EVERY)
 
     def _changed(self, old: HpaFacts | None, new: HpaFacts | None) -> None:
         if old is not None and old.scales_mpi_job:

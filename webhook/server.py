@@ -78,7 +78,11 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         if cluster is not None and settings.watch_jobs:
             watched = Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
             context = ReviewContext(
-                job=watched.job, autoscalers=watched.autoscalers, now=time.time, queue=watched.queue
+                job=watched.job,
+                autoscalers=watched.autoscalers,
+                now=time.time,
+                queue=watched.queue,
+                minor=watched.minor,
             )
             metrics.unreadable.set_function(watched.unreadable)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)

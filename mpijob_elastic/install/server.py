@@ -4,11 +4,11 @@ https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api
 """
 
 import asyncio
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mpijob_elastic.install.objects import Identity, Manifest, identity, read
+from mpijob_elastic.kube import version
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 
@@ -35,14 +35,12 @@ class Server:
 
 async def examine(client: ApiReader, manifests: Iterable[Manifest]) -> Server:
     """Ask the API server about itself and the kinds of these manifests. Raises `errors.KubeError`."""
-    version = read(await client.get("/version"))
+    git_version, minor = await version.ask(client)
     wanted = sorted({identity(manifest).api_version for manifest in manifests})
     served: dict[tuple[str, str], Resource] = {}
     for found in await asyncio.gather(*(resources(client, api_version) for api_version in wanted)):
         served |= found
-    # Some providers append a plus sign to the number.
-    minor = int(re.sub(r"\D", "", version["minor"]) or 0)
-    return Server(version=version["gitVersion"], minor=minor, served=served)
+    return Server(version=git_version, minor=minor, served=served)
 
 
 async def resources(client: ApiReader, api_version: str) -> dict[tuple[str, str], Resource]:

@@ -44,13 +44,14 @@ class ReviewContext:
     """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
 
     job: returns the MPIJob of a namespace and name, None while it is not known. autoscalers: returns its HPAs.
-    now: returns seconds since the epoch. queue: see `gang.QueueState`.
+    now: returns seconds since the epoch. queue: see `gang.QueueState`. minor: returns the minor version of Kubernetes.
     """
 
     job: Callable[[str, str], JobFacts | None]
     autoscalers: Callable[[str, str], Sequence[HpaFacts]]
     now: Callable[[], float]
     queue: gang.QueueState = _no_queues
+    minor: Callable[[], int | None] = lambda: None
 
 
 # For a webhook that watches nothing; at time 0 no job is near its end.
@@ -132,7 +133,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         scaling = context.autoscalers(request.namespace, request.name)
         doubts = hpa_fit.of_job(new, scaling, now=context.now()) if scaling else ()
         verdict = _with(validate.created(job, new), (*doubts, *gang.warnings(job, new, queue=context.queue)))
-        return _refusing(verdict, gang.refusals(job, new, None, queue=context.queue))
+        return _refusing(verdict, _refusals(context, job, new, None))
 
     def job_updated(request: Request) -> Verdict:
         job, before, now = mpijob.decode(request.object), mpijob.decode(request.old_object), context.now()
@@ -143,7 +144,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         if scaling := context.autoscalers(request.namespace, request.name):
             after, known = (hpa_fit.of_job(facts, scaling, now=now) for facts in (new, old))
             verdict = _with(verdict, review.new_warnings(after, known))
-        verdict = _refusing(verdict, gang.refusals(job, new, old, queue=context.queue))
+        verdict = _refusing(verdict, _refusals(context, job, new, old))
         matters = old.reported and (old.elastic or new.elastic)
         if not matters:
             return verdict
@@ -173,6 +174,11 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         _kind(CREATE, AUTOSCALERS): autoscaler_changed,
         _kind(UPDATE, AUTOSCALERS): autoscaler_changed,
     }
+
+
+def _refusals(context: ReviewContext, job: mpijob.MPIJob, new: JobFacts, old: JobFacts | None) -> Iterable[Refusal]:
+    for_gang = gang.refusals(job, new, old, queue=context.queue)
+    return chain(for_gang, scheduling_gates.refusals(new, old, minor=context.minor()))
 
 
 def _outcome(verdict: Verdict) -> str:

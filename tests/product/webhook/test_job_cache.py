@@ -1,9 +1,16 @@
 """The HPAs that scale a job, in whatever order they come, change and go."""
 
+import asyncio
 import json
+from contextlib import suppress
 from random import Random
 
+import pytest
+
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.faults.proxy import FaultProxy
+from tests.faults.tiny_api import TinyApi
+from tests.faults.waiting import eventually
 from webhook.job_cache import Watched
 from webhook.rules import hpa_facts
 from webhook.rules.hpa_facts import HpaFacts
@@ -32,3 +39,19 @@ async def test_hpas_come_change_their_job_and_go(client: ApiWriter) -> None:
     watched._changed(hpa("a", "other"), None)
     assert (scaling(watched), scaling(watched, "other")) == ([], [])
     assert watched.autoscalers("elsewhere", "train") == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "minor"), [({"major": "1", "minor": "26+", "gitVersion": "v1.26.15"}, 26), ({"minor": 1}, None)]
+)
+async def test_the_version_is_asked_for(
+    api: TinyApi, client: ApiWriter, proxy: FaultProxy, answer: dict[str, object], minor: int | None
+) -> None:
+    api.objects["/version"] = answer
+    watched = Watched(client, namespace=None, random=Random(1))
+    watching = asyncio.create_task(watched.run())
+    await eventually(lambda: proxy.count(lambda request: request.path == "/version"))
+    await eventually(lambda: watched.minor() == minor)
+    watching.cancel()
+    with suppress(asyncio.CancelledError):
+        await watching

@@ -9,6 +9,7 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
+from mpijob_elastic.model.job_facts import JobFacts
 from tests.product.webhook.objects import ELASTIC, Object, launcher_pod, mpi_job, worker_pod
 from webhook.rules import mutate, scheduling_gates
 
@@ -62,3 +63,34 @@ def test_a_pod_whose_node_is_chosen_gets_none_because_the_api_server_would_refus
 
 def test_a_pod_of_a_job_that_is_not_known_gets_none() -> None:
     assert scheduling_gates.missing(msgspec.convert(worker_pod(), mutate.Pod), None) == ()
+
+
+QUEUE = {names.LABEL_QUEUE: "team"}
+FIELD_OF_QUEUE = "metadata.labels[kueue.x-k8s.io/queue-name]"
+
+
+def facts(*, labels: Object | None = None, **job: Any) -> JobFacts:
+    made = mpi_job(command=ELASTIC, **job)
+    made["metadata"]["labels"] = labels or {}
+    return job_facts.read(json.dumps(made).encode())
+
+
+@pytest.mark.parametrize(
+    ("minor", "new", "old", "fields"),
+    [
+        (26, {"labels": QUEUE}, None, [FIELD_OF_QUEUE]),
+        (26, {"labels": QUEUE}, {}, [FIELD_OF_QUEUE]),
+        (26, {"labels": QUEUE}, {"labels": QUEUE}, []),
+        (26, {"annotations": SUSPEND}, {}, [f"annotation {names.SUSPEND}"]),
+        (26, {}, None, []),
+        (27, {"labels": QUEUE}, None, []),
+        (None, {"labels": QUEUE}, None, []),
+    ],
+)
+def test_a_job_that_would_have_to_wait_is_refused_where_nothing_can_hold_its_pods(
+    minor: int | None, new: Object, old: Object | None, fields: list[str]
+) -> None:
+    after, before = facts(**new), None if old is None else facts(**old)
+    refused = list(scheduling_gates.refusals(after, before, minor=minor))
+    assert [refusal.field for refusal in refused] == fields
+    assert all("Kubernetes 1.26 has no scheduling gates" in refusal.message for refusal in refused)
