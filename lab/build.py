@@ -31,6 +31,12 @@ def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = F
     return Programs(**{one.field: found.path or cache.path(one) for one, found in installed.items()})
 
 
+def is_built(version: KubernetesVersion) -> bool:
+    """Tell whether a lab of that version starts without building anything."""
+    lacking = [one for one in programs.ALL if programs.find_installed(one, version).path is None]
+    return not _Cache(version).missing(lacking)
+
+
 def ensure_peers(say: Say) -> dict[str, Path]:
     """Return the path of each peer by its name; build missing peers first. Raise LabError."""
     cache = _peers()

@@ -18,6 +18,9 @@ ISSUER = "https://kubernetes.default.svc"
 UNHURRIED = ("--kube-api-qps=500", "--kube-api-burst=1000")
 # How often HPAs look; 15 s by default. Everything else of theirs a HPA can say itself, in its `behavior`.
 AUTOSCALER_PERIOD = "1s"
+# Kubernetes' own gangs, alpha and off in 1.36: gates for API server, controllers and scheduler; the API must be served.
+GANGS = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+SERVED_GANGS = "--runtime-config=scheduling.k8s.io/v1alpha2=true"
 
 
 @dataclass(frozen=True, kw_only=True)

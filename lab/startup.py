@@ -97,6 +97,8 @@ class Startup:
         api_server = components.api_server(programs, layout, credentials, ports)
         if self.request.options.real_nodes:
             api_server = api_server.also(f"--egress-selector-config-file={egress.write_selection(layout)}")
+        if self.request.options.gangs:
+            api_server = api_server.also(components.GANGS, components.SERVED_GANGS)
         self.children.start(api_server)
 
     def _rack(self, credentials: Credentials) -> Rack:
@@ -114,8 +116,9 @@ class Startup:
 
     def _start_rest(self, credentials: Credentials) -> None:
         programs, layout = self.request.programs, self.layout
-        self.children.start(components.controller_manager(programs, layout, credentials))
-        self.children.start(components.scheduler(programs, layout))
+        gates = [components.GANGS] if self.request.options.gangs else []
+        self.children.start(components.controller_manager(programs, layout, credentials).also(*gates))
+        self.children.start(components.scheduler(programs, layout).also(*gates))
         kwok = components.kwok(programs, layout)
         if self.request.options.real_nodes:
             label = "=".join(*nodes.PRETENDED.items())
