@@ -23,7 +23,9 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _CONTROLLER = Account(namespace=names.NAMESPACE, name=names.CONTROLLER)
 _OPERATORS_VERBS = ("list", "watch", "create", "delete")
 # As config/base/controller-rbac.yaml grants them.
-_OUR_VERBS = ("list", "watch", "create", "patch")
+_OUR_VERBS: tuple[str, ...] = ("list", "watch", "create", "patch")
+# minCount of a PodGroup of Kubernetes cannot change (docs/decisions/0037).
+_OUR_VERBS_OF_KUBERNETES = (*_OUR_VERBS, "delete")
 
 
 async def look(client: ApiReader, operators: Iterable[Operator], views: Iterable[JobView]) -> Finding:
@@ -56,11 +58,15 @@ async def _of_jobs(client: ApiReader, views: Iterable[JobView]) -> AsyncIterator
     installed = await client.find(DEPLOYMENTS.path(names.NAMESPACE, names.CONTROLLER)) is not None
     needed = {(view.namespace, view.gang.scheduler): view.name for view in views if view.gang}
     for (namespace, scheduler), job in sorted(needed.items()):
-        groups = gang.POD_GROUPS[scheduler]
+        groups, verbs = gang.POD_GROUPS[scheduler], _OUR_VERBS
+        follows = f"so its pods do not start: install {scheduler}"
+        if scheduler == names.KUBERNETES:
+            verbs = _OUR_VERBS_OF_KUBERNETES
+            follows = f"so its pods start one by one: run Kubernetes 1.36 with {names.KUBERNETES_GATES}"
         if not await _served(client, groups):
             begin = f"{namespace}/{job} asks for a gang, but the cluster serves no PodGroups of {scheduler}"
-            yield f"{begin}, so its pods do not start: install {scheduler}, or remove {names.GANG}"
-        elif installed and (lacks := await _denied(client, _CONTROLLER, groups, namespace, _OUR_VERBS)):
+            yield f"{begin}, {follows}, or remove {names.GANG}"
+        elif installed and (lacks := await _denied(client, _CONTROLLER, groups, namespace, verbs)):
             begin = f"{namespace}/{job} asks for a gang, but the controller has no right to {lacks}"
             yield f"{begin}: `mpijob-elastic upgrade apply` grants it"
 

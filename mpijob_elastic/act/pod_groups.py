@@ -1,14 +1,19 @@
 """The writes of PodGroups: created under the name of their job, changed at the version that was decided on."""
 
+from contextlib import suppress
+from typing import Any
+
 import msgspec
 
+from mpijob_elastic import names
 from mpijob_elastic.act.autoscalers import Altered
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.owners import controller
 from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, TunePodGroup
-from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import KUBERNETES_POD_GROUPS, Resource
 from mpijob_elastic.model import gang
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import JobView, Ref
 
 
 async def write(gate: Gate, view: JobView, action: MakePodGroup | LowerPodGroup | TunePodGroup) -> bytes:
@@ -16,6 +21,8 @@ async def write(gate: Gate, view: JobView, action: MakePodGroup | LowerPodGroup 
     groups, namespace = gang.pod_groups(view.gang), view.namespace
     if isinstance(action, MakePodGroup):
         return await gate.create_object(groups, namespace=namespace, body=_new(groups, action))
+    if isinstance(action, LowerPodGroup) and groups == KUBERNETES_POD_GROUPS:
+        return await _renew(gate, view, action)
     ref = action.ref
     metadata: dict[str, object] = {"uid": ref.uid, "resourceVersion": ref.resource_version}
     if isinstance(action, LowerPodGroup):
@@ -29,13 +36,41 @@ async def write(gate: Gate, view: JobView, action: MakePodGroup | LowerPodGroup 
     return answer
 
 
+async def _renew(gate: Gate, view: JobView, action: LowerPodGroup) -> bytes:
+    """Make a PodGroup of Kubernetes again with a lower minCount, which is immutable; its pods name it and stay.
+
+    Its finalizer would keep it as long as they run. Whoever comes after a crash finds it as it was, or none.
+    """
+    groups, namespace, ref = KUBERNETES_POD_GROUPS, view.namespace, action.ref
+    lift = [
+        {"op": "test", "path": "/metadata/uid", "value": ref.uid},
+        {"op": "test", "path": "/metadata/finalizers", "value": [names.KUBERNETES_PROTECTION]},
+        {"op": "remove", "path": "/metadata/finalizers"},
+    ]
+    with suppress(errors.Invalid, errors.NotFound):  # it has none, or one of somebody else, which stays
+        await gate.patch_object(groups, namespace=namespace, name=ref.name, body=lift)
+    with suppress(errors.NotFound):
+        await gate.delete_object(groups, namespace=namespace, name=ref.name, uid=ref.uid)
+    made = {**_blank(groups, view.ref), "spec": _together(action.after)}
+    return await gate.create_object(groups, namespace=namespace, body=made)
+
+
 def _new(groups: Resource, action: MakePodGroup) -> dict[str, object]:
-    asked = action.gang
+    asked, made = action.gang, _blank(groups, action.job)
+    if groups == KUBERNETES_POD_GROUPS:
+        return {**made, "spec": _together(action.min_member)}
     spec = {"minMember": action.min_member, "queue": asked.queue, "priorityClassName": asked.priority_class}
-    owners = [controller(action.job)]
+    made["metadata"]["annotations"] = dict(asked.annotations)
+    return {**made, "spec": {key: value for key, value in spec.items() if value}}
+
+
+def _blank(groups: Resource, job: Ref) -> dict[str, Any]:
     return {
         "apiVersion": groups.api_version,
         "kind": groups.kind,
-        "metadata": {"name": action.job.name, "annotations": dict(asked.annotations), "ownerReferences": owners},
-        "spec": {key: value for key, value in spec.items() if value},
+        "metadata": {"name": job.name, "ownerReferences": [controller(job)]},
     }
+
+
+def _together(count: int) -> dict[str, object]:
+    return {"schedulingPolicy": {"gang": {"minCount": count}}}

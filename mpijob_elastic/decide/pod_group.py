@@ -4,6 +4,8 @@
 that the gang is not scheduled, nor is a recreated worker. A job that asks for a gang itself gets the same object, of
 the same name, from us; the operator then leaves it as it is.
 
+minCount of a PodGroup of Kubernetes cannot change, so to lower it is to make the PodGroup again (act/pod_groups).
+
 It is made with the workers that the launcher waits for, so that no job holds a part of them; once the driver runs it is
 lowered to the least size and the launcher. It is only ever lowered: pods above it are scheduled, and may be reclaimed,
 individually (https://github.com/volcano-sh/volcano/blob/master/docs/design/elastic-scheduler.md).
@@ -31,7 +33,12 @@ def notes(view: JobView) -> Iterator[Note]:
     """Yield why the job's gang is none."""
     if view.gang and view.serves_gangs is False:
         missing = f"the cluster serves no PodGroups of {view.gang.scheduler}"
-        yield warning("GangUnavailable", f"{view.name} asks for a gang, but {missing}: until it does, no pod starts")
+        begin = f"{view.name} asks for a gang, but {missing}: "
+        if view.gang.scheduler == names.KUBERNETES:  # and drops their mark
+            follows = f"its pods start one by one. Kubernetes 1.36 serves them with {names.KUBERNETES_GATES}"
+            yield warning("GangUnavailable", begin + follows)
+            return
+        yield warning("GangUnavailable", begin + "until it does, no pod starts")
     alone = [pod.ref.name for pod in view.pods if not (pod.grouped or pod.deleting)]
     if alone:
         yield warning(
@@ -52,7 +59,8 @@ def _lower(view: JobView, group: PodGroup) -> LowerPodGroup | None:
     count = _members(view)
     if not view.elastic or view.suspended_by or group.min_member <= count:
         return None
-    message = f"PodGroup {group.ref.name}: minMember {group.min_member} → {count}, so that the job needs fewer workers"
+    field = "minCount" if view.gang and view.gang.scheduler == names.KUBERNETES else "minMember"
+    message = f"PodGroup {group.ref.name}: {field} {group.min_member} → {count}, so that the job needs fewer workers"
     note = normal("PodGroupLowered", message)
     return LowerPodGroup(ref=group.ref, before=group.min_member, after=count, note=note)
 

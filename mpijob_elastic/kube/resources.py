@@ -48,6 +48,7 @@ COSCHEDULING_POD_GROUPS = Resource(group="scheduling.x-k8s.io", version="v1alpha
 KOORDINATOR_POD_GROUPS = Resource(
     group="scheduling.sigs.k8s.io", version="v1alpha1", plural="podgroups", kind="PodGroup"
 )
+KUBERNETES_POD_GROUPS = Resource(group="scheduling.k8s.io", version="v1alpha2", plural="podgroups", kind="PodGroup")
 QUEUES = Resource(group="scheduling.volcano.sh", version="v1beta1", plural="queues", kind="Queue")
 WORKLOADS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="workloads", kind="Workload")
 FLAVORS = Resource(group="kueue.x-k8s.io", version="v1beta2", plural="resourceflavors", kind="ResourceFlavor")

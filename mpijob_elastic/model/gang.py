@@ -19,6 +19,7 @@ POD_GROUPS = {
     names.VOLCANO: resources.POD_GROUPS,
     names.COSCHEDULING: resources.COSCHEDULING_POD_GROUPS,
     names.KOORDINATOR: resources.KOORDINATOR_POD_GROUPS,
+    names.KUBERNETES: resources.KUBERNETES_POD_GROUPS,
 }
 # Its default forgets the gang once all of it has run: a job that is resumed would start pod by pod.
 _OF_KOORDINATOR = {names.KOORDINATOR_MATCH_POLICY: "waiting-and-running"}
@@ -38,9 +39,13 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Marks(msgspec.Struct, frozen=True, kw_only=True):
-    """The marks of a pod; scheduler: for `schedulerName`, where the template names none; "" to leave it."""
+    """The marks of a pod; scheduler: for `schedulerName`, where the template names none; "" to leave it.
+
+    group: for `schedulingGroup`, by which Kubernetes' own scheduler knows it.
+    """
 
     scheduler: str = ""
+    group: str = ""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
 
@@ -81,6 +86,8 @@ def marks(asked: Gang, job: str, role: str, *, index: int | None, least: int) ->
     """
     if asked.scheduler == names.COSCHEDULING:
         return Marks(labels={names.COSCHEDULING_GROUP: job})
+    if asked.scheduler == names.KUBERNETES:
+        return Marks(group=job)
     kept = index is None or index < least
     if asked.scheduler == names.KOORDINATOR:
         return _of_koordinator(asked, job, kept=kept)

@@ -18,13 +18,7 @@ LONGEST_SCALE_TIMEOUT = 24 * 3600.0
 # Clusters fail long before this size; it keeps a typing error from becoming a million names.
 MOST_REPLICAS = 100_000
 # The values of the annotation gang.
-GANGS = (names.VOLCANO, names.COSCHEDULING, names.KOORDINATOR)
-# Values that are refused for a reason (docs/decisions/0035).
-_REASONS = {
-    (names.GANG, "kubernetes"): (
-        "minCount of a PodGroup of Kubernetes 1.36 cannot change, so a job that has shrunk could not replace a worker"
-    )
-}
+GANGS = (names.VOLCANO, names.COSCHEDULING, names.KOORDINATOR, names.KUBERNETES)
 _DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-discovery-script")
 
 
@@ -52,16 +46,14 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """An unusable annotation: the field's path, its value, and the allowed values; why: "" if these say enough."""
+    """An unusable annotation: the field's path, its value, and the allowed values."""
 
     field: str
     value: str
     allowed: str
-    why: str = ""
 
     def __str__(self) -> str:
-        because = f" because {self.why}" if self.why else ""
-        return f'{self.field}: "{self.value}" is not allowed{because}; use {self.allowed}'
+        return f'{self.field}: "{self.value}" is not allowed; use {self.allowed}'
 
 
 def parse(annotations: Mapping[str, str]) -> tuple[Policy, list[Problem]]:
@@ -98,8 +90,7 @@ def names_discovery(texts: Iterable[str]) -> bool:
 
 
 def _problem(key: str, value: str, allowed: str) -> Problem:
-    why = _REASONS.get((key, value), "")
-    return Problem(field=f"metadata.annotations[{key}]", value=value[:64], allowed=allowed, why=why)
+    return Problem(field=f"metadata.annotations[{key}]", value=value[:64], allowed=allowed)
 
 
 def _boolean(text: str) -> bool | None:

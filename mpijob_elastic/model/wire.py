@@ -45,6 +45,10 @@ class SchedulingGate(Wire, frozen=True):
     name: str = ""
 
 
+class SchedulingGroup(Wire, frozen=True):
+    """A pod's `spec.schedulingGroup`; only whether there is one counts."""
+
+
 class Volume(Wire, frozen=True):
     """An entry of a pod's `spec.volumes`."""
 

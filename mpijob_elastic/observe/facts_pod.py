@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import eviction, policy
 from mpijob_elastic.model.disruption_signs import Toleration
 from mpijob_elastic.model.eviction import Eviction
@@ -123,10 +124,15 @@ def of(pod: Pod) -> PodFacts:
         out_of_memory=any(end.reason == "OOMKilled" for _, end in ended),
         pre_stop=_has_pre_stop(spec),
         gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
-        grouped=names.VOLCANO_GROUP in pod.metadata.annotations or not _GROUPS.isdisjoint(labels),
+        grouped=_is_grouped(pod.metadata, spec),
         eviction=None if launcher else eviction.parse(pod.metadata.annotations.get(names.EVICTION)),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
+
+
+def _is_grouped(metadata: ObjectMeta, spec: Spec) -> bool:
+    by_mark = names.VOLCANO_GROUP in metadata.annotations or not _GROUPS.isdisjoint(metadata.labels)
+    return by_mark or spec.scheduling_group is not None
 
 
 def _last_words(status: Status) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.disruption_signs import Toleration
-from mpijob_elastic.model.wire import Lifecycle, SchedulingGate, Volume, Wire
+from mpijob_elastic.model.wire import Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
 
 
 class Detail(Wire, frozen=True):
@@ -80,6 +80,7 @@ class Spec(Wire, frozen=True):
     host_pid: bool | None = msgspec.field(default=None, name="hostPID")
     volumes: list[Volume] | None = None
     scheduling_gates: list[SchedulingGate] | None = None
+    scheduling_group: SchedulingGroup | None = None
     active_deadline_seconds: int | None = None
 
 

@@ -1,6 +1,7 @@
 """The facts of a PodGroup.
 
 https://github.com/volcano-sh/apis/blob/master/pkg/apis/scheduling/v1beta1/types.go
+https://github.com/kubernetes/api/blob/v0.36.3/scheduling/v1alpha2/types.go
 """
 
 from collections.abc import Mapping
@@ -12,8 +13,17 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model.wire import Owned, Wire, owned
 
 
+class _Together(Wire, frozen=True):
+    min_count: int = 0
+
+
+class _SchedulingPolicy(Wire, frozen=True):
+    gang: _Together = _Together()
+
+
 class _Spec(Wire, frozen=True):
     min_member: int = 0
+    scheduling_policy: _SchedulingPolicy = _SchedulingPolicy()  # of Kubernetes, in place of the first
     queue: str = ""
 
 
@@ -40,7 +50,7 @@ def read(raw: bytes) -> GangFacts:
     said = group.metadata.annotations
     return GangFacts(
         metadata=owned(group.metadata),
-        min_member=group.spec.min_member,
+        min_member=group.spec.min_member or group.spec.scheduling_policy.gang.min_count,
         queue=group.spec.queue,
         annotations={key: text for key, text in said.items() if key.startswith(names.VOLCANO_TOPOLOGY_PREFIX)},
     )

@@ -73,6 +73,8 @@ def marked(pod: Pod, job: JobFacts | None) -> Patch:
         patch += json_patch.labelling(key, said.get(key, value))
     if marks.scheduler and pod.spec.scheduler_name in _NO_SCHEDULER:
         patch += json_patch.scheduling(marks.scheduler)
+    if marks.group and pod.spec.scheduling_group is None:
+        patch += json_patch.grouping(marks.group)
     return patch
 
 
@@ -101,6 +103,8 @@ def warnings(job: MPIJob, new: JobFacts, *, queue: QueueState) -> Iterator[str]:
         )
     if new.policy.gang == names.COSCHEDULING and job.pod(names.ROLE_WORKER).scheduler_name in _NO_SCHEDULER:
         yield "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"
+    if new.policy.gang == names.KUBERNETES and len({job.pod(role).scheduler_name or "" for role in roles}) > 1:
+        yield "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang"
     if new.gang and new.gang.queue:
         try:
             queue(new.gang.queue)

@@ -30,7 +30,7 @@ def _escaped(key: str) -> str:
 _MARKS = "|".join(re.escape(_escaped(key)) for key in (*names.VOLCANO_MARKS, names.KOORDINATOR_GANG))
 # Fields that may be added: an item of a ConfigMap volume, a key of a ConfigMap, the selector of a job's workers, the
 # deadline of a launcher, the grace period of a worker, scheduling gates, a label, the annotations of a gang, and a
-# pod's scheduler.
+# pod's scheduler and group.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/items/(?:0|[1-9][0-9]*)"
     rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
@@ -38,7 +38,7 @@ _ALLOWED = re.compile(
     r"|/spec/(?:activeDeadline|terminationGracePeriod)Seconds"
     r"|/spec/schedulingGates(?:/-)?"
     r"|/metadata/labels/(?:[a-z0-9.-]+~1)?[A-Za-z0-9._-]+"
-    rf"|/metadata/annotations(?:/(?:{_MARKS}))?|/spec/schedulerName"
+    rf"|/metadata/annotations(?:/(?:{_MARKS}))?|/spec/schedulerName|/spec/schedulingGroup"
 )
 
 
@@ -74,6 +74,11 @@ def annotating(found: Mapping[str, str], wanted: Mapping[str, str]) -> Patch:
 def scheduling(scheduler: str) -> Patch:
     """Return a patch that gives a pod to a scheduler."""
     return adding(at="/spec/schedulerName", value=scheduler)
+
+
+def grouping(group: str) -> Patch:
+    """Return a patch that puts a pod into a PodGroup of Kubernetes."""
+    return adding(at="/spec/schedulingGroup", value={"podGroupName": group})
 
 
 def replacing(*, at: str, value: object) -> Patch:

@@ -10,7 +10,7 @@ from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import policy
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import Container, MPIJob
-from mpijob_elastic.model.wire import ConfigMapVolume, Lifecycle, SchedulingGate, Volume, Wire
+from mpijob_elastic.model.wire import ConfigMapVolume, Lifecycle, SchedulingGate, SchedulingGroup, Volume, Wire
 from webhook.rules import json_patch
 from webhook.rules.json_patch import Patch
 
@@ -37,6 +37,7 @@ class PodSpec(Wire, frozen=True):
     node_name: str = ""
     scheduling_gates: list[SchedulingGate] | None = None
     scheduler_name: str = ""
+    scheduling_group: SchedulingGroup | None = None
 
 
 class Pod(Wire, frozen=True):

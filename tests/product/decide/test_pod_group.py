@@ -13,6 +13,7 @@ from tests.builders import NOW, job, launcher, ref, worker
 from tests.simulated_writes import run
 
 WAITS = launcher(LauncherPhase.WAITING)
+KUBERNETES = Gang(scheduler="kubernetes")
 VOLCANO = Gang(scheduler="volcano", queue="team", annotations={"volcano.sh/task-topology-task-order": "worker"})
 
 
@@ -90,6 +91,18 @@ def test_a_group_of_koordinator_is_left_as_it_is() -> None:
 
 def test_without_a_queue_the_one_that_it_has_stays() -> None:
     assert pod_group.write(asking(4, 5, gang=Gang(scheduler="volcano"))) is None
+
+
+def test_of_kubernetes_it_is_lowered_in_the_words_of_kubernetes() -> None:
+    action = pod_group.write(asking(2, 5, gang=KUBERNETES))
+    assert isinstance(action, LowerPodGroup)
+    assert action.note.message == "PodGroup j: minCount 5 → 3, so that the job needs fewer workers"
+
+
+def test_where_kubernetes_serves_none_it_names_the_gates() -> None:
+    [note] = pod_group.notes(asking(2, gang=KUBERNETES, serves_gangs=False))
+    assert note.reason == "GangUnavailable"
+    assert "its pods start one by one. Kubernetes 1.36 serves them with the gates GenericWorkload and" in note.message
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,11 @@ def gang(uid: str = UID) -> pod_groups.GangFacts:
     return pod_groups.read(json.dumps({"metadata": meta, "spec": {"minMember": 3}}).encode())
 
 
+def test_min_count_of_kubernetes_is_the_pods_that_a_pod_group_waits_for() -> None:
+    found = {"metadata": {"name": "train"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+    assert pod_groups.read(json.dumps(found).encode()).min_member == 3
+
+
 def test_only_the_jobs_own_pod_group_is_seen() -> None:
     world = created()
     mine, others = (look(world, gang=gang(uid)).pod_group for uid in (UID, "another"))

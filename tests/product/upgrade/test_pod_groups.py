@@ -94,6 +94,18 @@ async def test_a_job_that_asks_needs_the_definition(client: ApiWriter) -> None:
     assert is_care(found, "ml/train asks for a gang", "install coscheduling, or remove mpijob-elastic/gang")
 
 
+async def test_kubernetes_serves_them_behind_gates_and_the_controller_makes_them_again(
+    api: TinyApi, client: ApiWriter
+) -> None:
+    job = replace(JOB, gang=Gang(scheduler="kubernetes"))
+    found = await pod_groups.look(client, [], [job])
+    assert is_care(found, "so its pods start one by one: run Kubernetes 1.36 with the gates GenericWorkload and")
+    api.objects["/apis/scheduling.k8s.io/v1alpha2"] = {"name": "v1alpha2"}
+    may(api, "delete", user="system:serviceaccount:mpijob-elastic:mpijob-elastic-controller", namespace="ml")
+    await api.create("/apis/apps/v1/namespaces/mpijob-elastic/deployments", "mpijob-elastic-controller")
+    assert is_care(await pod_groups.look(client, [], [job]), "no right to delete podgroups.scheduling.k8s.io")
+
+
 @pytest.mark.usefixtures("served")
 async def test_without_the_right_to_ask_nothing_is_claimed(client: ApiWriter, proxy: FaultProxy) -> None:
     def reviews(request: Request) -> bool:

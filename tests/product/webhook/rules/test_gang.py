@@ -139,15 +139,22 @@ def refused(job: Object, old: Object | None = None) -> list[str]:
     return [str(found) for found in gang.refusals(versions[0], new, before, queue=QUEUES.get)]
 
 
-def test_the_gangs_of_kubernetes_are_refused_with_the_reason_and_the_way_out() -> None:
-    job = asking(annotations={"mpijob-elastic/gang": "kubernetes"})
-    facts = job_facts.of(mpijob.decode(json.dumps(job).encode()))
-    [said] = [str(problem) for problem in facts.problems]
-    assert said == (
-        'metadata.annotations[mpijob-elastic/gang]: "kubernetes" is not allowed because minCount of a PodGroup of '
-        "Kubernetes 1.36 cannot change, so a job that has shrunk could not replace a worker; "
-        'use "volcano" or "coscheduling" or "koordinator"'
-    )
+KUBERNETES = {"mpijob-elastic/gang": "kubernetes"}
+
+
+def test_kubernetes_knows_pods_by_a_field_of_their_spec() -> None:
+    pod = worker_pod(3)
+    changed = patched(pod, asking(annotations=KUBERNETES))
+    assert changed == {**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": "train"}}}
+    assert patched(changed, asking(annotations=KUBERNETES)) == changed
+
+
+def test_two_schedulers_in_a_gang_of_kubernetes_are_a_doubt() -> None:
+    job = asking(annotations=KUBERNETES)
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "mine"
+    decoded = mpijob.decode(json.dumps(job).encode())
+    [doubt] = gang.warnings(decoded, job_facts.of(decoded), queue=QUEUES.get)
+    assert "starts no pod of the gang" in doubt
 
 
 def in_queue(queue: str) -> Object:
@@ -192,6 +199,7 @@ def test_queues_that_cannot_be_read_are_a_doubt() -> None:
         ("coscheduling", "labels", "pod-group.scheduling.sigs.k8s.io", "train"),
         ("koordinator", "labels", "pod-group.scheduling.sigs.k8s.io", "other"),
         ("koordinator", "annotations", "scheduling.k8s.io/group-name", "train"),
+        ("kubernetes", "annotations", "scheduling.k8s.io/group-name", "train"),
     ],
 )
 def test_marks_of_two_schedulers_are_refused(scheduler: str, kind: str, mark: str, value: str) -> None:
