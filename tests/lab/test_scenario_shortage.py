@@ -154,6 +154,15 @@ async def test_a_job_that_asks_for_a_gang_has_it_without_a_flag_of_the_operator(
 
 
 @pytest.mark.usefixtures("operator")
+async def test_where_kubernetes_serves_no_pod_groups_the_pods_start_one_by_one(job: Job) -> None:
+    await job.create(replicas=2, annotations={"mpijob-elastic/gang": "kubernetes"})
+    await job.settled(2)
+    notices = (await job.until(lambda state: "GangUnavailable" in state.notices, "a word about it")).notices
+    assert "Kubernetes 1.36 serves them with the gates GenericWorkload and GangScheduling" in notices
+    assert "GangMissed" not in notices
+
+
+@pytest.mark.usefixtures("operator")
 async def test_a_size_that_cannot_be_reached_is_taken_back(job: Job) -> None:
     await job.create(
         replicas=2,

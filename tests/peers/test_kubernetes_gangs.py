@@ -1,0 +1,206 @@
+"""Gangs of Kubernetes' own scheduler, behind the gates of 1.36: all of a job's pods start, or none."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+import pytest
+
+from lab.build import is_built
+from lab.cluster import Cluster
+from lab.install import Installed, install_into
+from lab.options import Options
+from lab.versions import KubernetesVersion
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.resources import KUBERNETES_POD_GROUPS
+from mpijob_elastic.kube.writer import MERGE_PATCH
+from tests.lab.job import Job, Object, State
+from tests.lab.on_demand import OnDemand
+from tests.lab.waiting import PATIENCE
+from tests.peers.gpus import bound, compete, on_gpu, priority, replaced
+
+pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("elastic", "operator")]
+
+VERSION = "v1.36.3"
+GANG = {"mpijob-elastic/gang": "kubernetes"}
+LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "30s"}
+
+
+@pytest.fixture(scope="module")
+def cluster(programs: OnDemand) -> Iterator[Cluster]:
+    """A lab that serves PodGroups of Kubernetes, in place of the session's."""
+    if not is_built(KubernetesVersion.parse(VERSION)):
+        pytest.skip(f"Kubernetes {VERSION} is not built here: python -m lab binaries --kubernetes-version {VERSION}")
+    options = Options(kubernetes_version=VERSION, gangs=True)
+    with Cluster.start(name=f"pytest-gangs-{os.getpid()}", options=options) as running:
+        yield running
+        programs.keep(())
+
+
+@pytest.fixture(scope="module")
+def installed(cluster: Cluster) -> Installed:
+    """Our objects there."""
+    return install_into(cluster)
+
+
+async def create(job: Job, pool: str, *, replicas: int, annotations: dict[str, str], **more: str) -> None:
+    """Create a job of workers with a GPU each."""
+    await job.create(replicas=replicas, annotations=annotations, worker_spec=on_gpu(pool, **more), launcher_spec=more)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "has"), [(GANG, {"one": 0, "two": 4}), ({}, {"one": 2, "two": 2})], ids=["gang", "no gang"]
+)
+async def test_of_two_jobs_for_which_there_is_room_once_one_starts(
+    job: Job, pool: str, annotations: dict[str, str], has: dict[str, int]
+) -> None:
+    """Without a gang each holds half, and both wait."""
+    one, two = (replace(job, name=name) for name in ("one", "two"))
+    rivals = partial(create, pool=pool, replicas=4, annotations=annotations)
+    assert await compete(one, two, pool, lambda rival, more: rivals(rival, **more)) == has
+    if annotations:
+        assert bound(await one.state()) == []
+        assert min_count(await pod_group(one)) == 5
+        await two.delete()
+        await one.settled(4)
+
+
+async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(job: Job, pool: str) -> None:
+    await create(job, pool, replicas=5, annotations=GANG | LEAST)
+    await job.until(lambda state: len(bound(state)) == 5 and len(state.hosts) == 4, "the four for which there is room")
+    await job.told("PodGroupCreated", "3 at least")
+    await job.scale(3)
+    await job.settled(3)
+    await replaced(job, job.workers(1)[0])
+    await job.scale(4)
+    await job.settled(4)
+    assert min_count(await pod_group(job)) == 3
+
+
+async def test_below_its_start_a_worker_is_replaced_because_the_pod_group_is_made_again(job: Job, pool: str) -> None:
+    await create(job, pool, replicas=4, annotations=GANG)
+    await job.settled(4)
+    before = await pod_group(job)
+    assert min_count(before) == 5
+    await job.scale(2)
+    await job.until(lambda state: len(state.workers) == len(state.hosts) == 2, "two workers")
+    await job.told("PodGroupLowered", "minCount 5 → 3")
+    after = await pod_group(job)
+    assert min_count(after) == 3
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    assert after["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"]
+    assert after["metadata"]["finalizers"] == before["metadata"]["finalizers"]
+    assert uids(await job.state()).keys() == {*job.workers(0, 1)}
+    await replaced(job, job.workers(1)[0])
+
+
+async def test_what_somebody_deletes_is_made_again_and_goes_with_the_job(job: Job, pool: str) -> None:
+    await create(job, pool, replicas=2, annotations=GANG)
+    await job.settled(2)
+    path = KUBERNETES_POD_GROUPS.path(job.namespace, job.name)
+    await job.client.delete_object(path)
+    assert "deletionTimestamp" in (await pod_group(job))["metadata"]  # until the last pod of the job has gone
+    await job.scale(1)
+    await job.told("PodGroupLowered", "minCount 3 → 2")
+    assert "deletionTimestamp" not in (await pod_group(job))["metadata"]
+    await job.client.patch_object(path, body={"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+    await job.client.delete_object(path)
+    await job.told("PodGroupCreated", times=2)
+    assert min_count(await pod_group(job)) == 2
+    await job.delete()
+    async with asyncio.timeout(PATIENCE):
+        while await job.client.find(path) is not None:
+            await asyncio.sleep(0.5)
+
+
+async def test_a_job_that_shrinks_while_it_waits_starts_as_soon_as_it_fits(job: Job, pool: str) -> None:
+    await create(job, pool, replicas=6, annotations=GANG)
+    await job.until(lambda state: len(state.workers) == 6, "its pods")
+    await job.scale(4)
+    await job.settled(4)
+    assert min_count(await pod_group(job)) == 5
+
+
+async def test_a_job_is_suspended_and_resumed_as_a_gang(job: Job, pool: str) -> None:
+    await create(job, pool, replicas=4, annotations=GANG)
+    await job.settled(4)
+    await job.annotate(suspend="true")
+    await job.until(lambda state: bound(state) == [], "no pod on a node")
+    await job.annotate(suspend=None)
+    await job.settled(4)
+    assert min_count(await pod_group(job)) == 5
+
+
+async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(job: Job, pool: str) -> None:
+    """On a node that started last; no mark of a pod protects it, nor does its index."""
+    urgent = replace(job, name="urgent")
+    await create(job, pool, replicas=4, annotations=GANG | LEAST)
+    before = await job.settled(4)
+    async with priority(job.client, pool, takes=True) as high:
+        await create(urgent, pool, replicas=2, annotations=GANG, **high)
+        await urgent.settled(2)
+    after = await job.until(lambda state: len(state.hosts) == 2, "it goes on with two")
+    kept = [host.removesuffix(":1") for host in after.hosts]
+    assert {uids(after)[name] for name in kept} <= {*uids(before).values()}
+    assert after.launcher_runs
+    await job.told("Disruption", "DisruptionTarget")
+    await urgent.delete()
+    await job.until(lambda state: len(state.hosts) == 4, "it is whole again")
+
+
+async def test_the_controller_writes_only_the_pod_groups_of_jobs(job: Job, installed: Installed) -> None:
+    await job.create(replicas=1, annotations=GANG)
+    await job.settled(1)
+    theirs = KUBERNETES_POD_GROUPS.path(job.namespace, "theirs")
+    await job.client.create_object(KUBERNETES_POD_GROUPS.path(job.namespace), body=alone("theirs"))
+    async with await connect(user_agent="test", kubeconfig=installed.controller_kubeconfig) as controller:
+        async with asyncio.timeout(PATIENCE):  # a new policy takes a moment
+            with refused():
+                while True:
+                    await controller.delete_object(theirs, options={"dryRun": ["All"]})
+        with refused():
+            await controller.create_object(KUBERNETES_POD_GROUPS.path(job.namespace), body=alone("other"))
+        for name, change in (
+            ("theirs", {"finalizers": None}),
+            (job.name, {"finalizers": ["test/foreign"]}),
+            (job.name, {"labels": {"more": "yes"}}),
+            (job.name, {"ownerReferences": None}),
+        ):
+            path = KUBERNETES_POD_GROUPS.path(job.namespace, name)
+            with refused():
+                await controller.patch_object(path, body={"metadata": change}, content_type=MERGE_PATCH)
+
+
+def refused() -> AbstractContextManager[object]:
+    """Expect that the policy refuses a write."""
+    return pytest.raises(errors.Forbidden, match="'mpijob-elastic-kubernetes-gangs' with binding")
+
+
+def alone(name: str) -> Object:
+    """Return a PodGroup that no job controls."""
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    of = KUBERNETES_POD_GROUPS
+    return {"apiVersion": of.api_version, "kind": of.kind, "metadata": {"name": name}, "spec": spec}
+
+
+async def pod_group(job: Job) -> Object:
+    """Return the job's PodGroup."""
+    raw = await job.client.get(KUBERNETES_POD_GROUPS.path(job.namespace, job.name))
+    found: Object = msgspec.json.decode(raw)
+    return found
+
+
+def min_count(pod_group: Object) -> int:
+    """Return for how many pods it waits."""
+    count: int = pod_group["spec"]["schedulingPolicy"]["gang"]["minCount"]
+    return count
+
+
+def uids(state: State) -> dict[str, str]:
+    """Return the uid of each worker."""
+    return {name: pod["metadata"]["uid"] for name, pod in state.workers.items()}
