@@ -118,6 +118,22 @@ async def test_what_somebody_deletes_is_made_again_and_goes_with_the_job(job: Jo
             await asyncio.sleep(0.5)
 
 
+async def test_a_finalizer_of_somebody_else_stays_and_holds_up_nothing_else(job: Job, pool: str) -> None:
+    await create(job, pool, replicas=2, annotations=GANG)
+    await job.settled(2)
+    path = KUBERNETES_POD_GROUPS.path(job.namespace, job.name)
+    theirs = [*(await pod_group(job))["metadata"]["finalizers"], "test/theirs"]
+    await job.client.patch_object(path, body={"metadata": {"finalizers": theirs}}, content_type=MERGE_PATCH)
+    await job.scale(1)
+    await job.until(lambda state: len(state.workers) == len(state.hosts) == 1, "one worker")
+    found = await pod_group(job)
+    assert (found["metadata"]["finalizers"], min_count(found)) == (theirs, 3)
+    await job.client.patch_object(path, body={"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+    async with asyncio.timeout(PATIENCE):
+        while b'"minCount":2' not in (await job.client.find(path) or b""):
+            await asyncio.sleep(0.5)
+
+
 async def test_a_job_that_shrinks_while_it_waits_starts_as_soon_as_it_fits(job: Job, pool: str) -> None:
     await create(job, pool, replicas=6, annotations=GANG)
     await job.until(lambda state: len(state.workers) == 6, "its pods")
