@@ -62,6 +62,7 @@ class Program:
         "metrics-server",
         "volcano",
         "scheduler-plugins",
+        "koordinator",
         "kueue",
         "kueue-v0.14",
         "karmada",
@@ -155,6 +156,12 @@ PEERS = (
         module="scheduler-plugins",
         package="sigs.k8s.io/scheduler-plugins/cmd/scheduler",
         seconds=350,
+    ),
+    Program(
+        name="koord-scheduler",
+        module="koordinator",
+        package="github.com/koordinator-sh/koordinator/cmd/koord-scheduler",
+        seconds=400,
     ),
     Program(name="kueue", module="kueue", package="sigs.k8s.io/kueue/cmd/kueue", seconds=500),
     # The last with v1beta1 alone.
