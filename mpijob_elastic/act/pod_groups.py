@@ -28,7 +28,7 @@ async def write(gate: Gate, view: JobView, action: MakePodGroup | LowerPodGroup 
     if isinstance(action, LowerPodGroup):
         spec: dict[str, object] = {"minMember": action.after}
     else:
-        spec, metadata["annotations"] = {"queue": action.queue}, dict(action.annotations)
+        spec, metadata["annotations"] = {"queue": action.queue} if action.queue else {}, dict(action.annotations)
     patch = {"metadata": metadata, "spec": spec}
     answer = await gate.patch_object(groups, namespace=namespace, name=ref.name, body=patch)
     if msgspec.json.decode(answer)["metadata"]["resourceVersion"] == ref.resource_version:

@@ -1,6 +1,7 @@
 """The second decision before a pod is deleted or an exec is ended: the same rules on live objects (safety rule 2)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 
 from mpijob_elastic.act.writer import Outdated
 from mpijob_elastic.decide import derive, drain, frozen_execs
@@ -72,7 +73,9 @@ class LiveRecheck:
         )
         if fresh is None or fresh.ref.uid != view.ref.uid or fresh.deleting:
             return None
-        state = derive(self._timed(fresh.queued(view.queue)), now=self._now())
+        # What is not a pod's or the job's own may be as the caches have it.
+        fresh = replace(fresh.queued(view.queue), pod_group=view.pod_group)
+        state = derive(self._timed(fresh), now=self._now())
         return None if state.foreign else state
 
 

@@ -59,7 +59,8 @@ def _job(state: JobState) -> Plan:
     view = state.view
     lifted = scheduling_gates.lift(view) if view.gated else None
     if view.deleting or lifted:
-        return Plan(actions=(lifted,) if lifted else ())
+        regrouped = side_objects.regroup(view) if view.gang and lifted else None  # who is resumed is a gang again
+        return Plan(actions=tuple(action for action in (regrouped, lifted) if action))
     if state.foreign:
         return handover.farewell(state)
     if view.finished:

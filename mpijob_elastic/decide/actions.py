@@ -232,7 +232,7 @@ class MakePodGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class TunePodGroup:
-    """Give a PodGroup that was made without them the queue and the task topology of its job."""
+    """Give a PodGroup the queue ("" for the one that it has) and annotations of its job."""
 
     ref: Ref
     queue: str

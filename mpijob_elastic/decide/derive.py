@@ -16,6 +16,7 @@ from mpijob_elastic.decide import (
     host_names,
     lost_nodes,
     lost_ranks,
+    pod_group,
     rank0_loss,
     suspension,
     workloads,
@@ -119,10 +120,14 @@ def _worker(
 ) -> WorkerState:
     view, name = moment.view, pod.ref.name
     wanted, ready = pod.index < view.replicas, pod.ready
-    missed_queue = False
+    astray = ""
     if view.queue and view.queue.workloads:
         wanted = wanted and not workloads.is_taken_back(view, pod)
-        missed_queue = wanted and pod.unscheduled and workloads.missed_queue(view, pod) and _is_replaced(moment, pod)
+        astray = "to wait for quota" if pod.unscheduled and workloads.missed_queue(view, pod) else ""
+    if view.gang and pod_group.is_forgotten(view, pod):
+        astray = "because its scheduler tries no pod again that waited when the gang started"
+    if astray and not (wanted and _is_replaced(moment, pod)):
+        astray = ""
     published = view.host_of.get(name, "")
     incarnation, succeeds_lost = host_names.of(moment, pod)
     left = drain.left(moment, pod) if name in view.memory.left and not published else None
@@ -154,7 +159,7 @@ def _worker(
         incarnation=incarnation,
         succeeds_lost=succeeds_lost,
         failed=failed,
-        missed_queue=missed_queue,
+        astray=astray,
         rank_lost=rank_lost,
         going=name in going,
         leaves=name in leaving,
@@ -165,8 +170,8 @@ def _worker(
         stopped=stopped,
         due_at=suspension.goes_at(view, pod, now=moment.now)
         if stopped
-        else _due_at(moment, pod, failed=failed or missed_queue)
-        if failed or missed_queue or name in view.memory.moved
+        else _due_at(moment, pod, failed=failed or bool(astray))
+        if failed or astray or name in view.memory.moved
         else None,
         back_at=RENAMED.due_at(loss, now=moment.now) if loss else 0.0,
     )
@@ -217,7 +222,7 @@ def _leaving(moment: Moment, workers: tuple[WorkerState, ...]) -> tuple[WorkerSt
     surplus = [worker for worker in reversed(workers) if not worker.wanted and _may_be_deleted(worker.pod)]
     if view.suspended_by:  # the size asks for these: they took the place of workers that have left
         surplus = [worker for worker in surplus if names.GATES.isdisjoint(worker.pod.gates)]
-    failed = [worker for worker in reversed(workers) if worker.failed or worker.missed_queue]
+    failed = [worker for worker in reversed(workers) if worker.failed or worker.astray]
     unlisted = [worker for worker in reversed(workers) if worker.going and not worker.published]
     moving = [worker for worker in unlisted if may_move or worker.pod.eviction]
     lost = [worker for worker in reversed(workers) if worker.pod.node_gone_at and may_move and _is_lost(view, worker)]

@@ -209,9 +209,7 @@ def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     if worker.wanted and not (pod.terminated or worker.stopped):
         reason = reason if warning else "WorkerReplaced"
         cause = "" if outcome == "lost" else f" ({disruption.cause(pod)})"
-        why = (
-            f"{why}; the operator recreates it{', to wait for quota' if worker.missed_queue else f' elsewhere{cause}'}"
-        )
+        why = f"{why}; the operator recreates it{f', {worker.astray}' if worker.astray else f' elsewhere{cause}'}"
     last = f" (last state: {pod.last_state})" if pod.last_state else ""
     message = f"{worker.name} is being deleted: {why}{last}"
     note = Note(reason=reason, message=message, warning=warning)

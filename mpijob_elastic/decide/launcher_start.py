@@ -11,7 +11,7 @@ deleted. Before that nothing is lost.
 """
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import workloads
+from mpijob_elastic.decide import pod_group, workloads
 from mpijob_elastic.decide.actions import DeleteLauncher, normal
 from mpijob_elastic.decide.retries import RELAUNCHED
 from mpijob_elastic.decide.state import SKEW, JobState, honest
@@ -66,7 +66,7 @@ def _missed_admission(view: JobView, launcher: Launcher) -> bool:
     if not view.elastic or launcher.phase not in _NOT_STARTED:
         return False
     missed_queue = view.queue and view.queue.workloads and workloads.missed_queue(view, launcher)
-    return not launcher.mounts_discovery or bool(missed_queue)
+    return not launcher.mounts_discovery or bool(missed_queue) or pod_group.leaves_launcher_out(view)
 
 
 def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[DeleteLauncher | None, float | None]:
@@ -79,9 +79,11 @@ def _after_missed_admission(state: JobState, launcher: Launcher) -> tuple[Delete
     if state.now < due:
         return None, due
     lacks = "a gate for its queue" if launcher.mounts_discovery else names.DISCOVER_HOSTS_PATH
+    why = f"was created without {lacks} while the webhook was down"
+    if launcher.mounts_discovery and pod_group.leaves_launcher_out(state.view):
+        why = "was left out when its gang started, and its scheduler does not try it again"
     message = (
-        f"{launcher.ref.name} was created without {lacks} while the webhook was down; recreating "
-        f"it before it starts (try {counted.count} of {len(RELAUNCHED.delays)})"
+        f"{launcher.ref.name} {why}; recreating it before it starts (try {counted.count} of {len(RELAUNCHED.delays)})"
     )
     return DeleteLauncher(launcher=launcher, note=normal("LauncherRecreated", message)), None
 

@@ -27,7 +27,7 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
     view, old, now = state.view, state.view.memory, state.now
     dropped = set(config.hostfile.splitlines()) - set(change.hostfile.splitlines())
     published = {*view.host_of, *change.added} - {*change.removed}
-    failed = {worker.pod.ref.uid for worker in state.workers if worker.failed or worker.missed_queue}
+    failed = {worker.pod.ref.uid for worker in state.workers if worker.failed or worker.astray}
     unlisted = [worker for worker in state.workers if worker.going and worker.name not in published]
     moving = {worker.pod.ref.uid for worker in unlisted if not worker.evicted}
     rank_lost = [worker.name for worker in state.workers if worker.rank_lost and worker.name not in published]

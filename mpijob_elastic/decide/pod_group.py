@@ -17,8 +17,11 @@ from mpijob_elastic import names
 from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, Note, TunePodGroup, normal, warning
 from mpijob_elastic.model import gang, policy
 from mpijob_elastic.model.gang import Gang
-from mpijob_elastic.model.job import JobView, PodGroup
+from mpijob_elastic.model.job import JobView, PodGroup, Worker
 from mpijob_elastic.model.phrases import listed
+
+# Seconds after the launcher's start in which a PodGroup may still be as it was before.
+CHANGED_WITHIN = 5.0
 
 
 def write(view: JobView) -> MakePodGroup | LowerPodGroup | TunePodGroup | None:
@@ -26,7 +29,39 @@ def write(view: JobView) -> MakePodGroup | LowerPodGroup | TunePodGroup | None:
     group = view.pod_group
     if group is None:
         return _make(view, view.gang) if view.gang and view.serves_gangs else None
-    return _lower(view, group) or (_tune(group, view.gang) if view.gang else None)
+    return _lower(view, group) or (_tune(group, view.gang) or match(view) if view.gang else None)
+
+
+def match(view: JobView) -> TunePodGroup | None:
+    """Return the write by which Koordinator starts the job's pods together, or each further pod alone; or None."""
+    group, asked = view.pod_group, view.gang
+    if group is None or asked is None or asked.scheduler != names.KOORDINATOR:
+        return None
+    other, due = (gang.TOGETHER, gang.ONE_BY_ONE) if view.driver_running else (gang.ONE_BY_ONE, gang.TOGETHER)
+    if not other.items() <= group.annotations.items():  # else somebody wants it otherwise
+        return None
+    how = "further pods start alone" if view.driver_running else "the pods start together again"
+    note = normal("PodGroupChanged", f"PodGroup {group.ref.name}: {how}")
+    return TunePodGroup(ref=group.ref, queue="", annotations=due, note=note)
+
+
+def is_forgotten(view: JobView, pod: Worker) -> bool:
+    """Tell whether Koordinator may never try a pod again that was made before the gang had started."""
+    group, launcher = view.pod_group, view.launcher
+    if view.gang is None or group is None or launcher is None or launcher.started_at is None:
+        return False
+    has_started = view.driver_running and gang.ONE_BY_ONE.items() <= group.annotations.items()
+    is_early = pod.created_at <= launcher.started_at + CHANGED_WITHIN
+    return has_started and is_early and pod.grouped and pod.unscheduled and not pod.gates
+
+
+def leaves_launcher_out(view: JobView) -> bool:
+    """Tell whether Koordinator has started the gang with workers alone, and so has forgotten the launcher."""
+    group, launcher = view.pod_group, view.launcher
+    if view.gang is None or view.gang.scheduler != names.KOORDINATOR or group is None or launcher is None:
+        return False
+    may_start = launcher.grouped and not (launcher.node or launcher.gates)
+    return may_start and 0 < group.min_member <= sum(bool(worker.node) for worker in view.workers)
 
 
 def notes(view: JobView) -> Iterator[Note]:

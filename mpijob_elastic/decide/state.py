@@ -59,8 +59,8 @@ class WorkerState:
 
     wanted: the size asks for it. published: its host name in discover_hosts.sh, "" where it has none. host: the host
     name that it has or will get; incarnation: the number in that. succeeds_lost: a rank may have died in the pod that
-    had its host name before. failed: it ended badly, and is to be replaced; missed_queue: it waits for a node, and
-    should wait for quota instead, as its replacement will. rank_lost: its rank is lost, and it is to
+    had its host name before. failed: it ended badly, and is to be replaced; astray: why it waits for a node in vain,
+    and its replacement will not, "" if it does not. rank_lost: its rank is lost, and it is to
     get a new host name. going: node or pod is about to go, so the worker is to be elsewhere. leaves: going, and not
     held back until a replacement trains. evicted: its deletion is left to an eviction that was tried. stopped: the job
     is suspended, and the worker goes after its launcher. drain: None where no driver can have seen the worker in the
@@ -78,7 +78,7 @@ class WorkerState:
     incarnation: int
     succeeds_lost: bool = False
     failed: bool = False
-    missed_queue: bool = False
+    astray: str = ""
     rank_lost: bool = False
     going: bool = False
     leaves: bool = False

@@ -21,8 +21,11 @@ POD_GROUPS = {
     names.KOORDINATOR: resources.KOORDINATOR_POD_GROUPS,
     names.KUBERNETES: resources.KUBERNETES_POD_GROUPS,
 }
-# Its default forgets the gang once all of it has run: a job that is resumed would start pod by pod.
-_OF_KOORDINATOR = {names.KOORDINATOR_MATCH_POLICY: "waiting-and-running"}
+# [koordinator] A gang to start as a whole, as each start of the launcher is one, also after a suspension.
+TOGETHER = {names.KOORDINATOR_MATCH_POLICY: "waiting-and-running"}
+# [koordinator] A gang that has started: each further pod is scheduled alone. As TOGETHER, v1.8.0 tries one pod of
+# those that wait, and forgets the others: PreEnqueue of its plugin Coscheduling refuses them, and no event wakes them.
+ONE_BY_ONE = {names.KOORDINATOR_MATCH_POLICY: "once-satisfied"}
 
 
 class Gang(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +62,7 @@ def asked(job: MPIJob, policy: Policy) -> Gang | None:
     """Return what the annotations of an MPIJob ask for; None without a gang."""
     if policy.gang == names.KOORDINATOR:
         quota = job.metadata.labels.get(names.KOORDINATOR_QUOTA, "")
-        return Gang(scheduler=policy.gang, quota=quota, annotations=_OF_KOORDINATOR)
+        return Gang(scheduler=policy.gang, quota=quota, annotations=TOGETHER)
     if policy.gang != names.VOLCANO:
         return Gang(scheduler=policy.gang) if policy.gang else None
     said = job.metadata.annotations

@@ -33,7 +33,7 @@ class _PodGroup(Wire, frozen=True):
 
 
 class GangFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A PodGroup; min_member: 0 if it waits for none. annotations: of the task topology."""
+    """A PodGroup; min_member: 0 if it waits for none. annotations: those that we write."""
 
     metadata: Owned
     min_member: int
@@ -41,6 +41,7 @@ class GangFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     annotations: Mapping[str, str]
 
 
+_OURS = (names.VOLCANO_TOPOLOGY_PREFIX, names.KOORDINATOR_MATCH_POLICY)
 _decoder = msgspec.json.Decoder(_PodGroup)
 
 
@@ -52,5 +53,5 @@ def read(raw: bytes) -> GangFacts:
         metadata=owned(group.metadata),
         min_member=group.spec.min_member or group.spec.scheduling_policy.gang.min_count,
         queue=group.spec.queue,
-        annotations={key: text for key, text in said.items() if key.startswith(names.VOLCANO_TOPOLOGY_PREFIX)},
+        annotations={key: text for key, text in said.items() if key.startswith(_OURS)},
     )

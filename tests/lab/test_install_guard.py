@@ -378,7 +378,11 @@ async def test_pod_groups_only_of_jobs_and_only_to_fewer_pods(cluster: Cluster, 
     tuned = {**annotations({"volcano.sh/task-topology-affinity": "a"}), "spec": {"queue": "team"}}
     await controller.patches(POD_GROUPS, JOB, tuned)
     await controller.patches(POD_GROUPS, JOB, {**tuned, **annotations({"volcano.sh/task-topology-affinity": "b"})})
+    match = "gang.scheduling.koordinator.sh/match-policy"
+    for policy in ("waiting-and-running", "once-satisfied"):
+        await controller.patches(POD_GROUPS, JOB, annotations({match: policy}))
     for patch in (
+        annotations({match: None}),
         {"spec": {"minMember": 4}},
         {"spec": {"minMember": 0}},
         {"spec": {"priorityClassName": "high"}},

@@ -297,7 +297,7 @@ def a_gang_is_made_only_for_who_asks(view: JobView, plan: Plan) -> None:
         assert not any((view.finished, view.deleting, derive(view, now=NOW).foreign))
     for tuned in of(TunePodGroup, plan):
         assert view.gang is not None
-        assert tuned.queue
+        assert tuned.queue or view.gang.scheduler == "koordinator"
 
 
 def a_size_is_taken_back_to_one_that_works(view: JobView, plan: Plan) -> None:
