@@ -69,6 +69,23 @@ SCHEDULER_PLUGINS = Release(
     checksum="h1:GENSA4rKpCKBrPvNSo2AV2QHU7j3a6LT14kNlHhXfeg=",
     files=[f"config/crd/bases/scheduling.x-k8s.io_{kind}.yaml" for kind in ("podgroups", "elasticquotas")],
 )
+# The release that lab/binaries/koordinator builds: what its scheduler lists.
+KOORDINATOR = Release(
+    module="github.com/koordinator-sh/koordinator@v1.8.0",
+    checksum="h1:CEMaFv6qru+arNhcdhkLP2Shxw77Heb6PSaXjHZ/t0I=",
+    files=[
+        f"config/crd/bases/{kind}.yaml"
+        for kind in (
+            "scheduling.sigs.k8s.io_podgroups",
+            "scheduling.sigs.k8s.io_elasticquotas",
+            "scheduling.koordinator.sh_clusternetworktopologies",
+            "scheduling.koordinator.sh_devices",
+            "scheduling.koordinator.sh_reservations",
+            "slo.koordinator.sh_nodemetrics",
+            "topology.node.k8s.io_noderesourcetopologies",
+        )
+    ],
+)
 # The release that lab/binaries/kueue builds. All programs use the version that is stored, so nothing converts.
 KUEUE = Release(
     module="sigs.k8s.io/kueue@v0.19.2",
@@ -111,20 +128,21 @@ KARMADA = Release(
 
 
 @contextmanager
-def served(cluster: Cluster, release: Release, directory: Path) -> Iterator[None]:
+def served(cluster: Cluster, release: Release, directory: Path) -> Iterator[Path]:
     """Have the API server serve the definitions as long as the block lasts; skip the test if they cannot be had.
 
-    `directory` is for the Go tool to run in, which no module may claim.
+    Gives the directory of the module's files. `directory` is for the Go tool to run in, which no module may claim.
     """
     try:
         found = download(release.module, directory=directory)
     except LabError as error:
         pytest.skip(f"the definitions of {release.module} cannot be had: {error}")
     assert found["Sum"] == release.checksum
+    source = Path(found["Dir"])
     for name in release.files:
-        file = Path(found["Dir"]) / name
+        file = source / name
         cluster.kubectl("apply", "--server-side", "-f", str(file))
         established(cluster, f"crd/{yaml.safe_load(file.read_text())['metadata']['name']}")
-    yield
+    yield source
     for name in release.files:
-        cluster.kubectl("delete", "-f", str(Path(found["Dir"]) / name))
+        cluster.kubectl("delete", "-f", str(source / name))

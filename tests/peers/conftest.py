@@ -59,6 +59,12 @@ def coscheduling_scheduler() -> Path:
     return peer("coscheduler")
 
 
+@pytest.fixture(scope="session")
+def koordinator_scheduler() -> Path:
+    """The program."""
+    return peer("koord-scheduler")
+
+
 @pytest.fixture
 def interpreter(tmp_path: Path) -> Interpreter:
     """The customization of the example, in karmadactl."""

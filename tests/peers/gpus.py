@@ -27,9 +27,9 @@ async def few(client: ApiWriter) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def half(client: ApiWriter, pool: str) -> AsyncIterator[None]:
-    """Keep the second node of a pool closed as long as the block lasts."""
-    node = resources.NODES.path(None, f"{pool}-1")
+async def half(client: ApiWriter, pool: str, index: int = 1) -> AsyncIterator[None]:
+    """Keep a node of a pool closed as long as the block lasts."""
+    node = resources.NODES.path(None, f"{pool}-{index}")
     await client.patch_object(node, body={"spec": {"unschedulable": True}}, content_type=MERGE_PATCH)
     yield
     await client.patch_object(node, body={"spec": {"unschedulable": None}}, content_type=MERGE_PATCH)
