@@ -1,0 +1,65 @@
+"""What pods ask for: quantities added up as the scheduler does it.
+
+https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers
+https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+# By resource, in billionths of its unit: the smallest that the API server knows.
+Amounts = Counter[str]
+_BILLION = 10**9
+_QUANTITY = re.compile(r"([+-]?[0-9.]+)(?:[eE]([+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {f"{prefix}i": 1024**power for power, prefix in enumerate("KMGTPE", 1)}
+
+
+def of_pod(spec: Mapping[str, Any]) -> Amounts:
+    """Return what a pod asks for, from its spec as the API server has stored it. Raises ValueError for no quantity."""
+    beside, most = Amounts(), Amounts()  # sidecars so far; the most while it starts
+    for container in spec.get("initContainers") or ():
+        asked = _asked(container)
+        if container.get("restartPolicy") == "Always":
+            beside += asked
+            most |= beside
+        else:
+            most |= beside + asked
+    running = sum(map(_asked, spec.get("containers") or ()), beside)
+    # What the pod itself asks for counts instead of what its containers do.
+    return Amounts({**(running | most), **_asked(spec)}) + _amounts(spec.get("overhead") or {})
+
+
+def total(parts: Iterable[tuple[Amounts, int]]) -> dict[str, str]:
+    """Return so many times each of the amounts as quantities: whole ones, else rounded up to thousandths."""
+    found = Amounts()
+    for amounts, count in parts:
+        for name, amount in amounts.items():
+            found[name] += amount * count
+    return {name: _rendered(amount) for name, amount in sorted(found.items())}
+
+
+def _asked(where: Mapping[str, Any]) -> Amounts:
+    return _amounts((where.get("resources") or {}).get("requests") or {})
+
+
+def _amounts(quantities: Mapping[str, str]) -> Amounts:
+    return Amounts({name: _parsed(text) for name, text in quantities.items()})
+
+
+def _parsed(text: str) -> int:
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text} is no quantity")
+    number, exponent, unit = match.groups()
+    if unit in _BINARY:
+        return int(Decimal(number) * _BINARY[unit] * _BILLION)
+    return int(Decimal(number).scaleb(int(exponent) if exponent else _DECIMAL[unit or ""]) * _BILLION)
+
+
+def _rendered(amount: int) -> str:
+    whole, rest = divmod(amount, _BILLION)
+    return f"{-(-amount * 1000 // _BILLION)}m" if rest else str(whole)
