@@ -99,6 +99,11 @@ DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
 # (https://github.com/kube-queue/kube-queue).
 SUSPEND = f"{PREFIX}suspend"
 KUBEQUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"
+# On an MPIJob, written by users, and on its QueueUnit, where koord-queue reads them: its queue, and its quota in the
+# tree (koordinator-sh/koord-queue: pkg/framework/plugins/elasticquota).
+KUBEQUEUE_ANNOTATIONS = ("kube-queue/", "koord-queue/")
+KUBEQUEUE_QUEUE = "kube-queue/queue-name"
+KUBEQUEUE_LABELS = "quota.scheduling."
 # The gang scheduler that takes the job's pods (see model/gang).
 GANG = f"{PREFIX}gang"
 # The HPA that the controller keeps for the job (see model/autoscale).
@@ -132,6 +137,8 @@ REASON_SUSPENDED = "Suspended"
 REFRESHED = f"{PREFIX}refreshed"
 # On the Workloads of Kueue and the HPAs that the controller makes; the value is PROGRAM.
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+# On a QueueUnit of KubeQueue, written by the controller: for how many workers it asks.
+WORKERS = f"{PREFIX}workers"
 # On a worker pod, written by the webhook and the controller: how far an eviction is (see model/eviction).
 EVICTION = f"{PREFIX}eviction"
 # On the operator's ConfigMap, written by the controller: state that must survive a restart (see model/memory).
@@ -176,6 +183,11 @@ def launcher(job: str) -> str:
 def autoscaler(job: str) -> str:
     """Return the name of the HPA that we make for a job [ours]: a user's own often has the job's name."""
     return f"mpijob-{job}"
+
+
+def queue_unit(job: str) -> str:
+    """Return the name of a job's QueueUnit: as koord-queue's extension for older MPIJobs names it."""
+    return f"{job}-mpi-qu"
 
 
 def worker(job: str, index: int) -> str:

@@ -15,6 +15,7 @@ from mpijob_elastic import __version__, names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate, NotLeader
 from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.queue_units import QueueUnits
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.workloads import Workloads
 from mpijob_elastic.act.writer import Outdated, Writer
@@ -113,6 +114,7 @@ class Controller:
             queue=self._queue,
             writer=writer,
             workloads=Workloads(client, gate, self._caches, events=self._events, metrics=self._metrics, now=now),
+            units=QueueUnits(client, gate, self._caches, events=self._events, now=now),
             prober=self._prober,
             execs=self._execs,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),

@@ -13,6 +13,7 @@ from random import Random
 
 from mpijob_elastic.act.autoscalers import Altered
 from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.queue_units import QueueUnits
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.workloads import Workloads
 from mpijob_elastic.act.writer import Writer
@@ -28,6 +29,7 @@ from mpijob_elastic.decide.actions import (
     ProbeWorkers,
     RollBack,
     TunePodGroup,
+    UnitAction,
     WriteSelector,
 )
 from mpijob_elastic.decide.state import JobState
@@ -63,6 +65,7 @@ class Reconciler:
     queue: WorkQueue[JobKey]
     writer: Writer
     workloads: Workloads
+    units: QueueUnits
     prober: Prober
     execs: Execs
     scales: ScaleTimes
@@ -133,7 +136,7 @@ class Reconciler:
         return refused
 
     async def _ask(self, state: JobState | None, due: Plan) -> bool:
-        """Write what Kueue is to know; return True if all was written. Training goes on while Kueue is away.
+        """Write what Kueue or KubeQueue is to know; return True if all was written. Training goes on without them.
 
         What is refused holds up nothing else: others may wait for the quota that the next write gives back.
         """
@@ -142,7 +145,10 @@ class Reconciler:
         key, failed = JobKey(state.view.namespace, state.view.name), None
         for action in due.queue:
             try:
-                await self.workloads.perform(state.view, action)
+                if isinstance(action, UnitAction):
+                    await self.units.perform(state.view, action)
+                else:
+                    await self.workloads.perform(state.view, action)
             except errors.KubeError as error:
                 failed = error
                 if errors.may_pass(error):

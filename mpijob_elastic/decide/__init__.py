@@ -22,6 +22,7 @@ from mpijob_elastic.decide import (
     fill,
     frozen_execs,
     handover,
+    kube_queue,
     launcher_start,
     lost_nodes,
     lost_ranks,
@@ -50,6 +51,8 @@ def plan(state: JobState) -> Plan:
     found, view = _job(state), state.view
     if view.queue and (view.queue.name or view.queue.workloads):
         found = replace(found, queue=tuple(workloads.due(view)))
+    if view.kube_queue and (unit := kube_queue.due(state, view.kube_queue)):
+        found = replace(found, queue=(*found.queue, unit))
     if view.autoscalers or (view.policy.autoscale and view.autoscalers is not None):
         found = replace(found, autoscaler=autoscaler.write(state))
     return found

@@ -13,6 +13,7 @@ from mpijob_elastic.model.autoscale import Spec
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import Launcher, Ref, Worker
+from mpijob_elastic.model.kube_queue import QueueUnit
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.queue import Workload
 
@@ -320,6 +321,42 @@ class AdoptWorkload(_OfWorkload):
     """Make the job the owner of a Workload that MultiKueue has made for it."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class CreateUnit:
+    """Ask KubeQueue for the quota of pods, `workers` of them workers."""
+
+    name: str
+    pods: tuple[PodSet, ...]
+    workers: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfUnit:
+    unit: QueueUnit
+
+
+class DeleteUnit(_OfUnit):
+    """Give the quota of a QueueUnit back, or ask for it no more."""
+
+
+class MarkRunning(_OfUnit):
+    """Say that the job of a QueueUnit runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SetHold(_OfUnit):
+    note: Note
+
+
+class ReleaseJob(_SetHold):
+    """Take KubeQueue's annotation off a job whose QueueUnit says, read live, that it may start."""
+
+
+class HoldJob(_SetHold):
+    """Put KubeQueue's annotation back on a job whose quota is wanted back."""
+
+
+UnitAction = CreateUnit | DeleteUnit | MarkRunning | ReleaseJob | HoldJob
 QueueAction = AdoptWorkload | CreateWorkload | StartPods | MarkReady | ClearWorkload | FinishWorkload | DeleteWorkload
 AutoscalerAction = WriteAutoscaler | DeleteAutoscaler
 Action = (
@@ -348,14 +385,14 @@ Look = ProbeWorkers | LookIntoLauncher
 class Plan:
     """The writes to do now, in this order, and the looks, which change no object.
 
-    queue: writes for Kueue, when nothing else is left to write. They may fail, and training goes on.
+    queue: writes for Kueue or KubeQueue, when nothing else is left to write. They may fail, and training goes on.
     autoscaler: the same for the HPA.
     wake_at: when a write may be due without a change (seconds since the epoch, or None); look_at: when a look is.
     """
 
     actions: tuple[Action, ...] = ()
     looks: tuple[Look, ...] = ()
-    queue: tuple[QueueAction, ...] = ()
+    queue: tuple[QueueAction | UnitAction, ...] = ()
     autoscaler: AutoscalerAction | None = None
     wake_at: float | None = None
     look_at: float | None = None

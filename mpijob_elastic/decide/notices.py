@@ -7,7 +7,7 @@ waits for.
 from collections.abc import Iterable, Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import autoscaler, disruption, frozen_execs, handover, pod_group, workloads
+from mpijob_elastic.decide import autoscaler, disruption, frozen_execs, handover, kube_queue, pod_group, workloads
 from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.retries import REFUSED_OFTEN, RELAUNCHED, RENAMED, REPLACED
@@ -110,8 +110,8 @@ def _notes(state: JobState) -> Iterable[Note]:
         is_over = not any(names.GATES.isdisjoint(found) for found in gates)
         waits = "its pods wait until that is gone" if is_over else "what runs goes"
         yield normal(names.REASON_SUSPENDED, f"{view.name} is suspended by {view.suspended_by}; {waits}")
-    if view.queue:
-        yield from workloads.notes(view)
+    if view.queue or view.kube_queue:
+        yield from _queues(view)
     if (view.spec_elastic or view.elastic) and view.launcher:
         yield from _launcher(state, view.launcher)
     if view.elastic and view.launcher and view.launcher.held.frozen:
@@ -126,6 +126,13 @@ def _notes(state: JobState) -> Iterable[Note]:
         yield _given_up(view, worker.ref.name, _failed(worker))
     for pod in [pod for pod, last in state.losses.items() if RENAMED.is_given_up(last)][:MOST_GIVEN_UP]:
         yield _given_up(view, pod, _rank_lost(pod))
+
+
+def _queues(view: JobView) -> Iterator[Note]:
+    if view.queue:
+        yield from workloads.notes(view)
+    if view.kube_queue:
+        yield from kube_queue.notes(view, view.kube_queue)
 
 
 def _side_objects(view: JobView) -> Iterator[Note]:

@@ -105,6 +105,12 @@ def missed_queue(view: JobView, pod: Launcher | Worker) -> bool:
     return bool(view.queue and view.queue.name and _is_outside(view, pod) and not (pod.node or view.suspended_by))
 
 
+def ending(view: JobView) -> list[Launcher | Worker]:
+    """Return the pods of a finished job that still run; none where its owner wants workers to stay, maybe for ever."""
+    stays = view.clean_pod_policy not in ("Running", "All")
+    return [] if stays else [pod for pod in view.pods if _runs_on(pod)]
+
+
 def notes(view: JobView) -> Iterator[Note]:
     """Yield what the job waits for, in Kueue's words."""
     base = _base_of(view)
@@ -168,9 +174,8 @@ def _base(view: JobView) -> Iterator[CreateWorkload]:
 
 
 def _finished(view: JobView) -> Iterator[FinishWorkload]:
-    """Yield the Workloads whose pods have ended. Where the owner wants workers to stay, they may do so for ever."""
-    stays = view.clean_pod_policy not in ("Running", "All")
-    used = [] if stays else [workload_of(view, pod) for pod in view.pods if _runs_on(pod)]
+    """Yield the Workloads whose pods have ended."""
+    used = [workload_of(view, pod) for pod in ending(view)]
     for found in view.queue.workloads.values() if view.queue else ():
         if not found.finished and found not in used:
             yield FinishWorkload(workload=found)

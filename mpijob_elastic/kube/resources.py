@@ -57,6 +57,7 @@ WORKLOAD_PRIORITIES = Resource(
 )
 # Best first; Kueue before 0.15 serves the last alone.
 KUEUE_VERSIONS = (WORKLOADS.version, "v1beta1")
+QUEUE_UNITS = Resource(group="scheduling.x-k8s.io", version="v1alpha1", plural="queueunits", kind="QueueUnit")
 # v2: the first with external metrics and a behaviour.
 AUTOSCALERS = Resource(
     group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"

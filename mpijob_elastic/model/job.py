@@ -16,6 +16,7 @@ from mpijob_elastic.model.eviction import Eviction
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.hosts import Published
+from mpijob_elastic.model.kube_queue import KubeQueue
 from mpijob_elastic.model.kubexec import is_mapped, mapped
 from mpijob_elastic.model.memory import Memory, Tries, pod_fingerprint, pod_key
 from mpijob_elastic.model.policy import Policy, Problem
@@ -277,6 +278,7 @@ class JobView:
     others_wait: when the pods were created that other jobs need and no node takes, and that could run in place of its
     workers; kept for a job that fills.
     queue: what Kueue says; None while it is not known whether there is a Kueue, as in the command line.
+    kube_queue: what KubeQueue says; None where it is not installed, and for a job that it neither holds nor has queued.
     """
 
     namespace: str
@@ -315,6 +317,7 @@ class JobView:
     serves_gangs: bool | None = None
     pod_group: PodGroup | None = None
     queue: Queue | None = None
+    kube_queue: KubeQueue | None = None
     autoscalers: tuple[Autoscaler, ...] | None = None
     size_manager: str = ""
     others_wait: tuple[float, ...] = ()

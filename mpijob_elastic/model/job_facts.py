@@ -8,6 +8,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model import gang, horovodrun, mpijob, policy, run_policy
 from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.horovodrun import Launch
+from mpijob_elastic.model.kube_queue import HELD
 from mpijob_elastic.model.mpijob import Container, MPIJob
 from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.run_policy import RunPolicy
@@ -154,11 +155,11 @@ def of(job: MPIJob) -> JobFacts:
 
 
 def suspended_by(job: MPIJob, asked: Policy, asked_run: RunPolicy) -> str:
-    """Return the field or annotation that asks for suspension, "" if none does."""
+    """Return the field or annotation that asks for suspension, "" if none does; KubeQueue's only if no other does."""
     asks = {
         f"annotation {names.SUSPEND}": asked.suspend,
         "spec.runPolicy.suspend": asked_run.suspend,
-        f"annotation {names.KUBEQUEUE_SUSPEND}": job.metadata.annotations.get(names.KUBEQUEUE_SUSPEND) == "true",
+        HELD: job.metadata.annotations.get(names.KUBEQUEUE_SUSPEND) == "true",
     }
     return next((what for what, is_asked in asks.items() if is_asked), "")
 

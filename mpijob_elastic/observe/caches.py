@@ -26,9 +26,10 @@ from mpijob_elastic.model.autoscale import Autoscaler
 from mpijob_elastic.model.disruption_signs import Signs
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.kube_queue import QueueUnit
 from mpijob_elastic.model.queue import NO_QUEUE, Queue, Workload
 from mpijob_elastic.model.wire import Fact, is_news
-from mpijob_elastic.observe import autoscalers, facts_config, facts_pod, pod_groups, views, workloads
+from mpijob_elastic.observe import autoscalers, facts_config, facts_pod, pod_groups, queue_units, views, workloads
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import Nodes
 from mpijob_elastic.observe.worker_ends import WorkerEnds
@@ -67,6 +68,7 @@ class Caches:
         self._pods_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
         self._unplaced_of: dict[JobKey, dict[str, PodFacts]] = defaultdict(dict)
         self._workloads_of: dict[JobKey, dict[str, Workload]] = defaultdict(dict)
+        self._units_of: dict[JobKey, dict[str, QueueUnit]] = defaultdict(dict)
         self._ends = WorkerEnds(now)
         self._autoscalers_of: dict[JobKey, dict[str, Autoscaler]] = defaultdict(dict)
         self._keeps_selector = False
@@ -118,6 +120,8 @@ class Caches:
             versions=resources.KUEUE_VERSIONS,
             on_change=self._wake_all,
         )
+        units = watch(resources.QUEUE_UNITS, queue_units.read, partial(self._on_indexed, self._units_of))
+        self._units = WhileServed(client, resources.QUEUE_UNITS, units, on_change=self._wake_all)
         scaling = watch(resources.AUTOSCALERS, autoscalers.read, partial(self._on_indexed, self._autoscalers_of))
         self._autoscalers = WhileServed(client, resources.AUTOSCALERS, scaling, on_change=self._wake_all)
         self._nodes = Nodes(client, signs=signs, on_change=self._on_node, random=random, now=now) if signs else None
@@ -125,7 +129,7 @@ class Caches:
     async def run(self) -> None:
         """Watch for ever; cancel to stop."""
         async with asyncio.TaskGroup() as group:
-            served = (*self._gangs_served.values(), self._kueue, self._autoscalers)
+            served = (*self._gangs_served.values(), self._kueue, self._units, self._autoscalers)
             others = (*served, *([self._nodes] if self._nodes else ()))
             for cache in (*self._required.values(), *others):
                 group.create_task(cache.run())
@@ -176,6 +180,8 @@ class Caches:
             seen = replace(seen, autoscalers=tuple(self._autoscalers_of.get(key, {}).values()))
         if job.policy.fill:
             seen = replace(seen, others_wait=tuple(self._others_wait(key, job)))
+        if self._units.known and (queued := views.kube_queue(job, self._units_of.get(key, {}).values())):
+            seen = replace(seen, kube_queue=queued)
         queue = self._queue(key, job)
         return seen if queue is None else seen.queued(queue)
 

@@ -15,6 +15,7 @@ from mpijob_elastic.model import hosts, kubexec, memory_text
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.kube_queue import HELD, KubeQueue, QueueUnit
 from mpijob_elastic.model.memory import pod_key
 from mpijob_elastic.model.queue import Queue, Workload, named
 from mpijob_elastic.model.wire import Owned
@@ -134,6 +135,20 @@ def queue(
         elsewhere=job.elsewhere,
         version=version,
     )
+
+
+def kube_queue(job: JobFacts, found: Iterable[QueueUnit]) -> KubeQueue | None:
+    """Return what KubeQueue says of a job, None if it has nothing to do with it; found: QueueUnits that are about it.
+
+    The unit of an earlier job of the name goes by itself.
+    """
+    units = list(found)
+    if not units and job.suspended_by != HELD:
+        return None
+    mine = (one for one in units if one.metadata.job_uid == job.metadata.uid)
+    rivals = [f"QueueUnit {one.metadata.name}" for one in units if not one.metadata.job_uid]
+    of_kueue = [f"queue {job.queue} of Kueue"] if job.queue else []
+    return KubeQueue(unit=next(mine, None), rivals=(*sorted(rivals), *of_kueue))
 
 
 def _is_sent(found: Workload, job: JobFacts) -> bool:

@@ -37,6 +37,8 @@ ANYWHERE: dict[str, Rights] = {
         ("podgroups.scheduling.k8s.io", ""): "create delete list patch watch",
         ("workloads.kueue.x-k8s.io", ""): "create delete get list patch watch",
         ("workloads.kueue.x-k8s.io/status", ""): "patch",
+        ("queueunits.scheduling.x-k8s.io", ""): "create delete get list patch watch",
+        ("queueunits.scheduling.x-k8s.io/status", ""): "patch",
         ("horizontalpodautoscalers.autoscaling", ""): "create delete list patch watch",
         ("events", ""): "create",
     },

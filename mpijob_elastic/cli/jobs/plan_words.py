@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import actions, workloads
+from mpijob_elastic.decide import actions, kube_queue, workloads
 from mpijob_elastic.model import phrases
 from mpijob_elastic.model.job import JobView
 
@@ -11,7 +11,9 @@ from mpijob_elastic.model.job import JobView
 def words(view: JobView, plan: actions.Plan) -> list[str]:
     """Return a line for each write and each look that is due; without a write a line that says why."""
     writes = [line for action in plan.actions for line in _words(action)]
-    writes += [_queue_words(action) for action in plan.queue]
+    writes += [
+        _unit_words(action) if isinstance(action, actions.UnitAction) else _queue_words(action) for action in plan.queue
+    ]
     looks = [_look_words(look) for look in plan.looks]
     is_draining = any(isinstance(look, actions.ProbeWorkers) and not look.published for look in plan.looks)
     nothing = [] if writes or is_draining else [f"nothing: {_why_nothing(view, plan)}"]
@@ -49,6 +51,18 @@ def _words(action: actions.Action) -> Iterator[str]:
             yield action.note.message
         case actions.MakePodGroup() | actions.LowerPodGroup() | actions.TunePodGroup() | actions.EndLauncher():
             yield action.note.message
+
+
+def _unit_words(action: actions.UnitAction) -> str:
+    match action:
+        case actions.CreateUnit():
+            return f"ask KubeQueue for quota with the QueueUnit {action.name}"
+        case actions.DeleteUnit():
+            return f"delete the QueueUnit {action.unit.metadata.name}"
+        case actions.MarkRunning():
+            return f"say in the QueueUnit {action.unit.metadata.name} that the job runs"
+        case actions.ReleaseJob() | actions.HoldJob():
+            return action.note.message
 
 
 def _queue_words(action: actions.QueueAction) -> str:
@@ -106,5 +120,6 @@ def _why_nothing(view: JobView, plan: actions.Plan) -> str:
         "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,
         "a change has to wait": plan.wake_at is not None,
         "the job waits for quota": view.queue is not None and workloads.waiting(view) is not None,
+        "the job waits in KubeQueue": kube_queue.waiting(view) is not None,
     }
     return next((reason for reason, holds in reasons.items() if holds), "the job is as desired")

@@ -10,9 +10,11 @@ from mpijob_elastic.decide.actions import (
     Action,
     AdoptWorkload,
     ClearWorkload,
+    CreateUnit,
     CreateWorkload,
     DeleteJob,
     DeleteLauncher,
+    DeleteUnit,
     DeleteWorkers,
     DeleteWorkload,
     EndExecs,
@@ -20,15 +22,18 @@ from mpijob_elastic.decide.actions import (
     Fill,
     FinishWorkload,
     Gated,
+    HoldJob,
     LookIntoLauncher,
     LowerPodGroup,
     MakePodGroup,
     MarkReady,
+    MarkRunning,
     Note,
     Plan,
     ProbeWorkers,
     QueueAction,
     RefreshLauncher,
+    ReleaseJob,
     ReleaseWorker,
     Removal,
     RollBack,
@@ -36,6 +41,7 @@ from mpijob_elastic.decide.actions import (
     TellUser,
     TunePodGroup,
     Ungate,
+    UnitAction,
     WriteConfig,
     WriteRole,
     WriteSelector,
@@ -45,6 +51,7 @@ from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Memory, Tries
 from tests import builders
+from tests.product.decide.test_kube_queue import held, unit
 from tests.product.decide.test_workloads import granted, waiting, workload
 
 NOTE = Note(reason="Reason", message="because")
@@ -132,6 +139,21 @@ def test_every_write_for_kueue_has_its_words(kind: type[QueueAction]) -> None:
     assert plan_words.words(builders.job(), Plan(queue=(action,))) == [words]
 
 
+UNITS: dict[type[UnitAction], tuple[UnitAction, str]] = {
+    CreateUnit: (CreateUnit(name="u", pods=(), workers=2), "ask KubeQueue for quota with the QueueUnit u"),
+    DeleteUnit: (DeleteUnit(unit=unit()), "delete the QueueUnit j-mpi-qu"),
+    MarkRunning: (MarkRunning(unit=unit()), "say in the QueueUnit j-mpi-qu that the job runs"),
+    ReleaseJob: (ReleaseJob(unit=unit(), note=NOTE), "because"),
+    HoldJob: (HoldJob(unit=unit(), note=NOTE), "because"),
+}
+
+
+@pytest.mark.parametrize("kind", get_args(UnitAction))
+def test_every_write_for_kube_queue_has_its_words(kind: type[UnitAction]) -> None:
+    action, words = UNITS[kind]
+    assert plan_words.words(builders.job(), Plan(queue=(action,))) == [words]
+
+
 def test_every_look_has_its_words() -> None:
     leaving = ProbeWorkers(workers=(builders.worker(2), builders.worker(1)))
     routine = (
@@ -177,6 +199,7 @@ def test_removing_notices_has_its_own_words() -> None:
         (builders.job(finished=True), Plan(), "the job has ended"),
         (builders.job(deleting=True, finished=True), Plan(), "the job is being deleted"),
         (waiting(2, workload(said="no quota")), Plan(), "the job waits for quota"),
+        (held(unit()), Plan(), "the job waits in KubeQueue"),
         (replace(builders.job(deleting=True), foreign="it is another's"), Plan(), "it is another's"),
     ],
 )

@@ -100,6 +100,7 @@ def reconciler(
         queue=queue,
         writer=written,
         workloads=asked,
+        units=asked,
         prober=anything,
         execs=anything,
         scales=anything,

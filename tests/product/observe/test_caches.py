@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS, QUEUE_UNITS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.disruption_signs import signs
 from mpijob_elastic.model.job import Probe, Ref
+from mpijob_elastic.model.kube_queue import KubeQueue
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.queue import Queue
 from mpijob_elastic.observe import nodes, views
@@ -164,6 +165,37 @@ async def test_the_queue_of_a_job_has_the_best_version_that_kueue_serves(
         found = queue()
         assert found is not None
         assert (found.name, found.ignored, found.version) == (known, "" if known else "team", version)
+
+
+async def test_a_job_has_the_queue_unit_that_is_its_own(api: TinyApi, client: ApiWriter) -> None:
+    units, held = QUEUE_UNITS.path(), {names.KUBEQUEUE_SUSPEND: "true", names.ENABLED: "true"}
+    found = msgspec.json.decode(job_of("train"))
+    found["metadata"]["annotations"] = held
+    api.objects[MPI_JOBS.path(name="train")] = found
+    await api.create(units, "train-mpi-qu", status={"phase": "Enqueued"})
+    await api.update(units, "train-mpi-qu", metadata={"namespace": "n"})
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "controller": True}
+    async with running(client) as caches:
+        key = JobKey("n", "train")
+
+        def queued() -> KubeQueue | None:
+            view = caches.view(key, probes=views.never_asked)
+            return view.kube_queue if view else None
+
+        await eventually(lambda: caches.view(key, probes=views.never_asked) is not None)
+        assert queued() is None  # the cluster serves none
+    api.objects["/apis/scheduling.x-k8s.io/v1alpha1"] = {"resources": [{"name": "queueunits"}]}
+    async with running(client) as caches:
+        await eventually(lambda: queued() == KubeQueue(rivals=("QueueUnit train-mpi-qu",)))
+        await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [{**owner, "uid": "of an earlier job"}]})
+        await eventually(lambda: queued() == KubeQueue())
+        mine = {**owner, "uid": found["metadata"]["uid"]}
+        await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [mine]})
+        await eventually(lambda: (queued() or KubeQueue()).unit is not None)
+        await api.update(MPI_JOBS.path(), "train", metadata={"annotations": {names.KUBEQUEUE_SUSPEND: None}})
+        await eventually(lambda: (queued() or KubeQueue()).unit is not None)
+        await api.delete(units, "train-mpi-qu")
+        await eventually(lambda: queued() is None)
 
 
 FILLS = {"autoscale": "fill", "min-replicas": "1", "max-replicas": "4"}
