@@ -1,7 +1,7 @@
 """Select what a user asks for (one job, the jobs of a namespace, all jobs), and read it once: four or five paged lists.
 
 Jobs come first, because they show what is wrong. A list that this user may not read ends the command with a message,
-except Roles and Workloads: few users may read those, and not much depends on them.
+except Roles, Workloads and QueueUnits: few users may read those, and not much depends on them.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,9 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.model.kube_queue import HELD, QueueUnit
 from mpijob_elastic.model.queue import Workload
-from mpijob_elastic.observe import facts_config
+from mpijob_elastic.observe import facts_config, queue_units
 from mpijob_elastic.observe import workloads as observed
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
 
@@ -84,6 +85,9 @@ _WORKLOADS = [
 ]
 
 
+_UNITS = Source(resource=resources.QUEUE_UNITS, read=queue_units.read)
+
+
 async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
     """Return the jobs, sorted by namespace and name. Raises NotServed and other `errors.KubeError`."""
     found = await jobs(client, selection)
@@ -97,7 +101,11 @@ async def fetch(client: ApiReader, selection: Selection) -> list[Snapshot]:
         with suppress(errors.Forbidden, errors.NotFound):  # of others, too, because they tell the place in the queue
             workloads = await _list(client, selection.namespace, source)
             break
-    return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, workloads=workloads)
+    units: list[QueueUnit] = []
+    if any(job.facts.suspended_by == HELD for job in found):
+        with suppress(errors.Forbidden, errors.NotFound):
+            units = await _list(client, selection.namespace, _UNITS)
+    return snapshots(jobs=found, pods=pods, configs=configs, roles=roles, workloads=workloads, units=units)
 
 
 async def jobs(client: ApiReader, selection: Selection) -> list[SeenJob]:

@@ -11,7 +11,7 @@ from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import plan_words
 from mpijob_elastic.cli.jobs.shown_facts import SeenPod
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.decide import derive, plan, workloads
+from mpijob_elastic.decide import derive, kube_queue, plan, workloads
 from mpijob_elastic.decide.state import Drain, JobState, LauncherState
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
 from mpijob_elastic.model.queue import Queue
@@ -47,6 +47,7 @@ class QueueReport(_Part, frozen=True):
     """The queue of Kueue in which the job is. workload: the next one of the job that waits, "" if none does.
 
     place: of that Workload in the queue, 1 is the next; None where nobody waits. says: why it waits, in Kueue's words.
+    For a job that waits in KubeQueue the same, without a place; workload: its QueueUnit.
     """
 
     name: str
@@ -92,7 +93,7 @@ class JobReport(_Part, frozen=True):
     elastic: false where another operator manages it; `foreign` says why. hosts: the lines of discover_hosts.sh.
     exec_names: the pods that the launcher's Role allows exec into, None where this user may not read it. next: what the
     controller does next, in words; next_look: when it checks the job again without a change. queue: None unless it
-    asks for one and this user may read the Workloads of Kueue.
+    asks for one and this user may read the Workloads of Kueue, or it waits in KubeQueue.
     """
 
     namespace: str
@@ -151,7 +152,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         notices=view.notices.splitlines(),
         next=plan_words.words(view, due) if snapshot.role_readable else [_NO_RIGHTS],
         next_look=_time(due.wake_at) if due.wake_at is not None else None,
-        queue=_queue(snapshot, view.queue) if view.queue else None,
+        queue=_queue(snapshot, view.queue) if view.queue else _kube_queue(view),
     )
 
 
@@ -187,6 +188,11 @@ def _queue(snapshot: Snapshot, queue: Queue) -> QueueReport:
         return QueueReport(name=base.queue if base else queue.name)
     name = found.metadata.name
     return QueueReport(name=found.queue, workload=name, place=snapshot.places.get(found.metadata.uid), says=found.line)
+
+
+def _kube_queue(view: JobView) -> QueueReport | None:
+    unit = kube_queue.waiting(view)
+    return QueueReport(name=unit.queue or "KubeQueue", workload=unit.metadata.name, says=unit.said) if unit else None
 
 
 def _phase(pod: Worker | Launcher, seen: SeenPod) -> str:

@@ -2,13 +2,15 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from mpijob_elastic.cli.jobs.shown_facts import SeenJob, SeenPod
+from mpijob_elastic.decide import kube_queue
 from mpijob_elastic.model import queue
 from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.kube_queue import ENQUEUED, QueueUnit
 from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.observe import views
 from mpijob_elastic.observe.facts_config import ConfigFacts, RoleFacts
@@ -32,10 +34,11 @@ def snapshots(
     configs: Iterable[ConfigFacts],
     roles: Iterable[RoleFacts] | None,
     workloads: Collection[Workload] | None = None,
+    units: Iterable[QueueUnit] = (),
 ) -> list[Snapshot]:
     """Return each job with its objects, sorted by namespace and name.
 
-    roles, workloads: None where this user may not read them, or where they are not needed.
+    roles, workloads: None where this user may not read them, or where they are not needed. units: none there either.
     """
     pods_of: dict[tuple[str, str], dict[str, SeenPod]] = defaultdict(dict)
     for pod in pods:
@@ -44,6 +47,9 @@ def snapshots(
     facts = [pod.facts for pod in pods]
     found = views.each([job.facts for job in ordered], pods=facts, configs=configs, roles=roles or ())
     places = queue.places(workloads or ())
+    units_of: dict[tuple[str, str], list[QueueUnit]] = defaultdict(list)
+    for unit in units:
+        units_of[unit.metadata.namespace, unit.metadata.job].append(unit)
     return [
         Snapshot(
             view=view,
@@ -52,25 +58,32 @@ def snapshots(
             role_readable=roles is not None,
             places=places,
         )
-        for job, view in zip(ordered, _queued(ordered, found, workloads), strict=True)
+        for job, view in zip(ordered, _queued(ordered, found, workloads, units_of), strict=True)
     ]
 
 
 def _queued(
-    jobs: Iterable[SeenJob], found: Iterable[JobView], workloads: Collection[Workload] | None
+    jobs: Iterable[SeenJob],
+    found: Iterable[JobView],
+    workloads: Collection[Workload] | None,
+    units_of: Mapping[tuple[str, str], list[QueueUnit]],
 ) -> Iterator[JobView]:
-    """Yield the views with what Kueue says of their jobs; without `workloads` nobody knows."""
+    """Yield the views with what Kueue and KubeQueue say of their jobs; without `workloads` nobody knows of Kueue."""
     of_job: dict[str, list[Workload]] = defaultdict(list)
     for one in workloads or ():
         of_job[one.metadata.job_uid].append(one)
     for job, view in zip(jobs, found, strict=True):
         is_known = workloads is not None and job.facts.queue
         mine = views.queue(job.facts, of_job[view.ref.uid], all_known=workloads or ()) if is_known else None
-        yield view.queued(mine)
+        units = units_of.get((view.namespace, view.name))
+        held = replace(view, kube_queue=views.kube_queue(job.facts, units)) if units else view
+        yield held.queued(mine)
 
 
 def _named(job: SeenJob, view: JobView) -> SeenJob:
     """Return the job, called queued while nothing of it may run: the operator does not know that."""
+    if unit := kube_queue.waiting(view):
+        return msgspec.structs.replace(job, state=unit.phase or ENQUEUED)
     base = view.queue.base(view.name) if view.queue else None
     is_queued = base and base.waits and all(pod.gates for pod in view.pods) and not view.suspended_by
     return msgspec.structs.replace(job, state="Queued") if is_queued else job

@@ -29,13 +29,11 @@ def details(report: JobReport, *, now: datetime) -> list[str]:
     """Return the lines of a page on one job."""
     wait = max(0.0, (report.next_look - now).total_seconds()) if report.next_look else None
     again = [] if wait is None else [f"check again in {durations.render(wait)}"]
+    header = [*_WORKER_COLUMNS, *(["QUOTA"] if any(worker.quota for worker in report.workers) else [])]
     return [
         *_facts(report, now),
         "",
-        *columns(
-            [*_WORKER_COLUMNS, *(["QUOTA"] if report.queue else [])],
-            (_worker(report, worker, now) for worker in report.workers),
-        ),
+        *columns(header, (_worker(report, worker, now)[: len(header)] for worker in report.workers)),
         "",
         f"{names.KEY_DISCOVER_HOSTS} prints:",
         *_indented(report.hosts),
@@ -127,7 +125,7 @@ def _worker(report: JobReport, worker: WorkerReport, now: datetime) -> list[str]
         _draining(worker.draining, now) if worker.draining else NONE,
         worker.node or NONE,
         worker.last_state or NONE,
-        *([worker.quota or NONE] if report.queue else []),
+        worker.quota or NONE,
     ]
 
 

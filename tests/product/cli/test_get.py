@@ -205,3 +205,37 @@ async def test_who_may_not_read_workloads_or_has_none_gets_the_rest(
         await get.get(where, job="train", output="json")
     read = json.loads(capsys.readouterr().out)
     assert (read["queue"], read["workers"][0]["phase"]) == (None, "Queued")
+
+
+def enqueued(phase: str = "Enqueued") -> Answers:
+    """A job that waits in KubeQueue."""
+    job, waits = worlds.mpi_job(replicas=1, conditions=["Created"]), worlds.worker(0, phase="Pending")
+    job["metadata"]["annotations"] = {names.KUBEQUEUE_SUSPEND: "true"}
+    waits["spec"]["schedulingGates"] = [{"name": names.GATE_SUSPENDED}]
+    [metadata] = [worlds.role([])["metadata"] | {"name": "train-mpi-qu"}]
+    unit = {"metadata": metadata, "spec": {"queue": "team"}, "status": {"phase": phase, "message": "1 more\nneeded"}}
+    return {"mpijobs": [job], "pods": [waits], "configmaps": [worlds.config_map([])], "queueunits": [unit]}
+
+
+@pytest.mark.parametrize(("phase", "state"), [("", "Enqueued"), ("Enqueued", "Enqueued"), ("Reserved", "Reserved")])
+async def test_a_job_in_kube_queue_shows_the_phase_of_its_unit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], phase: str, state: str
+) -> None:
+    async with serving(tmp_path, enqueued(phase)) as (where, _):
+        await get.get(where, job="train", output="table")
+        lines = capsys.readouterr().out.splitlines()
+        await get.get(where, job=None, output="table")
+    assert f"State:          {state}, " in "\n".join(lines)
+    assert "Queue:          team; train-mpi-qu waits: 1 more needed" in lines
+    assert not [line for line in lines if line.endswith("QUOTA")]
+    assert capsys.readouterr().out.splitlines()[1].split()[1] == state
+
+
+@pytest.mark.parametrize("answer", [forbidden("queueunits"), status(404, "NotFound"), []])
+async def test_who_may_not_read_queue_units_or_has_none_reads_that_the_job_is_suspended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], answer: web.Response | list[worlds.Object]
+) -> None:
+    async with serving(tmp_path, {**enqueued(), "queueunits": answer}) as (where, _):
+        await get.get(where, job="train", output="json")
+    read = json.loads(capsys.readouterr().out)
+    assert (read["queue"], read["state"]) == (None, "Suspended")
