@@ -11,6 +11,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model import phrases, run_policy
 from mpijob_elastic.model.horovodrun import HOROVODRUN, Launch
 from mpijob_elastic.model.job_facts import JobFacts
+from mpijob_elastic.model.kube_queue import HELD
 from mpijob_elastic.model.mpijob import MPIJob
 from webhook.rules import review, size
 
@@ -54,6 +55,8 @@ def _findings(job: MPIJob, about: JobFacts) -> Iterator[str]:
         yield f"this job is not elastic: {_reason(about.launch)}"
     if about.queue and about.clean_pod_policy not in ("Running", "All"):
         yield "workers stay when this job has ended, but others get its quota; set spec.cleanPodPolicy to Running"
+    if about.queue and about.suspended_by == HELD:
+        yield f"{names.KUBEQUEUE_SUSPEND} holds a job with a queue of Kueue for ever: it gets no QueueUnit"
 
 
 def _reason(launch: Launch | None) -> str:

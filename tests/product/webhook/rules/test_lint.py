@@ -168,6 +168,17 @@ def test_workers_of_a_queued_job_should_go_when_it_ends(command: list[str]) -> N
     assert said(job) == ()
 
 
+def test_a_job_is_in_one_queue_only() -> None:
+    job = mpi_job(command=GOOD)
+    job["spec"]["cleanPodPolicy"] = "Running"
+    job["metadata"]["annotations"] = {names.KUBEQUEUE_SUSPEND: "true"}
+    assert said(job) == ()
+    job["metadata"]["labels"] = {names.LABEL_QUEUE: "team"}
+    [warning] = said(job)
+    assert warning.startswith("scheduling.x-k8s.io/suspend holds a job with a queue of Kueue")
+    assert len(warning) <= 120
+
+
 def test_the_order_of_keys_is_no_edit() -> None:
     before = mpi_job(command=GOOD, conditions=["Created"])
     after = copy.deepcopy(before)
