@@ -1,98 +1,133 @@
-"""A double of KubeQueue, whose controllers are neither here nor handle MPIJobs of kubeflow.org/v1.
+"""A double of KubeQueue, whose controllers cannot be had here: its definitions, and what its scheduler does.
 
-It does what its extensions for other jobs do, read in kube-queue/pytorch-operator-extension
-(pkg/pytorch-operator/contorller/pytorchjob.go): once a QueueUnit is Dequeued, the annotation goes from the job, by an
-update of the whole object; once the job is over or gone, the QueueUnit goes. Whoever submits the job makes the
-QueueUnit, as Arena does. The phase, which KubeQueue's scheduler writes, is for the test to set.
+Written by us from the public types, and no more of them than is used here: QueueUnit of kube-queue/api and
+koordinator-sh/koord-queue (pkg/apis/scheduling/v1alpha1), ElasticQuotaTree of the latter
+(pkg/framework/apis/elasticquota/scheduling/v1beta1).
 """
 
 import asyncio
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import msgspec
 
 from lab.cluster import Cluster
-from mpijob_elastic import names
-from tests.lab.job import Job, Object
-from tests.lab.upgrades import established
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import QUEUE_UNITS, Resource
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from tests.lab.upgrades import established, gone
 
-API = "scheduling.x-k8s.io/v1alpha1"
-NAME = "queueunits.scheduling.x-k8s.io"
+TREES = Resource(group="scheduling.sigs.k8s.io", version="v1beta1", plural="elasticquotatrees", kind="ElasticQuotaTree")
 _ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-_DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": NAME, "annotations": {"api-approved.kubernetes.io": "unapproved, a test double"}},
-    "spec": {
-        "group": "scheduling.x-k8s.io",
-        "names": {"kind": "QueueUnit", "plural": "queueunits"},
-        "scope": "Namespaced",
-        "versions": [
-            {
-                "name": "v1alpha1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "properties": {"spec": _ANYTHING, "status": _ANYTHING}}
-                },
-                "subresources": {"status": {}},
-            }
-        ],
-    },
-}
+# Seconds between two looks at the queue.
+_PACE = 0.2
+
+
+def _definition(kind: Resource, *, status: bool = False) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"spec": _ANYTHING, "status": _ANYTHING}}
+    version = {
+        "name": kind.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        **({"subresources": {"status": {}}} if status else {}),
+    }
+    name = f"{kind.plural}.{kind.group}"
+    approved = {"api-approved.kubernetes.io": "unapproved, a test double"}
+    names = {"kind": kind.kind, "plural": kind.plural}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, "annotations": approved},
+        "spec": {"group": kind.group, "names": names, "scope": "Namespaced", "versions": [version]},
+    }
 
 
 @contextmanager
-def served(cluster: Cluster) -> Iterator[None]:
-    """Have the API server serve QueueUnits as long as the block lasts."""
-    cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(_DEFINITION))
-    established(cluster, f"crd/{NAME}")
+def served(cluster: Cluster, *, subresource: bool = True) -> Iterator[None]:
+    """Have the API server serve QueueUnits and trees while the block lasts; subresource: the status is one."""
+    found = [_definition(QUEUE_UNITS, status=subresource), _definition(TREES)]
+    for one in found:
+        cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(one))
+        established(cluster, f"crd/{one['metadata']['name']}")
     yield
-    cluster.kubectl("delete", "crd", NAME)
+    for one in found:
+        gone(cluster, f"crd/{one['metadata']['name']}")
 
 
-class Extension:
-    """The extension, for one job."""
+class Scheduler:
+    """KubeQueue's scheduler for one namespace: by priority, then age, within the quota of its leaf in the tree."""
 
-    def __init__(self, cluster: Cluster, job: Job) -> None:
-        self._cluster = cluster
-        self._job = job
+    def __init__(self, client: ApiWriter, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
 
-    async def submit(self, *, workers: int) -> None:
-        """Create the QueueUnit and the job, which waits."""
-        consumer = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": self._job.name}
-        spec = {"consumerRef": consumer | {"namespace": self._job.namespace}, "resource": {"cpu": str(workers + 1)}}
-        unit = {"apiVersion": API, "kind": "QueueUnit", "metadata": {"name": self._job.name}, "spec": spec}
-        await self._kubectl("create", "-f", "-", stdin=json.dumps(unit))
-        await self.say("Enqueued")
-        await self._job.create(replicas=workers, annotations={names.KUBEQUEUE_SUSPEND: "true"})
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Write phases while the block lasts."""
+        task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled(), task.exception()
 
-    async def say(self, phase: str) -> None:
-        """Write the phase of the QueueUnit."""
-        patch = json.dumps({"status": {"phase": phase}})
-        await self._kubectl("patch", NAME, self._job.name, "--subresource=status", "--type=merge", f"--patch={patch}")
+    async def units(self) -> list[dict[str, Any]]:
+        """Return the QueueUnits, the next first."""
+        raw = await self._client.get(QUEUE_UNITS.path(self._namespace))
+        found: list[dict[str, Any]] = msgspec.json.decode(raw)["items"]
 
-    async def sync(self) -> None:
-        """Look at the QueueUnit and its job once."""
-        unit = await self._get(NAME)
-        found = await self._get("mpijob")
-        if not unit:
+        def order(unit: dict[str, Any]) -> tuple[int, str, int]:
+            metadata = unit["metadata"]
+            created = metadata["creationTimestamp"], int(metadata["resourceVersion"])
+            return -unit["spec"].get("priority", 0), *created
+
+        return sorted(found, key=order)
+
+    async def phase(self, name: str) -> str:
+        """Return the phase of a QueueUnit, "" if it has none or is not there."""
+        units = {unit["metadata"]["name"]: unit for unit in await self.units()}
+        phase: str = units.get(name, {}).get("status", {}).get("phase", "")
+        return phase
+
+    async def say(self, name: str, phase: str, message: str = "") -> None:
+        """Write the phase of a QueueUnit, wherever its definition keeps it."""
+        body = {"status": {"phase": phase, "message": message, "lastUpdateTime": "2026-01-01T00:00:00Z"}}
+        for part in ("status", None):
+            path = QUEUE_UNITS.path(self._namespace, name, part)
+            try:
+                await self._client.patch_object(path, body=body, content_type=MERGE_PATCH)
+            except errors.NotFound:
+                continue
             return
-        conditions = found.get("status", {}).get("conditions") or [{"type": ""}]
-        if not found or conditions[-1]["type"] in ("Failed", "Succeeded"):
-            await self._kubectl("delete", NAME, self._job.name)
-        elif unit["status"]["phase"] == "Dequeued":
-            found["metadata"]["annotations"].pop(names.KUBEQUEUE_SUSPEND, None)
-            await self._kubectl("replace", "-f", "-", stdin=json.dumps(found))
 
-    async def waits(self) -> bool:
-        """Tell whether the QueueUnit is there."""
-        return bool(await self._get(NAME))
+    async def _run(self) -> None:
+        while True:
+            await self._step()
+            await asyncio.sleep(_PACE)
 
-    async def _get(self, kind: str) -> Object:
-        text = await self._kubectl("get", kind, self._job.name, "--ignore-not-found", "-o", "json")
-        found: Object = json.loads(text or "{}")
-        return found
+    async def _step(self) -> None:
+        units, most = await self.units(), await self._most()
+        used = sum(_cpus(unit) for unit in units if unit.get("status", {}).get("phase") in ("Dequeued", "Running"))
+        for unit in units:
+            name, phase = unit["metadata"]["name"], unit.get("status", {}).get("phase", "")
+            if not phase:
+                await self.say(name, "Enqueued")
+            elif phase == "Enqueued" and used + _cpus(unit) <= most:
+                used += _cpus(unit)
+                await self.say(name, "Dequeued")
+            elif phase == "Enqueued" and not unit["status"].get("message"):
+                await self.say(name, phase, "Insufficient quota(cpu)")
 
-    async def _kubectl(self, *words: str, stdin: str | None = None) -> str:
-        return await asyncio.to_thread(self._cluster.kubectl, "-n", self._job.namespace, *words, stdin=stdin)
+    async def _most(self) -> float:
+        trees = msgspec.json.decode(await self._client.get(TREES.path("kube-system")))["items"]
+        leaves = [leaf for tree in trees for leaf in tree["spec"]["root"]["children"]]
+        return sum(float(leaf["max"]["cpu"]) for leaf in leaves if self._namespace in leaf["namespaces"])
+
+
+def _cpus(unit: dict[str, Any]) -> float:
+    text: str = unit["spec"]["resource"].get("cpu", "0")
+    return float(text[:-1]) / 1000 if text.endswith("m") else float(text)

@@ -27,6 +27,7 @@ from mpijob_elastic.kube.resources import (
     MUTATING_WEBHOOKS,
     POD_GROUPS,
     PODS,
+    QUEUE_UNITS,
     ROLES,
     SECRETS,
     VALIDATING_WEBHOOKS,
@@ -37,6 +38,7 @@ from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import MOST_WORKERS
 from tests.builders import KUBEXEC
+from tests.lab.kube_queue import served
 from tests.lab.versions import needs
 from tests.lab.waiting import PATIENCE
 
@@ -431,6 +433,71 @@ async def test_autoscalers_only_of_the_job_that_controls_them(cluster: Cluster, 
     with refused("mpijob-elastic-autoscalers"):
         await controller.client.delete_object(AUTOSCALERS.path(controller.namespace, "of-a-user"))
     await controller.client.delete_object(AUTOSCALERS.path(controller.namespace, name))
+
+
+async def test_queue_units_only_of_the_job_that_controls_them_and_never_a_grant(
+    cluster: Cluster, controller: Account
+) -> None:
+    uid = cluster.kubectl("get", "mpijob", JOB, "-n", controller.namespace, "-o", "jsonpath={.metadata.uid}")
+    path, name = QUEUE_UNITS.path(controller.namespace), names.queue_unit(JOB)
+    metadata: dict[str, Any] = {"name": name, "annotations": {names.WORKERS: "2"}, "ownerReferences": [owner(uid)]}
+    spec: dict[str, Any] = {"consumerRef": kind(MPI_JOBS.api_version, MPI_JOBS.kind) | {"name": JOB}}
+    unit = {**kind(QUEUE_UNITS.api_version, QUEUE_UNITS.kind), "metadata": metadata, "spec": spec}
+
+    async def marks(phase: str, status: str | None = "status") -> None:
+        body = {"status": {"phase": phase}}
+        found = QUEUE_UNITS.path(controller.namespace, name, status)
+        await controller.client.patch_object(found, body=body, content_type=MERGE_PATCH)
+
+    policy = "mpijob-elastic-queue-units"
+    for subresource in (True, False):
+        with served(cluster, subresource=subresource):
+            for bad in (
+                {"metadata": {**metadata, "name": "other"}},
+                {"metadata": {**metadata, "ownerReferences": []}},
+                {"spec": {"consumerRef": {**spec["consumerRef"], "name": "other"}}},
+                *([] if subresource else [{"status": {"phase": "Dequeued"}}]),
+            ):
+                with refused(policy):
+                    await controller.client.create_object(path, body={**unit, **bad})
+            await controller.client.create_object(path, body={**unit, "status": {"phase": "Enqueued"}})
+            part = "status" if subresource else None
+            for phase in ("Dequeued", "Succeed", ""):
+                with refused(policy):
+                    await marks(phase, part)
+            await marks("Running", part)
+            for patch in (
+                {"spec": {"resource": {"cpu": "0"}}},
+                annotations({names.WORKERS: "1"}),
+                {"metadata": {"ownerReferences": None}},
+            ):
+                with refused(policy):
+                    await controller.patches(QUEUE_UNITS, name, patch)
+            cluster.kubectl("create", "-n", controller.namespace, "-f", "-", stdin=json.dumps(of_a_user(unit)))
+            with refused(policy):
+                await controller.client.delete_object(QUEUE_UNITS.path(controller.namespace, "of-a-user"))
+            await controller.client.delete_object(QUEUE_UNITS.path(controller.namespace, name))
+
+
+def of_a_user(unit: dict[str, Any]) -> dict[str, Any]:
+    return {**unit, "metadata": {"name": "of-a-user"}}
+
+
+async def test_mpijobs_only_the_hold_of_kube_queue(cluster: Cluster, controller: Account) -> None:
+    for before in ("true", "false", None):
+        cluster.kubectl(
+            "patch",
+            "mpijob",
+            JOB,
+            "-n",
+            controller.namespace,
+            "--type=merge",
+            f"--patch={json.dumps(annotations({names.KUBEQUEUE_SUSPEND: before}))}",
+        )
+        await controller.patches(MPI_JOBS, JOB, annotations({names.KUBEQUEUE_SUSPEND: "true"}))
+        with refused("mpijob-elastic-mpijobs"):
+            await controller.patches(MPI_JOBS, JOB, annotations({names.KUBEQUEUE_SUSPEND: "false"}))
+        await controller.patches(MPI_JOBS, JOB, annotations({names.KUBEQUEUE_SUSPEND: None}))
 
 
 async def test_mpijobs_only_what_we_say_of_them(controller: Account) -> None:

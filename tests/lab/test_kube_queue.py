@@ -1,34 +1,273 @@
-"""A job that KubeQueue holds and releases, as its extensions do; a double stands for KubeQueue itself."""
+"""Jobs that wait in KubeQueue, of which a double stands for all but our part (see kube_queue)."""
 
-from collections.abc import Iterator
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from lab.cluster import Cluster
-from tests.lab.job import Job
-from tests.lab.kube_queue import Extension, served
+from lab.install import Installed
+from lab.replicas import Controller as Replica
+from mpijob_elastic import names
+from mpijob_elastic.kube.resources import MPI_JOBS, QUEUE_UNITS
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.faults.faults import Call, Request, Reset
+from tests.faults.proxy import FaultProxy
+from tests.lab.controllers import controlling
+from tests.lab.job import Job, State
+from tests.lab.kube_queue import TREES, Scheduler, served
+from tests.lab.on_demand import OnDemand
 from tests.lab.suspended import held
+from tests.lab.test_cli_get import get
+from tests.lab.waiting import seen
 
-pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("operator", "elastic")]
+pytestmark = [pytest.mark.lab, pytest.mark.thorough]
+
+PAGE = (Path(__file__).parents[2] / "docs" / "kubequeue.md").read_text()
+TREE, JOB = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL))
+HOLD = {names.KUBEQUEUE_SUSPEND: "true"}
+UNIT = "train-mpi-qu"
+AT_ONCE = {"mpijob-elastic/drain-timeout": "0s"}
+
+
+@pytest.fixture(scope="module")
+def kube_queue(cluster: Cluster, programs: OnDemand) -> Iterator[None]:
+    """Its definitions are there before our controller looks, which it does once a minute."""
+    programs.keep(())
+    with served(cluster):
+        yield
+        programs.keep(())
 
 
 @pytest.fixture
-def extension(cluster: Cluster, job: Job) -> Iterator[Extension]:
-    with served(cluster):
-        yield Extension(cluster, job)
+async def scheduler(kube_queue: None, client: ApiWriter, namespace: str) -> AsyncIterator[Scheduler]:
+    """The scheduler, which does nothing yet; the page's tree has a leaf for the namespace."""
+    leaf = {**TREE["spec"]["root"]["children"][0], "namespaces": [namespace]}
+    spec = {"root": {**TREE["spec"]["root"], "children": [leaf]}}
+    await client.create_object(TREES.path("kube-system"), body={**TREE, "spec": spec})
+    yield Scheduler(client, namespace)
+    await client.delete_object(TREES.path("kube-system", TREE["metadata"]["name"]))
 
 
-async def test_a_job_waits_until_its_queue_unit_is_dequeued(extension: Extension, job: Job) -> None:
-    await extension.submit(workers=2)
-    told = "suspended by annotation scheduling.x-k8s.io/suspend"
-    await job.until(lambda state: held(state, 2) and told in state.notices, "gated pods")
-    await extension.sync()
+async def submit(job: Job, *, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None) -> None:
+    """Create the page's job."""
+    metadata = {"name": job.name, "annotations": HOLD | (annotations or {}), "labels": labels or {}}
+    await job.client.create_object(MPI_JOBS.path(job.namespace), body={**JOB, "metadata": metadata})
+
+
+async def hold(job: Job) -> None:
+    await job.patch({"metadata": {"annotations": HOLD}})
+
+
+async def phase_of(scheduler: Scheduler, phase: str, name: str = UNIT) -> None:
+    await seen(lambda: scheduler.phase(name), lambda found: found == phase, f"{name} with phase {phase!r}")
+
+
+async def only(scheduler: Scheduler, *names: str) -> list[dict[str, Any]]:
+    """Wait until these QueueUnits are there and no others."""
+    return await seen(
+        scheduler.units,
+        lambda units: sorted(unit["metadata"]["name"] for unit in units) == sorted(names),
+        f"QueueUnits {names}",
+    )
+
+
+def shown(cluster: Cluster, job: Job) -> str:
+    """The state that `get` shows."""
+    return get(cluster.kubeconfig, "-n", job.namespace).stdout.splitlines()[1].split()[1]
+
+
+def waits(state: State) -> bool:
+    return held(state, 2) and "Enqueued: train waits in KubeQueue" in state.notices
+
+
+@pytest.mark.usefixtures("operator", "elastic")
+async def test_a_job_waits_for_its_turn_says_that_it_runs_and_gives_its_quota_back(
+    cluster: Cluster, scheduler: Scheduler, job: Job
+) -> None:
+    await submit(job)
+    [unit] = await only(scheduler, UNIT)
+    assert [owner["name"] for owner in unit["metadata"]["ownerReferences"] if owner.get("controller")] == ["train"]
+    assert unit["spec"]["consumerRef"] == {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "namespace": job.namespace,
+        "name": "train",
+    }
+    assert unit["spec"]["resource"]["cpu"].startswith("8")
+    assert [part["count"] for part in unit["spec"]["podSet"]] == [1, 2]
+    await job.until(waits, "an answer to why it waits")
+    await scheduler.say(UNIT, "Enqueued", "Insufficient quota(cpu)")
+    assert await asyncio.to_thread(shown, cluster, job) == "Enqueued"
+    page = await asyncio.to_thread(get, cluster.kubeconfig, "train", "-n", job.namespace)
+    assert f"Queue:          KubeQueue; {UNIT} waits: Insufficient quota(cpu)" in page.stdout
     assert held(await job.at_rest(), 2)
-    await extension.say("Dequeued")
-    await extension.sync()
-    await job.settled(2)
-    assert await extension.waits()
-    await job.delete()
-    await job.until(lambda state: not state.replicas, "no MPIJob")
-    await extension.sync()
-    assert not await extension.waits()
+    async with scheduler.running():
+        state = await job.settled(2)
+        await job.told("Dequeued")
+        await phase_of(scheduler, "Running")
+        assert await asyncio.to_thread(shown, cluster, job) == "Running"
+        assert "Enqueued" not in (await job.at_rest()).notices
+        assert state.launcher
+        await job.set_status("train-launcher", {"phase": "Succeeded"})
+        await only(scheduler)
+        await job.until(lambda state: "Succeeded" in state.conditions, "an end")
+        await asyncio.sleep(2)
+        await only(scheduler)
+
+
+@pytest.mark.usefixtures("operator", "elastic")
+async def test_two_jobs_with_room_for_one_take_turns(scheduler: Scheduler, job: Job) -> None:
+    """The first is suspended again, so the second gets its turn, and after that the first."""
+    other = Job(client=job.client, namespace=job.namespace, name="rival")
+    async with scheduler.running():
+        await submit(job)
+        await phase_of(scheduler, "Running")
+        await submit(other)
+        await phase_of(scheduler, "Enqueued", "rival-mpi-qu")
+        assert held(await other.at_rest(), 2)
+        await hold(job)
+        await other.settled(2)
+        await phase_of(scheduler, "Running", "rival-mpi-qu")
+        await job.until(waits, "gated pods again")
+        await phase_of(scheduler, "Enqueued")
+        await other.delete()
+        await job.settled(2)
+        await phase_of(scheduler, "Running")
+        await only(scheduler, UNIT)
+
+
+@pytest.mark.usefixtures("operator", "elastic")
+async def test_a_job_asks_again_for_another_size_and_stops_when_its_quota_is_wanted_back(
+    scheduler: Scheduler, job: Job
+) -> None:
+    await submit(job)
+    [unit] = await only(scheduler, UNIT)
+    await job.scale(1)
+    await seen(
+        scheduler.units,
+        lambda units: [one["spec"]["podSet"][1]["count"] for one in units] == [1],
+        "a QueueUnit for one worker",
+    )
+    assert unit["metadata"]["uid"] not in [one["metadata"]["uid"] for one in await scheduler.units()]
+    async with scheduler.running():
+        await job.settled(1)
+        await phase_of(scheduler, "Running")
+    await scheduler.say(UNIT, "TimeoutBackoff", "no room")
+    await job.told("QuotaWanted", "no room")
+    await job.until(lambda state: held(state, 1), "gated pods")
+    await phase_of(scheduler, "")
+    async with scheduler.running():
+        await job.settled(1)
+
+
+@pytest.mark.usefixtures("operator", "elastic")
+async def test_whom_somebody_else_queues_is_left_to_them(scheduler: Scheduler, job: Job) -> None:
+    """The unit is there before the job, as programs that submit jobs do it, or has the name that ours would have."""
+    consumer = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": job.name, "namespace": job.namespace}
+    for name, spec in ((UNIT, {}), ("own", {"consumerRef": consumer})):
+        body = {"apiVersion": QUEUE_UNITS.api_version, "kind": QUEUE_UNITS.kind, "metadata": {"name": name}}
+        await job.client.create_object(QUEUE_UNITS.path(job.namespace), body={**body, "spec": spec})
+        await submit(job)
+        told = f"QueueUnit {name} queues it already"
+        await job.until(lambda state, told=told: held(state, 2) and told in state.notices, "a word on that")  # type: ignore[misc]
+        await scheduler.say(name, "Dequeued")
+        assert held(await job.at_rest(), 2)
+        await job.patch({"metadata": {"annotations": {names.KUBEQUEUE_SUSPEND: None}}})
+        await job.settled(2)
+        await only(scheduler, name)
+        await job.delete()
+        await job.until(lambda state: not (state.workers or state.launcher or state.replicas), "nothing left")
+        await only(scheduler, name)
+        await job.client.delete_object(QUEUE_UNITS.path(job.namespace, name))
+
+
+@pytest.mark.usefixtures("operator", "elastic")
+async def test_a_job_in_a_queue_of_kueue_is_in_no_other(scheduler: Scheduler, job: Job) -> None:
+    await submit(job, labels={names.LABEL_QUEUE: "team"})
+    await job.until(lambda state: "queue team of Kueue queues it already" in state.notices, "a word on that")
+    await job.at_rest()
+    await only(scheduler)
+
+
+@pytest.mark.usefixtures("operator", "webhook")
+async def test_a_controller_that_is_killed_while_a_job_waits_releases_it_later(
+    cluster: Cluster, installed: Installed, scheduler: Scheduler, job: Job
+) -> None:
+    with Replica.start(cluster, installed) as controller:
+        await submit(job)
+        await only(scheduler, UNIT)
+        controller.kill()
+    await scheduler.say(UNIT, "Dequeued")
+    with Replica.start(cluster, installed):
+        await job.settled(2)
+        await phase_of(scheduler, "Running")
+        await only(scheduler, UNIT)
+
+
+def _makes(request: Request) -> bool:
+    return request.method == "POST" and request.path.endswith("/queueunits")
+
+
+def _releases(request: Request) -> bool:
+    return request.method == "PATCH" and request.path.endswith("/mpijobs/train")
+
+
+def _marks(request: Request) -> bool:
+    return request.method == "PATCH" and f"/queueunits/{UNIT}" in request.path
+
+
+def _deletes(request: Request) -> bool:
+    return request.method == "DELETE" and request.path.endswith(f"/queueunits/{UNIT}")
+
+
+@pytest.mark.usefixtures("operator", "webhook")
+@pytest.mark.parametrize("after", [False, True], ids=["unheard", "unanswered"])
+# The first change of the job tells that it does not wait any more.
+@pytest.mark.parametrize(("strikes", "nth"), [(_makes, 1), (_releases, 2), (_marks, 1), (_deletes, 1)])
+async def test_a_death_at_any_write_comes_to_the_same_end(
+    cluster: Cluster, scheduler: Scheduler, job: Job, strikes: Callable[[Request], bool], nth: int, after: bool
+) -> None:
+    dead, is_made = asyncio.Event(), strikes is not _makes
+
+    async def die(_: Request) -> None:
+        dead.set()
+
+    async def play() -> None:
+        if not is_made:
+            await submit(job, annotations=AT_ONCE)
+        async with scheduler.running():
+            await phase_of(scheduler, "Running")
+            await hold(job)
+            await job.until(lambda state: held(state, 2), "gated pods")
+            await phase_of(scheduler, "Running")
+
+    async with FaultProxy(cluster.kubeconfig) as proxy, controlling(proxy.kubeconfig, job.namespace) as controller:
+        if is_made:
+            await submit(job, annotations=AT_ONCE)
+            await job.until(waits, "gated pods")
+            await job.at_rest()
+        before = proxy.count(strikes)
+
+        def is_the_one(request: Request) -> bool:
+            count = proxy.count(lambda other: strikes(other) and other.number <= request.number)
+            return strikes(request) and count == before + nth
+
+        with proxy.inject(Call(callback=die, after=after), on=is_the_one):
+            done = asyncio.create_task(play())
+            await asyncio.wait({done, asyncio.create_task(dead.wait())}, return_when=asyncio.FIRST_COMPLETED)
+            done.cancel()
+            await asyncio.wait({done})
+        with proxy.inject(Reset()):
+            proxy.cut()
+            controller.cancel()
+            await asyncio.wait({controller})
+    assert dead.is_set()
+    async with controlling(cluster.kubeconfig, job.namespace), scheduler.running():
+        await phase_of(scheduler, "Running")
+        await job.settled(2)
+        await only(scheduler, UNIT)
