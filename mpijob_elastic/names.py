@@ -102,7 +102,7 @@ KUBEQUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"
 # On an MPIJob, written by users, and on its QueueUnit, where koord-queue reads them: its queue, and its quota in the
 # tree (koordinator-sh/koord-queue: pkg/framework/plugins/elasticquota).
 KUBEQUEUE_ANNOTATIONS = ("kube-queue/", "koord-queue/")
-KUBEQUEUE_QUEUE = "kube-queue/queue-name"
+KUBEQUEUE_QUEUES = ("koord-queue/queue-name", "kube-queue/queue-name")
 KUBEQUEUE_LABELS = "quota.scheduling."
 # The gang scheduler that takes the job's pods (see model/gang).
 GANG = f"{PREFIX}gang"

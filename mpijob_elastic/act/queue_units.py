@@ -13,7 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.owners import controller, owner
-from mpijob_elastic.act.workload_bodies import Object, pod_set
+from mpijob_elastic.act.workload_bodies import Object
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.decide.actions import CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob, UnitAction
 from mpijob_elastic.kube import errors
@@ -101,8 +101,9 @@ class QueueUnits:
 def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Object], now: float) -> Object:
     """Return the new QueueUnit; job, pods: as just read, the pods those that its sets of pods are like.
 
-    The pods own it, too, as they do a Workload. koord-queue counts `podSet`, KubeQueue before it `resource`; what one
-    does not know, its definition drops. koord-queue finds queue and quota by annotations and labels of the job.
+    The pods own it, too, as they do a Workload. koord-queue goes by `request`, KubeQueue before it by `resource`; what
+    one does not know, its definition drops. Without a `podSet` koord-queue grants all or nothing, and asks no extension
+    for single pods. It finds queue and quota by annotations and labels, which its extensions copy from the job.
     """
     labels, annotations = job["metadata"].get("labels") or {}, job["metadata"].get("annotations") or {}
     asked = requests.total(
@@ -115,12 +116,11 @@ def created(view: JobView, action: CreateUnit, *, job: Object, pods: Sequence[Ob
             "namespace": view.namespace,
             "name": view.name,
         },
-        "queue": annotations.get(names.KUBEQUEUE_QUEUE),
+        "queue": next((annotations[key] for key in names.KUBEQUEUE_QUEUES if key in annotations), None),
         "priority": pods[-1]["spec"].get("priority"),
         "priorityClassName": pods[-1]["spec"].get("priorityClassName"),
         "resource": asked,
         "request": asked,
-        "podSet": [pod_set(like, pod) for like, pod in zip(action.pods, pods, strict=True)],
     }
     metadata = {
         "name": action.name,

@@ -40,7 +40,7 @@ def created(view: JobView, action: CreateWorkload, *, pods: Iterable[Object], pr
     spec: Object = {
         "queueName": action.queue,
         "priority": priority,
-        "podSets": [pod_set(like, pod) for like, pod in zip(action.pods, pods, strict=True)],
+        "podSets": [_pod_set(like, pod) for like, pod in zip(action.pods, pods, strict=True)],
     }
     kind = served(view, WORKLOADS)
     if action.priority_class and kind == WORKLOADS:
@@ -112,8 +112,7 @@ def placed(pod: Object, flavors: Sequence[Object]) -> list[Object]:
     return patch
 
 
-def pod_set(like: PodSet, pod: Object) -> Object:
-    """Return a set of pods that need what `pod`, as just read, needs."""
+def _pod_set(like: PodSet, pod: Object) -> Object:
     found: Mapping[str, Any] = pod["spec"]
     spec = {key: found[key] for key in _OF_POD if key in found}
     spec["restartPolicy"] = "Never"

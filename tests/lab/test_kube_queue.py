@@ -99,7 +99,7 @@ async def test_a_job_waits_for_its_turn_says_that_it_runs_and_gives_its_quota_ba
         "name": "train",
     }
     assert unit["spec"]["resource"]["cpu"].startswith("8")
-    assert [part["count"] for part in unit["spec"]["podSet"]] == [1, 2]
+    assert unit["spec"]["request"] == unit["spec"]["resource"]
     await job.until(waits, "an answer to why it waits")
     await scheduler.say(UNIT, "Enqueued", "Insufficient quota(cpu)")
     assert await asyncio.to_thread(shown, cluster, job) == "Enqueued"
@@ -150,7 +150,7 @@ async def test_a_job_asks_again_for_another_size_and_stops_when_its_quota_is_wan
     await job.scale(1)
     await seen(
         scheduler.units,
-        lambda units: [one["spec"]["podSet"][1]["count"] for one in units] == [1],
+        lambda units: [one["metadata"]["annotations"][names.WORKERS] for one in units] == ["1"],
         "a QueueUnit for one worker",
     )
     assert unit["metadata"]["uid"] not in [one["metadata"]["uid"] for one in await scheduler.units()]

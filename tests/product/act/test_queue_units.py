@@ -99,7 +99,6 @@ def test_a_unit_asks_for_what_all_pods_need() -> None:
     assert (metadata["name"], spec["consumerRef"]) == ("j-mpi-qu", consumer)
     assert spec["resource"] == spec["request"] == {"cpu": "8500m"}
     assert (spec["queue"], spec["priority"], spec["priorityClassName"]) == ("team", 7, "high")
-    assert [(part["name"], part["count"]) for part in spec["podSet"]] == [("launcher", 1), ("workers", 2)]
     of_ours = {names.LABEL_MANAGED_BY: names.PROGRAM}
     assert metadata["labels"] == {"quota.scheduling.koordinator.sh/name": "team-quota", **of_ours}
     assert metadata["annotations"] == {"kube-queue/queue-name": "team", names.WORKERS: "2"}
@@ -109,7 +108,7 @@ def test_a_unit_asks_for_what_all_pods_need() -> None:
 
 def test_what_nobody_asked_for_is_left_out() -> None:
     made = created(job(2), ASKED, job={"metadata": {}}, pods=[pod("1"), pod("1")], now=NOW)
-    assert made["spec"].keys() == {"consumerRef", "resource", "request", "podSet"}
+    assert made["spec"].keys() == {"consumerRef", "resource", "request"}
 
 
 async def test_a_unit_is_made_of_live_pods(api: TinyApi, units: QueueUnits, seen: Taken) -> None:
