@@ -13,6 +13,7 @@ from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Memory, Mended, Scale
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pending, pods, worker
+from tests.product.decide.test_kube_queue import held, unit
 from tests.product.explain.said import BUSY, of_job, of_worker
 
 LATELY = Mended(count=3, at=NOW - 5.0, writer="kubectl-edit")
@@ -192,3 +193,11 @@ def test_a_drain_beside_workers_that_train_is_nothing_wrong() -> None:
 def test_all_train_only_where_nothing_is_wrong() -> None:
     assert not explain(job(), Facts(controller="away"), now=NOW).all_train
     assert not explain(job(0), Facts(), now=NOW).all_train
+
+
+def test_a_job_that_waits_in_kube_queue_says_so_instead_of_being_suspended() -> None:
+    said = of_job(held(unit(said="1 more needed")))
+    assert said["enqueued"].says == "j waits in KubeQueue: QueueUnit j-mpi-qu is Enqueued: 1 more needed"
+    assert said["enqueued"].next_step == "kubectl -n default describe queueunit j-mpi-qu"
+    assert "suspended" not in said
+    assert "suspended" in of_job(held())
