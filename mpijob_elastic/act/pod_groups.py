@@ -51,8 +51,11 @@ async def _renew(gate: Gate, view: JobView, action: LowerPodGroup) -> bytes:
         await gate.patch_object(groups, namespace=namespace, name=ref.name, body=lift)
     with suppress(errors.NotFound):
         await gate.delete_object(groups, namespace=namespace, name=ref.name, uid=ref.uid)
-    made = {**_blank(groups, view.ref), "spec": _together(action.after)}
-    return await gate.create_object(groups, namespace=namespace, body=made)
+    wanted = _together(action.after)
+    answer = await gate.create_object(groups, namespace=namespace, body={**_blank(groups, view.ref), "spec": wanted})
+    if msgspec.json.decode(answer)["spec"]["schedulingPolicy"] != wanted["schedulingPolicy"]:
+        raise Altered(f"PodGroup {namespace}/{ref.name}: an admission plugin changes what is written")
+    return answer
 
 
 def _new(groups: Resource, action: MakePodGroup) -> dict[str, object]:
