@@ -83,18 +83,25 @@ async def replaced(job: Job, name: str) -> None:
     await job.until(lambda state: len(state.hosts) == hosts, "it trains again")
 
 
-async def compete(one: Job, two: Job, pool: str, create: Callable[[Job, Object], Awaitable[None]]) -> dict[str, int]:
+async def compete(
+    one: Job,
+    two: Job,
+    pool: str,
+    create: Callable[[Job, Object], Awaitable[None]],
+    *,
+    rest: float = SCHEDULED,
+) -> dict[str, int]:
     """Let two jobs of four workers want four GPUs, of which half come later; return how many each has then.
 
     create: makes a job of four with that in the specs of its pods. The second job is more urgent, so that it gets what
-    comes later, and takes nothing from others.
+    comes later, and takes nothing from others. rest: seconds until the scheduler is ready to try pods again.
     """
     async with priority(one.client, pool, takes=False) as urgent:
         async with half(one.client, pool):
             for job, more in ((one, {}), (two, urgent)):
                 await create(job, more)
                 await job.until(lambda state: len(state.workers) == 4 and state.launcher is not None, "its pods")
-                await asyncio.sleep(SCHEDULED)
+                await asyncio.sleep(rest)
         found: dict[str, int] = {}
         async with asyncio.timeout(90):
             while sum(found.values()) < 4:
