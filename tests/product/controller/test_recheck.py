@@ -1,7 +1,8 @@
 """A decision made once more: what the API server says now counts, whatever the caches said."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +16,10 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.job import Probe
+from mpijob_elastic.model.job import JobView, PodGroup, Probe
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.observe.facts_pod import PodFacts
-from tests.builders import NOW
+from tests.builders import NOW, ref
 from tests.faults.tiny_api import TinyApi
 from tests.product.observe.test_views import World, created, look, pods_of
 
@@ -31,7 +32,9 @@ def serve(api: TinyApi, live: World) -> None:
     api.objects |= {PODS.path("default", pod["metadata"]["name"]): pod for pod in pods_of(live)}
 
 
-def rechecking(client: ApiWriter, cut: dict[str, bool]) -> LiveRecheck:
+def rechecking(
+    client: ApiWriter, cut: dict[str, bool], *, timed: Callable[[JobView], JobView] = lambda view: view
+) -> LiveRecheck:
     """Return the recheck where these nodes were seen to be deleted, with True where a live read agrees."""
 
     def judge(pods: Iterable[PodFacts]) -> list[PodFacts]:
@@ -44,7 +47,7 @@ def rechecking(client: ApiWriter, cut: dict[str, bool]) -> LiveRecheck:
         client,
         probes=lambda _uid, _at: Probe(),
         judge=judge,
-        timed=lambda view: view,
+        timed=timed,
         is_gone=is_gone,
         now=lambda: NOW,
     )
@@ -83,6 +86,20 @@ async def test_a_pod_whose_node_is_gone_only_if_a_live_read_agrees(
     live = created()
     node = live["Pod/scale-worker-1"]["spec"]["nodeName"]
     assert await still(api, client, live, cut={node: agrees}) == ended
+
+
+async def test_the_pod_group_that_the_caches_have_is_decided_on_again(api: TinyApi, client: ApiWriter) -> None:
+    """A worker that its gang scheduler has forgotten is deleted for what the PodGroup says."""
+    serve(api, created())
+    view = replace(look(created()), pod_group=PodGroup(ref=ref("scale"), min_member=3, queue=""))
+    judged: list[JobView] = []
+
+    def timed(fresh: JobView) -> JobView:
+        judged.append(fresh)
+        return fresh
+
+    assert await rechecking(client, {}, timed=timed).removals(view, DeleteWorkers(removals=())) == []
+    assert [fresh.pod_group for fresh in judged] == [view.pod_group]
 
 
 @pytest.mark.parametrize("agrees", [True, False])
