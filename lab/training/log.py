@@ -99,13 +99,17 @@ def first_with(steps: Sequence[Told], *, size: int, since: float) -> Told | None
     return next((step for step in steps if step.size == size and step.time >= since), None)
 
 
-def problems(log: Log) -> list[str]:
-    """Return what went wrong with training, in words; empty if training went as it should."""
+def harm(log: Log) -> list[str]:
+    """Return what a change of the workers did to training, in words; empty if every rank could leave in time."""
     found = [f"a rank was killed (exit code {KILLED})" for code in log.exits if code == KILLED]
     found += [f"Horovod blacklisted {host}" for host in log.blacklisted]
     if lost := lost_steps(log.steps):
         found.append(f"{lost} steps were lost and done again")
-    if not log.ends:
-        found.append("no rank said that it has ended")
+    return found
+
+
+def problems(log: Log) -> list[str]:
+    """Return what went wrong with training that has ended, in words; empty if training went as it should."""
+    found = harm(log) if log.ends else [*harm(log), "no rank said that it has ended"]
     found += [f"the rank in {end.host} ended with a loss of {end.loss}" for end in log.ends if not end.reached]
     return found

@@ -82,10 +82,7 @@ def test_rank_0_of_a_worker_that_somebody_deletes_leaves_in_time(
 
     if Way.DRAIN in WAYS:
         assert 'kind="Eviction",operation="CREATE",outcome="postponed"' in webhook.metrics()
-    log = job.log()
-    assert training.KILLED not in log.exits
-    assert log.blacklisted == ()
-    assert training.lost_steps(log.steps) == 0
+    assert training.harm(job.log()) == []
     assert {line.rpartition(":")[0] for line in job.hosts()} == {f"train-worker-{index}" for index in range(SIZE)}
 
 

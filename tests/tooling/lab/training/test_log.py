@@ -85,6 +85,7 @@ def test_a_good_log_has_no_problems() -> None:
 )
 def test_what_must_not_happen_is_told(lines: list[str], problem: str) -> None:
     assert training.problems(good(*lines)) == [problem]
+    assert training.harm(log(*lines)) == [problem]
 
 
 def test_an_end_without_the_loss_or_without_a_word_is_told() -> None:
