@@ -48,18 +48,6 @@ def keda() -> Keda:
 
 
 @pytest.fixture(scope="session")
-def volcano_scheduler() -> Path:
-    """The program."""
-    return peer("volcano-scheduler")
-
-
-@pytest.fixture(scope="session")
-def coscheduling_scheduler() -> Path:
-    """The program, with the plugin Coscheduling among others."""
-    return peer("coscheduler")
-
-
-@pytest.fixture(scope="session")
 def koordinator_scheduler() -> Path:
     """The program."""
     return peer("koord-scheduler")

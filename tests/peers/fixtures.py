@@ -1,4 +1,4 @@
-"""Kueue beside a lab: with simulated pods in tests/peers, with real ones in tests/real."""
+"""Kueue and gang schedulers beside a lab: with simulated pods in tests/peers, with real ones in tests/real."""
 
 import json
 from collections.abc import Iterator
@@ -9,6 +9,8 @@ from lab.cluster import Cluster
 from lab.modules import PINNED
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE, kubectl_until_done
+from tests.peers import coscheduling
+from tests.peers import volcano as volcano_scheduler
 from tests.peers.built import peer
 from tests.peers.kueue import Kueue
 from tests.peers.queues import example, queue_of_four
@@ -33,6 +35,26 @@ def kueue_serves(
             item["apiVersion"] = kueue.api
             # Its webhooks may not answer yet.
             kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
+        yield
+        programs.keep(())
+
+
+@pytest.fixture(scope="module")
+def volcano(cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Volcano's scheduler, with its definitions in place of the lab's."""
+    program = peer("volcano-scheduler")
+    programs.keep(())  # they ask once a minute whether PodGroups are served
+    with volcano_scheduler.scheduling(program, cluster, tmp_path_factory.mktemp("volcano")):
+        yield
+        programs.keep(())
+
+
+@pytest.fixture(scope="module")
+def coscheduler(cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """kube-scheduler with the plugin Coscheduling, and its definitions."""
+    program = peer(coscheduling.NAME)
+    programs.keep(())  # as with Volcano
+    with coscheduling.scheduling(program, cluster, tmp_path_factory.mktemp("coscheduling")):
         yield
         programs.keep(())
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,6 @@ import pytest
 from lab.cluster import Cluster
 from mpijob_elastic.kube.resources import COSCHEDULING_POD_GROUPS
 from tests.lab.job import Job, State
-from tests.lab.on_demand import OnDemand
 from tests.peers import coscheduling
 from tests.peers.gpus import bound, compete, group, on_gpu, priority, replaced
 
@@ -21,17 +19,6 @@ pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("cosch
 GANG = {"mpijob-elastic/gang": "coscheduling"}
 PAGE = Path(__file__).parents[2] / "docs" / "gangs.md"
 LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "30s"}
-
-
-@pytest.fixture(scope="module")
-def coscheduler(
-    cluster: Cluster, programs: OnDemand, coscheduling_scheduler: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
-    """The scheduler, with its definitions."""
-    programs.keep(())  # they ask once a minute whether PodGroups are served
-    with coscheduling.scheduling(coscheduling_scheduler, cluster, tmp_path_factory.mktemp("coscheduling")):
-        yield
-        programs.keep(())
 
 
 async def create(job: Job, pool: str, *, replicas: int, annotations: dict[str, str], **more: str) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +13,7 @@ from lab.operator.process import Operator
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import Job, Object
-from tests.lab.on_demand import OnDemand
 from tests.peers.gpus import bound, compete, group, on_gpu, priority, replaced
-from tests.peers.volcano import scheduling
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("volcano", "elastic")]
 
@@ -24,17 +21,6 @@ GANG = {"mpijob-elastic/gang": "volcano"}
 PAGE = Path(__file__).parents[2] / "docs" / "gangs.md"
 LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "30s"}
 QUEUE = "scheduling.volcano.sh/queue-name"
-
-
-@pytest.fixture(scope="module")
-def volcano(
-    cluster: Cluster, programs: OnDemand, volcano_scheduler: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
-    """Volcano's scheduler, with its definitions in place of the lab's."""
-    programs.keep(())  # they ask once a minute whether PodGroups are served
-    with scheduling(volcano_scheduler, cluster, tmp_path_factory.mktemp("volcano")):
-        yield
-        programs.keep(())
 
 
 @pytest.mark.usefixtures("operator")
