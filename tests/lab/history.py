@@ -33,6 +33,10 @@ class History:
             _name(pod) for pod in self._first_deletions() if f"echo {_name(pod)}:" in self._script_at(_version(pod))
         ]
 
+    def deleted(self) -> list[str]:
+        """Pods whose deletion was asked for."""
+        return [_name(pod) for pod in self._first_deletions()]
+
     def graces(self) -> list[int]:
         """Seconds that each pod was given to end when its deletion was asked for."""
         return [pod["metadata"]["deletionGracePeriodSeconds"] for pod in self._first_deletions()]

@@ -45,6 +45,7 @@ async def test_a_job_gives_quota_back_to_a_job_that_waits_and_no_rank_is_killed(
         print(f"\n{shared.told(first.name, second.name)}")  # noqa: T201
 
     assert shared.kept == workers(2, job=first.name)
+    assert shared.listed == tuple(f"{name}:1" for name in shared.kept)
     assert most_requested(GPU, mine, theirs) == 4
     assert mine.deleted_while_published() == []
     assert training.harm(first.log()) == []

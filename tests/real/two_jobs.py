@@ -3,11 +3,12 @@
 import json
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from lab.cluster import Cluster
+from lab.errors import LabError
 from lab.training import log as training
 from lab.training.job import TrainingJob, example
 from mpijob_elastic import names
@@ -70,14 +71,16 @@ def on_gpus(
 class Shared:
     """Seconds from the creation of the second job until both train with two; from its end until the first has four.
 
-    pause: the longest time in which the first job did no step meanwhile. kept: the workers with which it went on.
+    pause: the longest time in which the first job did no step meanwhile. kept: the workers with which it went on;
+    listed: what its launcher was told then.
     """
 
     squeezed: float
     started: float
     back: float
     pause: float
-    kept: tuple[str, ...] = field(repr=False)
+    kept: tuple[str, ...]
+    listed: tuple[str, ...]
 
     def told(self, first: str, second: str) -> str:
         """Return the seconds in words."""
@@ -96,8 +99,7 @@ def share(first: TrainingJob, first_is: Object, second: TrainingJob, second_is: 
     second.create(SHORT, manifest=second_is)
     squeezed = _trains(first, 2, since=created)
     started = _trains(second, 2, since=created)
-    kept = _pods(squeezed)
-    assert sorted(first.hosts()) == [f"{name}:1" for name in kept]
+    listed = first.hosts()
     until(f"the end of {second.name}", lambda: second.outcome() == "Succeeded" or None, patience=PATIENCE)
     ended = max(one.time for one in second.log().ends)
     back = _trains(first, 4, since=ended)
@@ -108,16 +110,24 @@ def share(first: TrainingJob, first_is: Object, second: TrainingJob, second_is: 
         started=started.time - created,
         back=back.time - ended,
         pause=training.longest_pause(meanwhile),
-        kept=kept,
+        kept=_pods(squeezed),
+        listed=tuple(listed),
     )
 
 
 def _trains(job: TrainingJob, size: int, *, since: float) -> training.Told:
-    return until(
-        f"{job.name} trains with {size} ranks",
-        lambda: training.first_with(job.log().steps, size=size, since=since),
-        patience=PATIENCE,
-    )
+    """Wait until so many ranks train; where they do not, the error has what pods, Events and launcher say."""
+    try:
+        return until(
+            f"{job.name} trains with {size} ranks",
+            lambda: training.first_with(job.log().steps, size=size, since=since),
+            patience=PATIENCE,
+        )
+    except AssertionError as error:
+        for asked in (("get", "pods,events"), ("logs", names.launcher(job.name), "--tail=150")):
+            with suppress(LabError):
+                error.add_note(job.cluster.kubectl("-n", job.namespace, *asked))
+        raise
 
 
 def _pods(step: training.Told) -> tuple[str, ...]:
