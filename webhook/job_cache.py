@@ -83,7 +83,8 @@ class Watched:
     async def _ask_version(self) -> Never:
         while True:
             with suppress(errors.KubeError, msgspec.DecodeError):
-                _, self._minor = await version.ask(self._client)
+                _, minor = await version.ask(self._client)
+                self._minor = minor or None  # a build without a version says none
             await asyncio.sleep(ASK_EVERY)
 
     def _changed(self, old: HpaFacts | None, new: HpaFacts | None) -> None:

@@ -11,6 +11,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
 from tests.faults.waiting import eventually
+from webhook import job_cache
 from webhook.job_cache import Watched
 from webhook.rules import hpa_facts
 from webhook.rules.hpa_facts import HpaFacts
@@ -42,16 +43,27 @@ async def test_hpas_come_change_their_job_and_go(client: ApiWriter) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "minor"), [({"major": "1", "minor": "26+", "gitVersion": "v1.26.15"}, 26), ({"minor": 1}, None)]
+    ("answer", "minor"),
+    [
+        ({"major": "1", "minor": "26+", "gitVersion": "v1.26.15"}, 26),
+        ({"minor": "", "gitVersion": "v0.0.0-master"}, None),
+        ({"minor": 1}, None),
+    ],
 )
 async def test_the_version_is_asked_for(
-    api: TinyApi, client: ApiWriter, proxy: FaultProxy, answer: dict[str, object], minor: int | None
+    api: TinyApi,
+    client: ApiWriter,
+    proxy: FaultProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: dict[str, object],
+    minor: int | None,
 ) -> None:
+    monkeypatch.setattr(job_cache, "ASK_EVERY", 0.01)
     api.objects["/version"] = answer
     watched = Watched(client, namespace=None, random=Random(1))
     watching = asyncio.create_task(watched.run())
-    await eventually(lambda: proxy.count(lambda request: request.path == "/version"))
-    await eventually(lambda: watched.minor() == minor)
+    await eventually(lambda: proxy.count(lambda request: request.path == "/version") > 2)
+    assert watched.minor() == minor
     watching.cancel()
     with suppress(asyncio.CancelledError):
         await watching
