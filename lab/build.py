@@ -103,9 +103,11 @@ class _Cache:
 
 
 def _linker_flags(program: Program, version: KubernetesVersion) -> str:
-    # Go's own build scripts leave the version to the linker; without it the API server says v0.0.0-master.
+    # Kubernetes' own build scripts leave the version to the linker; without it the API server says v0.0.0-master. Older
+    # ones answer /version from client-go.
     told = {"gitVersion": version, "gitMajor": version.major, "gitMinor": version.minor}
-    flags = [f"-X k8s.io/component-base/version.{name}={value}" for name, value in told.items()]
+    packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+    flags = [f"-X {package}.{name}={value}" for package in packages for name, value in told.items()]
     return " ".join(("-s", "-w", *(flags if program.module == "kubernetes" else ())))
 
 
