@@ -12,6 +12,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.operator.objects import SERVICE_ACCOUNTS
 from lab.replicas import Webhook
+from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
@@ -19,8 +20,10 @@ from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import Job
 from tests.lab.launchers import ITEM, items, launcher, tried
 from tests.lab.reviews import plain_pod, reviews
+from tests.lab.waiting import PATIENCE
 from tests.product.webhook import objects
 from tests.product.webhook.objects import Object
+from webhook.rules import scheduling_gates
 
 pytestmark = pytest.mark.lab
 
@@ -50,6 +53,27 @@ async def test_pods_keep_the_labels_of_their_templates(client: ApiWriter, namesp
     for pod, role in ((state.launcher, "launcher"), *((pod, "worker") for pod in state.workers.values())):
         operators = {"group-name": "kubeflow.org", "mpi-job-name": job.name, "mpi-job-role": role}
         assert pod["metadata"]["labels"] == {**operators, **labels}
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_a_queue_is_refused_where_nothing_can_hold_pods_back(client: ApiWriter, namespace: str) -> None:
+    """On another version than the lab's own: LAB_KUBERNETES=v1.26.13."""
+    job = objects.mpi_job()
+    job["metadata"]["labels"] = {names.LABEL_QUEUE: "team"}
+    is_old = DEFAULT_KUBERNETES.minor < scheduling_gates.FIRST
+    async with asyncio.timeout(PATIENCE):
+        while is_old and not await refusal(client, namespace, job):
+            pass  # the webhook does not know the version yet
+    found = await refusal(client, namespace, job)
+    assert ("has no scheduling gates, so the pods would start at once" in found) is is_old, found
+
+
+async def refusal(client: ApiWriter, namespace: str, job: Object) -> str:
+    try:
+        await tried(client, MPI_JOBS, namespace, job)
+    except errors.Invalid as error:
+        return error.message
+    return ""
 
 
 @pytest.mark.usefixtures("webhook")
