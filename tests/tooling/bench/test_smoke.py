@@ -166,7 +166,8 @@ async def test_one_job_is_edited_beside_the_peer(bench_lab: Cluster, bench_clien
         namespaces.passing(bench_lab, "scale") as namespace,
     ):
         found = await scale.run(bench_lab, bench_client, side, namespace=namespace)
-    assert found.courses["12→2"].writes[Writer.OPERATOR, "delete pods"] == 10
+    # v0.3.0 deletes by what its cache says, so a pod that is ending already may be deleted again.
+    assert found.courses["12→2"].writes[Writer.OPERATOR, "delete pods"] >= 10
     assert set(found.cpu) == {"operator"}
 
 
