@@ -5,7 +5,9 @@ from collections.abc import Callable
 from enum import Enum
 
 from lab.cluster import Cluster
+from lab.errors import LabError
 from tests.real.two_nodes import FIRST, SECOND, lose
+from tests.real.waiting import until
 
 # The rank is Python; the pod's own main process is `sleep`. Fails where there is none.
 _KILL_RANK = """
@@ -25,7 +27,17 @@ def _kill(cluster: Cluster, namespace: str, pod: str) -> None:
 def _evict(cluster: Cluster, namespace: str, pod: str) -> None:
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction"
-    cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+
+    def accepted() -> bool | None:
+        try:
+            cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+        except LabError as error:  # while the worker drains; kubectl drain tries again as well
+            if "TooManyRequests" not in str(error):
+                raise
+            return None
+        return True
+
+    until(f"{pod} may be evicted", accepted)
 
 
 def _delete(cluster: Cluster, namespace: str, pod: str) -> None:
