@@ -15,7 +15,6 @@ from mpijob_elastic.decide.actions import (
     HoldJob,
     MarkRunning,
     Note,
-    PodSet,
     ReleaseJob,
     UnitAction,
     normal,
@@ -25,7 +24,6 @@ from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.kube_queue import GRANTED, HELD, OVER, RUNNING, TAKEN_BACK, KubeQueue, QueueUnit
 from mpijob_elastic.model.phrases import listed
-from mpijob_elastic.model.queue import LAUNCHER, WORKERS
 
 
 def due(state: JobState, queued: KubeQueue) -> UnitAction | None:
@@ -80,13 +78,8 @@ def _asked(view: JobView) -> CreateUnit | None:
 
     All, not the least: once released, nothing holds the others back.
     """
-    launcher, first = view.launcher, view.worker(names.worker(view.name, 0))
-    if launcher is None or (first is None and view.replicas) or not _waits(view):
-        return None
-    pods = [PodSet(name=LAUNCHER, count=1, like=launcher.ref)]
-    if first and view.replicas:
-        pods.append(PodSet(name=WORKERS, count=view.replicas, like=first.ref))
-    return CreateUnit(name=names.queue_unit(view.name), pods=tuple(pods), workers=view.replicas)
+    pods = workloads.pod_sets(view, workers=view.replicas) if _waits(view) else ()
+    return CreateUnit(name=names.queue_unit(view.name), pods=pods, workers=view.replicas) if pods else None
 
 
 def _waits(view: JobView) -> bool:

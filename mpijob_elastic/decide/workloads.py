@@ -105,6 +105,15 @@ def missed_queue(view: JobView, pod: Launcher | Worker) -> bool:
     return bool(view.queue and view.queue.name and _is_outside(view, pod) and not (pod.node or view.suspended_by))
 
 
+def pod_sets(view: JobView, *, workers: int) -> tuple[PodSet, ...]:
+    """Return what a launcher and so many workers need; nothing until there are pods from which that can be told."""
+    launcher, first = view.launcher, view.worker(names.worker(view.name, 0))
+    if launcher is None or (first is None and workers):
+        return ()
+    asked = PodSet(name=LAUNCHER, count=1, like=launcher.ref)
+    return (asked, PodSet(name=WORKERS, count=workers, like=first.ref)) if first and workers else (asked,)
+
+
 def ending(view: JobView) -> list[Launcher | Worker]:
     """Return the pods of a finished job that still run; none where its owner wants workers to stay, maybe for ever."""
     stays = view.clean_pod_policy not in ("Running", "All")
@@ -163,14 +172,10 @@ def _base(view: JobView) -> Iterator[CreateWorkload]:
 
     Pods that run already, because the webhook was away or the label is new, ask as well, and go on meanwhile.
     """
-    launcher, first, workers = view.launcher, view.worker(names.worker(view.name, 0)), _asked(view)
-    if view.queue is None or launcher is None or (first is None and workers):
-        return
-    pods = [PodSet(name=LAUNCHER, count=1, like=launcher.ref)]
-    if first and workers:
-        pods.append(PodSet(name=WORKERS, count=workers, like=first.ref))
-    queue, name = view.queue, launcher.ref.name
-    yield CreateWorkload(name=name, queue=queue.name, priority_class=queue.priority_class, pods=tuple(pods))
+    queue, pods = view.queue, pod_sets(view, workers=_asked(view))
+    if queue and pods:
+        name = names.launcher(view.name)
+        yield CreateWorkload(name=name, queue=queue.name, priority_class=queue.priority_class, pods=pods)
 
 
 def _finished(view: JobView) -> Iterator[FinishWorkload]:
