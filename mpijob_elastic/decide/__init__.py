@@ -27,6 +27,7 @@ from mpijob_elastic.decide import (
     lost_nodes,
     lost_ranks,
     notices,
+    pod_group,
     scale_timeout,
     scheduling_gates,
     side_objects,
@@ -62,7 +63,7 @@ def _job(state: JobState) -> Plan:
     view = state.view
     lifted = scheduling_gates.lift(view) if view.gated else None
     if view.deleting or lifted:
-        regrouped = side_objects.regroup(view) if view.gang and lifted else None  # who is resumed is a gang again
+        regrouped = pod_group.match(view) if lifted else None  # who is resumed is a gang again
         return Plan(actions=tuple(action for action in (regrouped, lifted) if action))
     if state.foreign:
         return handover.farewell(state)

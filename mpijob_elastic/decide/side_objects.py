@@ -39,11 +39,6 @@ def keep_pod_group(view: JobView) -> MakePodGroup | LowerPodGroup | TunePodGroup
     return pod_group.write(view) if view.gang or view.pod_group else None
 
 
-def regroup(view: JobView) -> TunePodGroup | None:
-    """Return the write that is due before pods of the job may be scheduled, or None."""
-    return pod_group.match(view)
-
-
 def restore_selector(view: JobView) -> WriteSelector | None:
     """Return the write that is due, or None.
 
