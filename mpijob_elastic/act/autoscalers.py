@@ -5,16 +5,12 @@ from contextlib import suppress
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.gate import Altered, Gate
 from mpijob_elastic.act.owners import controller
 from mpijob_elastic.decide.actions import DeleteAutoscaler, WriteAutoscaler
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import AUTOSCALERS
 from mpijob_elastic.model import autoscale
-
-
-class Altered(errors.KubeError):
-    """Another admission plugin changes what we write."""
 
 
 async def write(gate: Gate, namespace: str, action: WriteAutoscaler) -> bytes:

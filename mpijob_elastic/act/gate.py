@@ -21,6 +21,10 @@ class NotLeader(Exception):
     """The lease is not held: nothing was sent."""
 
 
+class Altered(errors.KubeError):
+    """Another admission plugin changes what we write."""
+
+
 class Gate:
     """Sends writes. `time_left` gives the seconds until another may lead, 0 where the lease is not held."""
 

@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.act.autoscalers import Altered
-from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.gate import Altered, Gate
 from mpijob_elastic.act.owners import controller
 from mpijob_elastic.decide.actions import LowerPodGroup, MakePodGroup, TunePodGroup
 from mpijob_elastic.kube import errors
@@ -39,7 +38,7 @@ async def write(gate: Gate, view: JobView, action: MakePodGroup | LowerPodGroup 
 async def _renew(gate: Gate, view: JobView, action: LowerPodGroup) -> bytes:
     """Make a PodGroup of Kubernetes again with a lower minCount, which is immutable; its pods name it and stay.
 
-    Its finalizer would keep it as long as they run. Whoever comes after a crash finds it as it was, or none.
+    Its finalizer would keep it as long as they run. After a crash in between it is as it was, or there is none.
     """
     groups, namespace, ref = KUBERNETES_POD_GROUPS, view.namespace, action.ref
     lift = [

@@ -18,7 +18,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act import autoscalers, end_execs, pod_groups
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.gate import Altered, Gate
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
     Action,
@@ -213,7 +213,7 @@ class Writer:
         )
         if job_facts.read(answer).replicas != action.after:
             self._seen.see(resources.MPI_JOBS, answer)
-            raise autoscalers.Altered(f"{view.namespace}/{view.name}: an admission plugin changes the size we write")
+            raise Altered(f"{view.namespace}/{view.name}: an admission plugin changes the size we write")
         return answer
 
     async def _ungate(self, view: JobView, action: Ungate) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from mpijob_elastic.act.autoscalers import Altered
+from mpijob_elastic.act.gate import Altered
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.queue_units import QueueUnits
 from mpijob_elastic.act.worker_probes import Prober

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from mpijob_elastic.act.autoscalers import Altered
+from mpijob_elastic.act.gate import Altered
 from mpijob_elastic.decide.actions import Fill, LowerPodGroup, RollBack, TunePodGroup
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.gang import Gang

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.act.autoscalers import Altered
+from mpijob_elastic.act.gate import Altered
 from mpijob_elastic.controller import reconcile
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.decide.actions import (
