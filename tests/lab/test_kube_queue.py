@@ -15,9 +15,10 @@ from lab.replicas import Controller as Replica
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS, QUEUE_UNITS
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.faults.faults import Call, Request, Reset
+from tests.faults.faults import Request
 from tests.faults.proxy import FaultProxy
 from tests.lab.controllers import controlling
+from tests.lab.deaths import died
 from tests.lab.job import Job, State
 from tests.lab.kube_queue import TREES, Scheduler, served
 from tests.lab.on_demand import OnDemand
@@ -232,18 +233,18 @@ def _deletes(request: Request) -> bool:
 async def test_a_death_at_any_write_comes_to_the_same_end(
     cluster: Cluster, scheduler: Scheduler, job: Job, strikes: Callable[[Request], bool], nth: int, after: bool
 ) -> None:
-    dead, is_made = asyncio.Event(), strikes is not _makes
-
-    async def die(_: Request) -> None:
-        dead.set()
+    is_made = strikes is not _makes
 
     async def play() -> None:
         if not is_made:
             await submit(job, annotations=AT_ONCE)
         async with scheduler.running():
             await phase_of(scheduler, "Running")
+            [old] = await only(scheduler, UNIT)
             await hold(job)
             await job.until(lambda state: held(state, 2), "gated pods")
+            uid = old["metadata"]["uid"]  # the old one says Running until it goes
+            await seen(scheduler.units, lambda units: uid not in [one["metadata"]["uid"] for one in units], "another")
             await phase_of(scheduler, "Running")
 
     async with FaultProxy(cluster.kubeconfig) as proxy, controlling(proxy.kubeconfig, job.namespace) as controller:
@@ -251,22 +252,7 @@ async def test_a_death_at_any_write_comes_to_the_same_end(
             await submit(job, annotations=AT_ONCE)
             await job.until(waits, "gated pods")
             await job.at_rest()
-        before = proxy.count(strikes)
-
-        def is_the_one(request: Request) -> bool:
-            count = proxy.count(lambda other: strikes(other) and other.number <= request.number)
-            return strikes(request) and count == before + nth
-
-        with proxy.inject(Call(callback=die, after=after), on=is_the_one):
-            done = asyncio.create_task(play())
-            await asyncio.wait({done, asyncio.create_task(dead.wait())}, return_when=asyncio.FIRST_COMPLETED)
-            done.cancel()
-            await asyncio.wait({done})
-        with proxy.inject(Reset()):
-            proxy.cut()
-            controller.cancel()
-            await asyncio.wait({controller})
-    assert dead.is_set()
+        assert await died(proxy, controller, play(), at=strikes, nth=nth, after=after)
     async with controlling(cluster.kubeconfig, job.namespace), scheduler.running():
         await phase_of(scheduler, "Running")
         await job.settled(2)

@@ -6,16 +6,17 @@ it must be the same as without the death, and on the way no worker may go while 
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.faults.faults import Call, Request, Reset, writes
+from tests.faults.faults import Request, writes
 from tests.faults.proxy import FaultProxy
 from tests.lab.controllers import controlling
+from tests.lab.deaths import died
 from tests.lab.history import recorded
 from tests.lab.job import Job
 from tests.lab.suspended import held
@@ -54,7 +55,9 @@ async def survive(
     async with controlling(cluster.kubeconfig, namespace):
         await job.settled(2)
     async with recorded(client, namespace, job=job.name) as history:
-        died = await _die_at(cluster, job, write=write, after=after, play=_suspend if suspends else _up_and_down)
+        play = _suspend(job) if suspends else _up_and_down(job)
+        async with FaultProxy(cluster.kubeconfig) as proxy, controlling(proxy.kubeconfig, namespace) as controller:
+            is_dead = await died(proxy, controller, play, at=on_job, nth=write, after=after)
         async with controlling(cluster.kubeconfig, namespace):
             if suspends:
                 await _suspend(job)
@@ -63,32 +66,7 @@ async def survive(
             await job.settled(1)
     assert history.deleted_while_published() == []
     assert history.mixed_changes() == []
-    return died
-
-
-async def _die_at(
-    cluster: Cluster, job: Job, *, write: int, after: bool, play: Callable[[Job], Coroutine[None, None, None]]
-) -> bool:
-    dead = asyncio.Event()
-
-    async def die(_: Request) -> None:
-        dead.set()
-
-    async with FaultProxy(cluster.kubeconfig) as proxy, controlling(proxy.kubeconfig, job.namespace) as controller:
-
-        def is_the_one(request: Request) -> bool:
-            nth = proxy.count(lambda other: on_job(other) and other.number <= request.number)
-            return on_job(request) and nth == write
-
-        with proxy.inject(Call(callback=die, after=after), on=is_the_one):
-            done = asyncio.create_task(play(job))
-            await asyncio.wait({done, asyncio.create_task(dead.wait())}, return_when=asyncio.FIRST_COMPLETED)
-            done.cancel()
-        with proxy.inject(Reset()):
-            proxy.cut()
-            controller.cancel()
-            await asyncio.wait({controller})
-    return dead.is_set()
+    return is_dead
 
 
 async def _up_and_down(job: Job) -> None:
@@ -121,5 +99,5 @@ async def test_a_death_at_any_write_changes_nothing(
             return await survive(cluster, client, namespace, write=write, after=after, suspends=suspends)
 
     async with namespaces(cluster, most) as names:
-        died = await asyncio.gather(*(one(name, write + 1) for write, name in enumerate(names)))
-    assert all(died), f"the scenario has fewer writes than {most}: {died}"
+        deaths = await asyncio.gather(*(one(name, write + 1) for write, name in enumerate(names)))
+    assert all(deaths), f"the scenario has fewer writes than {most}: {deaths}"
