@@ -30,7 +30,7 @@ from mpijob_elastic.observe import queue_units
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, job, ref
 from tests.faults.tiny_api import TinyApi
-from tests.product.act.test_workloads import Told
+from tests.product.act.told import Told
 
 UNITS, JOBS = QUEUE_UNITS.path("default"), MPI_JOBS.path("default")
 UNIT, JOB = f"{UNITS}/j-mpi-qu", f"{JOBS}/j"
@@ -64,12 +64,6 @@ class Taken:
 @pytest.fixture
 def seen() -> Taken:
     return Taken()
-
-
-@pytest.fixture
-def told(client: ApiWriter) -> Told:
-    metrics = Metrics(CollectorRegistry())
-    return Told(Gate(client, time_left=lambda: math.inf, metrics=metrics), metrics)
 
 
 @pytest.fixture

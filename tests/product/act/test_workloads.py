@@ -2,20 +2,18 @@
 
 import math
 from dataclasses import dataclass, field
-from random import Random
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.workloads import Workloads
-from mpijob_elastic.decide.actions import ClearWorkload, Note
+from mpijob_elastic.decide.actions import ClearWorkload
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.model.job import Ref
 from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe import workloads
@@ -25,6 +23,7 @@ from tests.faults.faults import writes
 from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
 from tests.product.act.test_deleting import Answered
+from tests.product.act.told import Told
 from tests.product.decide.test_workloads import due, queue, waiting
 
 PODS, WORKLOADS = resources.PODS.path("default"), resources.WORKLOADS.path("default")
@@ -45,26 +44,9 @@ class Taken:
         pass
 
 
-class Told(Events):
-    """Keeps the notes."""
-
-    def __init__(self, gate: Gate, metrics: Metrics) -> None:
-        super().__init__(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
-        self.notes: list[str] = []
-
-    def emit(self, view: JobView, note: Note) -> None:
-        self.notes.append(note.reason)
-
-
 @pytest.fixture
 def seen() -> Taken:
     return Taken()
-
-
-@pytest.fixture
-def told(client: ApiWriter) -> Told:
-    metrics = Metrics(CollectorRegistry())
-    return Told(Gate(client, time_left=lambda: math.inf, metrics=metrics), metrics)
 
 
 @pytest.fixture
