@@ -47,12 +47,6 @@ def keda() -> Keda:
     return Keda(operator=peer("keda-operator"), adapter=peer("keda-adapter"))
 
 
-@pytest.fixture(scope="session")
-def koordinator_scheduler() -> Path:
-    """The program."""
-    return peer("koord-scheduler")
-
-
 @pytest.fixture
 def interpreter(tmp_path: Path) -> Interpreter:
     """The customization of the example, in karmadactl."""

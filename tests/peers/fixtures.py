@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -9,7 +10,7 @@ from lab.cluster import Cluster
 from lab.modules import PINNED
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE, kubectl_until_done
-from tests.peers import coscheduling
+from tests.peers import coscheduling, koordinator
 from tests.peers import volcano as volcano_scheduler
 from tests.peers.built import peer
 from tests.peers.kueue import Kueue
@@ -42,19 +43,28 @@ def kueue_serves(
 @pytest.fixture(scope="module")
 def volcano(cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Volcano's scheduler, with its definitions in place of the lab's."""
-    program = peer("volcano-scheduler")
-    programs.keep(())  # they ask once a minute whether PodGroups are served
-    with volcano_scheduler.scheduling(program, cluster, tmp_path_factory.mktemp("volcano")):
-        yield
-        programs.keep(())
+    directory = tmp_path_factory.mktemp("volcano")
+    yield from _beside(programs, volcano_scheduler.scheduling(peer("volcano-scheduler"), cluster, directory))
 
 
 @pytest.fixture(scope="module")
 def coscheduler(cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """kube-scheduler with the plugin Coscheduling, and its definitions."""
-    program = peer(coscheduling.NAME)
-    programs.keep(())  # as with Volcano
-    with coscheduling.scheduling(program, cluster, tmp_path_factory.mktemp("coscheduling")):
+    directory = tmp_path_factory.mktemp("coscheduling")
+    yield from _beside(programs, coscheduling.scheduling(peer(coscheduling.NAME), cluster, directory))
+
+
+@pytest.fixture(scope="module")
+def koord_scheduler(cluster: Cluster, programs: OnDemand, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Koordinator's scheduler, with its definitions."""
+    directory = tmp_path_factory.mktemp("koordinator")
+    yield from _beside(programs, koordinator.scheduling(peer(koordinator.NAME), cluster, directory))
+
+
+def _beside(programs: OnDemand, scheduling: AbstractContextManager[None]) -> Iterator[None]:
+    """Schedule for a module. Ours ask once a minute whether PodGroups are served, so they start again with each."""
+    programs.keep(())
+    with scheduling:
         yield
         programs.keep(())
 

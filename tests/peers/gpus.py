@@ -109,3 +109,21 @@ async def compete(
                 found = {job.name: held(await job.state()) for job in (one, two)}
         await asyncio.sleep(SCHEDULED)
         return {job.name: held(await job.state()) for job in (one, two)}
+
+
+async def start_without(waits: Job, other: Job) -> None:
+    """See that nothing of a job has a node, and all of it once another is deleted."""
+    assert bound(await waits.state()) == []
+    await other.delete()
+    await waits.settled(4)
+
+
+async def shrink_and_grow(job: Job) -> None:
+    """Let a job of five workers with a least size of two, for four GPUs, start, shrink, replace a worker, and grow."""
+    await job.until(lambda state: len(bound(state)) == 5 and len(state.hosts) == 4, "the four for which there is room")
+    await job.told("PodGroupCreated", "3 at least")
+    await job.scale(3)
+    await job.settled(3)
+    await replaced(job, job.workers(1)[0])
+    await job.scale(4)
+    await job.settled(4)

@@ -12,7 +12,7 @@ from lab.cluster import Cluster
 from mpijob_elastic.kube.resources import COSCHEDULING_POD_GROUPS
 from tests.lab.job import Job
 from tests.peers import coscheduling
-from tests.peers.gpus import bound, compete, group, on_gpu, priority, replaced
+from tests.peers.gpus import compete, group, on_gpu, priority, shrink_and_grow, start_without
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("coscheduler", "elastic", "operator")]
 
@@ -41,21 +41,13 @@ async def test_of_two_jobs_for_which_there_is_room_once_one_starts(
     assert (0 in found.values()) == bool(annotations)
     if annotations:
         waits, runs = (jobs[name] for name in sorted(found, key=lambda name: found[name]))
-        assert bound(await waits.state()) == []
         assert (await group(waits, COSCHEDULING_POD_GROUPS)) == {"minMember": 5}
-        await runs.delete()
-        await waits.settled(4)
+        await start_without(waits, runs)
 
 
 async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(job: Job, pool: str) -> None:
     await create(job, pool, replicas=5, annotations=GANG | LEAST)
-    await job.until(lambda state: len(bound(state)) == 5 and len(state.hosts) == 4, "the four for which there is room")
-    await job.told("PodGroupCreated", "3 at least")
-    await job.scale(3)
-    await job.settled(3)
-    await replaced(job, job.workers(1)[0])
-    await job.scale(4)
-    await job.settled(4)
+    await shrink_and_grow(job)
     assert (await group(job, COSCHEDULING_POD_GROUPS)) == {"minMember": 3}
 
 

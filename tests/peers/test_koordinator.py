@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,29 +13,17 @@ from lab.registration import evictions_wait
 from lab.replicas import Webhook
 from mpijob_elastic.kube.resources import KOORDINATOR_POD_GROUPS
 from tests.lab.job import Job, Object, State
-from tests.lab.on_demand import OnDemand
 from tests.lab.ranks import in_pod, start_rank
 from tests.lab.suspended import held, pods
 from tests.lab.waiting import until
 from tests.peers import koordinator
-from tests.peers.gpus import SCHEDULED, bound, compete, group, half, on_gpu, priority, replaced
+from tests.peers.gpus import SCHEDULED, bound, compete, group, half, on_gpu, priority, shrink_and_grow, start_without
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("koord_scheduler", "elastic", "operator")]
 
 GANG = {"mpijob-elastic/gang": "koordinator"}
 PAGE = Path(__file__).parents[2] / "docs" / "gangs.md"
 LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "60s"}
-
-
-@pytest.fixture(scope="module")
-def koord_scheduler(
-    cluster: Cluster, programs: OnDemand, koordinator_scheduler: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[None]:
-    """The scheduler, with its definitions."""
-    programs.keep(())  # they ask once a minute whether PodGroups are served
-    with koordinator.scheduling(koordinator_scheduler, cluster, tmp_path_factory.mktemp("koordinator")):
-        yield
-        programs.keep(())
 
 
 @pytest.mark.parametrize(
@@ -54,21 +41,13 @@ async def test_of_two_jobs_for_which_there_is_room_once_one_starts(
     one, two = (replace(job, name=name) for name in ("one", "two"))
     assert await compete(one, two, pool, create) == has
     if annotations:
-        assert bound(await one.state()) == []
         assert (await group(one, KOORDINATOR_POD_GROUPS)) == {"minMember": 5}
-        await two.delete()
-        await one.settled(4)
+        await start_without(one, two)
 
 
 async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(job: Job, pool: str) -> None:
     await job.create(replicas=5, annotations=GANG | LEAST, worker_spec=on_gpu(pool))
-    await job.until(lambda state: len(bound(state)) == 5 and len(state.hosts) == 4, "the four for which there is room")
-    await job.told("PodGroupCreated", "3 at least")
-    await job.scale(3)
-    await job.settled(3)
-    await replaced(job, job.workers(1)[0])
-    await job.scale(4)
-    await job.settled(4)
+    await shrink_and_grow(job)
     assert (await group(job, KOORDINATOR_POD_GROUPS)) == {"minMember": 3}
 
 

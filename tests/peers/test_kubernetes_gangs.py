@@ -22,7 +22,7 @@ from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.job import Job, Object, State
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE
-from tests.peers.gpus import bound, compete, on_gpu, priority, replaced
+from tests.peers.gpus import bound, compete, on_gpu, priority, replaced, shrink_and_grow, start_without
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("elastic", "operator")]
 
@@ -62,10 +62,8 @@ async def test_of_two_jobs_for_which_there_is_room_once_one_starts(job: Job, poo
     # A gang that waits is tried again after a while of its own, so the urgent one may be the second.
     loser, winner = (jobs[name] for name in sorted(held, key=lambda name: held[name]))
     assert (held[loser.name], held[winner.name]) == (0, 4)
-    assert bound(await loser.state()) == []
     assert min_count(await pod_group(loser)) == 5
-    await winner.delete()
-    await loser.settled(4)
+    await start_without(loser, winner)
 
 
 async def test_without_a_gang_both_hold_half_and_wait(job: Job, pool: str) -> None:
@@ -77,13 +75,7 @@ async def test_without_a_gang_both_hold_half_and_wait(job: Job, pool: str) -> No
 
 async def test_it_starts_at_the_least_size_grows_shrinks_and_replaces_a_worker(job: Job, pool: str) -> None:
     await create(job, pool, replicas=5, annotations=GANG | LEAST)
-    await job.until(lambda state: len(bound(state)) == 5 and len(state.hosts) == 4, "the four for which there is room")
-    await job.told("PodGroupCreated", "3 at least")
-    await job.scale(3)
-    await job.settled(3)
-    await replaced(job, job.workers(1)[0])
-    await job.scale(4)
-    await job.settled(4)
+    await shrink_and_grow(job)
     assert min_count(await pod_group(job)) == 3
 
 
