@@ -33,9 +33,10 @@ test: lab-binaries  ## Tell within ten minutes whether the product works: lint, 
 
 test-all: test rest  ## What `make test` runs, then everything else but `make real`; what CI runs
 
-rest: lab-binaries docs  ## What `make test` leaves out: long searches, rare paths, tests of lab/ and bench/, the site
+rest: lab-binaries docs  ## What `make test` leaves out: long searches, rare paths, tests of lab/ and bench/, peers that are built, the site
 	@$(BESIDE) \
-	  compute='HYPOTHESIS_PROFILE=thorough $(PYTEST) $(UNITS) tests/tooling -m "thorough or hypothesis" $(SLOWEST)' \
+	  compute='HYPOTHESIS_PROFILE=thorough $(PYTEST) $(UNITS) tests/tooling -m "thorough or hypothesis" $(SLOWEST) \
+	    && $(PYTEST) tests/peers $(SLOWEST)' \
 	  lab='$(PYTEST) tests/lab -m thorough $(SLOWEST)'
 
 check: setup  ## Lint, format, types, layers
