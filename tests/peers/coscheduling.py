@@ -8,7 +8,7 @@ from pathlib import Path
 from lab.cluster import Cluster
 from lab.ports import free_ports
 from tests.lab.definitions import SCHEDULER_PLUGINS, served
-from tests.peers.processes import running
+from tests.peers.processes import BACKS_OFF, running
 
 NAME = "coscheduler"
 # No deleted pod wakes what the plugin refused (EventsToRegister in pkg/coscheduling), so time must; the default is 5m.
@@ -36,6 +36,6 @@ def scheduling(program: Path, cluster: Cluster, directory: Path) -> Iterator[Non
     file.write_text(json.dumps(configuration))
     [port] = free_ports(1)
     command = [str(program), f"--config={file}", "--bind-address=127.0.0.1", f"--secure-port={port}"]
-    command += [f"--cert-dir={directory}", f"--pod-max-in-unschedulable-pods-duration={TRIED_AGAIN}"]
+    command += [f"--cert-dir={directory}", f"--pod-max-in-unschedulable-pods-duration={TRIED_AGAIN}", BACKS_OFF]
     with served(cluster, SCHEDULER_PLUGINS, directory), running(command, directory / "coscheduler.log"):
         yield

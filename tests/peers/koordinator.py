@@ -12,12 +12,16 @@ from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.definitions import KOORDINATOR, served
 from tests.lab.job import Object
-from tests.peers.processes import running
+from tests.peers.processes import BACKS_OFF, running
 
 NAME = "koord-scheduler"
 QUOTAS = Resource(group="scheduling.sigs.k8s.io", version="v1alpha1", plural="elasticquotas", kind="ElasticQuota")
-# As docs/gangs.md says; by default nothing is revoked.
-REVOKES = {"monitorAllQuotas": True, "delayEvictTime": "30s"}
+# As docs/gangs.md says.
+CONFIGURED = {
+    "ElasticQuota": {"monitorAllQuotas": True, "delayEvictTime": "30s"},
+    "Coscheduling": {"enablePreemption": True},
+}
+INSTEAD = "DefaultPreemption"
 _PREFIX = "quota.scheduling.koordinator.sh"
 _SYSTEM = "koordinator-system"
 
@@ -27,7 +31,7 @@ def scheduling(program: Path, cluster: Cluster, directory: Path) -> Iterator[Non
     """Schedule as long as the block lasts; `directory` takes files."""
     [port] = free_ports(1)
     command = [str(program), f"--config={directory}/scheduler.yaml", "--v=4", "--authentication-skip-lookup=true"]
-    command += ["--bind-address=127.0.0.1", f"--secure-port={port}", f"--cert-dir={directory}"]
+    command += ["--bind-address=127.0.0.1", f"--secure-port={port}", f"--cert-dir={directory}", BACKS_OFF]
     with served(cluster, KOORDINATOR, directory) as source:
         (directory / "scheduler.yaml").write_text(yaml.safe_dump(_configuration(source, cluster)))
         cluster.kubectl("create", "namespace", _SYSTEM)  # for the quotas that it makes
@@ -37,15 +41,19 @@ def scheduling(program: Path, cluster: Cluster, directory: Path) -> Iterator[Non
 
 
 def _configuration(source: Path, cluster: Cluster) -> Object:
-    """Return the release's own configuration with all its plugins; of them ElasticQuota also revokes."""
+    """Return the release's own configuration, with what our page changes in it."""
     file = yaml.safe_load((source / "config" / "manager" / "scheduler-config.yaml").read_text())
     found: Object = yaml.safe_load(file["data"]["koord-scheduler-config"])
     found["leaderElection"] = {"leaderElect": False}
     found["clientConnection"] = {"kubeconfig": str(cluster.kubeconfig), "qps": 500, "burst": 1000}
     [profile] = found["profiles"]
     assert profile["schedulerName"] == NAME
-    [quotas] = (one["args"] for one in profile["pluginConfig"] if one["name"] == "ElasticQuota")
-    quotas |= REVOKES
+    arguments = {one["name"]: one["args"] for one in profile["pluginConfig"]}
+    for name, more in CONFIGURED.items():
+        given = {"apiVersion": found["apiVersion"], "kind": f"{name}Args"} | arguments.get(name, {}) | more
+        arguments[name] = given
+    profile["pluginConfig"] = [{"name": name, "args": args} for name, args in arguments.items()]
+    profile["plugins"]["postFilter"]["enabled"].remove({"name": INSTEAD})
     return found
 
 

@@ -90,28 +90,10 @@ def refused(pod: Object) -> bool:
     return any(one.get("reason") == "Unschedulable" for one in pod["status"].get("conditions", ()))
 
 
-async def test_a_job_of_higher_priority_takes_only_workers_above_the_least_size(job: Job, pool: str) -> None:
-    urgent = replace(job, name="urgent")
-    async with (
-        koordinator.quota(job.client, pool, least=4, most=4),
-        koordinator.quota(job.client, f"{pool}-team", least=4, most=4, parent=pool) as team,
-        priority(job.client, pool, takes=True) as high,
-    ):
-        create = partial(job.create, annotations=GANG | LEAST, job_labels=team)
-        await create(replicas=4, worker_spec=on_gpu(pool))
-        before = await job.settled(4)
-        await urgent.create(replicas=2, annotations=GANG, job_labels=team, worker_spec=on_gpu(pool, **high))
-        await urgent.settled(2)
-        after = await job.until(lambda state: len(state.hosts) == 2, "it goes on with its least size")
-        assert kept(before, after) == set(job.workers(0, 1))
-        assert after.hosts == [f"{name}:1" for name in job.workers(0, 1)]
-        await job.told("Disruption", "DisruptionTarget")
-        await urgent.delete()
-        await job.until(lambda state: len(state.hosts) == 4, "it is whole again")
-
-
-async def test_a_job_of_higher_priority_and_another_quota_takes_any_worker(job: Job, pool: str) -> None:
-    """That is kube-scheduler's own preemption, in Koordinator's configuration the last; it knows no quotas."""
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["of its quota", "of no quota"])
+async def test_a_job_of_higher_priority_takes_only_workers_above_the_least_size(
+    job: Job, pool: str, *, elsewhere: bool
+) -> None:
     urgent = replace(job, name="urgent")
     async with (
         koordinator.quota(job.client, pool, least=4, most=4),
@@ -119,9 +101,16 @@ async def test_a_job_of_higher_priority_and_another_quota_takes_any_worker(job: 
         priority(job.client, pool, takes=True) as high,
     ):
         await job.create(replicas=4, annotations=GANG | LEAST, job_labels=team, worker_spec=on_gpu(pool))
-        await job.settled(4)
-        await urgent.create(replicas=4, annotations=GANG, worker_spec=on_gpu(pool, **high))
-        await urgent.settled(4)
+        before = await job.settled(4)
+        theirs = {} if elsewhere else team
+        await urgent.create(replicas=2, annotations=GANG, job_labels=theirs, worker_spec=on_gpu(pool, **high))
+        await urgent.settled(2)
+        after = await job.until(lambda state: len(state.hosts) == 2, "it goes on with its least size")
+        assert kept(before, after) == set(job.workers(0, 1))
+        assert after.hosts == [f"{name}:1" for name in job.workers(0, 1)]
+        await job.told("Disruption", "DisruptionTarget")
+        await urgent.delete()
+        await job.until(lambda state: len(state.hosts) == 4, "it is whole again")
 
 
 def kept(before: State, after: State) -> set[str]:
