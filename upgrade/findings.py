@@ -28,6 +28,11 @@ _OPERATORS = {
     Kind.OTHER: (Verdict.CARE, "untested; only v0.2.3 is supported"),
     Kind.UNKNOWN: (Verdict.CARE, "the image does not tell the version; make sure that it is v0.2.3"),
 }
+_ANY = "any pod of a job, whatever its min-replicas"
+_BACKS_OFF = (
+    "run it with --feature-gates=SchedulerPopFromBackoffQ=false, or gangs that wait keep mpi-operator from all other "
+    "jobs for minutes"
+)
 
 
 @dataclass(frozen=True)
@@ -117,8 +122,18 @@ def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
 
 def coscheduling(*, served: bool) -> Finding:
     """Say what follows; its configuration is no object of the cluster."""
+    text = f"unless its profile disables DefaultPreemption, pods of higher priority take {_ANY}; {_BACKS_OFF}"
+    return _gangs("coscheduling", text, served=served)
+
+
+def koordinator(*, served: bool) -> Finding:
+    """Say what follows; its configuration need not be an object of the cluster."""
     text = (
-        "installed; jobs may ask for a gang; unless its profile disables DefaultPreemption, pods of higher priority "
-        "take any pod of a job, whatever its min-replicas"
+        "unless its profile has enablePreemption for Coscheduling and no DefaultPreemption, pods of higher priority "
+        f"outside the quota take {_ANY}; {_BACKS_OFF}"
     )
-    return Finding("coscheduling", Verdict.GO, text if served else "not installed")
+    return _gangs("koordinator", text, served=served)
+
+
+def _gangs(topic: str, text: str, *, served: bool) -> Finding:
+    return Finding(topic, Verdict.GO, f"installed; jobs may ask for a gang; {text}" if served else "not installed")
