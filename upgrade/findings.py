@@ -29,10 +29,8 @@ _OPERATORS = {
     Kind.UNKNOWN: (Verdict.CARE, "the image does not tell the version; make sure that it is v0.2.3"),
 }
 _ANY = "any pod of a job, whatever its min-replicas"
-_BACKS_OFF = (
-    "run it with --feature-gates=SchedulerPopFromBackoffQ=false, or gangs that wait keep mpi-operator from all other "
-    "jobs for minutes"
-)
+_WAITING = "or gangs that wait keep mpi-operator from all other jobs for minutes"
+_BACKS_OFF = "run it with --feature-gates=SchedulerPopFromBackoffQ=false"
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,10 @@ def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
 
 def coscheduling(*, served: bool) -> Finding:
     """Say what follows; its configuration is no object of the cluster."""
-    text = f"unless its profile disables DefaultPreemption, pods of higher priority take {_ANY}; {_BACKS_OFF}"
+    text = (
+        f"unless its profile disables DefaultPreemption, pods of higher priority take {_ANY}; {_BACKS_OFF} and "
+        f"podGroupBackoffSeconds, {_WAITING}"
+    )
     return _gangs("coscheduling", text, served=served)
 
 
@@ -130,7 +131,7 @@ def koordinator(*, served: bool) -> Finding:
     """Say what follows; its configuration need not be an object of the cluster."""
     text = (
         "unless its profile has enablePreemption for Coscheduling and no DefaultPreemption, pods of higher priority "
-        f"outside the quota take {_ANY}; {_BACKS_OFF}"
+        f"outside the quota take {_ANY}; {_BACKS_OFF}, {_WAITING}"
     )
     return _gangs("koordinator", text, served=served)
 

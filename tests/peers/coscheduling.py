@@ -19,7 +19,7 @@ TRIED_AGAIN = "30s"
 def scheduling(program: Path, cluster: Cluster, directory: Path) -> Iterator[None]:
     """Schedule as long as the block lasts; `directory` takes files."""
     only = {"enabled": [{"name": "Coscheduling"}]}
-    arguments = {"name": "Coscheduling", "args": {"permitWaitingTimeSeconds": 10}}
+    arguments = {"name": "Coscheduling", "args": {"permitWaitingTimeSeconds": 10, "podGroupBackoffSeconds": 10}}
     profile = {
         "schedulerName": NAME,
         "plugins": {"multiPoint": only, "queueSort": {**only, "disabled": [{"name": "*"}]}},
