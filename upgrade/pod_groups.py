@@ -47,7 +47,7 @@ async def look(client: ApiReader, operators: Iterable[Operator], views: Iterable
 async def _of_operators(client: ApiReader, operators: Iterable[Operator]) -> AsyncIterator[str]:
     for one in operators:
         begin = f"{one.where} runs with --gang-scheduling and works on no job"
-        if not await _served(client, POD_GROUPS):
+        if not await served(client, POD_GROUPS):
             kind = f"{POD_GROUPS.plural}.{POD_GROUPS.group}/{POD_GROUPS.version}"
             yield f"{begin} while {kind} is not served: install Volcano, or remove the flag"
         elif lacks := await _denied(client, one.account, POD_GROUPS, one.jobs_namespace, _OPERATORS_VERBS):
@@ -63,7 +63,7 @@ async def _of_jobs(client: ApiReader, views: Iterable[JobView]) -> AsyncIterator
         if scheduler == names.KUBERNETES:
             verbs = _OUR_VERBS_OF_KUBERNETES
             follows = f"so its pods start one by one: run Kubernetes 1.36 with {names.KUBERNETES_GATES}"
-        if not await _served(client, groups):
+        if not await served(client, groups):
             begin = f"{namespace}/{job} asks for a gang, but the cluster serves no PodGroups of {scheduler}"
             yield f"{begin}, {follows}, or remove {names.GANG}"
         elif installed and (lacks := await _denied(client, _CONTROLLER, groups, namespace, verbs)):
@@ -71,7 +71,8 @@ async def _of_jobs(client: ApiReader, views: Iterable[JobView]) -> AsyncIterator
             yield f"{begin}: `mpijob-elastic upgrade apply` grants it"
 
 
-async def _served(client: ApiReader, resource: Resource) -> bool:
+async def served(client: ApiReader, resource: Resource) -> bool:
+    """Tell whether the cluster serves PodGroups of that version."""
     return await client.find(f"/apis/{resource.api_version}") is not None
 
 

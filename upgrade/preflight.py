@@ -10,7 +10,7 @@ from mpijob_elastic.install.server_side_apply import HOOKS, Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import COSCHEDULING_POD_GROUPS, ENDPOINT_SLICES, KOORDINATOR_POD_GROUPS, Resource
+from mpijob_elastic.kube.resources import COSCHEDULING_POD_GROUPS, ENDPOINT_SLICES, KOORDINATOR_POD_GROUPS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from upgrade import apply, canary, findings, job_impact, jobs, kueue, live_crd, operators, pod_groups, volcano
@@ -33,16 +33,12 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
             await _webhook(client, found, plan),
             await pod_groups.look(client, acting or (), views or ()),
             await volcano.look(client),
-            findings.coscheduling(served=await _served(client, COSCHEDULING_POD_GROUPS)),
-            findings.koordinator(served=await _served(client, KOORDINATOR_POD_GROUPS)),
+            findings.coscheduling(served=await pod_groups.served(client, COSCHEDULING_POD_GROUPS)),
+            findings.koordinator(served=await pod_groups.served(client, KOORDINATOR_POD_GROUPS)),
             await kueue.look(client),
         ),
         jobs=tuple(adoptions or ()),
     )
-
-
-async def _served(client: ApiReader, resource: Resource) -> bool:
-    return await client.find(f"/apis/{resource.group}") is not None
 
 
 async def _definition(client: ApiReader) -> Finding:
