@@ -1,5 +1,6 @@
 """Koordinator's scheduler for a lab's API server, without its manager and agents, with the administrator's rights."""
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -16,12 +17,9 @@ from tests.peers.processes import BACKS_OFF, running
 
 NAME = "koord-scheduler"
 QUOTAS = Resource(group="scheduling.sigs.k8s.io", version="v1alpha1", plural="elasticquotas", kind="ElasticQuota")
-# As docs/gangs.md says.
-CONFIGURED = {
-    "ElasticQuota": {"monitorAllQuotas": True, "delayEvictTime": "30s"},
-    "Coscheduling": {"enablePreemption": True},
-}
-INSTEAD = "DefaultPreemption"
+PAGE = Path(__file__).parents[2] / "docs" / "gangs.md"
+# As the page says; by default nothing is revoked.
+REVOKES = {"monitorAllQuotas": True, "delayEvictTime": "30s"}
 _PREFIX = "quota.scheduling.koordinator.sh"
 _SYSTEM = "koordinator-system"
 
@@ -41,19 +39,19 @@ def scheduling(program: Path, cluster: Cluster, directory: Path) -> Iterator[Non
 
 
 def _configuration(source: Path, cluster: Cluster) -> Object:
-    """Return the release's own configuration, with what our page changes in it."""
+    """Return the release's own configuration, with what the page changes in it; ElasticQuota also revokes."""
     file = yaml.safe_load((source / "config" / "manager" / "scheduler-config.yaml").read_text())
     found: Object = yaml.safe_load(file["data"]["koord-scheduler-config"])
     found["leaderElection"] = {"leaderElect": False}
     found["clientConnection"] = {"kubeconfig": str(cluster.kubeconfig), "qps": 500, "burst": 1000}
     [profile] = found["profiles"]
     assert profile["schedulerName"] == NAME
-    arguments = {one["name"]: one["args"] for one in profile["pluginConfig"]}
-    for name, more in CONFIGURED.items():
-        given = {"apiVersion": found["apiVersion"], "kind": f"{name}Args"} | arguments.get(name, {}) | more
-        arguments[name] = given
-    profile["pluginConfig"] = [{"name": name, "args": args} for name, args in arguments.items()]
-    profile["plugins"]["postFilter"]["enabled"].remove({"name": INSTEAD})
+    [quotas] = (one["args"] for one in profile["pluginConfig"] if one["name"] == "ElasticQuota")
+    quotas |= REVOKES
+    [text] = re.findall(r"```yaml\n(profiles:.*?)```", PAGE.read_text(), re.DOTALL)
+    [changes] = yaml.safe_load(text)["profiles"]
+    profile["pluginConfig"] += changes["pluginConfig"]
+    profile["plugins"] |= changes["plugins"]
     return found
 
 

@@ -4,7 +4,6 @@ import asyncio
 import re
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -22,7 +21,6 @@ from tests.peers.gpus import SCHEDULED, bound, compete, group, half, on_gpu, pri
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("koord_scheduler", "elastic", "operator")]
 
 GANG = {"mpijob-elastic/gang": "koordinator"}
-PAGE = Path(__file__).parents[2] / "docs" / "gangs.md"
 LEAST = {"mpijob-elastic/min-replicas": "2", "mpijob-elastic/drain-timeout": "60s"}
 
 
@@ -150,7 +148,7 @@ async def test_a_revocation_waits_until_the_ranks_have_left(
 
 
 async def test_the_job_of_the_page_runs(job: Job, cluster: Cluster) -> None:
-    [_, _, text, *_] = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    [_, _, text, *_] = re.findall(r"```yaml\n(.*?)```", koordinator.PAGE.read_text(), re.DOTALL)
     await asyncio.to_thread(cluster.kubectl, "apply", "-n", job.namespace, "-f", "-", stdin=text)
     await job.settled(4)
     assert (await group(job, KOORDINATOR_POD_GROUPS)) == {"minMember": 3}
