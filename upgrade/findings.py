@@ -28,9 +28,6 @@ _OPERATORS = {
     Kind.OTHER: (Verdict.CARE, "untested; only v0.2.3 is supported"),
     Kind.UNKNOWN: (Verdict.CARE, "the image does not tell the version; make sure that it is v0.2.3"),
 }
-_ANY = "any pod of a job, whatever its min-replicas"
-_WAITING = "or gangs that wait keep mpi-operator from all other jobs for minutes"
-_BACKS_OFF = "run it with --feature-gates=SchedulerPopFromBackoffQ=false"
 
 
 @dataclass(frozen=True)
@@ -116,25 +113,3 @@ def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
     text = ", ".join(f"{count} {readiness}" for readiness, count in counts.items() if count) or "none"
     care = counts[Readiness.RESTART] or counts[Readiness.FOREIGN]
     return Finding("jobs", Verdict.CARE if care else Verdict.GO, text)
-
-
-def coscheduling(*, served: bool) -> Finding:
-    """Say what follows; its configuration is no object of the cluster."""
-    text = (
-        f"unless its profile disables DefaultPreemption, pods of higher priority take {_ANY}; {_BACKS_OFF} and "
-        f"podGroupBackoffSeconds, {_WAITING}"
-    )
-    return _gangs("coscheduling", text, served=served)
-
-
-def koordinator(*, served: bool) -> Finding:
-    """Say what follows; its configuration need not be an object of the cluster."""
-    text = (
-        "unless its profile has enablePreemption for Coscheduling and no DefaultPreemption, pods of higher priority "
-        f"outside the quota take {_ANY}; {_BACKS_OFF}, {_WAITING}"
-    )
-    return _gangs("koordinator", text, served=served)
-
-
-def _gangs(topic: str, text: str, *, served: bool) -> Finding:
-    return Finding(topic, Verdict.GO, f"installed; jobs may ask for a gang; {text}" if served else "not installed")

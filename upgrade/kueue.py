@@ -2,12 +2,12 @@
 
 from typing import Any
 
+import msgspec
 import yaml
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, KUEUE_VERSIONS, MPI_JOBS, WORKLOADS
-from upgrade import config_maps
 from upgrade.findings import Finding, Verdict
 
 # Where its manifests and its chart put the configuration.
@@ -15,6 +15,10 @@ _CONFIGURATION = CONFIG_MAPS.path("kueue-system", "kueue-manager-config")
 _KEY = "controller_manager_config.yaml"
 # As its configuration names MPIJobs of v1.
 FRAMEWORK = f"{MPI_JOBS.kind}.{MPI_JOBS.version}.{MPI_JOBS.group}"
+
+
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, str] = {}
 
 
 async def look(client: ApiReader) -> Finding:
@@ -32,7 +36,7 @@ async def look(client: ApiReader) -> Finding:
 async def _pods(client: ApiReader) -> tuple[Verdict, str]:
     advice = f"add {FRAMEWORK} to its integrations.externalFrameworks"
     try:
-        raw = await config_maps.text(client, _CONFIGURATION, _KEY)
+        raw = await _text(client)
         found = _integrations(raw)
     except (errors.Forbidden, yaml.YAMLError):
         return Verdict.CARE, f"this account cannot read its configuration: if its integration `pod` is on, {advice}"
@@ -44,6 +48,12 @@ async def _pods(client: ApiReader) -> tuple[Verdict, str]:
         return Verdict.GO, "its integration `pod` leaves the pods of MPIJobs alone"
     twice = "asks for quota for the pods of MPIJobs a second time, where they have a queue, or one is named default"
     return Verdict.CARE, f"its integration `pod` {twice}: {advice}"
+
+
+async def _text(client: ApiReader) -> str:
+    """Return its configuration, "" if it is not there. Raises errors.Forbidden."""
+    raw = await client.find(_CONFIGURATION)
+    return msgspec.json.decode(raw, type=_ConfigMap).data.get(_KEY, "") if raw else ""
 
 
 def _integrations(text: str) -> dict[str, Any] | None:

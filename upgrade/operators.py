@@ -6,9 +6,8 @@ the same workers would hurt every job.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from itertools import zip_longest
 from typing import Any
 
 from mpijob_elastic.install import objects
@@ -35,40 +34,13 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Account:
-    """A service account."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"service account {self.namespace}/{self.name}"
-
-    @property
-    def user(self) -> str:
-        """The name by which authorization knows it."""
-        return f"system:serviceaccount:{self.namespace}:{self.name}"
-
-    @property
-    def groups(self) -> list[str]:
-        """The groups of every such account: https://kubernetes.io/docs/reference/access-authn-authz/rbac/."""
-        return ["system:serviceaccounts", f"system:serviceaccounts:{self.namespace}", "system:authenticated"]
-
-
-@dataclass(frozen=True, kw_only=True, order=True)
 class Operator:
-    """An operator. where: as `Deployment mpi-operator/mpi-operator`; version: "" if the image has none.
-
-    gang: the value of its flag --gang-scheduling; jobs_namespace: of its flag --namespace. "" without the flag.
-    """
+    """An operator. where: as `Deployment mpi-operator/mpi-operator`; version: "" if the image has none."""
 
     where: str
     image: str
     version: str
     kind: Kind
-    gang: str = ""
-    jobs_namespace: str = ""
-    account: Account = Account(namespace="", name="default")
 
     def __str__(self) -> str:
         version = f"version {self.version}" if self.version else "version unknown"
@@ -105,23 +77,7 @@ def recognise(where: str, image: str, command: tuple[str, ...] = ()) -> Operator
     match = _VERSION.match(tag)
     version = tag.removeprefix("v") if match else ""
     kind = Kind.ELASTIC if name != _NAMES[0] or any("v2beta" in part for part in command) else _kind(match)
-    return Operator(
-        where=where,
-        image=image,
-        version=version,
-        kind=kind,
-        gang=_flag(command, "gang-scheduling"),
-        jobs_namespace=_flag(command, "namespace"),
-    )
-
-
-def _flag(command: tuple[str, ...], name: str) -> str:
-    """Return the value of a flag as Go reads it: with one dash or two, after an equals sign or as the next word."""
-    for word, after in zip_longest(command, command[1:], fillvalue=""):
-        flag, equals, value = word.lstrip("-").partition("=")
-        if word.startswith("-") and flag == name:
-            return value if equals else after
-    return ""
+    return Operator(where=where, image=image, version=version, kind=kind)
 
 
 def _kind(version: re.Match[str] | None) -> Kind:
@@ -166,10 +122,8 @@ def _of_pod(raw: bytes) -> list[Operator]:
 
 def _operators(kind: str, found: Manifest, spec: Mapping[str, Any]) -> list[Operator]:
     where = f"{kind} {found['metadata']['namespace']}/{found['metadata']['name']}"
-    account = Account(namespace=found["metadata"]["namespace"], name=spec.get("serviceAccountName") or "default")
-    containers = spec.get("containers") or ()
     return [
-        replace(operator, account=account)
-        for one in containers
+        operator
+        for one in spec.get("containers") or ()
         if (operator := recognise(where, one.get("image", ""), (*one.get("command", ()), *one.get("args", ()))))
     ]

@@ -10,10 +10,10 @@ from mpijob_elastic.install.server_side_apply import HOOKS, Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import COSCHEDULING_POD_GROUPS, ENDPOINT_SLICES, KOORDINATOR_POD_GROUPS
+from mpijob_elastic.kube.resources import ENDPOINT_SLICES
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
-from upgrade import apply, canary, findings, job_impact, jobs, kueue, live_crd, operators, pod_groups, volcano
+from upgrade import apply, canary, findings, job_impact, jobs, kueue, live_crd, operators
 from upgrade.findings import Finding, Report, Verdict
 
 
@@ -22,19 +22,14 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
     found = await server.examine(client, [*plan.manifests(), *inventory.manifests()])
     views = await _jobs(client)
     adoptions = None if views is None else [job_impact.adoption(view, now=now) for view in views]
-    acting = await operators.operators_in(client)
     return Report(
         findings=(
             findings.kubernetes(found.version, found.minor),
             await _definition(client),
-            *findings.operators(acting),
+            *findings.operators(await operators.operators_in(client)),
             findings.jobs(adoptions),
             await _rights(client, found, plan),
             await _webhook(client, found, plan),
-            await pod_groups.look(client, acting or (), views or ()),
-            await volcano.look(client),
-            findings.coscheduling(served=await pod_groups.served(client, COSCHEDULING_POD_GROUPS)),
-            findings.koordinator(served=await pod_groups.served(client, KOORDINATOR_POD_GROUPS)),
             await kueue.look(client),
         ),
         jobs=tuple(adoptions or ()),

@@ -69,31 +69,12 @@ def test_go(lab: Lab) -> None:
     assert found["definition"][1].startswith("legacy")
     assert found["webhook"] == ("go", "not installed yet")
     assert found["rights"][0] == "go"
-    assert found["volcano"][1].startswith("installed")
 
 
 @pytest.mark.parametrize(("tag", "expected"), [("v0.3.0", NO), ("latest", CARE), ("v0.2.2", CARE)])
 def test_operators(lab: Lab, tag: str, expected: int) -> None:
     with operator(lab, tag):
         assert lab.preflight()[0] == expected
-
-
-def test_an_operator_for_gangs_without_the_rights(lab: Lab) -> None:
-    namespace = deploy_operator(lab.cluster, "mpioperator/mpi-operator:v0.2.3")
-    role, subject = f"{namespace}-gangs", f"--serviceaccount={namespace}:default"
-    args = [{"op": "add", "path": "/spec/template/spec/containers/0/args", "value": ["-gang-scheduling", "volcano"]}]
-    patch = ("patch", "-n", namespace, "deployment/mpi-operator", "--type=json", "-p", json.dumps(args))
-    try:
-        lab.cluster.kubectl(*patch)
-        verdict, text = lab.preflight()[1]["podgroups"]
-        assert verdict == "care"
-        assert "list, watch, create, delete podgroups.scheduling.volcano.sh in all namespaces" in text
-        lab.cluster.kubectl("create", "clusterrole", role, "--verb=*", "--resource=podgroups.scheduling.volcano.sh")
-        lab.cluster.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", subject)
-        assert lab.preflight()[1]["podgroups"][0] == "go"
-    finally:
-        lab.cluster.kubectl("delete", "--ignore-not-found", f"clusterrole/{role}", f"clusterrolebinding/{role}")
-        lab.cluster.kubectl("delete", "namespace", namespace)
 
 
 def test_no_operator_in_sight(lab: Lab) -> None:

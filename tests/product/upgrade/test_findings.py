@@ -26,12 +26,6 @@ def adoptions(*readiness: Readiness) -> list[Adoption]:
         (findings.jobs(adoptions(Readiness.FIXED, Readiness.LIVE, Readiness.LIVE)), Verdict.GO, "2 live, 1 fixed"),
         (findings.jobs(adoptions(Readiness.RESTART)), Verdict.CARE, "1 restart"),
         (findings.jobs(adoptions(Readiness.FOREIGN)), Verdict.CARE, "1 foreign"),
-        (findings.coscheduling(served=True), Verdict.GO, "take any pod of a job"),
-        (findings.coscheduling(served=True), Verdict.GO, "--feature-gates=SchedulerPopFromBackoffQ=false"),
-        (findings.koordinator(served=True), Verdict.GO, "enablePreemption for Coscheduling"),
-        (findings.koordinator(served=True), Verdict.GO, "--feature-gates=SchedulerPopFromBackoffQ=false"),
-        (findings.koordinator(served=False), Verdict.GO, "not installed"),
-        (findings.coscheduling(served=False), Verdict.GO, "not installed"),
     ],
 )
 def test_findings(finding: Finding, verdict: Verdict, text: str) -> None:

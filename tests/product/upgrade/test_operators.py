@@ -32,22 +32,6 @@ def test_other_images_are_no_operators() -> None:
     assert operators.recognise("Pod a/b", "my-mpi-operator-dashboard:0.2.3") is None
 
 
-@pytest.mark.parametrize(
-    ("command", "gang", "namespace"),
-    [
-        ((), "", ""),
-        (("--gang-scheduling=volcano",), "volcano", ""),
-        (("-gang-scheduling", "volcano", "--namespace=ml"), "volcano", "ml"),
-        (("--gang-scheduling=", "--lock-namespace=x"), "", ""),
-        (("namespace=ml", "--gang-scheduling"), "", ""),
-    ],
-)
-def test_its_flags_are_read_as_go_does(command: tuple[str, ...], gang: str, namespace: str) -> None:
-    found = operators.recognise("Pod a/b", "mpi-operator:v0.2.3", command)
-    assert found is not None
-    assert (found.gang, found.jobs_namespace) == (gang, namespace)
-
-
 def test_the_command_of_a_newer_one_tells() -> None:
     found = operators.recognise("Pod a/b", "mpi-operator:latest", ("/opt/mpi-operator.v2beta1",))
     assert found is not None
