@@ -37,13 +37,13 @@ def is_built(version: KubernetesVersion) -> bool:
     return not _Cache(version).missing(lacking)
 
 
-def ensure_peers(say: Say) -> dict[str, Path]:
+def ensure_peers(say: Say, wanted: Sequence[Program] = programs.PEERS) -> dict[str, Path]:
     """Return the path of each peer by its name; build missing peers first. Raise LabError."""
     cache = _peers()
-    if missing := cache.missing(programs.PEERS):
+    if missing := cache.missing(wanted):
         check_go()
         cache.build(missing, say)
-    return {peer.name: cache.path(peer) for peer in programs.PEERS}
+    return {peer.name: cache.path(peer) for peer in wanted}
 
 
 def built_peer(name: str) -> Path | None:

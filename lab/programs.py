@@ -66,6 +66,8 @@ class Program:
         "kueue",
         "kueue-v0.14",
         "karmada",
+        "kustomize-v5.0.4",
+        "kustomize-v5.5.0",
     ]
     package: str
     seconds: int
@@ -167,6 +169,14 @@ PEERS = (
     # The last with v1beta1 alone.
     Program(name="kueue-v0.14", module="kueue-v0.14", package="sigs.k8s.io/kueue/cmd/kueue", seconds=500),
     Program(name="karmadactl", module="karmada", package="github.com/karmada-io/karmada/cmd/karmadactl", seconds=200),
+)
+
+# Those inside kubectl 1.28 and 1.32, small enough for the test that needs them to build them. kubectl 1.28 has a commit
+# shortly before v5.0.4.
+_KUSTOMIZE = "sigs.k8s.io/kustomize/kustomize/v5"
+KUSTOMIZES = (
+    Program(name="kustomize-v5.0.4", module="kustomize-v5.0.4", package=_KUSTOMIZE, seconds=25),
+    Program(name="kustomize-v5.5.0", module="kustomize-v5.5.0", package=_KUSTOMIZE, seconds=15),
 )
 
 

@@ -17,9 +17,9 @@ OVERLAYS = ROOT / "config" / "overlays"
 MANIFESTS = ROOT / "mpijob_elastic" / "install" / "manifests"
 
 
-def kustomize(kubectl: Path, directory: Path) -> str:
-    """Return what `kubectl kustomize` makes of a directory; raise LabError."""
-    done = subprocess.run([kubectl, "kustomize", directory], capture_output=True, text=True, check=False)
+def kustomize(program: Path, directory: Path, *, verb: str = "kustomize") -> str:
+    """Return what `kubectl kustomize`, or `kustomize build`, makes of a directory; raise LabError."""
+    done = subprocess.run([program, verb, directory], capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(f"{directory}: {done.stderr.strip()}")
     return done.stdout
