@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mpijob_elastic import names
 from webhook.certificates.rotation import Timing
-from webhook.rules.certificates.pairs import Lifetimes
+from webhook.rules.certificates.pairs import Lifetimes, canonical
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,4 +63,4 @@ class Settings:
     @property
     def hosts(self) -> frozenset[str]:
         """The names in the certificate: the name that the API server calls, and the extra names."""
-        return frozenset({f"{self.service}.{self.namespace}.svc", *self.extra_sans})
+        return frozenset({f"{self.service}.{self.namespace}.svc", *map(canonical, self.extra_sans)})

@@ -16,7 +16,7 @@ def controller(
     ] = None,
     lease_namespace: Annotated[str, typer.Option(help="Namespace of the leader's Lease.")] = names.NAMESPACE,
     health_port: HealthPort = 8080,
-    health_host: Annotated[str, typer.Option(help="Address of that port.")] = "0.0.0.0",  # noqa: S104
+    health_host: Annotated[str | None, typer.Option(help="Address of that port. Default: all.")] = None,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Jobs handled at the same time.")] = 16,
     node_watch: Annotated[  # noqa: FBT002 - an option has a name
         bool, typer.Option("--node-watch/--no-node-watch", help="Move workers off nodes that are about to be removed.")

@@ -18,7 +18,7 @@ DEAD_AFTER = 300.0
 
 @asynccontextmanager
 async def serving(
-    *, host: str, port: int, caches: Caches, registry: CollectorRegistry, before_scrape: Callable[[], None]
+    *, host: str | None, port: int, caches: Caches, registry: CollectorRegistry, before_scrape: Callable[[], None]
 ) -> AsyncIterator[int]:
     """Serve while the context lasts; yield the port. Raises OSError if the port is taken."""
 

@@ -12,7 +12,8 @@ from mpijob_elastic.model.disruption_signs import Signs
 class Settings:
     """Settings, as `mpijob-elastic controller --help` explains them.
 
-    identity: new for each process. signs: signs that a node is about to go, None if nodes may not be read.
+    identity: new for each process. signs: signs that a node is about to go, None if nodes may not be read. health_host:
+    None for all addresses, of IPv4 and IPv6.
     """
 
     identity: str
@@ -22,6 +23,6 @@ class Settings:
     lease_namespace: str = names.NAMESPACE
     workers: int = 16
     signs: Signs | None = None
-    health_host: str = "0.0.0.0"  # noqa: S104 - the kubelet asks from outside the pod
+    health_host: str | None = None
     health_port: int = 8080
     lease_times: LeaseTimes = field(default_factory=LeaseTimes)

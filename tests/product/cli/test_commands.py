@@ -1,12 +1,21 @@
 """The commands as they are typed."""
 
 import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from lab.ports import free_ports
 from mpijob_elastic import __version__
 from mpijob_elastic.cli import app
+from tests.faults.kubeconfig import write_plain
 
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
 
@@ -50,3 +59,30 @@ def test_a_sign_of_a_disruption_that_cannot_be_read_is_refused_with_what_is_allo
     code, text = run("controller", "--disruption-sign=a b")
     assert code == 2
     assert "KEY[=VALUE][:EFFECT] of a taint, or condition:TYPE" in " ".join(text.replace("│", " ").split())
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")
+@pytest.mark.parametrize("command", ["controller", "webhook --port=0"])
+def test_probes_are_answered_at_addresses_of_both_families(tmp_path: Path, command: str) -> None:
+    write_plain(tmp_path / "kubeconfig", "http://[::1]:1")
+    [port] = free_ports(1)
+    options = [f"--kubeconfig={tmp_path / 'kubeconfig'}", f"--health-port={port}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mpijob_elastic", *command.split(), *options], stderr=subprocess.DEVNULL
+    )
+    try:
+        for host in ("127.0.0.1", "[::1]"):
+            assert awaited(f"http://{host}:{port}/healthz", process) == "ok\n"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def awaited(url: str, process: subprocess.Popen[bytes]) -> str:
+    """Return what is answered there, as soon as the process listens."""
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        with suppress(OSError), urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - our own, http
+            return str(answer.read().decode())
+        time.sleep(0.05)
+    return "not answered"

@@ -169,6 +169,11 @@ def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
+def canonical(host: str) -> str:
+    """Return an address as a certificate gives it back, in the short form of IPv6; another name as it is."""
+    return str(_general(host).value)
+
+
 def _general(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
 from tests.product.webhook.certificates.material import DAY, HOST, NOON, authority, leaf
 from webhook.rules.certificates import content, pairs
 from webhook.rules.certificates.pairs import Pair
+from webhook.settings import Settings
 
 CA = authority()
 LEAF = leaf(CA)
@@ -86,5 +87,10 @@ def test_when_it_is_valid() -> None:
 
 def test_the_names_it_is_for() -> None:
     hosts = frozenset({HOST, "127.0.0.1", "::1"})
+    assert pairs.names_of(leaf(CA, hosts=hosts).certificate) == hosts
+
+
+def test_an_address_in_another_form_is_the_one_in_the_certificate() -> None:
+    hosts = Settings(extra_sans=frozenset({"FD00:0:0::1"})).hosts
     assert pairs.names_of(leaf(CA, hosts=hosts).certificate) == hosts
     assert pairs.names_of(CA.certificate) == frozenset()
