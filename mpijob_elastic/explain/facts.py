@@ -50,18 +50,21 @@ class Look:
 class Facts:
     """The facts on one job.
 
-    state: the job's, in one word. pods: by name. events: the newest warning on an object, by its name. threats: why a
-    node is about to go, by the pod on it. home: the namespace of controller and webhook. controller, webhook: what
-    keeps them from working, "" where nothing does. launch: how horovodrun was started. looks: by worker; looked:
+    state: the job's, in one word. resized_at: since when it has its size, at the latest. pods: by name. events: the
+    newest warning on an object, by its name. threats: why a node is about to go, by the pod on it. surplus: when
+    workers beyond the size were created, by name. home: the namespace of controller and webhook. controller, webhook:
+    what keeps them from working, "" where nothing does. launch: how horovodrun was started. looks: by worker; looked:
     exec was used at all. frozen: `kubectl exec`s of the launcher whose pod is gone. places: of Workloads that wait in
     a queue, by uid.
     """
 
     state: str = ""
     created_at: float = 0.0
+    resized_at: float = 0.0
     pods: Mapping[str, Pod] = field(default_factory=dict)
     events: Mapping[str, str] = field(default_factory=dict)
     threats: Mapping[str, str] = field(default_factory=dict)
+    surplus: Mapping[str, float] = field(default_factory=dict)
     home: str = names.NAMESPACE
     controller: str = ""
     webhook: str = ""

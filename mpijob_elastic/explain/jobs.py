@@ -12,6 +12,10 @@ from mpijob_elastic.model import durations
 
 # The operator writes a job's status within a second (seconds).
 SLOW = 30.0
+# So long after a change of size it may still make a worker of the former size, which it began before (seconds).
+UNDER_WAY = 5.0
+# In the operator's own manifest.
+_RESTART = "kubectl -n mpi-operator rollout restart deployment/mpi-operator"
 
 
 def over(job: Case) -> Finding | None:
@@ -45,6 +49,7 @@ def findings(job: Case) -> Iterator[Finding]:
             f"{job.name} was created {durations.render(round(age))} ago, and the operator has not reported its status"
         )
         yield (wrong if age > SLOW else waiting)("no-operator", said, next_step=OPERATOR)
+    yield from _former_size(job)
     if facts.controller:
         step = f"kubectl -n {facts.home} get pods,leases"
         yield wrong("no-controller", f"{facts.controller}, so {job.name} keeps its present size", next_step=step)
@@ -71,6 +76,20 @@ def findings(job: Case) -> Iterator[Finding]:
         end = "The controller ends it within a minute" if by_itself else "End it so that the driver continues"
         said = f"{frozen_execs.words(job.view, facts.frozen)}. {end}"
         yield wrong("frozen-exec", said, next_step=frozen_execs.remedy(job.view, facts.frozen))
+
+
+def _former_size(job: Case) -> Iterator[Finding]:
+    """Yield that the operator has been making workers since before it could know the size, and still does.
+
+    [operator] It makes all missing workers of a size in one go, at its client's limit of 5 a second.
+    """
+    since = job.facts.resized_at
+    at, pod = max(((at, pod) for pod, at in job.facts.surplus.items()), default=(0.0, ""))
+    if since and at > since + UNDER_WAY and job.state.now - at < SLOW:
+        after = f"{durations.render(round(at - since))} after the size became {job.view.replicas}"
+        said = f"mpi-operator is still making workers of a former size of {job.name}: {pod} was created {after}"
+        said += ". Other jobs wait meanwhile; a restart of mpi-operator ends it"
+        yield wrong("former-size", said, next_step=_RESTART)
 
 
 def _edited(job: Case) -> Iterator[Finding]:

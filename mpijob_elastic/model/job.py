@@ -19,11 +19,8 @@ from mpijob_elastic.model.hosts import Published
 from mpijob_elastic.model.kube_queue import KubeQueue
 from mpijob_elastic.model.kubexec import is_mapped, mapped
 from mpijob_elastic.model.memory import Memory, Tries, pod_fingerprint, pod_key
-from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.policy import MOST_REPLICAS, Policy, Problem
 from mpijob_elastic.model.queue import Queue
-
-# A ConfigMap and a Role hold 1 MiB each. A larger size is a typing error that must not become a billion names.
-MOST_WORKERS = 10_000
 
 
 def script_fingerprint(script: str) -> str:
@@ -415,7 +412,7 @@ class JobView:
     @cached_property
     def wanted_names(self) -> tuple[str, ...]:
         """Names of the workers that the size asks for."""
-        return tuple(names.worker(self.name, index) for index in range(min(self.replicas, MOST_WORKERS)))
+        return tuple(names.worker(self.name, index) for index in range(min(self.replicas, MOST_REPLICAS)))
 
     @cached_property
     def surplus(self) -> tuple[Worker, ...]:

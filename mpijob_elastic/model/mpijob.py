@@ -13,7 +13,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import ObjectMeta
-from mpijob_elastic.model.wire import Wire
+from mpijob_elastic.model.wire import Wire, seconds
 
 
 class EnvVar(Wire, frozen=True):
@@ -140,6 +140,7 @@ class Metadata(ObjectMeta, frozen=True):
 
 class _Managed(Wire, frozen=True):
     manager: str = ""
+    time: str | None = None
     fields_v1: Any = None  # any fields
 
 
@@ -216,8 +217,16 @@ class MPIJob(Wire, frozen=True):
     @property
     def size_manager(self) -> str:
         """The GitOps tool that was the last to set the size, "" if none was."""
-        found = (entry for entry in _managed.decode(self.metadata.managed_fields) or () if entry.manager in _GITOPS)
-        return next((entry.manager for entry in found if _has(entry.fields_v1, _SIZE)), "")
+        return next((entry.manager for entry in self._size_managers() if entry.manager in _GITOPS), "")
+
+    @property
+    def resized_at(self) -> float:
+        """When the size was set, or another field later by its manager: seconds since the epoch, 0 if nobody knows."""
+        return max((seconds(entry.time) or 0.0 for entry in self._size_managers()), default=0.0)
+
+    def _size_managers(self) -> Iterator[_Managed]:
+        found = _managed.decode(self.metadata.managed_fields) or ()
+        return (entry for entry in found if _has(entry.fields_v1, _SIZE))
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of that type if its status is True."""

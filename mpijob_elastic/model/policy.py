@@ -15,8 +15,9 @@ DEFAULT_DRAIN_TIMEOUT = 60.0
 LONGEST_DRAIN_TIMEOUT = 24 * 3600.0
 SHORTEST_SCALE_TIMEOUT = 1.0
 LONGEST_SCALE_TIMEOUT = 24 * 3600.0
-# Clusters fail long before this size; it keeps a typing error from becoming a million names.
-MOST_REPLICAS = 100_000
+# The largest size: a ConfigMap and a Role hold 1 MiB each. A larger one is a typing error, which must not become a
+# million names.
+MOST_REPLICAS = 10_000
 # The values of the annotation gang.
 GANGS = (names.VOLCANO, names.COSCHEDULING, names.KOORDINATOR, names.KUBERNETES)
 _DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-discovery-script")

@@ -8,17 +8,20 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.cluster import Cluster
+from lab.operator.process import Operator
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import HOLD, Job
-from tests.lab.waiting import PATIENCE
+from tests.lab.waiting import PATIENCE, seen
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
+pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
+OPERATED = pytest.mark.usefixtures("operator")
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,6 +62,7 @@ def rank(cluster: Cluster, namespace: str, pod: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([*kubectl, "exec", pod, "--", "/bin/sh", "-c", "sleep 300"], stderr=subprocess.DEVNULL)
 
 
+@OPERATED
 async def test_each_worker_of_a_job_has_its_own_cause(
     cluster: Cluster, client: ApiWriter, namespace: str, explain: Any
 ) -> None:
@@ -82,6 +86,7 @@ async def test_each_worker_of_a_job_has_its_own_cause(
     assert "registry says no" in found["cause"]["says"]
 
 
+@OPERATED
 @pytest.mark.thorough
 async def test_looks_by_exec_show_drains_and_lost_ranks(
     cluster: Cluster, client: ApiWriter, namespace: str, explain: Any
@@ -101,6 +106,7 @@ async def test_looks_by_exec_show_drains_and_lost_ranks(
         assert "sleep" in report["workers"][2]["cause"]["says"]
 
 
+@OPERATED
 @pytest.mark.thorough
 async def test_an_exec_that_outlives_its_pod_is_ended_reported_and_explained(
     cluster: Cluster, client: ApiWriter, namespace: str, explain: Any, tmp_path: Path
@@ -127,6 +133,29 @@ async def test_an_exec_that_outlives_its_pod_is_ended_reported_and_explained(
     _, *typed = shlex.split(found["nextStep"])
     cluster.kubectl(*typed)
     await train.until(lambda state: "FrozenExec" not in state.notices, "the notice is gone")
+
+
+@pytest.mark.thorough
+async def test_an_operator_that_still_makes_workers_of_a_former_size_is_told_of(
+    cluster: Cluster, client: ApiWriter, namespace: str, explain: Any
+) -> None:
+    train = Job(client=client, namespace=namespace)
+    with Operator.start(cluster, namespace=namespace):  # with a release's limit of 5 requests a second
+        await train.create(replicas=120)
+        await train.until(lambda state: len(state.workers) >= 2, "its first workers")
+        await train.scale(2)
+        shown = partial(asyncio.to_thread, explain, train.name, "--no-exec")
+        _, report = await seen(shown, lambda answer: "former-size" in of_job(answer[1]), "the cause")
+        [found] = [cause for cause in report["job"] if cause["cause"] == "former-size"]
+        assert "after the size became 2" in found["says"]
+        assert found["nextStep"] == "kubectl -n mpi-operator rollout restart deployment/mpi-operator"
+    with Operator.start(cluster, namespace=namespace):
+        await train.settled(2)
+        assert "former-size" not in of_job((await shown())[1])
+
+
+def of_job(report: dict[str, Any]) -> list[str]:
+    return [cause["cause"] for cause in report["job"]]
 
 
 async def until_causes(explain: Any, train: Job, expected: dict[str, str]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from mpijob_elastic.kube.resources import (
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.job import MOST_WORKERS
+from mpijob_elastic.model.policy import MOST_REPLICAS
 from tests.builders import KUBEXEC
 from tests.lab.kube_queue import served
 from tests.lab.versions import needs
@@ -324,7 +324,7 @@ async def test_config_maps_only_the_host_lists_and_the_memory(controller: Accoun
 
 async def test_config_maps_of_the_largest_job(controller: Account) -> None:
     """The API server bounds the cost of an expression; a script of 10,000 hosts under long names must be within."""
-    pods = [names.worker(JOB, index) for index in range(MOST_WORKERS)]
+    pods = [names.worker(JOB, index) for index in range(MOST_REPLICAS)]
     script = names.discover_hosts([names.host(pod, 999_999_999) for pod in pods], slots=2**31 - 1)
     data = {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: names.hostfile(pods, slots=2**31 - 1)}
     await controller.patches(CONFIG_MAPS, CONFIG, {"data": data})
@@ -339,7 +339,7 @@ async def test_what_other_admission_plugins_add_is_let_through(controller: Accou
 
 
 async def test_roles_of_the_largest_job(controller: Account) -> None:
-    workers = [names.worker(JOB, index) for index in range(MOST_WORKERS)]
+    workers = [names.worker(JOB, index) for index in range(MOST_REPLICAS)]
     await controller.patches(ROLES, LAUNCHER, [{"op": "add", "path": "/rules/1/resourceNames", "value": workers}])
 
 

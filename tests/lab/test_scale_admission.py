@@ -1,12 +1,15 @@
 """Who scales is told: bounds and their source, doubts, what a dry run would do; seen as kubectl shows it."""
 
 import asyncio
+import re
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube import resources
+from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOROVODRUN, Job
 from tests.lab.scalable import told
@@ -55,6 +58,27 @@ async def test_beyond_the_bounds_is_refused_and_the_bound_is_named(job: Job, clu
     code, said = await scaled(cluster, job, 0)
     assert code
     assert await size(job) == 3
+
+
+async def test_a_typing_error_in_a_size_is_refused_and_an_annotation_allows_more(job: Job, cluster: Cluster) -> None:
+    await job.patch({"metadata": {"annotations": dict.fromkeys(BOUNDS)}, **workers(3)})
+    typed = "1000000 is above 1000, the largest size without metadata.annotations[mpijob-elastic/max-replicas]"
+    refused = partial(scaled, cluster, job, 1_000_000)
+    code, said = await seen(refused, lambda answer: "(6)" not in answer[1], "the webhook knows that no bound is set")
+    assert (code, typed in said) == (1, True)
+    with pytest.raises(errors.ApiError, match=re.escape(f"spec.mpiReplicaSpecs.Worker.replicas: {typed}")):
+        await job.scale(1_000_000)
+    with pytest.raises(errors.ApiError, match=re.escape(typed)):
+        await replace(job, name="another").create(replicas=1_000_000)
+    await job.patch({"metadata": {"annotations": {"mpijob-elastic/max-replicas": "1100"}}, **workers(1_100)})
+    await job.patch(
+        {"metadata": {"annotations": {"mpijob-elastic/max-replicas": None, "of": "others"}}, **workers(1_000)}
+    )
+    assert await size(job) == 1_000
+
+
+def workers(replicas: int) -> dict[str, Any]:
+    return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
 
 
 async def test_what_horovodrun_cannot_use_is_allowed_and_warned_of(job: Job, cluster: Cluster) -> None:

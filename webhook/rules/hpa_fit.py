@@ -54,13 +54,11 @@ def _doubts(job: JobFacts, autoscaler: HpaFacts, now: float) -> Iterator[str]:
 
 
 def _bounds(job: JobFacts, autoscaler: HpaFacts) -> Iterator[str]:
-    low, high = job.policy.min_replicas, job.policy.max_replicas
-    if job.policy.enabled is False:
-        return
-    if high is not None and autoscaler.spec.max_replicas > high:
-        over = f"maxReplicas {autoscaler.spec.max_replicas} is above {names.MAX_REPLICAS} ({high})"
+    low, high = size.bounds(job)
+    if autoscaler.spec.max_replicas > high:
+        over = f"maxReplicas {autoscaler.spec.max_replicas} is above {size.largest(job)}"
         yield f"{over}: more is refused, not cut to {high}"
-    if low is not None and autoscaler.min_replicas < low:
+    if autoscaler.min_replicas < low:
         under = f"minReplicas {autoscaler.min_replicas} is below {names.MIN_REPLICAS} ({low})"
         yield f"{under}: less is refused, not raised to {low}"
 

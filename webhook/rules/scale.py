@@ -38,7 +38,7 @@ def updated(scale: Scale, before: Scale, job: JobFacts | None, *, now: float, dr
         return Verdict(warnings=(UNKNOWN,))
     if job.deleting:
         return Verdict()
-    refusal = _refusal(job, after)
+    refusal = _refusal(job, after, before=before.spec.replicas)
     if refusal:
         return Verdict(refusals=(refusal,))
     shown = size.change(job, before=before.spec.replicas, after=after) if dry_run else None
@@ -48,11 +48,11 @@ def updated(scale: Scale, before: Scale, job: JobFacts | None, *, now: float, dr
     return Verdict(warnings=(*((shown,) if shown else ()), *size.doubts(job, after), *late))
 
 
-def _refusal(job: JobFacts, replicas: int) -> Refusal | None:
+def _refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | None:
     if job.finished:
         over = f"{replicas} is too late: the job has finished; create it again to run it at that size"
         return Refusal(field=FIELD, message=over)
     if replicas < 1:
         few = f"{replicas} is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
         return Refusal(field=FIELD, message=few)
-    return size.refusal(replicas, job.policy, field=FIELD)
+    return size.refusal(replicas, job, before=size.excess(before, job), field=FIELD)

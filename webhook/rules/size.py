@@ -10,28 +10,55 @@ from mpijob_elastic import names
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.policy import MOST_REPLICAS
 from webhook.rules.review import Refusal
 
 # Seconds. A new worker takes minutes to be scheduled, pull its image and join, and then has to pay off.
 SOON = 600.0
 # So many workers are named; the rest is counted.
 _NAMED = 3
+# The largest size of an elastic job that names none: so many workers, or so many times its --max-np if that is more.
+# [operator] makes all workers of a size in one go, 5 a second: a typing error in it holds up all jobs for hours.
+_LARGE, _LARGER = 1_000, 10
 
 
-def refusal(replicas: int, policy: Policy, *, field: str) -> Refusal | None:
-    """Return why a size at the path `field` is out of bounds, with the bound and its source; None if it is within."""
-    low, high = policy.min_replicas, policy.max_replicas
-    if policy.enabled is False:
+def bounds(job: JobFacts) -> tuple[int, int]:
+    """Return the smallest and the largest size of a job; 0 if nothing says how small."""
+    if job.policy.enabled is False:
+        return 0, MOST_REPLICAS
+    low = job.policy.min_replicas or 0
+    usual = max(_LARGE, _LARGER * job.max_np_workers, low) if job.elastic else MOST_REPLICAS
+    return low, min(job.policy.max_replicas or usual, MOST_REPLICAS)
+
+
+def largest(job: JobFacts, *, annotation: str = names.MAX_REPLICAS) -> str:
+    """Return the largest size and its source, in words."""
+    _, high = bounds(job)
+    if high == MOST_REPLICAS:
+        return f"{high}, the largest size"
+    return f"{annotation} ({high})" if job.policy.max_replicas else f"{high}, the largest size without {annotation}"
+
+
+def excess(replicas: int, job: JobFacts) -> int:
+    """Return by how many workers a size is out of bounds."""
+    low, high = bounds(job)
+    return max(low - replicas if low else 0, replicas - high, 0)
+
+
+def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Refusal | None:
+    """Return why a size at the path `field` is out of bounds, with the bound and its source.
+
+    None if it is within, or comes no further out of bounds than it was `before` (see `excess`).
+    """
+    low, high = bounds(job)
+    if excess(replicas, job) <= before:
         return None
-    if low is not None and replicas < low:
-        why = f"below metadata.annotations[{names.MIN_REPLICAS}] ({low})"
-    elif high is not None and replicas > high:
-        why = f"above metadata.annotations[{names.MAX_REPLICAS}] ({high})"
-    else:
-        return None
-    allowed = f"{low or 1} to {high}" if high else f"{low or 1} or more"
-    return Refusal(field=field, message=f"{replicas} is {why}; use {allowed}, or change the annotation")
+    why, verb = f"below metadata.annotations[{names.MIN_REPLICAS}] ({low})", "change"
+    if replicas > high:
+        why = f"above {largest(job, annotation=f'metadata.annotations[{names.MAX_REPLICAS}]')}"
+        verb = "change" if job.policy.max_replicas else "set"
+    more = "" if replicas > high == MOST_REPLICAS else f", or {verb} the annotation"
+    return Refusal(field=field, message=f"{replicas} is {why}; use {low or 1} to {high}{more}")
 
 
 def doubts(job: JobFacts, replicas: int) -> Iterator[str]:

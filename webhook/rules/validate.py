@@ -58,14 +58,9 @@ def _bad_annotations(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
 
 
 def _out_of_bounds(new: JobFacts, old: JobFacts | None) -> Iterator[Refusal]:
-    refusal = size.refusal(new.replicas, new.policy, field=REPLICAS_FIELD)
-    if refusal and (old is None or _bounded(new) != _bounded(old)):
+    before = size.excess(old.replicas, old) if old else 0
+    if refusal := size.refusal(new.replicas, new, before=before, field=REPLICAS_FIELD):
         yield refusal
-
-
-def _bounded(job: JobFacts) -> tuple[int, int | None, int | None, bool | None]:
-    """Return everything that decides if the size is within its bounds."""
-    return job.replicas, job.policy.min_replicas, job.policy.max_replicas, job.policy.enabled
 
 
 def _unknown_annotations(new: Mapping[str, str], old: Mapping[str, str]) -> Iterator[str]:

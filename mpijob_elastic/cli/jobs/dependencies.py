@@ -5,20 +5,23 @@ Where this user may not read an object, nothing is wrong with it as far as can b
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.kube import errors
+from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.lease_record import LeaseObject
 from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTATING_WEBHOOKS, NODES
+from mpijob_elastic.kube.resources import ENDPOINT_SLICES, EVENTS, LEASES, MUTATING_WEBHOOKS, NODES, PODS
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.disruption_signs import signs
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.wire import seconds
+from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import reading
 
@@ -118,6 +121,23 @@ async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -
     chosen = list(uids.items())[:MOST]
     found = await asyncio.gather(*(_warning(client, namespace, uid) for _, uid in chosen))
     return {name: words for (name, _), words in zip(chosen, found, strict=True) if words}
+
+
+async def surplus(client: ApiReader, view: JobView) -> dict[str, float]:
+    """Return when each worker beyond the size was created that is there at some time within a second.
+
+    The controller deletes such a worker at once, so a list hardly ever shows one.
+    """
+    query = {"labelSelector": names.worker_selector(view.name), "watch": "true", "timeoutSeconds": "1"}
+    found = {}
+    with suppress(errors.KubeError, msgspec.DecodeError):
+        async with client.stream(PODS.path(view.namespace), query=query, silence=RENEWED_WITHIN) as lines:
+            async for line in lines:
+                pod = facts_pod.read(wire.read_line(line).object)
+                index = names.worker_index(pod.metadata.name, job=view.name)
+                if index is not None and index >= view.replicas and pod.metadata.job_uid == view.ref.uid:
+                    found[pod.metadata.name] = pod.created_at
+    return found
 
 
 async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]:

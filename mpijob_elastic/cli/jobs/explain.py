@@ -59,19 +59,22 @@ async def _facts(
 ) -> Facts:
     view, now = snapshot.view, time.time()
     look = look and not (view.finished or view.deleting or view.foreign)
-    controller, webhook, events, threats, (looks, frozen) = await asyncio.gather(
+    controller, webhook, events, threats, surplus, (looks, frozen) = await asyncio.gather(
         dependencies.controller_trouble(lambda: dependencies.lease(client, home), namespace=home, now=now),
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
+        dependencies.surplus(client, view),
         _by_exec(client, view, pod, look=look and view.driver_running),
     )
     return Facts(
         state=snapshot.job.state,
         created_at=snapshot.job.facts.created_at,
+        resized_at=snapshot.job.resized_at,
         pods={name: seen.state for name, seen in snapshot.pods.items()},
         events=events,
         threats=threats,
+        surplus=surplus,
         home=home,
         controller=controller,
         webhook=webhook,

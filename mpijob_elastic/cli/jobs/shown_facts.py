@@ -22,11 +22,12 @@ _PASSING = frozenset({"ContainerCreating", "PodInitializing", ""})
 
 
 class SeenJob(msgspec.Struct, frozen=True, kw_only=True):
-    """An MPIJob. state: a word for its conditions."""
+    """An MPIJob. state: a word for its conditions. resized_at: see `MPIJob`."""
 
     metadata: Owned
     facts: JobFacts
     state: str
+    resized_at: float
 
 
 class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +42,7 @@ def read_job(raw: bytes) -> SeenJob:
     """Read an MPIJob's JSON. Raises msgspec.DecodeError where it is none."""
     job = mpijob.decode(raw)
     facts = job_facts.of(job)
-    return SeenJob(metadata=facts.metadata, facts=facts, state=_job_state(job, facts))
+    return SeenJob(metadata=facts.metadata, facts=facts, state=_job_state(job, facts), resized_at=job.resized_at)
 
 
 def read_pod(raw: bytes) -> SeenPod:

@@ -132,6 +132,13 @@ def test_nothing_is_said_to_be_put_right_where_nothing_is() -> None:
         ),
         (
             job(),
+            {"resized_at": NOW - 20.0, "surplus": {"j-worker-40": NOW - 1.0, "j-worker-3": NOW - 60.0}},
+            "former-size",
+            "j-worker-40 was created 19s after the size became 3",
+            Level.WRONG,
+        ),
+        (
+            job(),
             {"launch": Launch(program="horovodrun", min_np=4)},
             "below-min-np",
             "waits for 4 slots",
@@ -145,6 +152,15 @@ def test_what_holds_for_all_workers(view: JobView, facts: dict[str, Any], cause:
     assert found.level is level
     if cause != "not-elastic":
         assert found.next_step
+
+
+@pytest.mark.parametrize(
+    ("resized_at", "created_at"),
+    [(0.0, NOW - 1.0), (NOW - 20.0, NOW - 30.0), (NOW - 20.0, NOW - 16.0), (NOW - 300.0, NOW - 100.0)],
+    ids=["nobody knows when", "of the former size", "was under way", "it has ended"],
+)
+def test_surplus_workers_are_no_sign_of_an_operator_that_goes_on(resized_at: float, created_at: float) -> None:
+    assert not of_job(job(), resized_at=resized_at, surplus={"j-worker-3": created_at})
 
 
 def test_a_launcher_in_its_init_container_names_the_pods_it_waits_for() -> None:

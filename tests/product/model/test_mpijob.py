@@ -1,12 +1,14 @@
 """The fields of a MPIJob that we read, and the operator's defaults for those that are missing."""
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
 from mpijob_elastic.model import job_facts, mpijob
 from mpijob_elastic.model.mpijob import MPIJob
+from mpijob_elastic.model.wire import seconds
 
 
 def read(text: str) -> MPIJob:
@@ -92,3 +94,15 @@ def test_a_gitops_tool_that_was_the_last_to_set_the_size_is_named(
     job = read(json.dumps({"metadata": {"managedFields": entries}}))
     assert job.size_manager == (manager if named else "")
     assert read('{"metadata": {"managedFields": null}}').size_manager == ""
+
+
+def test_the_size_is_as_old_as_the_last_write_of_a_manager_that_has_it() -> None:
+    size: dict[str, Any] = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
+    entries = [
+        {"manager": "kubectl-create", "time": "2026-01-01T00:00:00Z", "fieldsV1": size},
+        {"manager": "kubectl", "subresource": "scale", "time": "2026-01-01T00:00:09Z", "fieldsV1": size},
+        {"manager": "kubectl-annotate", "time": "2026-01-01T01:00:00Z", "fieldsV1": {"f:metadata": {}}},
+    ]
+    job = read(json.dumps({"metadata": {"managedFields": entries}}))
+    assert job.resized_at == seconds("2026-01-01T00:00:09Z")
+    assert read('{"metadata": {}}').resized_at == 0.0

@@ -55,6 +55,11 @@ def said(
 
 ABOVE = "HPA a: maxReplicas 8 is above mpijob-elastic/max-replicas (6): more is refused, not cut to 6"
 BELOW = "HPA a: minReplicas 1 is below mpijob-elastic/min-replicas (2): less is refused, not raised to 2"
+LARGE = (
+    f"HPA a: maxReplicas 1001 is above 1000, the largest size without {names.MAX_REPLICAS}: more is refused, "
+    "not cut to 1000"
+)
+UNUSED = "HPA a: horovodrun's --max-np is 4, but 1001 slots are asked for: 997 stay unused"
 RIVALS = "HPAs a and b scale the same job, so neither works (AmbiguousSelector): delete one of them"
 
 
@@ -63,6 +68,8 @@ RIVALS = "HPAs a and b scale the same job, so neither works (AmbiguousSelector):
     [
         (hpa(), job(annotations=BOUNDS), ()),
         (hpa(None, 100), job(), ()),
+        (hpa(2, 1_001), job(), (LARGE,)),
+        (hpa(2, 1_001), job(command=LIMITED, annotations={names.MAX_REPLICAS: "1001"}), (UNUSED,)),
         (hpa(2, 8), job(annotations=BOUNDS), (ABOVE,)),
         (hpa(1, 6), job(annotations=BOUNDS), (BELOW,)),
         (hpa(None, 8), job(annotations=BOUNDS), (ABOVE, BELOW)),
@@ -91,7 +98,8 @@ RIVALS = "HPAs a and b scale the same job, so neither works (AmbiguousSelector):
         (hpa(2, 6), None, ()),
     ],
     ids=[
-        "within", "job without bounds", "above", "below", "both", "max-np", "plain", "finished", "near its end",
+        "within", "job without bounds", "without a bound", "with a large one", "above",
+        "below", "both", "max-np", "plain", "finished", "near its end",
         "not near", "cannot grow", "unknown job",
     ],
 )  # fmt: skip

@@ -68,6 +68,16 @@ def test_out_of_bounds_is_refused_with_the_bound_and_its_source(replicas: int, t
     assert message(answered(bounded("2", "5"), replicas, dryRun=True)) == text
 
 
+def test_without_an_annotation_a_size_that_must_be_a_typing_error_is_refused() -> None:
+    key = "metadata.annotations[mpijob-elastic/max-replicas]"
+    said = "is above 1000, the largest size without"
+    assert message(answered(job(), 2_000)) == (
+        f"spec.replicas: 2000 {said} {key}; use 1 to 1000, or set the annotation"
+    )
+    assert answered(job(), 1_000).verdict.allowed
+    assert answered(job(), 10_000, before=20_000).verdict.allowed
+
+
 def test_a_finished_job_keeps_its_size() -> None:
     over = job(conditions=["Created", "Succeeded"])
     assert "the job has finished" in message(answered(over, 4))

@@ -55,7 +55,7 @@ BAD: list[tuple[dict[str, str], str]] = [
     ({"enabled": ""}, 'metadata.annotations[mpijob-elastic/enabled]: "" is not allowed; use "true" or "false"'),
     (
         {"min_replicas": "x"},
-        'metadata.annotations[mpijob-elastic/min-replicas]: "x" is not allowed; use a whole number from 1 to 100000',
+        'metadata.annotations[mpijob-elastic/min-replicas]: "x" is not allowed; use a whole number from 1 to 10000',
     ),
     (
         {"suspend": "yes"},
@@ -63,7 +63,7 @@ BAD: list[tuple[dict[str, str], str]] = [
     ),
     (
         {"max_replicas": "0"},
-        'metadata.annotations[mpijob-elastic/max-replicas]: "0" is not allowed; use a whole number from 1 to 100000',
+        'metadata.annotations[mpijob-elastic/max-replicas]: "0" is not allowed; use a whole number from 1 to 10000',
     ),
     (
         {"drain_timeout": "90"},
@@ -97,7 +97,7 @@ BAD: list[tuple[dict[str, str], str]] = [
         {"min_replicas": "4"},
         (
             "spec.mpiReplicaSpecs.Worker.replicas: 3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); "
-            "use 4 or more, or change the annotation"
+            "use 4 to 1000, or change the annotation"
         ),
     ),
 ]
@@ -167,13 +167,56 @@ def test_several_problems_are_all_named() -> None:
     ]
 
 
-def test_a_size_that_stays_out_of_bounds_is_refused_when_it_is_touched() -> None:
-    before, after = annotated(max_replicas="2"), annotated(max_replicas="2")
-    after["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 4
-    (refusal,) = on_update(after, before).refusals
-    assert refusal.message.startswith("4 is above")
-    after["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
-    assert on_update(after, before) == Verdict()
+def sized(replicas: int, **facts: Any) -> Object:
+    return mpi_job(replicas=replicas, **{"command": ELASTIC, "conditions": ["Created", "Running"], **facts})
+
+
+MAX = "mpijob-elastic/max-replicas"
+SWITCHED_OFF = {"mpijob-elastic/enabled": "false"}
+WIDE = [*ELASTIC[:1], "--max-np", "801", *ELASTIC[1:]]
+WITHOUT = f"the largest size without metadata.annotations[{MAX}]; use 1 to"
+LARGEST = [
+    ({}, 1_000, f"1001 is above 1000, {WITHOUT} 1000, or set the annotation"),
+    ({"command": WIDE, "slots": 8}, 1_010, f"1011 is above 1010, {WITHOUT} 1010, or set the annotation"),
+    ({"command": WIDE}, 8_010, f"8011 is above 8010, {WITHOUT} 8010, or set the annotation"),
+    ({"command": [*WIDE[:2], "1001", *WIDE[3:]]}, 10_000, "10001 is above 10000, the largest size; use 1 to 10000"),
+    ({"command": ["mpirun", "x"]}, 10_000, "10001 is above 10000, the largest size; use 1 to 10000"),
+    ({"annotations": SWITCHED_OFF}, 10_000, "10001 is above 10000, the largest size; use 1 to 10000"),
+    ({"annotations": {MAX: "10000"}}, 10_000, "10001 is above 10000, the largest size; use 1 to 10000"),
+    (
+        {"annotations": {"mpijob-elastic/min-replicas": "1200"}},
+        1_200,
+        f"1201 is above 1200, {WITHOUT.replace('use 1', 'use 1200')} 1200, or set the annotation",
+    ),
+]
+
+
+@pytest.mark.parametrize(("facts", "largest", "message"), LARGEST)
+def test_a_size_that_must_be_a_typing_error_is_refused(facts: dict[str, Any], largest: int, message: str) -> None:
+    small, fits, over = (sized(replicas, **facts) for replicas in (largest - 1, largest, largest + 1))
+    for verdict in (on_create(fits), on_update(fits, small)):
+        assert verdict.allowed
+    for verdict in (on_create(over), on_update(over, fits)):
+        [refusal] = verdict.refusals
+        assert (refusal.field, refusal.message) == (validate.REPLICAS_FIELD, message)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "allowed"),
+    [
+        (sized(4, annotations={MAX: "2"}), sized(5, annotations={MAX: "2"}), False),
+        (sized(4, annotations={MAX: "2"}), sized(3, annotations={MAX: "2"}), True),
+        (sized(5_000), sized(4_000), True),
+        (sized(5), sized(-1), True),
+        (sized(5_000), sized(5_000, slots=2), True),
+        (sized(5_000), sized(5_000, annotations={MAX: "5000"}), True),
+        (sized(5_000), sized(5_000, annotations={MAX: "4999"}), True),
+        (sized(5_000, annotations={MAX: "5000"}), sized(5_000), False),
+        (sized(1_200, command=["mpirun", "x"]), sized(1_200), False),
+    ],
+)
+def test_only_what_goes_further_out_of_bounds_is_refused(before: Object, after: Object, *, allowed: bool) -> None:
+    assert on_update(after, before).allowed is allowed
 
 
 @pytest.mark.parametrize(
