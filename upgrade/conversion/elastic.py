@@ -18,7 +18,8 @@ def mpi_job(source: Source, spec: Object, bounds: tuple[int | None, int | None],
     metadata = own_metadata(source)
     annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _LAST_APPLIED}
     for key, bound in zip((names.MIN_REPLICAS, names.MAX_REPLICAS), bounds, strict=True):
-        annotations |= {key: str(bound)} if bound is not None and key not in annotations else {}
+        if bound is not None and key not in annotations:
+            annotations[key] = str(min(bound, policy.MOST_REPLICAS))
     rest = {key: value for key, value in metadata.items() if key not in ("annotations", "ownerReferences")}
     if not policy.names_discovery(commands.texts(spec["mpiReplicaSpecs"].get("Launcher", {}).get("template", {}))):
         notes.add(

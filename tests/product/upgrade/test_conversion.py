@@ -6,6 +6,7 @@ import yaml
 
 from mpijob_elastic import names
 from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.model import policy
 from upgrade import crd
 from upgrade.conversion import documents, files
 
@@ -115,6 +116,15 @@ def test_a_training_job() -> None:
         "spec.etReplicaSpecs.worker.restartPolicy",
         "metadata.annotations[job-supervisor.kube-ai.io/spot-instance]",
     }
+
+
+@pytest.mark.parametrize(
+    "text", [TRAINING_JOB.replace("maxReplicas: 9", "maxReplicas: 999999"), OLD_MPI_JOB.replace("=9", "=999999")]
+)
+def test_a_bound_that_means_none_becomes_the_largest_that_is_allowed(text: str) -> None:
+    job, _ = converted(text)
+    assert job["metadata"]["annotations"][names.MAX_REPLICAS] == "10000"
+    assert policy.parse(job["metadata"]["annotations"])[1] == []
 
 
 def test_defaults_of_a_training_job() -> None:
