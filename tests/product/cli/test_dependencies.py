@@ -166,3 +166,20 @@ async def test_nodes_that_are_about_to_go(tmp_path: Path) -> None:
     async with reaching(tmp_path, served) as (client, _):
         found = await dependencies.threats(client, [pod(0), pod(1), pod(2)])
     assert found == {"train-worker-0": "taint karpenter.sh/disrupted"}
+
+
+async def test_workers_beyond_the_size_are_seen_that_come_and_go(tmp_path: Path) -> None:
+    pods = [worlds.worker(1), worlds.worker(2), worlds.worker(7), worlds.worker(8, job="another")]
+    pods[3]["metadata"]["name"] = "train-worker-8"
+    lines = "".join(json.dumps({"type": kind, "object": pod}) + "\n" for pod in pods for kind in ("ADDED", "DELETED"))
+    [job] = worlds.read([worlds.mpi_job(replicas=2)])
+    async with reaching(tmp_path, {"pods": web.Response(text=lines)}) as (client, asked):
+        found = await dependencies.surplus(client, job.view)
+    assert found == dict.fromkeys(["train-worker-2", "train-worker-7"], worlds.CREATED)
+    assert "watch=true&timeoutSeconds=1" in asked[0]
+
+
+async def test_pods_that_may_not_be_watched_say_nothing(tmp_path: Path) -> None:
+    [job] = worlds.read([worlds.mpi_job(replicas=2)])
+    async with reaching(tmp_path, {"pods": forbidden("pods")}) as (client, _):
+        assert await dependencies.surplus(client, job.view) == {}
