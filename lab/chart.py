@@ -34,10 +34,10 @@ _OF_KIND = {
     "ValidatingAdmissionPolicy": ("guard", 'include "mpijob-elastic.guard" .'),
     "ValidatingAdmissionPolicyBinding": ("guard", 'include "mpijob-elastic.guard" .'),
 }
-# The webhook has these rights only together with the policy that limits them, and none with cert-manager.
-_GUARDED = 'and (include "mpijob-elastic.guard" .)'
+# The webhook has these rights only together with the policy that limits them, and not with cert-manager.
+_GUARDED = 'and (include "mpijob-elastic.guard" .) (not .Values.certManager.enabled)'
 _RIGHTS_TO_EVICT = {
-    "ClusterRole": ("evictions", f"{_GUARDED} (not .Values.certManager.enabled) (not .Values.jobsNamespace)"),
+    "ClusterRole": ("evictions", f"{_GUARDED} (not .Values.jobsNamespace)"),
     "Role": ("evictions-single-namespace", f"{_GUARDED} .Values.jobsNamespace"),
 }
 # The overlays that have an object decide: all but the first, or only the first.

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
@@ -29,7 +29,7 @@ from webhook.job_cache import Watched
 from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.rules.certificates.decision import Policy
-from webhook.rules.handlers import NOTHING, ReviewContext
+from webhook.rules.handlers import ReviewContext
 from webhook.settings import Settings
 
 # Share of a lifetime over which the replicas' renewals are spread.
@@ -73,20 +73,15 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     metrics, serving, draining = Metrics(), Serving(), asyncio.Event()
     health_paths = health.application(serving=serving, draining=draining, metrics=metrics, wall=clocks.wall)
     async with AsyncExitStack() as stack:
-        cluster = await _cluster(settings, stack)
-        context, watched = replace(NOTHING, now=time.time), None
-        if cluster is not None and settings.watch_jobs:
-            watched = Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
-            context = ReviewContext(
-                job=watched.job,
-                autoscalers=watched.autoscalers,
-                now=time.time,
-                queue=watched.queue,
-                minor=watched.minor,
-            )
-            metrics.unreadable.set_function(watched.unreadable)
+        connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
+        cluster = await stack.enter_async_context(await connecting)
+        watched = Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
+        context = ReviewContext(
+            job=watched.job, autoscalers=watched.autoscalers, now=time.time, queue=watched.queue, minor=watched.minor
+        )
+        metrics.unreadable.set_function(watched.unreadable)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)
-        evictions = _evictions(cluster, context, certificates) if watched else None
+        evictions = _evictions(cluster, context, certificates)
         admission = Admission(
             limits=settings.limits, metrics=metrics, draining=draining, context=context, evictions=evictions
         )
@@ -95,25 +90,17 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         port = await stack.enter_async_context(listen(admission.application(), port=settings.port, tls=serving.context))
         stack.push_async_callback(admission.finished, within=settings.finish_seconds)
         background = await stack.enter_async_context(asyncio.TaskGroup())
-        for task in (certificates.run(), *([watched.run()] if watched else [])):
+        for task in (certificates.run(), watched.run()):
             stack.callback(background.create_task(task).cancel)
         yield Running(port=port, health_port=health_port, draining=draining)
 
 
-async def _cluster(settings: Settings, stack: AsyncExitStack) -> ApiWriter | None:
-    if settings.certificate_directory is not None and not settings.watch_jobs:
-        return None
-    connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
-    return await stack.enter_async_context(await connecting)
-
-
 def _certificates(
-    settings: Settings, serving: Serving, metrics: Metrics, clocks: Clocks, cluster: ApiWriter | None
+    settings: Settings, serving: Serving, metrics: Metrics, clocks: Clocks, cluster: ApiWriter
 ) -> Rotation | Files:
     if settings.certificate_directory is not None:
         every = settings.timing.look_every
         return Files(directory=settings.certificate_directory, serving=serving, look_every=every)
-    assert cluster is not None
     early = random.uniform(0, _SPREAD)  # noqa: S311 - spreads load, keeps no secret
     return Rotation(
         client=cluster,
@@ -126,8 +113,8 @@ def _certificates(
     )
 
 
-def _evictions(cluster: ApiWriter | None, context: ReviewContext, certificates: Rotation | Files) -> Evictions | None:
-    if cluster is None or isinstance(certificates, Files):
+def _evictions(cluster: ApiWriter, context: ReviewContext, certificates: Rotation | Files) -> Evictions | None:
+    if isinstance(certificates, Files):
         return None  # the path that nobody else knows comes with the certificates of our own
     return Evictions(cluster, context=context, secret_path=lambda: certificates.secret_path)
 

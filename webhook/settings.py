@@ -50,7 +50,6 @@ class Settings:
     service: str = names.WEBHOOK
     extra_sans: frozenset[str] = frozenset()
     certificate_directory: Path | None = None
-    watch_jobs: bool = True
     jobs_namespace: str | None = None
     kubeconfig: Path | None = None
     context: str | None = None

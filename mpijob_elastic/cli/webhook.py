@@ -26,9 +26,6 @@ def webhook(
         Path | None,
         typer.Option(help="Serve tls.crt and tls.key from this directory (cert-manager) instead of own certificates."),
     ] = None,
-    scale: Annotated[  # noqa: FBT002 - typer reads an option from it
-        bool, typer.Option("--scale/--no-scale", help="Watch MPIJobs and HPAs, to keep scales within bounds.")
-    ] = True,
     jobs_namespace: Annotated[
         str | None, typer.Option(envvar="MPIJOB_ELASTIC_JOBS_NAMESPACE", help="Watch this namespace only.")
     ] = None,
@@ -55,7 +52,6 @@ def webhook(
         service=service,
         extra_sans=frozenset(extra_san or ()),
         certificate_directory=certificate_directory,
-        watch_jobs=scale,
         jobs_namespace=jobs_namespace,
         kubeconfig=kubeconfig,
         context=context,

@@ -56,7 +56,8 @@ def written(tmp_path: Path, chosen: tuple[Overlay, ...]) -> Path:
     shutil.copy(overlay.parent / "single-namespace" / "jobs-namespace.yaml", overlay)
     kustomization = {
         "resources": ["../default", "jobs-namespace.yaml"],
-        "components": [f"../../components/{name}" for name in chosen],
+        # single-namespace first, whose rights cert-manager takes away.
+        "components": [f"../../components/{name}" for name in sorted(chosen, reverse=True)],
     }
     (overlay / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     return overlay

@@ -1,7 +1,7 @@
 """The overlay cert-manager with cert-manager's own controllers and CA injector, on a lab's API server.
 
 kwok pretends our pods. So the webhook is a process here, with the arguments of its Deployment, the Secret as its
-kubelet would mount it, and no access to the API server.
+kubelet would mount it, and the rights that the overlay gives it.
 """
 
 import asyncio
@@ -71,10 +71,9 @@ def port(lab: CommandLine, installation: str, tmp_path_factory: pytest.TempPathF
     arguments = [one for one in pod["containers"][0]["args"][1:] if not one.startswith(PLACES)]
     directory: Path = tmp_path_factory.mktemp("certificates")
     [port] = free_ports(1)
-    no_kubeconfig = directory / "empty"
-    no_kubeconfig.touch()
+    kubeconfig = lab.cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK)
     installed = Installed(
-        controller_kubeconfig=no_kubeconfig, webhook_kubeconfig=no_kubeconfig, webhook_port=port, namespace=None
+        controller_kubeconfig=kubeconfig, webhook_kubeconfig=kubeconfig, webhook_port=port, namespace=None
     )
     arguments.append(f"--certificate-directory={directory}")
     with (

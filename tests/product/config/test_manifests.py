@@ -70,9 +70,12 @@ def test_the_program_knows_the_options(overlay: str, name: str) -> None:
         assert option.split("=")[0] in help_text
 
 
-def test_with_cert_manager_the_webhook_holds_no_token() -> None:
-    assert [volume["name"] for volume in pod_of(Overlay.CERT_MANAGER, names.WEBHOOK)["volumes"]] == ["certificates"]
-    assert [volume["name"] for volume in pod_of(overlays.DEFAULT, names.WEBHOOK)["volumes"]] == ["token"]
+def test_cert_manager_changes_only_where_the_webhooks_certificate_comes_from() -> None:
+    ours, theirs = (pod_of(overlay, names.WEBHOOK) for overlay in (overlays.DEFAULT, Overlay.CERT_MANAGER))
+    [container], volumes = theirs["containers"], [one for one in theirs["volumes"] if one["name"] != "certificates"]
+    container["args"].remove("--certificate-directory=/certificates")
+    container["volumeMounts"].remove({"name": "certificates", "mountPath": "/certificates", "readOnly": True})
+    assert {**theirs, "volumes": volumes} == ours
 
 
 @pytest.mark.parametrize(("script", "into"), [(worker_probes.SCRIPT, ""), (launcher_execs.SCRIPT, "!")])

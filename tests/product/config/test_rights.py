@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.install import overlays
+from mpijob_elastic.install.objects import Manifest
 from mpijob_elastic.install.overlays import Overlay
 
 RENDERED = [overlays.DEFAULT, *Overlay]
@@ -40,10 +42,27 @@ def test_in_one_namespace_the_webhook_knows_jobs_and_autoscalers_of_that_one() -
     [narrow] = [role for role in roles(Overlay.SINGLE_NAMESPACE) if is_webhooks(role, "Role", "your-namespace")]
     for overlay, more in ((overlays.DEFAULT, narrow["rules"]), (Overlay.SINGLE_NAMESPACE, [])):
         [anywhere] = [role for role in roles(overlay) if is_webhooks(role, "ClusterRole", None)]
-        own, *rest, queues = anywhere["rules"]
-        assert own["apiGroups"] == ["admissionregistration.k8s.io"]
+        queues, *rest = anywhere["rules"]
         assert queues["resources"] == ["queues"]  # which have no namespace
         assert rest == more
+
+
+@pytest.mark.parametrize("more", [(), (Overlay.SINGLE_NAMESPACE,)])
+def test_with_cert_manager_the_webhook_only_reads_jobs_autoscalers_and_queues(more: tuple[Overlay, ...]) -> None:
+    manifests = {(one["kind"], name_of(one)): one for one in overlays.combined((Overlay.CERT_MANAGER, *more))}
+    bindings = [one for one in manifests.values() if "subjects" in one and one["subjects"][0]["name"] == names.WEBHOOK]
+    granted = [(one["roleRef"]["kind"], (one["roleRef"]["name"], one["metadata"].get("namespace"))) for one in bindings]
+    rules = [rule for role in granted for rule in manifests[role]["rules"]]
+    assert {resource for rule in rules for resource in rule["resources"]} == {
+        "mpijobs",
+        "horizontalpodautoscalers",
+        "queues",
+    }
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
+
+
+def name_of(manifest: Manifest) -> tuple[str, str | None]:
+    return manifest["metadata"]["name"], manifest["metadata"].get("namespace")
 
 
 def is_webhooks(role: dict[str, Any], kind: str, namespace: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""The process from start to end, with certificates from a directory, so that it needs no cluster."""
+"""The process from start to end, with certificates from a directory, so that it needs no cluster that answers."""
 
 import asyncio
 import json
@@ -14,6 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from lab.kubeconfig import Server, write_token_kubeconfig
 from lab.ports import free_ports
 from tests.product.webhook.certificates.material import authority, leaf
 from tests.product.webhook.objects import body, launcher_pod
@@ -30,13 +31,16 @@ def settings(tmp_path: Path) -> Settings:
     pair = leaf(CA, now=NOW, hosts=HOSTS)
     (tmp_path / "tls.crt").write_bytes(pair.certificate_pem)
     (tmp_path / "tls.key").write_bytes(pair.key_pem)
-    port, health_port = free_ports(2)
+    port, health_port, nobodys = free_ports(3)
+    kubeconfig = tmp_path / "kubeconfig"
+    server = Server(url=f"https://127.0.0.1:{nobodys}", ca=CA.certificate_pem)
+    write_token_kubeconfig(kubeconfig, server, user="webhook", token="none", namespace="default")
     return Settings(
         host="127.0.0.1",
         port=port,
         health_port=health_port,
         certificate_directory=tmp_path,
-        watch_jobs=False,
+        kubeconfig=kubeconfig,
         drain_seconds=60.0,
     )
 
