@@ -81,7 +81,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         )
         metrics.unreadable.set_function(watched.unreadable)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)
-        evictions = _evictions(cluster, context, certificates)
+        evictions = Evictions(cluster, context=context, secret_path=lambda: certificates.secret_path)
         admission = Admission(
             limits=settings.limits, metrics=metrics, draining=draining, context=context, evictions=evictions
         )
@@ -111,12 +111,6 @@ def _certificates(
         clocks=clocks,
         metrics=metrics,
     )
-
-
-def _evictions(cluster: ApiWriter, context: ReviewContext, certificates: Rotation | Files) -> Evictions | None:
-    if isinstance(certificates, Files):
-        return None  # the path that nobody else knows comes with the certificates of our own
-    return Evictions(cluster, context=context, secret_path=lambda: certificates.secret_path)
 
 
 def _stop_signals() -> tuple[asyncio.Event, asyncio.Event]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.model import gang, horovodrun, mpijob, policy, run_policy
+from mpijob_elastic.model import gang, horovodrun, mpijob, policy, run_policy, seccomp
 from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.kube_queue import HELD
@@ -14,6 +14,7 @@ from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.run_policy import RunPolicy
 from mpijob_elastic.model.wire import Owned, owned, seconds
 
+_ROLES = (names.ROLE_LAUNCHER, names.ROLE_WORKER)
 GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 
 
@@ -30,7 +31,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     priority_class: there. prebuilt: the Workload that MultiKueue made for it here, "" without. elsewhere: MultiKueue
     runs it in another cluster. own_grace: of the workers' template. size_manager: the GitOps tool that sets the size of
     a job with the annotation autoscale, "" if none does. place: equal for jobs whose workers need the same kind of
-    node.
+    node. seccomp_profiles: of the templates, by role and container.
     """
 
     metadata: Owned
@@ -55,6 +56,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     notices: str
     lacks_selector: bool
     pod_labels: Mapping[str, Mapping[str, str]]
+    seccomp_profiles: Mapping[str, Mapping[str, seccomp.Profile]]
     suspended_by: str
     gang: Gang | None
     queue: str
@@ -142,7 +144,8 @@ def of(job: MPIJob) -> JobFacts:
         succeeded_at=ended_at if succeeded else None,
         notices=job.metadata.annotations.get(names.STATUS, ""),
         lacks_selector=job.lacks_selector,
-        pod_labels={role: job.pod_labels(role) for role in (names.ROLE_LAUNCHER, names.ROLE_WORKER)},
+        pod_labels={role: job.pod_labels(role) for role in _ROLES},
+        seccomp_profiles={role: seccomp.profiles(job.pod(role)) for role in _ROLES},
         suspended_by=suspended_by(job, asked, asked_run) if elastic else "",
         gang=gang.asked(job, asked),
         queue=job.metadata.labels.get(names.LABEL_QUEUE, ""),

@@ -38,6 +38,7 @@ class Container(Wire, frozen=True):
     args: list[str | None] | None = None
     env: list[EnvVar | None] | None = None
     resources: Resources | None = None
+    security_context: Any = None  # any value, see model/seccomp
 
     def words(self) -> list[str]:
         """Return command and arguments as one list."""
@@ -57,6 +58,8 @@ class PodSpec(Wire, frozen=True):
     """A pod template's spec."""
 
     containers: list[Container | None] | None = None
+    init_containers: list[Container | None] | None = None
+    security_context: Any = None
     active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
     priority_class_name: str | None = None

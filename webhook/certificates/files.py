@@ -20,11 +20,12 @@ _log = structlog.get_logger("webhook.certificates")
 
 @dataclass(kw_only=True)
 class Files:
-    """Keeps `serving` at the pair in the directory's tls.crt and tls.key."""
+    """Keeps `serving` at the pair in the directory's tls.crt and tls.key; nobody tells the API server a secret path."""
 
     directory: Path
     serving: Serving
     look_every: float
+    secret_path: str = field(default="", init=False)
     _last: tuple[bytes, bytes] | None = field(default=None, init=False)
 
     async def run(self) -> None:

@@ -29,8 +29,8 @@ def _escaped(key: str) -> str:
 
 _MARKS = "|".join(re.escape(_escaped(key)) for key in (*names.VOLCANO_MARKS, names.KOORDINATOR_GANG))
 # Fields that may be added: an item of a ConfigMap volume, a key of a ConfigMap, the selector of a job's workers, the
-# deadline of a launcher, the grace period of a worker, scheduling gates, a label, the annotations of a gang, and a
-# pod's scheduler and group.
+# deadline of a launcher, the grace period of a worker, scheduling gates, a label, the annotations of a gang, a pod's
+# scheduler and group, and a seccomp profile, or a security context where there is none.
 _ALLOWED = re.compile(
     r"/spec/volumes/(?:0|[1-9][0-9]*)/configMap/items/(?:0|[1-9][0-9]*)"
     rf"|/data/{re.escape(names.KEY_DISCOVER_HOSTS)}"
@@ -39,6 +39,7 @@ _ALLOWED = re.compile(
     r"|/spec/schedulingGates(?:/-)?"
     r"|/metadata/labels/(?:[a-z0-9.-]+~1)?[A-Za-z0-9._-]+"
     rf"|/metadata/annotations(?:/(?:{_MARKS}))?|/spec/schedulerName|/spec/schedulingGroup"
+    r"|/spec(?:/(?:initC|c)ontainers/(?:0|[1-9][0-9]*))?/securityContext(?:/seccompProfile)?"
 )
 
 

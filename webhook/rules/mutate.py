@@ -4,6 +4,8 @@ mpi-operator v0.3.0 adds discover_hosts.sh to both itself, so its objects, and o
 unchanged. An object that is not clearly v0.2.3's is left alone; the controller reports what was missed.
 """
 
+from typing import Any
+
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta, OwnerReference
 from mpijob_elastic.kube.resources import MPI_JOBS
@@ -23,6 +25,7 @@ class PodContainer(Container, frozen=True):
     """A container of a pod."""
 
     lifecycle: Lifecycle | None = None
+    security_context: dict[str, Any] | None = None
 
 
 class PodSpec(Wire, frozen=True):
@@ -30,6 +33,7 @@ class PodSpec(Wire, frozen=True):
 
     containers: list[PodContainer] | None = None
     init_containers: list[PodContainer] | None = None
+    security_context: dict[str, Any] | None = None
     termination_grace_period_seconds: int = 30  # as the API server sets it
     volumes: list[Volume] | None = None
     active_deadline_seconds: int | None = None

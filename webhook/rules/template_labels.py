@@ -23,9 +23,9 @@ _VALUE = re.compile(rf"(?:{_WORD})?")
 def missing(pod: Pod, job: JobFacts | None) -> Patch:
     """Return a patch that adds those that a launcher or worker lacks; what it has stays.
 
-    job: the MPIJob as last seen; the pods of a job that is not elastic stay as they are.
+    job: the MPIJob as last seen, elastic or not; `enabled: "false"` leaves its pods as they are.
     """
-    role = role_of(pod, job) if job and job.elastic else ""
+    role = role_of(pod, job) if job and job.policy.enabled is not False else ""
     if job is None or not role:
         return ()
     lacking = {key: value for key, value in job.pod_labels[role].items() if key not in pod.metadata.labels}

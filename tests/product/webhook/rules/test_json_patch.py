@@ -16,6 +16,9 @@ def test_an_addition_to_our_fields() -> None:
     assert json_patch.annotating({"a": "b"}, {"volcano.sh/task-spec": "worker"}) == (
         {"op": "add", "path": "/metadata/annotations/volcano.sh~1task-spec", "value": "worker"},
     )
+    profile = json_patch.adding(at="/spec/initContainers/10/securityContext/seccompProfile", value={"type": "x"})
+    path = "/spec/initContainers/10/securityContext/seccompProfile"
+    assert profile == ({"op": "add", "path": path, "value": {"type": "x"}},)
     item = json_patch.adding(at="/spec/volumes/10/configMap/items/2", value={"key": "x"})
     assert item == ({"op": "add", "path": "/spec/volumes/10/configMap/items/2", "value": {"key": "x"}},)
 
@@ -40,6 +43,11 @@ def test_what_a_launcher_waits_for_and_its_restarts_are_replaced_and_nothing_els
         "/data/discover_hosts.sh/x",
         "/data/discover_hosts_sh",
         "/spec/containers/0",
+        "/spec/containers/securityContext",
+        "/spec/containers/0/securityContext/runAsUser",
+        "/spec/securityContext/runAsNonRoot",
+        "/spec/securityContext/seccompProfile/type",
+        "/spec/ephemeralContainers/0/securityContext",
         "/spec/volumes/0",
         "/spec/volumes/0/secret/items/0",
         "/spec/volumes/0/configMap/name",

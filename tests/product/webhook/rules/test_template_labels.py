@@ -7,15 +7,16 @@ import jsonpatch
 import msgspec
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
-from tests.product.webhook.objects import ELASTIC, Object, launcher_pod, mpi_job, worker_pod
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, launcher_pod, mpi_job, worker_pod
 from webhook.rules import mutate, template_labels
 
 LABELS = {"team": "vision", "sidecar.istio.io/inject": "false"}
 
 
 def labelled(labels: Any, *, role: str = "Worker", **job: Any) -> Object:
-    """An elastic job with these labels in a template."""
+    """A job with these labels in a template, elastic unless a command is given."""
     made = mpi_job(**{"command": ELASTIC, **job})
     made["spec"]["mpiReplicaSpecs"][role]["template"]["metadata"] = {"labels": labels}
     return made
@@ -85,11 +86,18 @@ def test_any_other_label_is_copied(key: str, value: str | None) -> None:
     assert patched(worker_pod(), labelled({key: value}))["metadata"]["labels"][key] == (value or "")
 
 
-def test_only_the_pods_of_the_elastic_job_itself_get_them() -> None:
-    plain = labelled(LABELS, command=["mpirun", "python"])
+@pytest.mark.parametrize("command", [ELASTIC, PLAIN])
+def test_a_job_gets_them_elastic_or_not_unless_it_says_that_it_is_not(command: list[str]) -> None:
+    changed = patched(worker_pod(), labelled(LABELS, command=command))
+    assert LABELS.items() <= changed["metadata"]["labels"].items()
+    refuses = labelled(LABELS, command=command, annotations={names.ENABLED: "false"})
+    assert patched(worker_pod(), refuses) == worker_pod()
+
+
+def test_only_the_pods_of_the_job_itself_get_them() -> None:
     recreated = labelled(LABELS)
     recreated["metadata"]["uid"] = "of a later job of this name"
-    for job in (plain, recreated, None):
+    for job in (recreated, None):
         assert patched(worker_pod(), job) == worker_pod()
 
     strange = worker_pod()
