@@ -17,7 +17,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.job import Job
+from tests.lab.job import HOROVODRUN, MPIRUN, Job
 from tests.lab.launchers import ITEM, items, launcher, tried
 from tests.lab.reviews import plain_pod, reviews
 from tests.lab.waiting import PATIENCE
@@ -43,10 +43,11 @@ async def test_what_the_operator_makes_has_the_script_from_the_start(client: Api
     assert data["discover_hosts.sh"] == "#!/bin/sh\n"
 
 
+@pytest.mark.parametrize("command", [HOROVODRUN, MPIRUN], ids=["elastic", "plain"])
 @pytest.mark.usefixtures("operator", "webhook")
-async def test_pods_keep_the_labels_of_their_templates(client: ApiWriter, namespace: str) -> None:
+async def test_pods_keep_the_labels_of_their_templates(client: ApiWriter, namespace: str, command: list[str]) -> None:
     job, labels = Job(client=client, namespace=namespace), {"team": "vision", "sidecar.istio.io/inject": "false"}
-    await job.create(replicas=1, labels={**labels, "mpi-job-name": "another", "not a label": "x"})
+    await job.create(replicas=1, command=command, labels={**labels, "mpi-job-name": "another", "not a label": "x"})
     state = await job.until(lambda state: bool(state.launcher and state.workers), "its pods")
 
     assert state.launcher is not None
