@@ -31,9 +31,11 @@ from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.command_line import CommandLine
 from tests.lab.definitions import CERT_MANAGER, served
 from tests.lab.launchers import calling, patient, until_patched
+from tests.lab.scalable import told
 from tests.lab.waiting import has_account, until
 from tests.peers.processes import running
 from tests.peers.secret_volume import mounted
+from tests.product.webhook.objects import mpi_job
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers]
 
@@ -153,6 +155,17 @@ def test_install_waits_for_the_certificate_and_the_injected_authority(lab: Comma
     assert bundles(lab) == {secret(lab, "tls.crt", name=AUTHORITY)}
     assert "unchanged" in lab.install("--overlay=cert-manager")
     assert bundles(lab) == {secret(lab, "tls.crt", name=AUTHORITY)}
+
+
+@pytest.mark.usefixtures("port")
+def test_the_webhook_knows_jobs(lab: CommandLine, jobs: str) -> None:
+    """tests/lab/test_certificate_sources.py shows what follows from that."""
+    job = mpi_job(name="bounded", replicas=2, annotations={names.MAX_REPLICAS: "2"})
+    job["metadata"]["namespace"] = jobs
+    del job["metadata"]["uid"]
+    lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(job))
+    beyond = ("scale", "mpijob/bounded", "-n", jobs, "--replicas=3", "--dry-run=server")
+    until(lambda: "use 1 to 2" in told(lab.cluster, *beyond)[1])
 
 
 @pytest.mark.parametrize("how", [renew, lose_secret, replace_authority])
