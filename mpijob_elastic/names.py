@@ -30,7 +30,8 @@ LABEL_APP = "app"
 CONFIG_VOLUME = "mpi-job-config"
 MOUNT_PATH = "/etc/mpi"
 KUBECTL_DELIVERY = "kubectl-delivery"
-MAIN_CONTAINER_FIELD = "mainContainer"
+# https://kubernetes.io/docs/reference/labels-annotations-taints/#kubectl-kubernetes-io-default-container
+DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 KEY_HOSTFILE = "hostfile"
 KEY_KUBEXEC = "kubexec.sh"

@@ -34,7 +34,7 @@ def pods(*indices: int) -> tuple[str, ...]:
 
 def worker(index: int, *, uid: str | None = None, **facts: Any) -> Worker:
     """A worker that has been Ready for long; `facts` say otherwise."""
-    facts = {"container": "main", "created_at": LONG_AGO, "running": True, "ready_at": LONG_AGO, **facts}
+    facts = {"containers": ("main",), "created_at": LONG_AGO, "running": True, "ready_at": LONG_AGO, **facts}
     return Worker(ref=ref(names.worker(JOB, index), uid=uid), index=index, **facts)
 
 

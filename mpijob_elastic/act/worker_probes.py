@@ -78,14 +78,14 @@ _ANSWERS = {SCRIPT: ("idle", "busy"), TELL: ("told",), END: ("told",)}
 
 @dataclass(frozen=True, kw_only=True)
 class _Look:
-    """A container to look into, and the occasion (`Config.occasion`)."""
+    """A worker to look into, the containers that may hold its ranks, and the occasion (`Config.occasion`)."""
 
     namespace: str
     job: str
     pod: str
     key: str
     uid: str
-    container: str
+    containers: tuple[str, ...]
     occasion: str
     published: bool
     script: str
@@ -136,7 +136,7 @@ class Prober:
                 pod=worker.name,
                 key=worker.ref.key,
                 uid=worker.ref.uid,
-                container=worker.container,
+                containers=worker.containers,
                 occasion=view.config.occasion(worker.name) if view.config else "",
                 published=action.published,
                 script=TELL if action.drained else SCRIPT,
@@ -154,7 +154,7 @@ class Prober:
                 pod=pod.name,
                 key=pod.key,
                 uid=pod.uid,
-                container=container,
+                containers=(container,),
                 occasion=f"end of {container}",
                 published=False,
                 script=END,
@@ -221,15 +221,19 @@ class Prober:
         # What was seen can be dropped afterwards; what was said to a successor stays said.
         if look.script in (TELL, END) and not await self._is_there(look):
             return "error"
-        result = await look_into(
-            self._client,
-            look.namespace,
-            look.pod,
-            container=look.container,
-            command=["/bin/sh", "-c", look.script],
-            timeout=PROBE_TIMEOUT,
-        )
-        answer = result.stdout.strip() if result and result.exit_code == 0 else ""
+        answer = ""
+        for container in look.containers:  # idle only if all of them are
+            result = await look_into(
+                self._client,
+                look.namespace,
+                look.pod,
+                container=container,
+                command=["/bin/sh", "-c", look.script],
+                timeout=PROBE_TIMEOUT / len(look.containers),
+            )
+            answer = result.stdout.strip() if result and result.exit_code == 0 else ""
+            if answer != _ANSWERS[look.script][0]:
+                break
         if answer not in _ANSWERS[look.script]:
             return "error"
         return answer if answer != "idle" or await self._is_there(look) else "error"

@@ -117,7 +117,8 @@ def words(view: JobView, frozen: Iterable[Exec]) -> str:
 def remedy(view: JobView, frozen: Iterable[Exec]) -> str:
     """Return the command that ends them, so that the driver goes on."""
     pids = " ".join(str(found.pid) for found in frozen)
-    return f"kubectl -n {view.namespace} exec {names.launcher(view.name)} -- /bin/sh -c 'kill {pids}'"
+    container = f" -c {view.launcher.container}" if view.launcher and view.launcher.container else ""
+    return f"kubectl -n {view.namespace} exec {names.launcher(view.name)}{container} -- /bin/sh -c 'kill {pids}'"
 
 
 def _due(view: JobView, launcher: Launcher) -> tuple[Exec, ...]:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from mpijob_elastic import names
 from mpijob_elastic.model.autoscale import Autoscaler
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.eviction import Eviction
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.gang import Gang
@@ -76,14 +77,15 @@ class Worker:
     scheduled. node_gone_at: when that node was seen to be deleted, 0 if it was not. obstacle: why it is not scheduled,
     in the scheduler's words. disruption: why pod or node is about to go, "" if they stay. out_of_memory: a container
     was killed for it. ends_at: end of its grace period, None unless it is being deleted; forced: it is being deleted
-    without any, so only a finalizer holds it. opaque: its container shares process numbers with others, so exec cannot
-    tell its processes apart. pre_stop: a container has a preStop hook. gates: names of the scheduling gates that hold
-    it back, in order. grouped: it has the mark of a gang. eviction: None unless somebody tries to evict it.
+    without any, so only a finalizer holds it. containers: those that may hold ranks. opaque: a container shares process
+    numbers with others, or they are many, so exec cannot tell whether ranks run. pre_stop: a container has a preStop
+    hook. gates: names of the scheduling gates that hold it back, in order. grouped: it has the mark of a gang.
+    eviction: None unless somebody tries to evict it.
     """
 
     ref: Ref
     index: int
-    container: str
+    containers: tuple[str, ...]
     created_at: float
     running: bool = False
     ready_at: float | None = None
@@ -146,7 +148,8 @@ class Refusal:
 class Launcher:
     """The launcher pod; node, disruption, ends_at and gates as for a worker.
 
-    delivering_since: when kubectl-delivery started. started_at: when its last container started, None while none runs.
+    container: the driver's. delivering_since: when kubectl-delivery started. started_at: when the container started,
+    None while it does not run.
     held: the execs by which it holds its ranks, as execs into it have shown. mounts_discovery: it mounts
     discover_hosts.sh, so it was elastic at its creation. names_discovery: its own command says that it is elastic.
     refused: None unless its last touch was refused. grouped: as for a worker. failures: how often its main container

@@ -38,6 +38,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     replicas: int
     slots: int
+    main_container: str
     elastic: bool
     policy: Policy
     problems: tuple[Problem, ...]
@@ -127,6 +128,7 @@ def of(job: MPIJob) -> JobFacts:
         created_at=seconds(job.metadata.creation_timestamp) or 0.0,
         replicas=job.replicas,
         slots=job.slots,
+        main_container=spec.main_container or "",
         elastic=elastic,
         policy=asked,
         problems=(*problems, *faults),

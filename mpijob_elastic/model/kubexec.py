@@ -6,14 +6,15 @@ a host name: a script that a user changed may rely on the name it gets.
 
 import re
 
+from mpijob_elastic.model.bounds import LONGEST_KUBEXEC
+
 # [operator] newConfigMap. A container's name is a DNS label. The guard's policy has the same pattern.
 OPERATORS = re.compile(
     r"#!/bin/sh\nset -x\nPOD_NAME=\$1\nshift\n"
     r"/opt/kube/kubectl exec \$\{POD_NAME\}(?: --container [a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)?"
     r' -- /bin/sh -c "\$\*"'
 )
-# In kubectl's own options, before those of the command that it runs.
-_CONTAINER = re.compile(r"kubectl exec(?:(?! -- )[^\n])*? (?:--container|-c)[ =](?P<name>[a-z0-9][a-z0-9-]*)")
+_CONTAINER = re.compile(r" (?:--container|-c)[ =](?P<name>[a-z0-9][a-z0-9-]*)")
 _NAME = "POD_NAME=$1\n"
 # Only builtins of a POSIX shell, because the launcher's image may have nothing else. Only our host names have a number
 # after the last `.r`: pod names end in `-worker-N`.
@@ -21,9 +22,16 @@ MAPPING = 'n=${POD_NAME##*.r}; case "$n" in ""|*[!0-9]*) ;; *) POD_NAME=${POD_NA
 
 
 def container(script: str | None) -> str | None:
-    """Return the container that the script names to kubectl, also in a script that a user changed; None for none."""
-    found = _CONTAINER.search(script or "")
-    return found["name"] if found else None
+    """Return the container that the script names to kubectl, also in a script that a user changed.
+
+    "" where the operator's names none, None where the script is too long to read, or names none or several.
+    """
+    # Kubectl's own options end where those of the command that it runs begin.
+    options = (part.partition("\n")[0].partition(" -- ")[0] for part in _readable(script).split("kubectl exec")[1:])
+    found = {match and match["name"] for match in map(_CONTAINER.search, options)}
+    if len(found) != 1:
+        return None
+    return found.pop() or ("" if _own(script) else None)
 
 
 def mapped(script: str | None) -> str | None:
@@ -42,6 +50,10 @@ def unmapped(script: str) -> str:
     return _own(script) or script
 
 
+def _readable(script: str | None) -> str:
+    return script if script and len(script) <= LONGEST_KUBEXEC else ""
+
+
 def _own(script: str | None) -> str | None:
-    before = (script or "").replace(_NAME + MAPPING, _NAME, 1)
+    before = _readable(script).replace(_NAME + MAPPING, _NAME, 1)
     return before if OPERATORS.fullmatch(before) else None

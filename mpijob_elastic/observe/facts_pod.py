@@ -10,6 +10,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import eviction, policy
+from mpijob_elastic.model.containers import of_driver
 from mpijob_elastic.model.disruption_signs import Toleration
 from mpijob_elastic.model.eviction import Eviction
 from mpijob_elastic.model.job import LauncherPhase
@@ -21,6 +22,8 @@ _FOREIGN_PREFIX = "training.kubeflow.org/"
 # Each announces that the pod is about to be deleted: Kubernetes sets the first, and Kueue the other before it deletes
 # (pkg/controller/jobs/pod, ConditionTypeTerminationTarget).
 _ENDINGS = ("DisruptionTarget", "TerminationTarget")
+# As the API server writes the mount; only its volume has quotes around just this name.
+_CONFIG_MOUNT = f'"{names.CONFIG_VOLUME}"'.encode()
 _GROUPS = frozenset({names.COSCHEDULING_GROUP, names.KOORDINATOR_GROUP})
 # The scheduler lists every reason of every node.
 _LONGEST_OBSTACLE = 200
@@ -30,15 +33,16 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod with the operator's labels; times are seconds since the epoch.
 
     launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at, failures, deadline: only
-    for a launcher; failures: how often its first container has failed, 0 while it runs. ready_at: None while it is not
-    Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that operator made it. node: "" while
-    it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to be deleted, 0 if it was not.
-    disrupted: the condition that announces its end, or "". tolerations: those that let it stay for ever in spite of a
-    NoExecute taint. ends_at: end of its grace period, of `grace` seconds, both None unless it is being deleted.
-    shares_processes: with other containers of the pod, or with its node. out_of_memory: a container was killed for it.
-    pre_stop: a container has a preStop hook. gates: what holds it back from the scheduler. grouped: it has the mark of
-    a gang. eviction: of a worker, as its annotation says. last_words: of the main process that our webhook gave it,
-    once that has ended with its ranks.
+    for a launcher; failures: how often its driver's container has failed, 0 while it runs. mounting: the containers
+    that mount J-config; default_container: the one that an annotation names; neither for a pod of one. ready_at: None
+    while it is not Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that operator made it.
+    node: "" while it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to be deleted, 0 if it
+    was not. disrupted: the condition that announces its end, or "". tolerations: those that let it stay for ever in
+    spite of a NoExecute taint. ends_at: end of its grace period, of `grace` seconds, both None unless it is being
+    deleted. shares_processes: with other containers of the pod, or with its node. out_of_memory: a container was killed
+    for it. pre_stop: a container has a preStop hook. gates: what holds it back from the scheduler. grouped: it has the
+    mark of a gang. eviction: of a worker, as its annotation says. last_words: of the main process that our webhook gave
+    it, once that has ended with its ranks.
     """
 
     metadata: Owned
@@ -47,6 +51,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     created_at: float
     deleting: bool
     containers: tuple[str, ...]
+    mounting: tuple[str, ...] = ()
+    default_container: str = ""
     ready_at: float | None = None
     last_state: str = ""
     foreign: bool = False
@@ -88,12 +94,16 @@ def read(raw: bytes) -> PodFacts:
 def of(pod: Pod) -> PodFacts:
     """Return the facts of a pod."""
     spec, status = pod.spec or Spec(), pod.status or Status()
-    labels = pod.metadata.labels
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
     role = labels.get(names.LABEL_JOB_ROLE, "")
     launcher = role == names.ROLE_LAUNCHER
     conditions = {condition.type: condition for condition in status.conditions or ()}
     ended = list(ends(status.container_statuses or ()))
     created_at = seconds(pod.metadata.creation_timestamp) or 0.0
+    containers = tuple(shared(container.name) for container in spec.containers or ())
+    mounting, default = (_mounting(spec), annotations.get(names.DEFAULT_CONTAINER, "")) if containers[1:] else ((), "")
+    statuses = {container.name: container for container in status.container_statuses or () if launcher}
+    driver = statuses.get(of_driver(containers, mounting=mounting), ContainerStatus())
     return PodFacts(
         metadata=owned(pod.metadata),
         # Many pods share these texts, and each is kept once: this and `owned` save a third of the memory of a pod.
@@ -101,7 +111,9 @@ def of(pod: Pod) -> PodFacts:
         phase=shared(status.phase),
         created_at=created_at,
         deleting=pod.metadata.deleting,
-        containers=tuple(shared(container.name) for container in spec.containers or ()),
+        containers=containers,
+        mounting=mounting,
+        default_container=shared(default),
         ready_at=_ready_at(conditions, created_at),
         last_state=shared(_last_state(spec, status, ended)),
         foreign=names.LABEL_REPLICA_INDEX in labels,
@@ -109,10 +121,10 @@ def of(pod: Pod) -> PodFacts:
         launcher_phase=_launcher_phase(status) if launcher else LauncherPhase.WAITING,
         mounts_discovery=launcher and _mounts_discovery(spec),
         names_discovery=launcher and _names_discovery(spec),
-        refreshed=pod.metadata.annotations.get(names.REFRESHED) if launcher else None,
+        refreshed=annotations.get(names.REFRESHED) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
-        started_at=_started_at(status) if launcher else None,
-        failures=_failures(spec, status) if launcher else 0,
+        started_at=_started_at(driver),
+        failures=_failures(driver),
         deadline=spec.active_deadline_seconds if launcher else None,
         node=shared(spec.node_name),
         obstacle=_obstacle(conditions),
@@ -125,7 +137,7 @@ def of(pod: Pod) -> PodFacts:
         pre_stop=_has_pre_stop(spec),
         gates=tuple(shared(gate.name) for gate in spec.scheduling_gates or ()),
         grouped=_is_grouped(pod.metadata, spec),
-        eviction=None if launcher else eviction.parse(pod.metadata.annotations.get(names.EVICTION)),
+        eviction=None if launcher else eviction.parse(annotations.get(names.EVICTION)),
         last_words=_last_words(status) if pod.metadata.deleting else "",
     )
 
@@ -194,19 +206,20 @@ def _delivering_since(status: Status) -> float | None:
     return None
 
 
-def _started_at(status: Status) -> float | None:
-    """Return when the last container started, so that none seems older than it is."""
-    states = (container.state for container in status.container_statuses or ())
-    times = [seconds(state.running.started_at) for state in states if state and state.running]
-    return max((at for at in times if at is not None), default=None)
+def _mounting(spec: Spec) -> tuple[str, ...]:
+    found = (container.name for container in spec.containers or () if _CONFIG_MOUNT in bytes(container.volume_mounts))
+    return tuple(map(shared, found))
 
 
-def _failures(spec: Spec, status: Status) -> int:
-    main = spec.containers[0].name if spec.containers else ""
-    found = next((one for one in status.container_statuses or () if one.name == main), None)
-    if found is None or (found.state and found.state.running):
+def _started_at(driver: ContainerStatus) -> float | None:
+    running = driver.state.running if driver.state else None
+    return seconds(running.started_at) if running else None
+
+
+def _failures(driver: ContainerStatus) -> int:
+    if driver.state and driver.state.running:
         return 0
-    return next((found.restart_count + 1 for _, last in ends([found]) if last.exit_code), 0)
+    return next((driver.restart_count + 1 for _, last in ends([driver]) if last.exit_code), 0)
 
 
 def _mounts_discovery(spec: Spec) -> bool:

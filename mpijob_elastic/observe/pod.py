@@ -67,6 +67,7 @@ class Container(Wire, frozen=True):
     command: msgspec.Raw = msgspec.Raw()
     args: msgspec.Raw = msgspec.Raw()
     env: msgspec.Raw = msgspec.Raw()
+    volume_mounts: msgspec.Raw = msgspec.Raw()
 
 
 class Spec(Wire, frozen=True):

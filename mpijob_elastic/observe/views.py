@@ -11,7 +11,8 @@ from typing import TypeVar
 
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import WORKLOADS
-from mpijob_elastic.model import hosts, kubexec, memory_text
+from mpijob_elastic.model import containers, hosts, kubexec, memory_text
+from mpijob_elastic.model.bounds import MOST_CONTAINERS
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.job import Config, JobView, Launcher, PodGroup, Probe, Ref, Role, Worker
 from mpijob_elastic.model.job_facts import JobFacts
@@ -168,7 +169,8 @@ def _workers(job: JobFacts, pods: list[PodFacts], config: Config | None, probes:
         if pod.role == names.ROLE_WORKER and index is not None:
             ref = ref_to(pod.metadata)  # one for all, because its key takes a hash
             when = config.occasion(ref.name) if config else ""
-            found.append(_worker(pod, ref, index, probes(ref.key, when) if when else Probe(), named=named))
+            probe = probes(ref.key, when) if when else Probe()
+            found.append(_worker(pod, ref, index, probe, named=named, main=job.main_container))
     return tuple(sorted(found, key=lambda worker: worker.index))
 
 
@@ -180,11 +182,14 @@ def _former(workers: Iterable[Worker], config: Config | None, probes: Probes) ->
     return {pod: probes(key, config.occasion(pod)) for pod, key in left.items() if key not in there}
 
 
-def _worker(pod: PodFacts, ref: Ref, index: int, probe: Probe, *, named: str | None) -> Worker:
+def _worker(pod: PodFacts, ref: Ref, index: int, probe: Probe, *, named: str | None, main: str) -> Worker:
+    of_ranks = containers.of_ranks(
+        named, pod.containers, mounting=pod.mounting, default=pod.default_container, main=main
+    )
     return Worker(
         ref=ref,
         index=index,
-        container=_container(pod, named),
+        containers=of_ranks,
         created_at=pod.created_at,
         running=pod.phase == "Running",
         ready_at=pod.ready_at,
@@ -195,7 +200,7 @@ def _worker(pod: PodFacts, ref: Ref, index: int, probe: Probe, *, named: str | N
         out_of_memory=pod.out_of_memory,
         ends_at=pod.ends_at,
         forced=pod.forced,
-        opaque=pod.shares_processes,
+        opaque=pod.shares_processes or len(of_ranks) > MOST_CONTAINERS,
         pre_stop=pod.pre_stop,
         grouped=pod.grouped,
         eviction=pod.eviction,
@@ -206,17 +211,6 @@ def _worker(pod: PodFacts, ref: Ref, index: int, probe: Probe, *, named: str | N
         gates=pod.gates,
         probe=probe,
     )
-
-
-def _container(pod: PodFacts, named: str | None) -> str:
-    """[operator] Return the container of the ranks: `named` in kubexec.sh, else the first.
-
-    kubectl-delivery v0.2.3 brings kubectl v1.15, which knows no annotation that names another default; and kubexec.sh
-    was written once, whatever mainContainer says today. A launcher has its kubectl in the first container.
-    """
-    if named in pod.containers:
-        return named
-    return pod.containers[0] if pod.containers else ""
 
 
 def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | None:
@@ -230,7 +224,7 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
         mounts_discovery=pod.mounts_discovery,
         names_discovery=pod.names_discovery,
         created_at=pod.created_at,
-        container=_container(pod, None),
+        container=containers.of_driver(pod.containers, mounting=pod.mounting),
         delivering_since=pod.delivering_since,
         started_at=pod.started_at,
         refreshed=pod.refreshed,

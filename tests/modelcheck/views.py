@@ -118,7 +118,7 @@ def _worker(index: int, pod: Pod, probe: model.Probe) -> model.Worker:
     return model.Worker(
         ref=ref(names.worker(JOB, index), uid=uid(index, pod.uid)),
         index=index,
-        container="main",
+        containers=("main",),
         created_at=HELD_SINCE if pod.before else _long_ago(pod.created_age),
         node="" if pod.gated else "n",  # its containers may run there before the kubelet has said so
         gates=GATES if pod.gated else (),

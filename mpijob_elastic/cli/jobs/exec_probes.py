@@ -67,17 +67,19 @@ async def look_for_frozen(view: JobView, look: Callable[[], Awaitable[tuple[Exec
 
 async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:
     if worker.opaque:
-        return Look(error="its containers share one process namespace")
-    command = ["/bin/sh", "-c", SCRIPT]
+        return Look(error="its containers share one process namespace, or too many of them may hold ranks")
+    command, lines = ["/bin/sh", "-c", SCRIPT], list[str]()
     try:
-        result = await exec_in_pod(
-            client, namespace, worker.name, container=worker.container, command=command, timeout=PATIENCE
-        )
+        for container in worker.containers:
+            result = await exec_in_pod(
+                client, namespace, worker.name, container=container, command=command, timeout=PATIENCE
+            )
+            if result.exit_code:
+                return Look(error=f"/bin/sh exited with {result.exit_code}")
+            lines += result.stdout.splitlines()
     except errors.Forbidden:
         return Look(error="you lack the right to exec (create pods/exec)")
     except errors.KubeError as error:
         return Look(error=str(error))
-    if result.exit_code:
-        return Look(error=f"/bin/sh exited with {result.exit_code}")
-    counted = Counter(result.stdout.splitlines()).most_common()
+    counted = Counter(lines).most_common()
     return Look(processes=tuple(f"{name} (x{count})" if count > 1 else name for name, count in counted))

@@ -26,7 +26,10 @@ FIRST, SECOND = pods(0, 1)
 
 @dataclass(kw_only=True)
 class Pods:
-    """Answers execs. says: by pod; None where it never does. uids: of pods that are there; else as `ref` has them."""
+    """Answers execs.
+
+    says: by container or pod; None where it never does. uids: of pods that are there; else as `ref` has them.
+    """
 
     says: dict[str, str | None] = field(default_factory=dict)
     uids: dict[str, str | None] = field(default_factory=dict)
@@ -53,7 +56,7 @@ class Pods:
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             await self.go.wait()
-            return await self._answer(request, self.says.get(pod, "busy"))
+            return await self._answer(request, self.says.get(request.query["container"], self.says.get(pod, "busy")))
         finally:
             self.at_once -= 1
 
@@ -126,7 +129,7 @@ async def _world(folder: Path) -> AsyncIterator[World]:
 def leaving() -> JobView:
     """2→1, where j-worker-1 is out of the list."""
     left = Memory(left={SECOND: Left(pod=pod_fingerprint(f"uid-of-{SECOND}"), at=NOW - 1)})
-    return job(1, workers=(worker(0), worker(1, container="main-1")), config=config(pods(0), memory=left))
+    return job(1, workers=(worker(0), worker(1, containers=("main-1",))), config=config(pods(0), memory=left))
 
 
 def seen(world: World, view: JobView, pod: str) -> Probe:
@@ -143,6 +146,26 @@ async def test_a_look_is_remembered_for_its_occasion_and_wakes_the_job(world: Wo
     assert world.prober.seen(ref(SECOND).key, "left at 1.0") == Probe()
     assert world.woken == [("default", "j")]
     assert world.pods.containers == ["main-1"]
+
+
+@pytest.mark.parametrize(
+    ("says", "answer", "asked"),
+    [
+        ({"a": "idle", "b": "idle"}, Probe(idle_at=NOW, asked_at=NOW, idle_since=NOW), ["a", "b"]),
+        ({"a": "idle", "b": "busy"}, Probe(busy_seen=True, busy_at=NOW, asked_at=NOW), ["a", "b"]),
+        ({"a": "busy", "b": "idle"}, Probe(busy_seen=True, busy_at=NOW, asked_at=NOW), ["a"]),
+        ({"a": "idle", "b": None}, Probe(asked_at=NOW, failed=1), ["a", "b"]),
+    ],
+)
+async def test_where_ranks_may_be_in_two_containers_a_worker_is_idle_if_both_are(
+    world: World, says: dict[str, str | None], answer: Probe, asked: list[str]
+) -> None:
+    view = leaving()
+    world.pods.says = says
+    both = replace(view.workers[1], containers=("a", "b"))
+    world.prober.begin(view, ProbeWorkers(workers=(both,)))
+    await world.done()
+    assert (seen(world, view, SECOND), world.pods.containers) == (answer, asked)
 
 
 async def test_since_when_a_worker_is_idle_stays_until_something_runs(world: World) -> None:

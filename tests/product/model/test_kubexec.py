@@ -2,12 +2,14 @@
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.bounds import LONGEST_KUBEXEC
 from tests.product.test_names import NASTY_JOBS
 
 OPERATORS = '#!/bin/sh\nset -x\nPOD_NAME=$1\nshift\n/opt/kube/kubectl exec ${POD_NAME} -- /bin/sh -c "$*"'
@@ -90,17 +92,53 @@ def test_without_the_edit_a_numbered_name_would_reach_nobody(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("script", "container"),
     [
-        (None, None),
-        (OPERATORS, None),
+        (OPERATORS, ""),
         (OPERATORS.replace("${POD_NAME}", "${POD_NAME} --container main"), "main"),
         (f"{OPERATORS.replace('${POD_NAME}', '${POD_NAME} --container main')}\n# --container other", "main"),
         # Scripts that a user changed.
         (OPERATORS.replace("${POD_NAME}", "-c gpu-0 ${POD_NAME}"), "gpu-0"),
         (OPERATORS.replace("${POD_NAME}", "${POD_NAME} --container=main"), "main"),
-        (OPERATORS.replace("$*", "tool --container x"), None),
-        (OPERATORS.replace('"$*"', "echo"), None),
+        (OPERATORS.replace("${POD_NAME}", "-c a ${POD_NAME}") + "\n/opt/kube/kubectl exec -c a x -- true", "a"),
     ],
 )
-def test_the_container_that_it_names(script: str | None, container: str | None) -> None:
+def test_the_container_that_it_names(script: str, container: str) -> None:
     assert kubexec.container(script) == container
     assert kubexec.container(kubexec.mapped(script) or script) == container
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        None,
+        "",
+        OPERATORS.replace("$*", "tool --container x"),
+        OPERATORS.replace('"$*"', "echo"),
+        OPERATORS.replace("${POD_NAME}", "$OPTIONS ${POD_NAME}"),
+        f"# kubectl exec x -c side\n{OPERATORS}",
+        OPERATORS.replace("${POD_NAME}", "-c a ${POD_NAME}") + "\n/opt/kube/kubectl exec -c b x -- true",
+        WITH_MAIN + "\n" + "#" * LONGEST_KUBEXEC,
+    ],
+)
+def test_where_it_cannot_be_read_nothing_is_assumed(script: str | None) -> None:
+    assert kubexec.container(script) is None
+
+
+def test_of_a_script_without_end_little_is_read() -> None:
+    class Text(str):
+        """Counts the characters that are looked at."""
+
+        __slots__ = ()
+        read = 0
+
+        def split(self, *arguments: Any) -> list[str]:
+            Text.read += len(self)
+            return super().split(*arguments)
+
+        def replace(self, *arguments: Any) -> str:
+            Text.read += len(self)
+            return super().replace(*arguments)
+
+    for size in (LONGEST_KUBEXEC, 32 * 2**10, 64 * 2**10):
+        script = Text(("kubectl exec " * size)[:size])
+        assert (kubexec.container(script), kubexec.mapped(script)) == (None, None)
+        assert Text.read <= 3 * LONGEST_KUBEXEC

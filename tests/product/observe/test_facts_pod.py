@@ -12,6 +12,7 @@ from mpijob_elastic.observe import facts_pod
 LAUNCHER = {"group-name": "kubeflow.org", "mpi-job-name": "j", "mpi-job-role": "launcher"}
 WAITING = {"state": {"waiting": {"reason": "PodInitializing"}}}
 DELIVERING = {"name": "kubectl-delivery", "state": {"running": {"startedAt": "1970-01-01T00:01:40Z"}}}
+DRIVER = {"name": "main", "volumeMounts": [{"name": "mpi-job-config", "mountPath": "/etc/mpi"}]}
 ENDED = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
 
 
@@ -49,12 +50,14 @@ def test_when_kubectl_delivery_started() -> None:
     assert pod(status={"initContainerStatuses": [DELIVERING]}).delivering_since == 100.0
 
 
-def test_when_the_last_container_of_a_launcher_started() -> None:
-    later = {"name": "main", "state": {"running": {"startedAt": "1970-01-01T00:03:20Z"}}}
-    status = {"containerStatuses": [DELIVERING, later, ENDED]}
-    assert pod(status=status).started_at == 200.0
-    assert pod(status=status, labels={**LAUNCHER, "mpi-job-role": "worker"}).started_at is None
-    assert pod(status={"containerStatuses": [ENDED, WAITING]}).started_at is None
+def test_when_the_driver_of_a_launcher_started() -> None:
+    driver = {"name": "main", "state": {"running": {"startedAt": "1970-01-01T00:03:20Z"}}}
+    proxy = {"name": "proxy", "state": {"running": {"startedAt": "1970-01-01T01:00:00Z"}}}
+    spec = {"containers": [{"name": "proxy"}, DRIVER]}
+    status = {"containerStatuses": [proxy, driver]}
+    assert pod(status=status, spec=spec).started_at == 200.0
+    assert pod(status=status, spec=spec, labels={**LAUNCHER, "mpi-job-role": "worker"}).started_at is None
+    assert pod(status={"containerStatuses": [ENDED, proxy]}, spec=spec).started_at is None
 
 
 @pytest.mark.parametrize(
@@ -233,8 +236,18 @@ LOOPS = {"waiting": {"reason": "CrashLoopBackOff"}}
         ([{"name": "sidecar", "state": CRASHED, "restartCount": 9}], 0),
     ],
 )
-def test_how_often_a_launcher_has_failed(statuses: list[dict[str, Any]], failures: int) -> None:
-    spec = {"containers": [{"name": "main"}, {"name": "sidecar"}], "activeDeadlineSeconds": 60}
+@pytest.mark.parametrize(
+    "containers",
+    [
+        [{"name": "main"}, {"name": "sidecar"}],
+        [{"name": "sidecar"}, DRIVER],
+        [{"name": "sidecar", "volumeMounts": [{"name": "x", "mountPath": "/etc/mpi-job-config"}]}, DRIVER],
+    ],
+)
+def test_how_often_a_launcher_has_failed(
+    statuses: list[dict[str, Any]], containers: list[dict[str, Any]], failures: int
+) -> None:
+    spec = {"containers": containers, "activeDeadlineSeconds": 60}
     launcher = pod(status={"containerStatuses": statuses}, spec=spec)
     assert (launcher.failures, launcher.deadline) == (failures, 60)
     worker = pod(status={"containerStatuses": statuses}, spec=spec, labels={**LAUNCHER, "mpi-job-role": "worker"})

@@ -7,6 +7,7 @@ import pytest
 
 from lab.operator import objects
 from mpijob_elastic.model import job_facts
+from mpijob_elastic.model.bounds import MOST_CONTAINERS
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
 from mpijob_elastic.model.memory_text import render as render_memory
@@ -58,7 +59,7 @@ def test_a_job_of_the_operator_is_seen_whole() -> None:
     assert not view.foreign
     assert view.clean_pod_policy == "Running"
     assert [worker.name for worker in view.workers] == ["scale-worker-0", "scale-worker-1"]
-    assert all(worker.ready and worker.container == "worker" for worker in view.workers)
+    assert all(worker.ready and worker.containers == ("worker",) for worker in view.workers)
     assert view.workers[0].ready_at is not None
     assert view.workers[0].ready_at - view.workers[0].created_at == 5.0
     assert view.role is not None
@@ -75,7 +76,7 @@ def test_a_job_of_the_operator_is_seen_whole() -> None:
 def test_a_job_with_a_main_container_is_seen_whole() -> None:
     view = look(created("main-container"), "side")
     assert view.launcher is not None
-    assert [(worker.name, worker.container) for worker in view.workers] == [("side-worker-0", "worker")]
+    assert [(worker.name, worker.containers) for worker in view.workers] == [("side-worker-0", ("worker",))]
 
 
 def test_workers_are_in_numeric_order_beyond_ten() -> None:
@@ -178,30 +179,85 @@ def test_only_the_jobs_own_pod_group_is_seen() -> None:
     assert others is None
 
 
+MOUNT = [{"name": "mpi-job-config", "mountPath": "/etc/mpi"}]
+DEFAULT = "kubectl.kubernetes.io/default-container"
+
+
+def container(name: str, *, mounts: bool = False) -> dict[str, Any]:
+    return {"name": name, "volumeMounts": MOUNT if mounts else []}
+
+
 @pytest.mark.parametrize(
-    ("named", "container"),
+    ("named", "default", "main", "containers"),
     [
-        (None, "worker"),
-        ("side-car", "side-car"),
-        ("worker", "worker"),
-        # kubexec.sh names it and fails, so no rank can run there.
-        ("stranger", "worker"),
+        (None, None, "", ("worker",)),
+        (None, None, "side-car", ("worker",)),  # kubexec.sh was written before the job was edited
+        ("side-car", None, "", ("side-car",)),
+        ("worker", "side-car", "", ("worker",)),
+        # kubectl v1.15 knows no annotation, later versions follow it.
+        (None, "worker", "", ("worker",)),
+        (None, "side-car", "", ("worker", "side-car")),
+        (None, "stranger", "", ("worker",)),
+        # kubexec.sh names it and fails, or cannot be read.
+        ("stranger", None, "", ("worker",)),
+        ("$MAIN", None, "", ("worker",)),
+        ("$MAIN", None, "side-car", ("worker", "side-car")),
+        ("$MAIN", "side-car", "", ("worker", "side-car")),
     ],
 )
-def test_a_look_goes_where_kubexec_goes(named: str | None, container: str) -> None:
+def test_a_look_goes_where_kubexec_may_go(
+    named: str | None, default: str | None, main: str, containers: tuple[str, ...]
+) -> None:
     world = created()
-    for pod in (world["Pod/scale-worker-0"], world["Pod/scale-launcher"]):
-        pod["spec"]["containers"] = [{"name": "worker"}, {"name": "side-car"}]
-        # kubectl v1.15 knows no such annotation, and kubexec.sh was written before the job was edited.
-        pod["metadata"]["annotations"] = {"kubectl.kubernetes.io/default-container": "side-car"}
-    world["MPIJob/scale"]["spec"]["mainContainer"] = "side-car"
+    pod = world["Pod/scale-worker-0"]
+    pod["spec"]["containers"] = [container("worker", mounts=True), container("side-car"), container("log")]
+    pod["metadata"]["annotations"] = {DEFAULT: default} if default else {}
+    world["MPIJob/scale"]["spec"]["mainContainer"] = main
     data = world["ConfigMap/scale-config"]["data"]
     if named:
         data["kubexec.sh"] = data["kubexec.sh"].replace("${POD_NAME}", f"${{POD_NAME}} --container {named}")
+    assert look(world).workers[0].containers == containers
+
+
+@pytest.mark.parametrize(
+    ("default", "script", "containers"),
+    [
+        (
+            "worker",
+            None,
+            ("worker",),
+        ),  # as Istio says; the proxy has no mount, so kubectl v1.15 can start no rank there
+        ("", None, ("proxy",)),  # where every kubectl goes
+        ("", "exec my-own-tool", ("worker",)),
+        ("worker", "exec my-own-tool", ("worker",)),
+        ("worker", "# " * 4096, ("worker",)),
+        ("proxy", "exec my-own-tool", ("proxy", "worker")),
+    ],
+)
+def test_a_container_that_was_put_first_is_not_taken_for_the_ranks(
+    default: str, script: str | None, containers: tuple[str, ...]
+) -> None:
+    world = created()
+    for pod in pods_of(world):
+        main = pod["spec"]["containers"][0]
+        assert MOUNT[0] in main["volumeMounts"], "the operator's own pod"
+        pod["spec"]["containers"] = [container("proxy"), main]
+        pod["metadata"]["annotations"] = {DEFAULT: default} if default else {}
+    if script:
+        world["ConfigMap/scale-config"]["data"]["kubexec.sh"] = script
     view = look(world)
-    assert view.workers[0].container == container
+    assert view.workers[0].containers == containers
     assert view.launcher is not None
-    assert view.launcher.container == "worker"
+    assert view.launcher.container == "launcher"
+
+
+def test_of_too_many_containers_exec_cannot_tell() -> None:
+    world = created()
+    several = [container(f"c{index}", mounts=True) for index in range(MOST_CONTAINERS + 1)]
+    world["Pod/scale-worker-0"]["spec"]["containers"] = several
+    world["Pod/scale-worker-1"]["spec"]["containers"] = several[1:]
+    world["ConfigMap/scale-config"]["data"]["kubexec.sh"] = "exec my-own-tool"
+    assert [worker.opaque for worker in look(world).workers] == [True, False]
 
 
 def test_a_pod_with_one_process_namespace_cannot_be_looked_into() -> None:

@@ -1,0 +1,13 @@
+"""Bounds on what a tenant stores or prints, because reading it holds up every other job.
+
+A look at one job costs at most 50 ms of CPU, and 15 ms more for each 1,000 workers of an allowed size. Anybody with the
+role `edit` writes these texts, and what a launcher's or a worker's shell prints is any text, too. What is beyond a
+bound counts as not readable. kube/cost bounds the fields of an object before any of this.
+"""
+
+# A ConfigMap and a Role hold 1 MiB each. A larger size is a typing error that must not become a billion names.
+MOST_WORKERS = 10_000
+# Characters of kubexec.sh; the operator's has 200.
+LONGEST_KUBEXEC = 4 * 2**10
+# Containers of a worker that may hold its ranks, each of which takes an exec to look into.
+MOST_CONTAINERS = 4
