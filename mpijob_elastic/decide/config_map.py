@@ -174,7 +174,8 @@ def _lost(state: JobState, removed: Iterable[str]) -> tuple[str, ...]:
         for worker in state.workers
         if (not worker.pod.probe.busy_seen if worker.rank_lost else worker.pod.disruption or not worker.wanted)
     }
-    return tuple(pod for pod in removed if pod in state.view.wanted_names and pod not in asked)
+    stay = {*state.view.wanted_names} - asked
+    return tuple(pod for pod in removed if pod in stay)
 
 
 def _without_rank(workers: Sequence[WorkerState]) -> Iterable[Note]:

@@ -44,7 +44,7 @@ def following(state: JobState) -> Next:
     """Return the next step from the published pods towards those that should be published."""
     hosts = state.view.published_pods
     target = {worker.name: worker for worker in state.workers if _should_be_published(state, worker)}
-    allowed = state.view.role.exec_names if state.view.role else ()
+    allowed = {*state.view.role.exec_names} if state.view.role else ()
     new = {pod: worker.back_at for pod, worker in target.items() if not worker.published and pod in allowed}
     joining = [pod for pod, at in new.items() if at <= state.now]
     staying = [pod for pod in hosts if pod in target]
@@ -76,7 +76,7 @@ def _is_dead(state: JobState, worker: WorkerState | None) -> bool:
 
 def _remove(state: JobState, staying: list[str]) -> Next:
     hosts = state.view.published_pods
-    dead = {pod for pod in hosts if _is_dead(state, state.by_name.get(pod)) and pod not in staying}
+    dead = {pod for pod in {*hosts}.difference(staying) if _is_dead(state, state.by_name.get(pod))}
     if dead:
         # At once, and alone: who else is to leave is better judged without them, and in its own time.
         return _step(state, [pod for pod in hosts if pod not in dead])

@@ -30,7 +30,7 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
     failed = {worker.pod.ref.uid for worker in state.workers if worker.failed or worker.astray}
     unlisted = [worker for worker in state.workers if worker.going and worker.name not in published]
     moving = {worker.pod.ref.uid for worker in unlisted if not worker.evicted}
-    rank_lost = [worker.name for worker in state.workers if worker.rank_lost and worker.name not in published]
+    rank_lost = {worker.name for worker in state.workers if worker.rank_lost and worker.name not in published}
     is_sized = view.policy.scale_timeout is not None or view.policy.autoscale
     is_change = change.added or change.removed or not view.driver_running
     new = Memory(
@@ -43,7 +43,7 @@ def memory(state: JobState, config: Config, change: WriteConfig) -> Memory:
         moved=_counted(state, old.moved, moving),
         growth=scale_timeout.growth(state, published) if is_sized else None,
         hosts=host_names.remembered(state, published, lost=rank_lost),
-        renamed=lost_ranks.tries(state, change.removed) if state.idle else state.losses,
+        renamed=lost_ranks.tries(state, {*change.removed}) if state.idle else state.losses,
         launchers=old.launchers if view.driver_running else launcher_start.tries(state),
         elders=elders(state, added=change.added, removed=change.removed) if is_change else old.elders,
         mended=handover.mended(state) if state.edited or view.foreign or old.mended else None,

@@ -35,7 +35,7 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
     It counts from the creation of the pod that takes the place of a lost one: later than the loss, and known to all; or
     from when the last host that left the list must have been deleted, for a size may be asked for again much later.
     """
-    view, elders = moment.view, moment.view.memory.elders
+    view, elders = moment.view, frozenset(moment.view.memory.elders)
     cut_off = [worker for worker in workers if worker.pod.node_gone_at and worker.published]
     others = len(view.host_of) - len(cut_off)
     # One rank has nobody to wait for, but for a peer that is cut off. Too few wait for any addition.
@@ -48,7 +48,7 @@ def resume_at(moment: Moment, workers: Iterable[WorkerState]) -> float:
         **{worker.name: honest(worker.pod.node_gone_at, now=moment.now) for worker in cut_off},
         **{worker.name: min(honest(worker.pod.created_at, now=moment.now), all_gone_at) for worker in absent},
     }
-    over = [pod for pod in times if (last := view.memory.hosts.get(pod)) and last.reformed]
+    over = {pod for pod in times if (last := view.memory.hosts.get(pod)) and last.reformed}
     waits = [at for pod, at in times.items() if pod not in over and (not elders or pod in elders)]
     return max(waits) + reform(view) if waits else 0.0
 

@@ -9,5 +9,9 @@ bound counts as not readable. kube/cost bounds the fields of an object before an
 MOST_WORKERS = 10_000
 # Characters of kubexec.sh; the operator's has 200.
 LONGEST_KUBEXEC = 4 * 2**10
+# Bytes of JSON in the memory's annotation, expanded: 10,000 leaving workers with the longest names take 1.5 MiB.
+LARGEST_MEMORY = 2 * 2**20
 # Containers of a worker that may hold its ranks, each of which takes an exec to look into.
 MOST_CONTAINERS = 4
+# Characters of a shell script in a launcher's command, and words of a command.
+LONGEST_SCRIPT, MOST_WORDS = 8 * 2**10, 1000

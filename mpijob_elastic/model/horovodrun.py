@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from mpijob_elastic.model.bounds import LONGEST_SCRIPT, MOST_WORDS
+
 HOROVODRUN = "horovodrun"
 MPIRUN = frozenset({"mpirun", "mpiexec", "mpirun.openmpi", "orterun"})
 
@@ -30,9 +32,6 @@ _ESCAPED = re.compile(r"""\\(["\\])""")
 _QUOTATION = re.compile(_QUOTED, re.DOTALL)
 # Levels of scripts within scripts.
 _DEEPEST = 3
-# Characters, and words of a command.
-_LONGEST_SCRIPT = 8 * 2**10
-_MOST_WORDS = 1000
 _WITHOUT_VALUE = re.compile(
     r"-v|-cb|-prefix-timestamp"
     r"|--(version|check-build|disable-cache|verbose|gloo|mpi|jsrun|tcp|prefix-output-with-timestamp)"
@@ -82,7 +81,7 @@ class Launch:
 
 def parse(command: Sequence[str]) -> Launch | None:
     """Return how a container's command and args start ranks; None if that cannot be read."""
-    return _parse(command[:_MOST_WORDS], depth=0)
+    return _parse(command[:MOST_WORDS], depth=0)
 
 
 def _parse(words: Sequence[str], *, depth: int) -> Launch | None:
@@ -113,7 +112,7 @@ def _script(words: Sequence[str]) -> str | None:
     """Return the script in `-c SCRIPT`, also as `-lc` or after `-o pipefail`."""
     for option, script in pairwise(words):
         if re.fullmatch(r"-[a-z]{0,9}c", option):
-            return script if len(script) <= _LONGEST_SCRIPT else None
+            return script if len(script) <= LONGEST_SCRIPT else None
     return None
 
 

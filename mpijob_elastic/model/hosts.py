@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from mpijob_elastic import names
+from mpijob_elastic.model.bounds import MOST_WORKERS
 
 # A pod's name and an int32.
 _LINE = re.compile(r"echo (?P<host>[a-z0-9][a-z0-9.-]{0,252}):(?P<slots>[1-9][0-9]{0,9})\n")
@@ -30,6 +31,8 @@ def hostfile_slots(hostfile: str) -> int | None:
 
 def parse_script(script: str) -> Published | None:
     """Return the hosts of a discover_hosts.sh that we wrote; None for any other script."""
+    if script.count("\n") > MOST_WORKERS + 1:
+        return None
     found = [(match["host"], int(match["slots"])) for match in _LINE.finditer(script)]
     hosts = tuple(host for host, _ in found)
     slots = found[0][1] if found else 1

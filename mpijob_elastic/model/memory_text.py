@@ -9,14 +9,13 @@ import zlib
 
 import msgspec
 
+from mpijob_elastic.model.bounds import LARGEST_MEMORY, MOST_WORKERS
 from mpijob_elastic.model.memory import Memory
 
 # Marks a compressed value; no JSON begins like this.
 COMPRESSED = "zlib:"
 # Bytes of the longest plain value.
 PLAIN = 32 * 1024
-# Bytes of JSON in a compressed value. Anybody who may edit the ConfigMap may write a value that expands without end.
-LARGEST = 4 * 1024 * 1024
 
 _decoder = msgspec.json.Decoder(Memory)
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -25,9 +24,11 @@ _encoder = msgspec.json.Encoder(order="sorted")
 def parse(text: str | None) -> Memory | None:
     """Return the memory in an annotation's value; None if there is none or it is unreadable."""
     try:
-        return _decoder.decode(_expanded(text)) if text is not None else None
+        memory = _decoder.decode(_expanded(text)) if text is not None else None
     except (msgspec.DecodeError, RecursionError, ValueError, zlib.error):
         return None
+    parts = (memory.left, memory.replaced, memory.moved, memory.hosts, memory.renamed, memory.elders) if memory else ()
+    return memory if all(len(part) <= MOST_WORKERS for part in parts) else None
 
 
 def render(memory: Memory) -> str:
@@ -42,7 +43,7 @@ def _expanded(text: str) -> str | bytes:
     if not text.startswith(COMPRESSED):
         return text
     stream = zlib.decompressobj()
-    plain = stream.decompress(base64.b64decode(text.removeprefix(COMPRESSED), validate=True), LARGEST)
+    plain = stream.decompress(base64.b64decode(text.removeprefix(COMPRESSED), validate=True), LARGEST_MEMORY)
     if not stream.eof:
-        raise ValueError(f"the compressed memory is cut off, or larger than {LARGEST} bytes")
+        raise ValueError(f"the compressed memory is cut off, or larger than {LARGEST_MEMORY} bytes")
     return plain

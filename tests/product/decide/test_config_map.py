@@ -1,13 +1,17 @@
 """The one write of script, hostfile and memory."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.model.job import LauncherPhase
-from tests.builders import config, failed, job, launcher, pending, pods, worker
+from mpijob_elastic.decide import decide
+from mpijob_elastic.model.hosts import Published
+from mpijob_elastic.model.job import JobView, LauncherPhase
+from tests.builders import NOW, config, failed, job, launcher, pending, pods, role, worker
+from tests.counted import Name, calls
 from tests.product.decide.writes import SHRUNK, change, written
 
 EDITED = "#!/bin/sh\n# mine\necho j-worker-0:1\n"
@@ -102,3 +106,30 @@ def test_who_was_not_asked_to_leave_is_lost(facts: dict[str, Any], lost: tuple[s
 def test_a_long_list_is_cut() -> None:
     (note,) = change(job(20, config=config(pods(0)), launcher=None)).notes
     assert "j-worker-8 and 11 more" in note.message
+
+
+def all_gone(size: int) -> JobView:
+    listed = config(pods(*range(size)))
+    hosts = tuple(map(Name, pods(*range(size))))
+    return job(size, workers=(), config=replace(listed, published=Published(hosts=hosts)))
+
+
+def half_gone(size: int) -> JobView:
+    return replace(all_gone(size), workers=tuple(worker(index) for index in range(0, size, 2)))
+
+
+def all_join(size: int) -> JobView:
+    workers = (worker(index) for index in range(size))
+    counted = tuple(replace(one, ref=replace(one.ref, name=Name(one.name))) for one in workers)
+    return job(size, workers=counted, config=config(()), role=role(*range(size)))
+
+
+@pytest.mark.parametrize("view", [all_gone, half_gone, all_join])
+def test_twice_the_workers_take_twice_the_work(view: Callable[[int], JobView]) -> None:
+    counts = []
+    for size in (200, 400):
+        found = view(size)
+        with calls() as counted:
+            assert decide(found, now=NOW).actions
+        counts.append(counted["__eq__"])
+    assert counts[1] <= 2.5 * counts[0] + 100

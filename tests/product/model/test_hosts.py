@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.hosts import Published, parse_script
 
 HOSTS = st.lists(st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True), unique=True)
@@ -52,3 +53,9 @@ def test_any_text_is_read_without_an_error_and_only_our_own_is_accepted(script: 
     published = parse_script(script)
     if published is not None:
         assert names.discover_hosts(list(published.hosts), slots=published.slots) == script
+
+
+@pytest.mark.parametrize(("size", "is_read"), [(MOST_WORKERS, True), (MOST_WORKERS + 1, False), (40_000, False)])
+def test_a_list_longer_than_any_size_is_nobodys(size: int, is_read: bool) -> None:
+    script = names.discover_hosts([f"a-{index}" for index in range(size)], slots=1)
+    assert (parse_script(script) is not None) is is_read

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.model import memory_text
+from mpijob_elastic.model.bounds import LARGEST_MEMORY, MOST_WORKERS
 from mpijob_elastic.model.memory import Host, Left, Memory, Tries
-from mpijob_elastic.model.memory_text import COMPRESSED, LARGEST
+from mpijob_elastic.model.memory_text import COMPRESSED
 from tests.examples import share
 
 # All annotations of an object may have 256 KiB.
@@ -85,7 +86,7 @@ def compressed(plain: bytes) -> str:
 
 def test_the_hostile_texts_are_wrong_in_one_place_only() -> None:
     assert memory_text.parse(compressed(b'{"added_at": 1.0}')) == Memory(added_at=1.0)
-    assert memory_text.parse(compressed(b'{"added_at": 1.0}'.ljust(LARGEST))) == Memory(added_at=1.0)
+    assert memory_text.parse(compressed(b'{"added_at": 1.0}'.ljust(LARGEST_MEMORY))) == Memory(added_at=1.0)
 
 
 @pytest.mark.parametrize(
@@ -101,10 +102,19 @@ def test_the_hostile_texts_are_wrong_in_one_place_only() -> None:
         COMPRESSED + "é" * 8,
         COMPRESSED + "!" * 8,
         COMPRESSED + base64.b64encode(b'{"added_at": 1.0}').decode(),
-        compressed(b'{"added_at": 1.0}'.ljust(LARGEST + 1)),
+        compressed(b'{"added_at": 1.0}'.ljust(LARGEST_MEMORY + 1)),
         compressed(b" " * 2**27),
     ],
     ids=lambda text: text[:30],
 )
 def test_a_bomb_or_a_broken_value_is_no_memory(text: str) -> None:
     assert memory_text.parse(text) is None
+
+
+@pytest.mark.parametrize("part", ["left", "hosts", "replaced", "moved", "renamed", "elders"])
+def test_a_memory_of_more_than_all_workers_is_not_ours(part: str) -> None:
+    entry: dict[str, object] = {"pod": "", "at": 1, "count": 1, "uid": ""}
+    for size in (MOST_WORKERS, MOST_WORKERS + 1):
+        found = [""] * size if part == "elders" else dict.fromkeys(map(str, range(size)), entry)
+        memory = memory_text.parse(compressed(json.dumps({part: found}, separators=(",", ":")).encode()))
+        assert (memory is not None) is (size == MOST_WORKERS)

@@ -12,6 +12,7 @@ from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint, pod_key
 from mpijob_elastic.model.memory_text import render as render_memory
 from mpijob_elastic.observe import facts_config, facts_pod, pod_groups, views
+from tests.counted import calls
 
 UID = "job-uid"
 World = dict[str, Any]
@@ -249,6 +250,12 @@ def test_a_container_that_was_put_first_is_not_taken_for_the_ranks(
     assert view.workers[0].containers == containers
     assert view.launcher is not None
     assert view.launcher.container == "launcher"
+
+
+def test_kubexec_is_read_once_for_all_workers() -> None:
+    with calls() as counted:
+        assert len(look(created()).workers) == 2
+    assert counted["container"] == 1
 
 
 def test_of_too_many_containers_exec_cannot_tell() -> None:
