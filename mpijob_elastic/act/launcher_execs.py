@@ -6,23 +6,22 @@ in memory alone.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from mpijob_elastic.act.exec_looks import Tasks, look_into
 from mpijob_elastic.act.turns import FairTurns
 from mpijob_elastic.decide import frozen_execs
-from mpijob_elastic.decide.actions import LookIntoLauncher
+from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.model.execs import Exec, Held
+from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
+from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView, Launcher
 
 # Seconds for a look.
 LOOK_TIMEOUT = 5.0
 # Looks over all jobs, under way at once (of a namespace at most half of them) and begun in a second.
 MOST_AT_ONCE, MOST_A_SECOND = 16, 20.0
-# Bytes; a line for each rank of a large job.
-LONGEST_ANSWER = 2**20
 
 # Only builtins of a POSIX shell. The words of a command line are separated by NULs, which `read` leaves out (dash, bash
 # and busybox alike), and [operator] kubexec.sh runs `/opt/kube/kubectl exec POD [--container NAME] -- /bin/sh -c RANK`.
@@ -46,9 +45,13 @@ done
 """
 COMMAND = ["/bin/sh", "-c", SCRIPT]
 
+# Tries to end execs; returns each with True if it is gone.
+End = Callable[[], Awaitable[Mapping[Exec, bool]]]
+
 _TICKS = 100.0
-_MAIN = re.compile(r"main ([0-9]+)\n")
-_LINE = re.compile(r"(?P<pid>[0-9]+) (?P<ticks>[0-9]+) (?P<pod>[a-z0-9.-]+-worker-[0-9]+)(?:--container[a-z0-9-]+)?\n")
+# Bounded in each part, because a launcher may print any text.
+_MAIN = re.compile(r"main ([0-9]{1,18})\n")
+_LINE = re.compile(r"(?am)^(\d{1,18}) (\d{1,18}) ([a-z0-9.-]{1,253}-worker-\d{1,10})(?:--container[a-z0-9-]{1,63})?\n")
 
 
 class Execs:
@@ -77,19 +80,17 @@ class Execs:
             self._launchers[job] = uid
         self._asking.begin(uid, self._ask(view, action))
 
-    def tried(self, launcher: Launcher, ended: Mapping[Exec, bool]) -> None:
-        """Remember the execs that the controller tried to end, each with True if it is gone.
+    def begin_to_end(self, view: JobView, action: EndExecs, end: End) -> None:
+        """End execs by `end`, in a turn of the looks. Until that is over none of them counts as frozen.
 
         An ended exec stays a suspect: the next look shows whether that helped. It is not tried again.
         """
-        held = self.held(launcher.ref.uid)
-        tries = {
-            found: frozen_execs.MOST_TRIES if done else held.tries.get(found, 0) + 1 for found, done in ended.items()
-        }
-        still = tuple(found for found in held.frozen if not ended.get(found))
-        self._held[launcher.ref.uid] = replace(
-            held, frozen=still, tries={**held.tries, **tries}, tried_at=max(self._now(), held.asked_at)
-        )
+        uid = action.launcher.ref.uid
+        held, tried = self.held(uid), {*action.execs}
+        still = tuple(found for found in held.frozen if found not in tried)
+        self._held[uid] = replace(held, frozen=still, tried_at=max(self._now(), held.asked_at))
+        if (key := f"end {uid}") not in self._asking:
+            self._asking.begin(key, self._end(view, uid, end))
 
     def forget(self, namespace: str, name: str) -> None:
         """Forget a job that is gone."""
@@ -106,25 +107,37 @@ class Execs:
             self._held[action.launcher.ref.uid] = after
             self._wake(view.namespace, view.name)
 
+    async def _end(self, view: JobView, uid: str, end: End) -> None:
+        async with self._turns.turn(view.namespace, view.name):
+            ended = await end()
+        if (held := self._held.get(uid)) is None:
+            return  # it was forgotten
+        tries = {found: MOST_TRIES if done else held.tries.get(found, 0) + 1 for found, done in ended.items()}
+        known = {*held.frozen, *ended}
+        frozen = tuple(found for found in held.suspects if found in known and not ended.get(found))
+        tried_at = max(self._now(), held.asked_at)
+        self._held[uid] = replace(held, frozen=frozen, tries={**held.tries, **tries}, tried_at=tried_at)
+        self._wake(view.namespace, view.name)
+
     async def _look(self, view: JobView, action: LookIntoLauncher) -> Held:
         asked_at = self._now()
-        before = self.held(action.launcher.ref.uid)
-        found = await look(self._client, view.namespace, action.launcher, timeout=LOOK_TIMEOUT)
+        found = await look(self._client, view, action.launcher, timeout=LOOK_TIMEOUT)
+        before = self.held(action.launcher.ref.uid)  # not earlier: execs may have been ended meanwhile
         if found is None:
             return replace(before, asked_at=asked_at, about=action.about)
-        suspects = frozen_execs.cut_off(view, found, now=asked_at)
+        suspects, suspected = frozen_execs.cut_off(view, found, now=asked_at), {*before.suspects}
         return Held(
             asked_at=asked_at,
             about=action.about,
             suspects=suspects,
-            frozen=tuple(suspect for suspect in suspects if suspect in before.suspects),
+            frozen=tuple(suspect for suspect in suspects if suspect in suspected),
             tries={suspect: before.tries[suspect] for suspect in suspects if suspect in before.tries},
         )
 
 
 async def look(
     client: ApiReader,
-    namespace: str,
+    view: JobView,
     launcher: Launcher,
     *,
     timeout: float,  # noqa: ASYNC109 - of exec_in_pod
@@ -134,29 +147,26 @@ async def look(
         return None
     result = await look_into(
         client,
-        namespace,
+        view.namespace,
         launcher.ref.name,
         container=launcher.container,
         command=COMMAND,
         timeout=timeout,
-        limit=LONGEST_ANSWER,
+        limit=BYTES_AN_EXEC * view.most_execs,
     )
-    return parse(result.stdout, started_at=launcher.started_at) if result else None
+    return parse(result.stdout, started_at=launcher.started_at, most=view.most_execs) if result else None
 
 
-def parse(output: str, *, started_at: float) -> tuple[Exec, ...] | None:
-    """Read the output of the script, None if it is not its output; `started_at`: when the main process started.
+def parse(output: str, *, started_at: float, most: int = MOST_EXECS) -> tuple[Exec, ...] | None:
+    """Read the output of the script, None if it is not its output, or of more than `most` execs.
 
-    Ages count from that process, so our clock has no part in them.
+    started_at: when the main process started. Ages count from it, so our clock has no part in them.
     """
     main = _MAIN.match(output)
-    if main is None:
+    if main is None or output.count("\n") > most + 1:
         return None
-    found = (_LINE.fullmatch(line) for line in output.splitlines(keepends=True))
-    return tuple(_exec(match, main_at=int(main[1]), started_at=started_at) for match in found if match)
-
-
-def _exec(found: re.Match[str], *, main_at: int, started_at: float) -> Exec:
-    ticks = int(found["ticks"])
-    at = started_at + (ticks - main_at) / _TICKS
-    return Exec(pid=int(found["pid"]), pod=found["pod"], started_at=at, ticks=ticks)
+    main_at = int(main[1])
+    return tuple(
+        Exec(pid=int(pid), pod=pod, started_at=started_at + (int(ticks) - main_at) / _TICKS, ticks=int(ticks))
+        for pid, ticks, pod in _LINE.findall(output)
+    )

@@ -9,8 +9,9 @@ on. An annotation and the selector are patched under the uid of their object. Th
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import msgspec
@@ -19,6 +20,7 @@ from mpijob_elastic import names
 from mpijob_elastic.act import autoscalers, end_execs, pod_groups
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Altered, Gate
+from mpijob_elastic.act.launcher_execs import End
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
     Action,
@@ -47,13 +49,13 @@ from mpijob_elastic.decide.actions import (
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.model import gang, job_facts, memory_text
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.job import JobView, Launcher, Ref, Refusal
+from mpijob_elastic.model.job import JobView, Ref, Refusal
 from mpijob_elastic.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-# Takes the execs of a launcher that the controller tried to end, each with True if it is gone.
-Tried = Callable[[Launcher, Mapping[Exec, bool]], None]
+# Begins to end execs of a launcher, beside the other writes.
+BeginToEnd = Callable[[JobView, EndExecs, End], None]
 
 # Deletions of one job under way: a large scale-in waits for fewer answers, and still opens few connections.
 DELETIONS_AT_ONCE = 4
@@ -78,8 +80,8 @@ class Recheck(Protocol):
     async def suspended(self, view: JobView) -> bool:
         """Tell whether the job is still to be suspended."""
 
-    def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
-        """Yield the frozen execs that may still be ended, each just before it is."""
+    async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
+        """Return the frozen execs that may still be ended."""
 
 
 class Seen(Protocol):
@@ -96,12 +98,12 @@ class Writer:
     """Carries out actions."""
 
     def __init__(
-        self, gate: Gate, seen: Seen, *, recheck: Recheck, tried: Tried, events: Events, metrics: Metrics
+        self, gate: Gate, seen: Seen, *, recheck: Recheck, begin_to_end: BeginToEnd, events: Events, metrics: Metrics
     ) -> None:
         self._gate = gate
         self._seen = seen
         self._recheck = recheck
-        self._tried = tried
+        self._begin_to_end = begin_to_end
         self._events = events
         self._metrics = metrics
         # By namespace and name of the job. In memory alone: after a restart the touch is tried again at once.
@@ -232,17 +234,17 @@ class Writer:
 
     async def _end(self, view: JobView, action: EndExecs | EndLauncher) -> None:
         if isinstance(action, EndExecs):
-            return await self._end_execs(view, action)
+            return self._begin_to_end(view, action, partial(self._end_execs, view, action))
         ref = action.launcher.ref
         patch = [_at_version(ref), {"op": "add", "path": "/spec/activeDeadlineSeconds", "value": action.DEADLINE}]
         answer = await self._gate.patch_object(resources.PODS, namespace=view.namespace, name=ref.name, body=patch)
         return self._done(view, resources.PODS, answer, action.note)
 
-    async def _end_execs(self, view: JobView, action: EndExecs) -> None:
+    async def _end_execs(self, view: JobView, action: EndExecs) -> Mapping[Exec, bool]:
         outcomes = await end_execs.end(self._gate, view, action, recheck=self._recheck.execs, metrics=self._metrics)
-        self._tried(action.launcher, {found: outcome != end_execs.FAILED for found, outcome in outcomes.items()})
         if ended := [found for found, outcome in outcomes.items() if outcome == end_execs.ENDED]:
             self._events.emit(view, frozen_execs.ended(view, ended))
+        return {found: outcome != end_execs.FAILED for found, outcome in outcomes.items()}
 
     async def _refresh(self, view: JobView, action: RefreshLauncher) -> None:
         """Touch the launcher. A refusal is remembered and not raised, so that it holds up nothing else."""

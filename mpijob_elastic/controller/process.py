@@ -105,7 +105,7 @@ class Controller:
                 is_gone=self._caches.is_node_gone,
                 now=now,
             ),
-            tried=self._execs.tried,
+            begin_to_end=self._execs.begin_to_end,
             events=self._events,
             metrics=self._metrics,
         )

@@ -1,6 +1,6 @@
 """The second decision before a pod is deleted or an exec is ended: the same rules on live objects (safety rule 2)."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 from mpijob_elastic.act.writer import Outdated
@@ -44,8 +44,7 @@ class LiveRecheck:
             raise Outdated(f"{view.namespace}/{view.name} is gone, being deleted, or managed by another operator")
         wanted = {removal.worker.ref.uid for removal in action.removals}
         due = [removal for removal in drain.leave(fresh).removals if removal.worker.ref.uid in wanted]
-        nodes = {removal.worker.node for removal in due if removal.outcome == "lost"}
-        there = {node for node in nodes if not await self._is_gone(node)}
+        there = await self._there(removal.worker.node for removal in due if removal.outcome == "lost")
         return [removal for removal in due if removal.outcome != "lost" or removal.worker.node not in there]
 
     async def has_passed(self, at: float) -> bool:
@@ -57,15 +56,18 @@ class LiveRecheck:
         fresh = await self._ours(view)
         return fresh is not None and bool(fresh.view.suspended_by)
 
-    async def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
-        """Yield each frozen exec that may still be ended, just after its node was read if that makes it frozen."""
+    async def execs(self, view: JobView, action: EndExecs) -> list[Exec]:
+        """Return the frozen execs that may still be ended, just after the nodes that make them frozen were read."""
         fresh = await self._ours(view)
         if fresh is None or _launcher(fresh.view) != _launcher(view):
-            return
-        for found in frozen_execs.endable(fresh.view, action.execs):
-            worker = fresh.view.worker(found.pod)
-            if worker is None or not worker.node_gone_at or await self._is_gone(worker.node):
-                yield found
+            return []
+        due = {found: fresh.view.worker(found.pod) for found in frozen_execs.endable(fresh.view, action.execs)}
+        there = await self._there(worker.node for worker in due.values() if worker and worker.node_gone_at)
+        return [found for found, worker in due.items() if worker is None or worker.node not in there]
+
+    async def _there(self, nodes: Iterable[str]) -> set[str]:
+        """Return the nodes that are said to be gone and are not."""
+        return {node for node in {*nodes} if not await self._is_gone(node)}
 
     async def _ours(self, view: JobView) -> JobState | None:
         fresh = await live.view(

@@ -12,11 +12,12 @@ answer, its rank may run on: then people are told how to end it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, Note, normal, warning
 from mpijob_elastic.decide.state import SKEW, JobState, honest
-from mpijob_elastic.model.execs import Exec, Held
+from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView, Launcher, Worker
 from mpijob_elastic.model.memory import Left
 from mpijob_elastic.model.phrases import listed
@@ -25,9 +26,7 @@ from mpijob_elastic.model.phrases import listed
 FIRST_LOOK = 10.0
 SECOND_LOOK = 10.0
 LATER_LOOKS = 60.0
-# How often an exec is tried to be ended, each time after another look, SECOND_LOOK apart.
-MOST_TRIES = 6
-# Execs of a launcher that are ended after a look, each by a command of its own, in turn.
+# Execs of a launcher that are ended after a look, by one command, or by the command that a user is told.
 MOST_AT_A_TIME = 32
 # Seconds by which an exec must be older than the pod of its name to be ended. When it was started is told by the clock
 # of the launcher's node, which may go wrong; more than that much wrong would have been noticed.
@@ -80,10 +79,7 @@ def is_over(view: JobView, worker: Worker) -> bool:
     launcher = _launcher(view)
     if launcher is None:
         return True
-    held = launcher.held
-    into = [found for found in held.suspects if found.pod == worker.name]
-    ended = all(found not in held.frozen and held.tries.get(found, 0) >= MOST_TRIES for found in into)
-    return ended and _cut_off_reason(worker) in held.about
+    return worker.name not in launcher.held.unended and _cut_off_reason(worker) in launcher.held.about
 
 
 def ended(view: JobView, execs: Iterable[Exec]) -> Note:
@@ -100,7 +96,7 @@ def notes(state: JobState) -> Iterator[Note]:
     view, launcher = state.view, state.view.launcher
     if launcher is None or not launcher.held.frozen or not view.driver_running:
         return
-    due = _due(view, launcher)
+    due = {*_due(view, launcher)}
     frozen = [found for found in cut_off(view, launcher.held.frozen, now=state.now) if found not in due]
     if frozen:
         yield warning("FrozenExec", f"{words(view, frozen)}. To end it: `{remedy(view, frozen)}`")
@@ -116,7 +112,7 @@ def words(view: JobView, frozen: Iterable[Exec]) -> str:
 
 def remedy(view: JobView, frozen: Iterable[Exec]) -> str:
     """Return the command that ends them, so that the driver goes on."""
-    pids = " ".join(str(found.pid) for found in frozen)
+    pids = " ".join(str(found.pid) for found in islice(frozen, MOST_AT_A_TIME))
     container = f" -c {view.launcher.container}" if view.launcher and view.launcher.container else ""
     return f"kubectl -n {view.namespace} exec {names.launcher(view.name)}{container} -- /bin/sh -c 'kill {pids}'"
 

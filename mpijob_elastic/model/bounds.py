@@ -13,5 +13,8 @@ LONGEST_KUBEXEC = 4 * 2**10
 LARGEST_MEMORY = 2 * 2**20
 # Containers of a worker that may hold its ranks, each of which takes an exec to look into.
 MOST_CONTAINERS = 4
+# Execs of a launcher that are looked at, for a job of any size and for the largest, and bytes that it prints for each.
+# Each is a process of some 20 MiB, so no launcher holds 10,000.
+FEWEST_EXECS, MOST_EXECS, BYTES_AN_EXEC = 64, 10_000, 100
 # Characters of a shell script in a launcher's command, and words of a command.
 LONGEST_SCRIPT, MOST_WORDS = 8 * 2**10, 1000

@@ -2,6 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+
+# How often an exec is tried to be ended, each time after another look (decide/frozen_execs).
+MOST_TRIES = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,3 +35,9 @@ class Held:
     frozen: tuple[Exec, ...] = ()
     tries: Mapping[Exec, int] = field(default_factory=dict)
     tried_at: float = 0.0
+
+    @cached_property
+    def unended(self) -> frozenset[str]:
+        """Pods of suspects that we have not ended."""
+        frozen = {*self.frozen}
+        return frozenset(one.pod for one in self.suspects if one in frozen or self.tries.get(one, 0) < MOST_TRIES)

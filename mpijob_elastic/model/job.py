@@ -12,7 +12,7 @@ from functools import cached_property
 
 from mpijob_elastic import names
 from mpijob_elastic.model.autoscale import Autoscaler
-from mpijob_elastic.model.bounds import MOST_WORKERS
+from mpijob_elastic.model.bounds import FEWEST_EXECS, MOST_EXECS, MOST_WORKERS
 from mpijob_elastic.model.eviction import Eviction
 from mpijob_elastic.model.execs import Held
 from mpijob_elastic.model.gang import Gang
@@ -403,6 +403,12 @@ class JobView:
         """The memory; empty if there is none."""
         memory = self.config.memory if self.config else None
         return memory or Memory()
+
+    @property
+    def most_execs(self) -> int:
+        """Bound on the execs of the launcher: for each rank one that runs, and one that may outlive its pod."""
+        workers = max(self.replicas, len(self.workers), len(self.role.exec_names) if self.role else 0)
+        return min(max(FEWEST_EXECS, 2 * self.slots * workers), MOST_EXECS)
 
     def worker(self, name: str) -> Worker | None:
         """Return the worker pod of that name."""

@@ -35,8 +35,8 @@ from mpijob_elastic.kube.resources import (
 )
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from mpijob_elastic.model import kubexec
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.execs import Exec
-from mpijob_elastic.model.policy import MOST_REPLICAS
 from tests.builders import KUBEXEC
 from tests.lab.kube_queue import served
 from tests.lab.versions import needs
@@ -50,20 +50,23 @@ LAUNCHER, WORKER = names.launcher(JOB), names.worker(JOB, 0)
 CONFIG = names.config_map(JOB)
 PROBE, TOLD, ENDED = (["/bin/sh", "-c", script] for script in (SCRIPT, TELL, END_RANKS))
 # No process has so high a number.
-END = end_execs.command(Exec(pid=4_194_305, ticks=5000, pod=WORKER, started_at=0.0))
+NO_EXEC = Exec(pid=4_194_305, ticks=5000, pod=WORKER, started_at=0.0)
+END = end_execs.command([NO_EXEC, NO_EXEC])
 # Other words in its places.
 NOT_TO_END = (
     (2, f"{end_execs.SCRIPT}id\n"),
     (3, "$(id)"),
-    (4, "0"),
-    (4, "-1"),
-    (4, "7 8"),
-    (5, "*"),
-    (6, "other-worker-0"),
-    (6, f"{JOB}-launcher"),
-    (6, f"{WORKER}*"),
-    (6, f"x-{WORKER}"),
-    (6, f"{WORKER}\n"),
+    (4, f"0 8 {WORKER}"),
+    (5, f"-1 8 {WORKER}"),
+    (5, "7 8"),
+    (5, f"7 * {WORKER}"),
+    (5, f"7 8 9 {WORKER}"),
+    (4, "7 8 other-worker-0"),
+    (5, "7 8 other-worker-0"),
+    (5, f"7 8 {JOB}-launcher"),
+    (5, f"7 8 {WORKER}*"),
+    (5, f"7 8 x-{WORKER}"),
+    (5, f"7 8 {WORKER}\n"),
 )
 NO_SCRIPTS = (
     "",
@@ -269,7 +272,8 @@ async def test_exec_only_the_five_commands_each_where_it_belongs(cluster: Cluste
         (WORKER, END),
         ("foreign", END),
         *((LAUNCHER, [*END[:at], word, *END[at + 1 :]]) for at, word in NOT_TO_END),
-        (LAUNCHER, END[:-1]),
+        (LAUNCHER, END[:-2]),
+        (LAUNCHER, [*END, *END[4:] * 16]),
         (LAUNCHER, [*END, "id"]),
     ):
         # Who is refused a WebSocket is not told why; that it is not the rights, the last lines show.
@@ -282,7 +286,7 @@ async def test_exec_only_the_five_commands_each_where_it_belongs(cluster: Cluste
         assert await controller.executes(WORKER, TOLD) == "told\n"
         assert await controller.executes(WORKER, ENDED) == "told\n"
         assert (await controller.executes(LAUNCHER, launcher_execs.COMMAND)).startswith("main ")
-        assert await controller.executes(LAUNCHER, END) == "gone\n"
+        assert await controller.executes(LAUNCHER, END) == "gone\ngone\n"
 
 
 async def test_exec_no_input(cluster: Cluster, installed: Installed, controller: Account) -> None:
@@ -324,7 +328,7 @@ async def test_config_maps_only_the_host_lists_and_the_memory(controller: Accoun
 
 async def test_config_maps_of_the_largest_job(controller: Account) -> None:
     """The API server bounds the cost of an expression; a script of 10,000 hosts under long names must be within."""
-    pods = [names.worker(JOB, index) for index in range(MOST_REPLICAS)]
+    pods = [names.worker(JOB, index) for index in range(MOST_WORKERS)]
     script = names.discover_hosts([names.host(pod, 999_999_999) for pod in pods], slots=2**31 - 1)
     data = {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: names.hostfile(pods, slots=2**31 - 1)}
     await controller.patches(CONFIG_MAPS, CONFIG, {"data": data})
@@ -339,7 +343,7 @@ async def test_what_other_admission_plugins_add_is_let_through(controller: Accou
 
 
 async def test_roles_of_the_largest_job(controller: Account) -> None:
-    workers = [names.worker(JOB, index) for index in range(MOST_REPLICAS)]
+    workers = [names.worker(JOB, index) for index in range(MOST_WORKERS)]
     await controller.patches(ROLES, LAUNCHER, [{"op": "add", "path": "/rules/1/resourceNames", "value": workers}])
 
 

@@ -51,7 +51,7 @@ async def into_workers(client: ApiReader, view: JobView, workers: Sequence[Worke
 
 async def into_launcher(client: ApiReader, view: JobView) -> tuple[Exec, ...]:
     """Return the execs that the launcher holds, none where nobody can look."""
-    found = view.launcher and await launcher_execs.look(client, view.namespace, view.launcher, timeout=PATIENCE)
+    found = view.launcher and await launcher_execs.look(client, view, view.launcher, timeout=PATIENCE)
     return found or ()
 
 

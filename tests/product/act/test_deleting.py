@@ -1,7 +1,6 @@
 """The answers of the API server to the deletion of a pod, and what the caches take in."""
 
 import math
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from random import Random
 
@@ -11,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.launcher_execs import End
 from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.decide.actions import DeleteJob, DeleteLauncher, DeleteWorkers, EndExecs, Note, Removal
 from mpijob_elastic.kube import resources
@@ -51,6 +51,10 @@ class Taken:
         self.gone.append(ref.name)
 
 
+def ends_nothing(_view: JobView, _action: EndExecs, _end: End) -> None:
+    """No exec is to be ended."""
+
+
 class Nothing:
     """Nothing holds live."""
 
@@ -63,9 +67,8 @@ class Nothing:
     async def has_passed(self, at: float) -> bool:
         return at <= NOW
 
-    async def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
-        for found in action.execs[:0]:
-            yield found
+    async def execs(self, view: JobView, action: EndExecs) -> list[Exec]:
+        return []
 
 
 class Everything(Nothing):
@@ -167,4 +170,4 @@ def writer(client: ApiWriter, taken: Taken, recheck: Nothing) -> Writer:
     metrics = Metrics(CollectorRegistry())
     gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
     events = Events(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
-    return Writer(gate, taken, recheck=recheck, tried=lambda launcher, ended: None, events=events, metrics=metrics)
+    return Writer(gate, taken, recheck=recheck, begin_to_end=ends_nothing, events=events, metrics=metrics)

@@ -1,24 +1,28 @@
 """The end of frozen execs: the script in real shells, on real processes, and when a launcher is asked to run it."""
 
+import asyncio
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
 import pytest
+from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act import end_execs, launcher_execs
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.writer import Writer
+from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
-from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.execs import MOST_TRIES, Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, NOW, job, launcher, ref, worker
@@ -40,11 +44,11 @@ def seen(shell: list[str], pid: int) -> Exec:
                 return found
 
 
-def answer(shell: list[str], found: Exec) -> str:
-    command = [*shell, *end_execs.command(found)[1:]]
+def answers(shell: list[str], *execs: Exec) -> list[str]:
+    command = [*shell, *end_execs.command(execs)[1:]]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
-    return done.stdout.strip()
+    return done.stdout.splitlines()
 
 
 @contextmanager
@@ -61,17 +65,17 @@ def test_the_script_ends_the_exec_that_was_seen_and_no_other(
     tmp_path: Path, shell: list[str], words: tuple[str, ...]
 ) -> None:
     with process(tmp_path, shell, *words) as (found, running):
-        for other in (
+        others = (
             replace(found, ticks=found.ticks + 1),
             replace(found, pod=POD[:-1]),
             replace(found, pod=f"{POD}0"),
             replace(found, pod="*"),
-        ):
-            assert answer(shell, other) == "gone"
+        )
+        assert answers(shell, *others) == ["gone"] * len(others)
         assert running.poll() is None
-        assert answer(shell, found) == "ended"
+        assert answers(shell, others[0], found, others[1]) == ["gone", "ended", "gone"]
         assert running.wait(60) == -15
-        assert answer(shell, found) == "gone"
+        assert answers(shell, found) == ["gone"]
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
@@ -79,7 +83,7 @@ def test_the_script_ends_nothing_that_is_no_exec(tmp_path: Path, shell: list[str
     with process(tmp_path, shell, POD) as (found, _), subprocess.Popen(["sleep", "300"]) as other:
         try:
             ticks = int(Path(f"/proc/{other.pid}/stat").read_text().rpartition(") ")[2].split()[19])
-            assert answer(shell, replace(found, pid=other.pid, ticks=ticks)) == "gone"
+            assert answers(shell, replace(found, pid=other.pid, ticks=ticks)) == ["gone"]
             assert other.poll() is None
         finally:
             other.kill()
@@ -92,19 +96,19 @@ COUNTER = "mpijob_elastic_ended_execs_total"
 LATER = replace(DEAD, pid=43, pod="j-worker-3")
 
 
-async def all_of_them(_view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
-    for found in action.execs:
-        yield found
+async def all_of_them(_view: JobView, action: EndExecs) -> Sequence[Exec]:
+    return action.execs
 
 
-async def none_of_them(_view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
-    for found in action.execs[:0]:
-        yield found
+async def one_of_them(_view: JobView, action: EndExecs) -> Sequence[Exec]:
+    return action.execs[:1]
 
 
-async def cannot_tell(_view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
-    for found in action.execs[:0]:
-        yield found
+async def none_of_them(_view: JobView, _action: EndExecs) -> Sequence[Exec]:
+    return ()
+
+
+async def cannot_tell(_view: JobView, _action: EndExecs) -> Sequence[Exec]:
     raise errors.Unreachable("no answer")
 
 
@@ -122,8 +126,8 @@ class Recheck:
 
     of_execs: end_execs.Recheck
 
-    def execs(self, view: JobView, action: EndExecs) -> AsyncIterator[Exec]:
-        return self.of_execs(view, action)
+    async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
+        return await self.of_execs(view, action)
 
     async def has_passed(self, at: float) -> bool:
         return False
@@ -135,10 +139,36 @@ class Recheck:
         return []
 
 
-async def end(
+@dataclass(kw_only=True)
+class Ends:
+    """A writer beside the looks that it ends execs in. requests: what the launcher was asked."""
+
+    writer: Writer
+    execs: Execs
+    events: Sent
+    requests: list[web.Request]
+    counts: Callable[[], list[float]]
+
+    async def begin(self) -> None:
+        await self.writer.perform(VIEW, EndExecs(launcher=LAUNCHER, execs=(DEAD, LATER)))
+
+    async def done(self) -> tuple[list[bool], list[list[str]], list[str]]:
+        """Wait until it is over: whether nothing is left of each exec, the commands that were run, the Events."""
+        while self.execs._asking:
+            await asyncio.sleep(0.01)
+        tries = self.execs.held(LAUNCHER.ref.uid).tries
+        assert list(tries) == [DEAD, LATER]
+        ended = [tries[found] == MOST_TRIES for found in (DEAD, LATER)]
+        assert sum(self.counts()) >= len(self.requests)
+        assert sum(self.counts()[:2]) == sum(ended)
+        commands = [request.query.getall("command") for request in self.requests]
+        return ended, commands, self.events.reasons()
+
+
+@asynccontextmanager
+async def ends(
     folder: Path, talk: Talk, *, recheck: end_execs.Recheck = all_of_them, time_left: float = 60.0
-) -> tuple[list[bool], list[list[str]], list[str]]:
-    """Two execs are to be ended: whether nothing is left of each, the commands that were run, the Events."""
+) -> AsyncIterator[Ends]:
     async with (
         server(talk, folder) as requests,
         await connect(user_agent="t", kubeconfig=folder / "kubeconfig") as client,
@@ -147,59 +177,88 @@ async def end(
         metrics = Metrics(registry)
         gate = Gate(client, time_left=lambda: time_left, metrics=metrics)
         events = Sent(gate, metrics=metrics, instance="t", now=lambda: NOW, random=Random(1))
-        action = EndExecs(launcher=LAUNCHER, execs=(DEAD, LATER))
-        tried: dict[Exec, bool] = {}
+        execs = Execs(client, now=lambda: NOW, wake=lambda namespace, name: None)
         writer = Writer(
-            gate,
-            Taken(),
-            recheck=Recheck(recheck),
-            tried=lambda launcher, found: tried.update(found),
-            events=events,
-            metrics=metrics,
+            gate, Taken(), recheck=Recheck(recheck), begin_to_end=execs.begin_to_end, events=events, metrics=metrics
         )
-        await writer.perform(VIEW, action)
-        ended = tried
-        assert list(ended) == [DEAD, LATER]
-        outcomes = ("ended", "gone", "error")
-        counts = [registry.get_sample_value(COUNTER, {"outcome": outcome}) or 0 for outcome in outcomes]
-        assert sum(counts) >= len(requests)
-        assert sum(counts[:2]) == sum(ended.values())
-        commands = [request.query.getall("command") for request in requests]
-        return list(ended.values()), commands, events.reasons()
+
+        def counts() -> list[float]:
+            outcomes = ("ended", "gone", "error")
+            return [registry.get_sample_value(COUNTER, {"outcome": outcome}) or 0 for outcome in outcomes]
+
+        try:
+            yield Ends(writer=writer, execs=execs, events=events, requests=requests, counts=counts)
+        finally:
+            await execs.close()
 
 
-async def test_execs_are_ended_one_after_the_other_and_that_is_said_once(tmp_path: Path) -> None:
-    ended, commands, events = await end(tmp_path, says((1, "ended\n"), (3, SUCCESS)))
+async def end(
+    folder: Path, talk: Talk, *, recheck: end_execs.Recheck = all_of_them, time_left: float = 60.0
+) -> tuple[list[bool], list[list[str]], list[str]]:
+    async with ends(folder, talk, recheck=recheck, time_left=time_left) as world:
+        await world.begin()
+        return await world.done()
+
+
+async def test_execs_are_ended_by_one_command_and_that_is_said_once(tmp_path: Path) -> None:
+    ended, commands, events = await end(tmp_path, says((1, "ended\nended\n"), (3, SUCCESS)))
     assert ended == [True, True]
-    assert commands == [end_execs.command(DEAD), end_execs.command(LATER)]
-    assert commands[0][3:] == ["sh", "41", "5000", "j-worker-2"]
+    assert commands == [end_execs.command((DEAD, LATER))]
+    assert commands[0][3:] == ["sh", "41 5000 j-worker-2", "43 5000 j-worker-3"]
     assert events == ["FrozenExecEnded"]
 
 
+async def test_a_shell_that_does_not_answer_holds_no_reconcile_up(tmp_path: Path) -> None:
+    answers = asyncio.Event()
+
+    async def talk(socket: web.WebSocketResponse) -> None:
+        await answers.wait()
+        await says((1, "ended\nended\n"), (3, SUCCESS))(socket)
+
+    async with ends(tmp_path, talk) as world:
+        await world.begin()
+        while not world.requests:
+            await asyncio.sleep(0.01)
+        held = replace(LAUNCHER, held=replace(world.execs.held(LAUNCHER.ref.uid), frozen=(DEAD, LATER)))
+        assert frozen_execs.end(derive(replace(VIEW, launcher=held), now=NOW)) is None
+        await world.begin()  # another look at the job, after another look into its launcher
+        answers.set()
+        ended, commands, _ = await world.done()
+        assert (ended, len(commands)) == ([True, True], 1)
+
+
+async def test_what_is_no_longer_frozen_is_left_out(tmp_path: Path) -> None:
+    ended, commands, _ = await end(tmp_path, says((1, "ended\n"), (3, SUCCESS)), recheck=one_of_them)
+    assert (ended, commands) == ([True, False], [end_execs.command((DEAD,))])
+
+
 async def test_what_had_ended_by_itself_is_not_said_to_be_ended(tmp_path: Path) -> None:
-    ended, _, events = await end(tmp_path, says((1, "gone\n"), (3, SUCCESS)))
+    ended, _, events = await end(tmp_path, says((1, "gone\ngone\n"), (3, SUCCESS)))
     assert (ended, events) == ([True, True], [])
 
 
 @pytest.mark.parametrize(
-    ("talk", "asked"),
+    ("talk", "left"),
     [
         (says((1, "sh: ended?\n"), (3, SUCCESS)), 2),
-        (says((3, failure("NonZeroExitCode", "exit code 1", "1"))), 2),
-        (says((3, failure("InternalError", "no shell"))), 1),
-        (says(), 1),
+        (says((1, "ended\n"), (3, SUCCESS)), 2),
+        (says((1, "ended\nended\nended\n"), (3, SUCCESS)), 2),
+        (says((1, "ended\nerror\n"), (3, SUCCESS)), 1),
+        (says((1, "ended\nended\n"), (3, failure("NonZeroExitCode", "exit code 1", "1"))), 2),
+        (says((3, failure("InternalError", "no shell"))), 2),
+        (says(), 2),
     ],
 )
-async def test_what_goes_wrong_fails_nothing_and_leaves_them(tmp_path: Path, talk: Talk, asked: int) -> None:
+async def test_what_goes_wrong_fails_nothing_and_leaves_them(tmp_path: Path, talk: Talk, left: int) -> None:
     ended, commands, events = await end(tmp_path, talk)
-    assert (ended, len(commands), events) == ([False, False], asked, [])
+    assert (ended, len(commands), len(events)) == ([left < 2, False], 1, left < 2)
 
 
 @pytest.mark.parametrize("recheck", [none_of_them, cannot_tell])
 async def test_what_does_not_hold_live_is_left_alone(tmp_path: Path, recheck: end_execs.Recheck) -> None:
-    done = await end(tmp_path, says((1, "ended\n"), (3, SUCCESS)), recheck=recheck)
+    done = await end(tmp_path, says((1, "ended\nended\n"), (3, SUCCESS)), recheck=recheck)
     assert done == ([False, False], [], [])
 
 
 async def test_only_who_leads_ends_anything(tmp_path: Path) -> None:
-    assert await end(tmp_path, says((1, "ended\n"), (3, SUCCESS)), time_left=0.0) == ([False, False], [], [])
+    assert await end(tmp_path, says((1, "ended\nended\n"), (3, SUCCESS)), time_left=0.0) == ([False, False], [], [])

@@ -20,7 +20,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, job, worker
-from tests.product.act.test_deleting import Nothing, Taken
+from tests.product.act.test_deleting import Nothing, Taken, ends_nothing
 from tests.product.kube.virtual_time import in_no_time
 
 NOTE = Note(reason="SurplusDeleted", message="it is surplus")
@@ -71,7 +71,7 @@ async def delete(server: Server, live: Live) -> None:
     metrics = Metrics(CollectorRegistry())
     gate = Gate(cast("ApiWriter", server), time_left=lambda: math.inf, metrics=metrics)
     events = Events(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
-    acts = Writer(gate, Taken(), recheck=live, tried=lambda launcher, ended: None, events=events, metrics=metrics)
+    acts = Writer(gate, Taken(), recheck=live, begin_to_end=ends_nothing, events=events, metrics=metrics)
     await acts.perform(job(100, replicas=2), DeleteWorkers(removals=REMOVALS))
 
 

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,13 @@ from aiohttp import web
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.decide import derive, frozen_execs
-from mpijob_elastic.decide.actions import LookIntoLauncher
+from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
 from mpijob_elastic.kube.client import connect
-from mpijob_elastic.model.execs import Exec, Held
-from tests.builders import LONG_AGO, job, launcher, ref, worker
+from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
+from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
+from mpijob_elastic.model.job import JobView
+from tests.builders import LONG_AGO, job, launcher, ref, role, worker
+from tests.counted import calls
 from tests.product.kube.test_exec import SUCCESS, says, server
 
 NOW = 1_000_000.0
@@ -71,6 +75,13 @@ def test_what_is_no_exec_into_a_worker_is_left_out() -> None:
     assert launcher_execs.parse("main 1\n" + "".join(f"{line}\n" for line in lines), started_at=NOW) == ()
 
 
+def test_numbers_without_end_are_left_out() -> None:
+    long = "9" * 5000
+    output = f"main 1\n{long} 1 j-worker-1\n7 {long} j-worker-1\n7 1 j-worker-{long}\n"
+    assert launcher_execs.parse(output, started_at=NOW) == ()
+    assert launcher_execs.parse(f"main {long}\n", started_at=NOW) is None
+
+
 @pytest.mark.parametrize("output", ["", "main \n", "sh: not found\n", "7 1 j-worker-1\n"])
 def test_what_the_script_did_not_print_says_nothing(output: str) -> None:
     assert launcher_execs.parse(output, started_at=NOW) is None
@@ -82,11 +93,15 @@ ALIVE, GONE = "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
 
 
 @asynccontextmanager
-async def looker(folder: Path, *answers: str) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
+async def looker(
+    folder: Path, *texts: str, answers: asyncio.Event | None = None
+) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
     """Execs of a launcher that answers so, the last answer again and again, and the jobs that it has woken."""
-    rest = list(answers)
+    rest = list(texts)
 
     async def talk(socket: web.WebSocketResponse) -> None:
+        if answers:
+            await answers.wait()
         await says((1, rest.pop(0) if len(rest) > 1 else rest[0]), (3, SUCCESS))(socket)
 
     async with server(talk, folder), await connect(user_agent="test", kubeconfig=folder / "kubeconfig") as client:
@@ -98,11 +113,24 @@ async def looker(folder: Path, *answers: str) -> AsyncIterator[tuple[Execs, list
             await found.close()
 
 
-async def look(found: Execs, woken: list[tuple[str, str]]) -> Held:
+async def look(found: Execs, woken: list[tuple[str, str]], *, view: JobView = VIEW) -> Held:
     """Return the execs held after another look."""
     before = len(woken)
-    found.begin(VIEW, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
+    found.begin(view, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
     while len(woken) == before or found._asking:  # it wakes just before it ends, and begins nothing until it has
+        await asyncio.sleep(0.01)
+    return found.held(LAUNCHER.ref.uid)
+
+
+async def ended(found: Execs, outcomes: dict[Exec, bool], *, still_asking: int = 0) -> Held:
+    """Return the execs held after these were tried to be ended."""
+
+    async def end() -> dict[Exec, bool]:
+        return outcomes
+
+    found.begin_to_end(VIEW, EndExecs(launcher=LAUNCHER, execs=tuple(outcomes)), end)
+    assert not set(found.held(LAUNCHER.ref.uid).frozen) & set(outcomes)  # nobody is told of them before it is over
+    while len(found._asking) > still_asking:
         await asyncio.sleep(0.01)
     return found.held(LAUNCHER.ref.uid)
 
@@ -117,6 +145,41 @@ async def test_what_two_looks_find_is_frozen_and_what_one_finds_is_not(tmp_path:
         over = await look(found, woken)
         assert (over.suspects, over.frozen) == ((), ())
         assert woken == [("n", "j")] * 3
+
+
+def printed(size: int) -> str:
+    """As many bytes of a launcher's shell about different execs into a pod that is gone."""
+    lines = (f"{pid} 10025 j-worker-2\n" for pid in range(size))
+    return "main 25\n" + "".join(islice(lines, size // len("1000 10025 j-worker-2\n")))
+
+
+async def test_twice_as_many_execs_take_twice_the_work(tmp_path: Path) -> None:
+    counts = []
+    for size in (32 * 2**10, 64 * 2**10):
+        async with looker(tmp_path, printed(size)) as (found, woken):
+            large = replace(VIEW, role=role(*range(2000)))
+            await look(found, woken, view=large)
+            with calls() as counted:
+                held = await look(found, woken, view=large)
+            assert len(held.frozen) == len(held.suspects) == printed(size).count("\n") - 1
+        counts.append(counted["__eq__"])
+    assert counts[1] <= 2.5 * counts[0]
+
+
+@pytest.mark.parametrize("slots", [1, 2**31 - 1])
+async def test_no_launcher_is_believed_to_hold_more_execs_than_its_size_allows(tmp_path: Path, slots: int) -> None:
+    view = replace(VIEW, slots=slots)
+    lines = [f"{pid} 10025 j-worker-2\n" for pid in range(view.most_execs + 1)]
+    assert view.most_execs <= MOST_EXECS
+    async with looker(tmp_path, "main 25\n" + "".join(lines[:-1]), "main 25\n" + "".join(lines)) as (found, woken):
+        assert len((await look(found, woken, view=view)).suspects) == view.most_execs
+        assert (await look(found, woken, view=view)).frozen == ()
+
+
+async def test_what_prints_without_end_is_cut_off(tmp_path: Path) -> None:
+    async with looker(tmp_path, "main 25\n" + "#" * BYTES_AN_EXEC * VIEW.most_execs) as (found, woken):
+        held = await look(found, woken)
+        assert (held.asked_at, held.suspects) == (LONG_AGO + 500.25, ())
 
 
 async def test_a_look_that_fails_proves_nothing(tmp_path: Path) -> None:
@@ -138,26 +201,42 @@ async def test_what_was_ended_is_not_told_unless_it_is_found_still(tmp_path: Pat
     async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
         await look(found, woken)
         [dead] = due(await look(found, woken))
-        found.tried(LAUNCHER, {dead: True})
-        after = found.held(LAUNCHER.ref.uid)
+        after = await ended(found, {dead: True})
         assert (after.suspects, after.frozen) == ((dead,), ())
         again = await look(found, woken)
         assert again.frozen == (dead,)
         assert due(again) == ()  # it was ended once, and people are told
 
 
+async def test_what_was_ended_during_a_look_is_not_tried_again(tmp_path: Path) -> None:
+    answers = asyncio.Event()
+    answers.set()
+    async with looker(tmp_path, "main 25\n" + GONE, answers=answers) as (found, woken):
+        await look(found, woken)
+        [dead] = due(await look(found, woken))
+        answers.clear()
+        found.begin(VIEW, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
+        await asyncio.sleep(0)  # it has a turn, and looks
+        held = await ended(found, {dead: True}, still_asking=1)
+        assert held.tries == {dead: MOST_TRIES}
+        answers.set()
+        while found._asking:
+            await asyncio.sleep(0.01)
+        held = found.held(LAUNCHER.ref.uid)
+        assert (held.suspects, due(held)) == ((dead,), ())
+
+
 async def test_what_cannot_be_ended_is_told_and_tried_again_so_often(tmp_path: Path) -> None:
     async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
         await look(found, woken)
         tries = 0
-        for _ in range(frozen_execs.MOST_TRIES + 2):
+        for _ in range(MOST_TRIES + 2):
             held = await look(found, woken)
             assert [found.pid for found in held.frozen] == [8]
             if due(held):
                 tries += 1
-                found.tried(LAUNCHER, dict.fromkeys(due(held), False))
-                assert due(found.held(LAUNCHER.ref.uid)) == ()  # until the next look
-    assert tries == frozen_execs.MOST_TRIES
+                assert due(await ended(found, dict.fromkeys(due(held), False))) == ()  # until the next look
+    assert tries == MOST_TRIES
 
 
 def due(held: Held) -> tuple[Exec, ...]:

@@ -19,7 +19,7 @@ from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, config, job, launcher, pods, ref
 from tests.faults.faults import Answer, writes
 from tests.faults.proxy import FaultProxy
-from tests.product.act.test_deleting import Answered, Nothing, Taken
+from tests.product.act.test_deleting import Answered, Nothing, Taken, ends_nothing
 
 VIEW = job(known=False)
 LATER = 120.0  # seconds; longer than any wait between two tries
@@ -31,7 +31,7 @@ def writer(client: ApiWriter) -> Writer:
     metrics = Metrics(CollectorRegistry())
     gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
     events = Events(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
-    return Writer(gate, Taken(), recheck=Nothing(), tried=lambda launcher, ended: None, events=events, metrics=metrics)
+    return Writer(gate, Taken(), recheck=Nothing(), begin_to_end=ends_nothing, events=events, metrics=metrics)
 
 
 def touch(view: JobView, *, at: float = NOW) -> RefreshLauncher:

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from mpijob_elastic import __version__, names
 from mpijob_elastic.act import end_execs, launcher_execs, worker_probes
 from mpijob_elastic.cli import app
+from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.kube.list import PAGE
@@ -99,8 +100,9 @@ def test_what_ends_an_exec_is_the_command_that_the_policy_lets_through() -> None
     policy = one(overlays.DEFAULT, "ValidatingAdmissionPolicy", "mpijob-elastic-exec")
     expressions = "".join(validation["expression"] for validation in policy["spec"]["validations"])
     one_of_it = Exec(pid=41, ticks=5000, pod="j-worker-1", started_at=0.0)
-    assert end_execs.command(one_of_it)[2] == end_execs.SCRIPT
+    assert end_execs.command([one_of_it])[2] == end_execs.SCRIPT
     assert f"object.command[2] == r'''{end_execs.SCRIPT}'''" in expressions
+    assert f"object.command.size() <= {4 + frozen_execs.MOST_AT_A_TIME}" in expressions
 
 
 def test_kubexec_may_be_edited_as_the_policy_lets_through() -> None:

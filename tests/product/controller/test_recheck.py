@@ -64,7 +64,7 @@ async def still(api: TinyApi, client: ApiWriter, live: World, *, cut: dict[str, 
     execs = tuple(Exec(pid=41, pod=f"scale-worker-{index}", started_at=at) for index in (1, 2))
     assert view.launcher is not None
     action = EndExecs(launcher=view.launcher, execs=execs)
-    return [found.pod async for found in rechecking(client, cut or {}).execs(view, action)]
+    return [found.pod for found in await rechecking(client, cut or {}).execs(view, action)]
 
 
 async def test_a_pod_that_is_gone_live_too(api: TinyApi, client: ApiWriter) -> None:

@@ -8,7 +8,7 @@ import pytest
 from mpijob_elastic.decide import decide, derive, frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, TellUser
 from mpijob_elastic.decide.state import SKEW
-from mpijob_elastic.model.execs import Exec, Held
+from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pods, role, shown, worker
@@ -131,7 +131,7 @@ def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> Non
     gone = job(2, workers=(worker(0), worker(1)))
     twice = Held(asked_at=NOW, suspects=(DEAD,), frozen=(DEAD,))
     assert look(with_held(gone, twice), now=NOW)[1] == NOW + frozen_execs.SECOND_LOOK
-    given_up = replace(twice, tries={DEAD: frozen_execs.MOST_TRIES})
+    given_up = replace(twice, tries={DEAD: MOST_TRIES})
     assert look(with_held(gone, given_up), now=NOW)[1] == NOW + frozen_execs.LATER_LOOKS
     another = replace(given_up, suspects=(DEAD, replace(DEAD, pid=43)))
     assert look(with_held(gone, another), now=NOW)[1] == NOW + frozen_execs.SECOND_LOOK
@@ -180,9 +180,9 @@ def test_nothing_is_ended_where_the_job_is_not_ours_or_no_driver_runs(facts: dic
 
 def test_one_is_tried_to_be_ended_so_often_and_no_more() -> None:
     view = job(2, workers=(worker(0), worker(1)))
-    held = Held(frozen=(DEAD,), tries={DEAD: frozen_execs.MOST_TRIES - 1})
+    held = Held(frozen=(DEAD,), tries={DEAD: MOST_TRIES - 1})
     assert to_end(view, held) == (DEAD,)
-    assert to_end(view, replace(held, tries={DEAD: frozen_execs.MOST_TRIES})) == ()
+    assert to_end(view, replace(held, tries={DEAD: MOST_TRIES})) == ()
     assert to_end(view, replace(held, frozen=())) == ()
 
 

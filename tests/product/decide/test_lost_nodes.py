@@ -8,13 +8,13 @@ import pytest
 
 from mpijob_elastic.decide import decide, derive, drain, rank0_loss
 from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, LookIntoLauncher, Plan, Removal, WriteConfig
-from mpijob_elastic.decide.frozen_execs import MOST_TRIES
 from mpijob_elastic.decide.state import SETTLE
-from mpijob_elastic.model.execs import Exec, Held
+from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, role, shown, worker
+from tests.counted import calls
 from tests.simulated_writes import apply, run
 
 [POD] = pods(1)
@@ -186,3 +186,16 @@ def test_it_is_deleted_right_after_the_list_without_waiting_for_the_launcher() -
 def test_a_worker_on_a_node_that_is_gone_is_not_listed() -> None:
     view = shown(lost(listed=(0, 2), policy=Policy(replace_failed_workers=False)), at=LONG_AGO)
     assert not decide(view, now=NOW).actions
+
+
+def test_twice_the_lost_nodes_take_twice_the_work() -> None:
+    counts = []
+    for size in (100, 200):
+        gone = tuple(worker(index, **NODE) for index in range(1, size))
+        execs = tuple(Exec(pid=index, pod=one.name, started_at=LONG_AGO) for index, one in enumerate(gone))
+        listed = config(pods(*range(size)), memory=Memory(elders=pods(0)))
+        view = looked(job(size, workers=(worker(0), *gone), config=listed), suspects=execs, frozen=execs)
+        with calls() as counted:
+            assert not removed(decide(view, now=NOW))
+        counts.append(counted["__eq__"])
+    assert counts[1] <= 2.5 * counts[0] + 100
