@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic import names
 from mpijob_elastic.decide.state import SETTLE, JobState, Moment, WorkerState, honest
+from mpijob_elastic.model.bounds import MOST_WORKERS
 
 # Seconds that the first Ready worker of a scale-out waits for the others, so that they join in the same ring forming.
 GATHER = 2.0
@@ -60,7 +61,7 @@ def following(state: JobState) -> Next:
 
 def _should_be_published(state: JobState, worker: WorkerState) -> bool:
     # Without elasticity the operator's workers stay whatever the size says, so they stay hosts too.
-    belongs = worker.wanted or not state.view.elastic
+    belongs = (worker.wanted or not state.view.elastic) and worker.pod.index < MOST_WORKERS
     is_nowhere = not worker.published and worker.pod.node_gone_at > 0.0
     return worker.ready and belongs and not (worker.stopped or worker.leaves or is_nowhere or _is_dead(state, worker))
 

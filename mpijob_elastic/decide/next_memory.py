@@ -13,6 +13,7 @@ from mpijob_elastic import names
 from mpijob_elastic.decide import handover, host_names, launcher_start, lost_ranks, retries, scale_timeout
 from mpijob_elastic.decide.actions import WriteConfig
 from mpijob_elastic.decide.state import SKEW, JobState, honest
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, script_fingerprint
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
 
@@ -110,7 +111,8 @@ def _left(state: JobState, change: WriteConfig, published: Collection[str]) -> M
     view = state.view
     kept = {pod: left for pod, left in view.memory.left.items() if pod not in published and _matters(state, pod, left)}
     gone = change.removed if state.memory_known else _all(state)
-    new = {pod for pod in gone if pod not in published and names.worker_index(pod, job=view.name) is not None}
+    indices = {pod: names.worker_index(pod, job=view.name) for pod in gone if pod not in published}
+    new = {pod for pod, index in indices.items() if index is not None and index < MOST_WORKERS}
     fingerprints = {pod: state.by_name[pod].pod.ref.fingerprint for pod in new if pod in state.by_name}
     return {
         **{pod: _believed(state, left) for pod, left in kept.items()},

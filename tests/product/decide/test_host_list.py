@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from mpijob_elastic import names
 from mpijob_elastic.decide import derive, host_list
 from mpijob_elastic.decide.state import SETTLE
+from mpijob_elastic.model.bounds import MOST_WORKERS
+from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.model.memory import Memory
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, role, worker
@@ -125,3 +128,10 @@ def test_a_driver_that_cannot_read_the_list_gets_one_at_once() -> None:
     assert host_list.following(derive(view, now=NOW)).hosts == pods(0, 1)
     waiting = replace(view, launcher=launcher(LauncherPhase.WAITING, created_at=LONG_AGO))
     assert host_list.following(derive(waiting, now=NOW)).hosts == ()
+
+
+def test_a_list_never_gets_longer_than_is_read() -> None:
+    size = MOST_WORKERS + 2
+    found = host_list.following(derive(job(size, config=config(()), role=role(*range(size))), now=NOW))
+    assert found.hosts == pods(*range(MOST_WORKERS))
+    assert parse_script(names.discover_hosts(list(found.hosts), slots=1)) is not None

@@ -8,9 +8,11 @@ import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import derive, next_memory
+from mpijob_elastic.model import memory_text
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, LauncherPhase
 from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, pod_fingerprint
-from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, named, pending, pods, shown, worker
+from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, named, pending, pods, role, shown, worker
 from tests.product.decide.writes import LEFT, SHRUNK, change, written
 
 
@@ -87,6 +89,14 @@ def test_without_a_history_everybody_who_is_not_in_the_list_has_left_now() -> No
     # Also a pod that is gone, for another pod may come under its name.
     gone = change(job(3, replicas=1, config=lost, workers=(worker(0), worker(1))))
     assert gone.memory.left["j-worker-2"] == Left(pod="", at=NOW)
+
+
+def test_what_is_written_can_be_read_whatever_the_role_names() -> None:
+    """Else it would be written again and again."""
+    unknown = replace(config(pods(0, 1)), memory=None)
+    found = change(job(2, config=unknown, role=role(*range(MOST_WORKERS + 100)))).memory
+    assert len(found.left) == MOST_WORKERS - 2
+    assert memory_text.parse(memory_text.render(found)) == found
 
 
 def test_a_worker_that_somebody_put_back_leaves_anew() -> None:
