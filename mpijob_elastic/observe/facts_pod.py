@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from mpijob_elastic import names
+from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.model import eviction, policy
 from mpijob_elastic.model.containers import of_driver
@@ -87,7 +88,8 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def read(raw: bytes) -> PodFacts:
-    """Return the facts in a pod's JSON. Raises msgspec.DecodeError if it is none."""
+    """Return the facts in a pod's JSON. Raises msgspec.DecodeError if it is none, or would take long to read."""
+    cost.check(raw)
     return of(decode(raw))
 
 

@@ -12,6 +12,7 @@ from mpijob_elastic import names
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.decide import next_memory
 from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal, normal
+from mpijob_elastic.kube.cost import MOST_VALUES
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import memory_text
@@ -19,7 +20,9 @@ from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.job import JobView, PodGroup, Probe
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.observe.facts_pod import PodFacts
+from mpijob_elastic.observe.live import view as view_of
 from tests.builders import NOW, ref
+from tests.counted import calls
 from tests.faults.tiny_api import TinyApi
 from tests.product.observe.test_views import World, created, look, pods_of
 
@@ -136,6 +139,18 @@ async def test_another_job_or_launcher_or_one_that_goes(
     live = created()
     live[name]["metadata"].update(change)
     assert await still(api, client, live) == []
+
+
+async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(api: TinyApi, client: ApiWriter) -> None:
+    live = created()
+    live["Pod/scale-worker-1"]["spec"]["containers"] *= MOST_VALUES
+    text = json.dumps(created()["Pod/scale-worker-1"]).replace("scale-worker-1", "scale-worker-2")
+    serve(api, {**live, "Pod/scale-worker-2": json.loads(text)})
+    with calls() as counted:
+        fresh = await view_of(client, namespace="default", job="scale")
+    assert fresh is not None
+    assert [worker.index for worker in fresh.workers] == [0, 2]
+    assert counted["shared"] < MOST_VALUES
 
 
 async def test_a_launcher_whose_container_was_started_anew(api: TinyApi, client: ApiWriter) -> None:
