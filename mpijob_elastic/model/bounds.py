@@ -5,7 +5,8 @@ role `edit` writes these texts, and what a launcher's or a worker's shell prints
 bound counts as not readable. kube/cost bounds the fields of an object before any of this.
 """
 
-# A ConfigMap and a Role hold 1 MiB each. A larger size is a typing error that must not become a billion names.
+# The largest size: a ConfigMap and a Role hold 1 MiB each. A larger one is a typing error, which must not become a
+# million names.
 MOST_WORKERS = 10_000
 # Characters of kubexec.sh; the operator's has 200.
 LONGEST_KUBEXEC = 4 * 2**10

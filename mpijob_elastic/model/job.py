@@ -20,7 +20,7 @@ from mpijob_elastic.model.hosts import Published
 from mpijob_elastic.model.kube_queue import KubeQueue
 from mpijob_elastic.model.kubexec import is_mapped, mapped
 from mpijob_elastic.model.memory import Memory, Tries, pod_fingerprint, pod_key
-from mpijob_elastic.model.policy import MOST_REPLICAS, Policy, Problem
+from mpijob_elastic.model.policy import Policy, Problem
 from mpijob_elastic.model.queue import Queue
 
 
@@ -421,7 +421,7 @@ class JobView:
     @cached_property
     def wanted_names(self) -> tuple[str, ...]:
         """Names of the workers that the size asks for."""
-        return tuple(names.worker(self.name, index) for index in range(min(self.replicas, MOST_REPLICAS)))
+        return tuple(names.worker(self.name, index) for index in range(min(self.replicas, MOST_WORKERS)))
 
     @cached_property
     def surplus(self) -> tuple[Worker, ...]:

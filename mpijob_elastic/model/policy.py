@@ -10,14 +10,12 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.model import autoscale, durations
 from mpijob_elastic.model.autoscale import Autoscale
+from mpijob_elastic.model.bounds import MOST_WORKERS
 
 DEFAULT_DRAIN_TIMEOUT = 60.0
 LONGEST_DRAIN_TIMEOUT = 24 * 3600.0
 SHORTEST_SCALE_TIMEOUT = 1.0
 LONGEST_SCALE_TIMEOUT = 24 * 3600.0
-# The largest size: a ConfigMap and a Role hold 1 MiB each. A larger one is a typing error, which must not become a
-# million names.
-MOST_REPLICAS = 10_000
 # The values of the annotation gang.
 GANGS = (names.VOLCANO, names.COSCHEDULING, names.KOORDINATOR, names.KUBERNETES)
 _DISCOVERY_MARKS = (names.KEY_DISCOVER_HOSTS, "--host-discovery-script")
@@ -103,8 +101,8 @@ def _gang(text: str) -> str | None:
 
 
 def _count(text: str) -> int | None:
-    plain = text.isascii() and text.isdigit() and len(text) <= len(str(MOST_REPLICAS))
-    return int(text) if plain and 1 <= int(text) <= MOST_REPLICAS else None
+    plain = text.isascii() and text.isdigit() and len(text) <= len(str(MOST_WORKERS))
+    return int(text) if plain and 1 <= int(text) <= MOST_WORKERS else None
 
 
 def _drain_timeout(text: str) -> float | None:
@@ -118,7 +116,7 @@ def _scale_timeout(text: str) -> float | None:
 
 
 _BOOLEAN = (_boolean, '"true" or "false"')
-_COUNT = (_count, f"a whole number from 1 to {MOST_REPLICAS}")
+_COUNT = (_count, f"a whole number from 1 to {MOST_WORKERS}")
 # The fields of a policy: the annotation, its parser, which returns None for an unusable value, and the allowed values.
 _ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "enabled": (names.ENABLED, *_BOOLEAN),

@@ -4,6 +4,7 @@ from mpijob_elastic import names
 from mpijob_elastic.install.objects import own_metadata
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.model import policy
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from upgrade.conversion import commands
 from upgrade.conversion.results import Notes, Object, Source
 
@@ -19,7 +20,7 @@ def mpi_job(source: Source, spec: Object, bounds: tuple[int | None, int | None],
     annotations = {key: value for key, value in metadata.get("annotations", {}).items() if key != _LAST_APPLIED}
     for key, bound in zip((names.MIN_REPLICAS, names.MAX_REPLICAS), bounds, strict=True):
         if bound is not None and key not in annotations:
-            annotations[key] = str(min(bound, policy.MOST_REPLICAS))
+            annotations[key] = str(min(bound, MOST_WORKERS))
     rest = {key: value for key, value in metadata.items() if key not in ("annotations", "ownerReferences")}
     if not policy.names_discovery(commands.texts(spec["mpiReplicaSpecs"].get("Launcher", {}).get("template", {}))):
         notes.add(

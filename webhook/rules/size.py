@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from mpijob_elastic import names
 from mpijob_elastic.model import durations
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
-from mpijob_elastic.model.policy import MOST_REPLICAS
 from webhook.rules.review import Refusal
 
 # Seconds. A new worker takes minutes to be scheduled, pull its image and join, and then has to pay off.
@@ -25,16 +25,16 @@ _LARGE, _LARGER = 1_000, 10
 def bounds(job: JobFacts) -> tuple[int, int]:
     """Return the smallest and the largest size of a job; 0 if nothing says how small."""
     if job.policy.enabled is False:
-        return 0, MOST_REPLICAS
+        return 0, MOST_WORKERS
     low = job.policy.min_replicas or 0
-    usual = max(_LARGE, _LARGER * job.max_np_workers, low) if job.elastic else MOST_REPLICAS
-    return low, min(job.policy.max_replicas or usual, MOST_REPLICAS)
+    usual = max(_LARGE, _LARGER * job.max_np_workers, low) if job.elastic else MOST_WORKERS
+    return low, min(job.policy.max_replicas or usual, MOST_WORKERS)
 
 
 def largest(job: JobFacts, *, annotation: str = names.MAX_REPLICAS) -> str:
     """Return the largest size and its source, in words."""
     _, high = bounds(job)
-    if high == MOST_REPLICAS:
+    if high == MOST_WORKERS:
         return f"{high}, the largest size"
     return f"{annotation} ({high})" if job.policy.max_replicas else f"{high}, the largest size without {annotation}"
 
@@ -57,7 +57,7 @@ def refusal(replicas: int, job: JobFacts, *, before: int = 0, field: str) -> Ref
     if replicas > high:
         why = f"above {largest(job, annotation=f'metadata.annotations[{names.MAX_REPLICAS}]')}"
         verb = "change" if job.policy.max_replicas else "set"
-    more = "" if replicas > high == MOST_REPLICAS else f", or {verb} the annotation"
+    more = "" if replicas > high == MOST_WORKERS else f", or {verb} the annotation"
     return Refusal(field=field, message=f"{replicas} is {why}; use {low or 1} to {high}{more}")
 
 

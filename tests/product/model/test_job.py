@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import LauncherPhase
-from mpijob_elastic.model.policy import MOST_REPLICAS, Policy
+from mpijob_elastic.model.policy import Policy
 from tests.builders import config, failed, job, launcher, pending, pods, worker
 
 
@@ -40,7 +41,7 @@ def test_a_worker_takes_ranks_while_it_is_ready_and_stays() -> None:
 
 
 def test_a_size_that_is_a_typing_error_does_not_become_as_many_names() -> None:
-    assert len(job(replicas=2**31 - 1).wanted_names) == MOST_REPLICAS
+    assert len(job(replicas=2**31 - 1).wanted_names) == MOST_WORKERS
 
 
 @pytest.mark.parametrize("size", [0, -1])
