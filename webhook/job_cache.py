@@ -1,4 +1,4 @@
-"""What the webhook sees of the cluster: MPIJobs, the HPAs that scale them, Volcano's queues, the API server's version.
+"""What the webhook sees of the cluster: MPIJobs, their HPAs, quotas, Volcano's queues, the API server's version.
 
 A replica that cannot watch still answers reviews.
 """
@@ -13,41 +13,37 @@ import msgspec
 
 from mpijob_elastic.kube import errors, version
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import MPI_JOBS, QUEUES
+from mpijob_elastic.kube.resources import MPI_JOBS, QUEUES, RESOURCE_QUOTAS
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job_facts import JobFacts
-from webhook.rules import gang, hpa_facts
+from webhook.rules import gang, hpa_facts, quota
 from webhook.rules.gang import QueueFacts
 from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
+from webhook.rules.quota import QuotaFacts
 
 # Seconds between two questions for the version: an API server is replaced by a newer one while the webhook runs.
 ASK_EVERY = 60.0
 
 
 class Watched:
-    """MPIJobs and their HPAs, of one namespace or all; empty until the first list is complete."""
+    """MPIJobs, their HPAs and quotas, of one namespace or all; empty until the first list is complete."""
 
     def __init__(self, client: ApiReader, *, namespace: str | None, random: Random) -> None:
         self._minor: int | None = None
         self._client = client
         self._by_job: defaultdict[tuple[str, str], dict[str, HpaFacts]] = defaultdict(dict)
         self._jobs: WatchCache[JobFacts] = WatchCache(
-            client,
-            MPI_JOBS,
-            decode=job_facts.read,
-            on_change=lambda _old, _new: None,
-            random=random,
-            namespace=namespace,
+            client, MPI_JOBS, decode=job_facts.read, random=random, namespace=namespace
         )
         self._autoscalers: WatchCache[HpaFacts] = WatchCache(
             client, AUTOSCALERS, decode=hpa_facts.read, on_change=self._changed, random=random, namespace=namespace
         )
-
-        self._queues: WatchCache[QueueFacts] = WatchCache(
-            client, QUEUES, decode=gang.read_queue, on_change=lambda _old, _new: None, random=random
+        self._quotas: WatchCache[QuotaFacts] = WatchCache(
+            client, RESOURCE_QUOTAS, decode=quota.read, random=random, namespace=namespace
         )
+        self._queues: WatchCache[QueueFacts] = WatchCache(client, QUEUES, decode=gang.read_queue, random=random)
         self._queues_served = WhileServed(client, QUEUES, self._queues)
 
     def job(self, namespace: str, name: str) -> JobFacts | None:
@@ -57,6 +53,10 @@ class Watched:
     def autoscalers(self, namespace: str, job: str) -> tuple[HpaFacts, ...]:
         """Return the HPAs that scale the job of that name, as last seen; the job need not exist."""
         return tuple(self._by_job.get((namespace, job), {}).values())
+
+    def quotas(self, namespace: str) -> list[QuotaFacts]:
+        """Return the ResourceQuotas of a namespace, as last seen."""
+        return [found for found in self._quotas.store.values() if found.metadata.namespace == namespace]
 
     def queue(self, name: str) -> str | None:
         """Return the state of a queue, None if there is none. Raises LookupError while queues cannot be read."""
@@ -76,7 +76,7 @@ class Watched:
     async def run(self) -> None:
         """Watch for ever."""
         async with asyncio.TaskGroup() as group:
-            for cache in (self._jobs, self._autoscalers, self._queues_served):
+            for cache in (self._jobs, self._autoscalers, self._quotas, self._queues_served):
                 group.create_task(cache.run())
             group.create_task(self._ask_version())
 

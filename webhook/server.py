@@ -77,7 +77,12 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         cluster = await stack.enter_async_context(await connecting)
         watched = Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
         context = ReviewContext(
-            job=watched.job, autoscalers=watched.autoscalers, now=time.time, queue=watched.queue, minor=watched.minor
+            job=watched.job,
+            autoscalers=watched.autoscalers,
+            quotas=watched.quotas,
+            now=time.time,
+            queue=watched.queue,
+            minor=watched.minor,
         )
         metrics.unreadable.set_function(watched.unreadable)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)

@@ -79,7 +79,7 @@ class WatchCache(Generic[T]):
         resource: Resource,
         *,
         decode: Callable[[bytes], T],
-        on_change: Callable[[T | None, T | None], None],
+        on_change: Callable[[T | None, T | None], None] = lambda _old, _new: None,
         random: Random,
         namespace: str | None = None,
         label_selector: str | None = None,

@@ -24,14 +24,15 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     launch: how its launcher starts the ranks, None if the command cannot be read. gloo_timeout: seconds until Gloo
     gives up a peer, 0 if nothing says. reported: the operator has written its status. started_at: when the operator saw
     it first. own_deadline: of the launcher's template. run_policy: empty unless we are asked to act on it. finished:
-    Succeeded, or Failed for good. ended_at: when, None unless it did; succeeded_at: the same of a success. notices: our
-    annotation on it, "" without. lacks_selector: its status counts the workers and does not say how to find them.
-    pod_labels: of the templates, by role. suspended_by: the field or annotation that suspends it, "" if it is not, or
-    not elastic. gang: None unless it asks for a gang scheduler. queue: of Kueue, "" if it asks for none;
-    priority_class: there. prebuilt: the Workload that MultiKueue made for it here, "" without. elsewhere: MultiKueue
-    runs it in another cluster. own_grace: of the workers' template. size_manager: the GitOps tool that sets the size of
-    a job with the annotation autoscale, "" if none does. place: equal for jobs whose workers need the same kind of
-    node. seccomp_profiles: of the templates, by role and container.
+    Succeeded, or Failed for good. retries: Failed, and a launcher that fails is made again. ended_at: when, None unless
+    it did; succeeded_at: the same of a success. notices: our annotation on it, "" without. lacks_selector: its status
+    counts the workers and does not say how to find them. pod_labels: of the templates, by role. suspended_by: the field
+    or annotation that suspends it, "" if it is not, or not elastic. gang: None unless it asks for a gang scheduler.
+    queue: of Kueue, "" if it asks for none; priority_class: there. prebuilt: the Workload that MultiKueue made for it
+    here, "" without. elsewhere: MultiKueue runs it in another cluster. own_grace: of the workers' template.
+    size_manager: the GitOps tool that sets the size of a job with the annotation autoscale, "" if none does. place:
+    equal for jobs whose workers need the same kind of node. seccomp_profiles: of the templates, by role and container.
+    worker_counts: what each worker counts for in a ResourceQuota.
     """
 
     metadata: Owned
@@ -52,6 +53,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     own_grace: int | None
     run_policy: RunPolicy
     finished: bool
+    retries: bool
     ended_at: float | None
     succeeded_at: float | None
     notices: str
@@ -66,6 +68,7 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: bool
     size_manager: str
     place: str
+    worker_counts: Mapping[str, int]
 
     @property
     def deadline(self) -> int | None:
@@ -142,6 +145,7 @@ def of(job: MPIJob) -> JobFacts:
         own_grace=job.pod(names.ROLE_WORKER).termination_grace_period_seconds,
         run_policy=asked_run,
         finished=job.finished,
+        retries=job.condition(names.CONDITION_FAILED) is not None and not job.finished,
         ended_at=ended_at,
         succeeded_at=ended_at if succeeded else None,
         notices=job.metadata.annotations.get(names.STATUS, ""),
@@ -156,6 +160,7 @@ def of(job: MPIJob) -> JobFacts:
         elsewhere=spec.managed_by == names.MULTIKUEUE,
         size_manager=job.size_manager if asked.autoscale else "",
         place=job.place,
+        worker_counts=job.worker_counts,
     )
 
 

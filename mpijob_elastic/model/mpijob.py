@@ -13,6 +13,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.meta import ObjectMeta
+from mpijob_elastic.model import requests
 from mpijob_elastic.model.wire import Wire, seconds
 
 
@@ -24,7 +25,7 @@ class EnvVar(Wire, frozen=True):
 
 
 class Resources(Wire, frozen=True):
-    """What a container asks for; only the names count."""
+    """What a container asks for."""
 
     limits: dict[str, Any] | None = None
     requests: dict[str, Any] | None = None
@@ -147,6 +148,8 @@ class _Managed(Wire, frozen=True):
     fields_v1: Any = None  # any fields
 
 
+# Containers of a worker whose resources are added up.
+_MOST_COUNTED = 8
 # GitOps tools, by the names under which they write: Argo CD, and Flux's kustomize-controller and helm-controller.
 _GITOPS = ("argocd-controller", "kustomize-controller", "helm-controller")
 _SIZE = ("f:spec", "f:mpiReplicaSpecs", "f:Worker", "f:replicas")
@@ -216,6 +219,19 @@ class MPIJob(Wire, frozen=True):
             found = container.resources or Resources()
             asked |= {*(found.limits or ()), *(found.requests or ())}
         return str((pod.scheduler_name, sorted(_texts(pod.node_selector).items()), sorted(asked)))
+
+    @property
+    def worker_counts(self) -> dict[str, int]:
+        """What each worker counts for in a ResourceQuota at least, by the keys there (see `requests.Amounts`)."""
+        found = requests.readable({"pods": 1, "count/pods": 1})
+        for container in self.containers(names.ROLE_WORKER)[:_MOST_COUNTED]:
+            given = container.resources or Resources()
+            limits = requests.readable(given.limits)
+            asked = {**limits, **requests.readable(given.requests)}
+            # What has a limit alone asks for as much. `cpu` is another name of `requests.cpu`.
+            for prefix, amounts in (("limits.", limits), ("requests.", asked), ("", asked)):
+                found.update({f"{prefix}{name}": amount for name, amount in amounts.items()})
+        return dict(found)
 
     @property
     def size_manager(self) -> str:

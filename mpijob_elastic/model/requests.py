@@ -7,13 +7,19 @@ https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
+# So many resources of a container or a quota are read, and so much of their names: their author may be anybody.
+MOST = 32
+_LONGEST_NAME = 253
 # By resource, in billionths of its unit: the smallest that the API server knows.
 Amounts = Counter[str]
 _BILLION = 10**9
-_QUANTITY = re.compile(r"([+-]?[0-9.]+)(?:[eE]([+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
+# Long numbers take long to read, and are no amounts that a node has.
+_QUANTITY = re.compile(r"([+-]?[0-9.]{1,32})(?:[eE]([+-]?[0-9]{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {f"{prefix}i": 1024**power for power, prefix in enumerate("KMGTPE", 1)}
 
@@ -39,7 +45,22 @@ def total(parts: Iterable[tuple[Amounts, int]]) -> dict[str, str]:
     for amounts, count in parts:
         for name, amount in amounts.items():
             found[name] += amount * count
-    return {name: _rendered(amount) for name, amount in sorted(found.items())}
+    return {name: rendered(amount) for name, amount in sorted(found.items())}
+
+
+def readable(quantities: Mapping[str, object] | None) -> Amounts:
+    """Return the amounts of the first MOST resources; what is no quantity is left out."""
+    found = Amounts()
+    for name, text in islice((quantities or {}).items(), MOST):
+        with suppress(ValueError, ArithmeticError):  # the latter for 1.2.3
+            found[name[:_LONGEST_NAME]] = _parsed(str(text))
+    return found
+
+
+def rendered(amount: int) -> str:
+    """Return an amount as a quantity: a whole one, else rounded up to thousandths."""
+    whole, rest = divmod(amount, _BILLION)
+    return f"{-(-amount * 1000 // _BILLION)}m" if rest else str(whole)
 
 
 def _asked(where: Mapping[str, Any]) -> Amounts:
@@ -58,8 +79,3 @@ def _parsed(text: str) -> int:
     if unit in _BINARY:
         return int(Decimal(number) * _BINARY[unit] * _BILLION)
     return int(Decimal(number).scaleb(int(exponent) if exponent else _DECIMAL[unit or ""]) * _BILLION)
-
-
-def _rendered(amount: int) -> str:
-    whole, rest = divmod(amount, _BILLION)
-    return f"{-(-amount * 1000 // _BILLION)}m" if rest else str(whole)

@@ -46,6 +46,7 @@ ANYWHERE: dict[str, Rights] = {
     | {
         ("mpijobs.kubeflow.org", ""): "get list watch",
         ("horizontalpodautoscalers.autoscaling", ""): "get list watch",
+        ("resourcequotas", ""): "list watch",
         ("pods", ""): "get patch",
         ("pods/eviction", ""): "create",
         ("mutatingwebhookconfigurations.admissionregistration.k8s.io", names.WEBHOOK_CONFIGURATION): "get patch",

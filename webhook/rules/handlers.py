@@ -21,6 +21,7 @@ from webhook.rules import (
     mutate,
     pod_security,
     pod_templates,
+    quota,
     review,
     scale,
     scheduling_gates,
@@ -29,6 +30,7 @@ from webhook.rules import (
     worker_grace,
 )
 from webhook.rules.hpa_facts import AUTOSCALERS, HpaFacts
+from webhook.rules.quota import QuotaFacts
 from webhook.rules.review import CREATE, UPDATE, Refusal, Request, Verdict
 
 Handler = Callable[[Request], Verdict]
@@ -45,12 +47,14 @@ class ReviewContext:
     """The facts that a review lacks: the cluster as last seen, and the time; passed in, so that answers stay pure.
 
     job: returns the MPIJob of a namespace and name, None while it is not known. autoscalers: returns its HPAs.
-    now: returns seconds since the epoch. queue: see `gang.QueueState`. minor: returns the minor version of Kubernetes.
+    quotas: returns the ResourceQuotas of a namespace. now: returns seconds since the epoch. queue: see
+    `gang.QueueState`. minor: returns the minor version of Kubernetes.
     """
 
     job: Callable[[str, str], JobFacts | None]
     autoscalers: Callable[[str, str], Sequence[HpaFacts]]
     now: Callable[[], float]
+    quotas: Callable[[str], Sequence[QuotaFacts]] = lambda _namespace: ()
     queue: gang.QueueState = _no_queues
     minor: Callable[[], int | None] = lambda: None
 
@@ -135,6 +139,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         scaling = context.autoscalers(request.namespace, request.name)
         doubts = hpa_fit.of_job(new, scaling, now=context.now()) if scaling else ()
         verdict = _with(validate.created(job, new), (*doubts, *gang.warnings(job, new, queue=context.queue)))
+        verdict = _with(verdict, _shortages(context, request, new, more=new.replicas))
         return _refusing(verdict, _refusals(context, job, new, None))
 
     def job_updated(request: Request) -> Verdict:
@@ -146,6 +151,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         if scaling := context.autoscalers(request.namespace, request.name):
             after, known = (hpa_fit.of_job(facts, scaling, now=now) for facts in (new, old))
             verdict = _with(verdict, review.new_warnings(after, known))
+        verdict = _with(verdict, _shortages(context, request, new, more=new.replicas - old.replicas))
         verdict = _refusing(verdict, _refusals(context, job, new, old))
         matters = old.reported and (old.elastic or new.elastic)
         if not matters:
@@ -167,7 +173,8 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     def scaled(request: Request) -> Verdict:
         after, before = scales.decode(request.object), scales.decode(request.old_object)
         job = context.job(request.namespace, request.name)
-        return scale.updated(after, before, job, now=context.now(), dry_run=request.dry_run)
+        verdict = scale.updated(after, before, job, now=context.now(), dry_run=request.dry_run)
+        return _with(verdict, _shortages(context, request, job, more=after.spec.replicas - before.spec.replicas))
 
     return {
         _kind(CREATE, MPI_JOBS): job_created,
@@ -181,6 +188,10 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
 def _refusals(context: ReviewContext, job: mpijob.MPIJob, new: JobFacts, old: JobFacts | None) -> Iterable[Refusal]:
     for_gang = gang.refusals(job, new, old, queue=context.queue)
     return chain(for_gang, scheduling_gates.refusals(new, old, minor=context.minor()))
+
+
+def _shortages(context: ReviewContext, request: Request, job: JobFacts | None, *, more: int) -> tuple[str, ...]:
+    return tuple(quota.shortages(job, context.quotas(request.namespace), more=more)) if job else ()
 
 
 def _outcome(verdict: Verdict) -> str:

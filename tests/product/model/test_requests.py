@@ -61,3 +61,10 @@ def test_pods_are_counted() -> None:
 def test_what_is_no_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="no quantity"):
         requests.of_pod({"containers": [container(cpu=text)]})
+
+
+def test_what_anybody_writes_is_read_as_far_as_it_can_be() -> None:
+    assert requests.readable(None) == {}
+    texts = {"a": "1", "b": 2, "c": "much", "d": "1.2.3", "e": ".", "f": {}, "g": "9" * 33, "h" * 300: "1n"}
+    assert requests.readable(texts) == {"a": 10**9, "b": 2 * 10**9, "h" * 253: 1}
+    assert len(requests.readable({str(number): "1" for number in range(100)})) == requests.MOST
