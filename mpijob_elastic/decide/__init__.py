@@ -37,7 +37,7 @@ from mpijob_elastic.decide import (
 from mpijob_elastic.decide.actions import Action, DeleteWorkers, Look, Plan, ProbeWorkers
 from mpijob_elastic.decide.derive import derive
 from mpijob_elastic.decide.state import JobState
-from mpijob_elastic.model.job import Config, JobView, LauncherPhase, Role
+from mpijob_elastic.model.job import Config, JobView, Role
 
 __all__ = ["decide", "derive", "plan"]
 
@@ -67,10 +67,8 @@ def _job(state: JobState) -> Plan:
         return Plan(actions=tuple(action for action in (regrouped, lifted) if action))
     if state.foreign:
         return handover.farewell(state)
-    if view.finished:
-        return _finish(state)
-    if view.launcher and view.launcher.phase is LauncherPhase.FINISHED:
-        return Plan()  # the operator will say within a moment whether the job has ended or begins again
+    if view.ended:
+        return _finish(state)  # what a launcher's end means, the operator says; mostly within a moment
     is_ours = not view.foreign  # what was another operator's is ours again with our list (handover.take_back)
     ended = backoff_limit.end(view) if view.backoff_limit and is_ours else None
     if ended or view.config is None or view.role is None or not (view.workers or view.launcher):
@@ -132,13 +130,13 @@ def _finish(state: JobState) -> Plan:
     removals = DeleteWorkers(removals=gone.removals) if gone.removals else None
     told, (expired, wake) = notices.tell_suspicious_success(state), expiry.delete(state)
     # A notice changes the version at which the job is deleted; a job that goes takes its workers along.
-    return _plan(state, [expired] if expired and not told else [removals, told], [], [wake])
+    return _plan(state, [expired] if expired and not told else [removals, told], [], [wake, gone.wake_at])
 
 
 def _plan(state: JobState, actions: list[Action | None], looks: list[Look | None], wakes: list[float | None]) -> Plan:
     due = tuple(action for action in actions if action is not None)
     look_at: list[float | None] = []
-    if not due and not state.view.finished:  # at rest: what changes nothing can wait for what does
+    if not due and not state.view.ended:  # at rest: what changes nothing can wait for what does
         probe, probe_at = lost_ranks.probe(state)
         look, at = frozen_execs.look(state)
         looks += [probe, look]

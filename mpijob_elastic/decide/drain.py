@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from mpijob_elastic.decide import disruption, retries
 from mpijob_elastic.decide.actions import Note, ReleaseWorker, Removal, normal
-from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState
+from mpijob_elastic.decide.state import SETTLE, SKEW, Drain, JobState, Moment, WorkerState, honest
 from mpijob_elastic.model import durations, eviction
 from mpijob_elastic.model.job import JobView, Probe, Worker
 from mpijob_elastic.model.memory import Left
@@ -35,6 +35,8 @@ PROBE_SOON_FOR = 10.0
 # process 1 ignores SIGTERM and would hold the GPUs for the usual 30 s. A kubelet makes it 2 s (kuberuntime_manager.go,
 # minimumGracePeriodInSeconds); with 0 the pod would go before its containers.
 GRACE = 1
+# Seconds from the end of a job until its workers are deleted here if the operator has not.
+OPERATOR_WITHIN = 30.0
 _WITHOUT_RANKS = ("drained", "timeout", "unused", "suspended")
 
 
@@ -113,7 +115,7 @@ def _seen_at(moment: Moment, pod: str, began: float) -> float:
 
 def leave(state: JobState) -> Leaving:
     """Return the workers to delete or probe now; before a deletion this is decided again on live objects."""
-    if state.view.finished:
+    if state.view.ended:
         return _leftovers(state)
     found: list[Removal] = []
     released: list[ReleaseWorker] = []
@@ -144,11 +146,19 @@ def leave(state: JobState) -> Leaving:
 
 
 def _leftovers(state: JobState) -> Leaving:
-    """[operator] A finished job's workers are deleted by the operator below `replicas` only; the rest would leak."""
-    if state.view.clean_pod_policy not in ("Running", "All"):
+    """Return the workers of a job that has ended, plain or elastic, which the operator does not delete, or not in time.
+
+    [operator] It deletes workers below `replicas` only. After refusals of pods it comes up to 1,000 s late, and each
+    event doubles that. Running means All there.
+    """
+    view = state.view
+    if view.clean_pod_policy not in ("Running", "All"):
         return Leaving()
-    gone = [worker for worker in reversed(state.workers) if not worker.wanted and not worker.pod.deleting]
-    return Leaving(removals=tuple(_removal(state, worker, "finished") for worker in gone))
+    due_at = None if view.over_at is None else honest(view.over_at, now=state.now) + OPERATOR_WITHIN
+    is_late = due_at is not None and due_at <= state.now
+    left = (worker for worker in reversed(state.workers) if is_late or (view.finished and not worker.wanted))
+    gone = tuple(_removal(state, worker, "finished") for worker in left if not worker.pod.deleting)
+    return Leaving(removals=gone, wake_at=None if is_late else due_at)
 
 
 def _is_replaced(worker: WorkerState) -> bool:
@@ -206,7 +216,7 @@ def _probe_at(worker: WorkerState, *, now: float) -> float | None:
 def _removal(state: JobState, worker: WorkerState, outcome: str) -> Removal:
     pod = worker.pod
     reason, why, warning = _reason(state, worker, outcome)
-    if worker.wanted and not (pod.terminated or worker.stopped):
+    if worker.wanted and not (pod.terminated or worker.stopped or outcome == "finished"):
         reason = reason if warning else "WorkerReplaced"
         cause = "" if outcome == "lost" else f" ({disruption.cause(pod)})"
         why = f"{why}; the operator recreates it{f', {worker.astray}' if worker.astray else f' elsewhere{cause}'}"
@@ -226,7 +236,8 @@ def _reason(state: JobState, worker: WorkerState, outcome: str) -> tuple[str, st
     """Return the reason of the Event, the reason in words, and True for a warning."""
     match outcome:
         case "finished":
-            why = f"the job has finished, and cleanPodPolicy is {state.view.clean_pod_policy}"
+            late = " and the operator has not deleted it" if worker.wanted else ""
+            why = f"the job has ended, cleanPodPolicy is {state.view.clean_pod_policy}{late}"
         case "suspended":
             return "WorkerSuspended", "the job is suspended", False
         case "idle":

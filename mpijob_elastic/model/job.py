@@ -150,6 +150,7 @@ class Launcher:
 
     container: the driver's. delivering_since: when kubectl-delivery started. started_at: when the container started,
     None while it does not run.
+    ended_at: when it ended, None unless it did, and the job with it.
     held: the execs by which it holds its ranks, as execs into it have shown. mounts_discovery: it mounts
     discover_hosts.sh, so it was elastic at its creation. names_discovery: its own command says that it is elastic.
     refused: None unless its last touch was refused. grouped: as for a worker. failures: how often its main container
@@ -164,6 +165,7 @@ class Launcher:
     container: str = ""
     delivering_since: float | None = None
     started_at: float | None = None
+    ended_at: float | None = None
     refreshed: str | None = None
     deleting: bool = False
     node: str = ""
@@ -358,6 +360,18 @@ class JobView:
         """The launcher, if there is one, and the workers."""
         return (self.launcher, *self.workers) if self.launcher else self.workers
 
+    @cached_property
+    def ended(self) -> bool:
+        """True if no driver runs any more: the job has finished, or its launcher has."""
+        return self.finished or (self.launcher is not None and self.launcher.phase is LauncherPhase.FINISHED)
+
+    @property
+    def over_at(self) -> float | None:
+        """When it ended for good, by its status or, while the operator has not written that, by its launcher."""
+        if self.finished or self.launcher is None or self.launcher.deleting:
+            return self.ended_at
+        return self.launcher.ended_at
+
     @property
     def gated(self) -> bool:
         """True if a pod has scheduling gates."""
@@ -382,7 +396,7 @@ class JobView:
         """True if horovodrun may be reading discover_hosts.sh now."""
         return self.launcher is not None and self.launcher.phase is LauncherPhase.STARTED
 
-    @property
+    @cached_property
     def driver_may_run(self) -> bool:
         """True if horovodrun runs or may start at any moment: a pod's status lags behind its node."""
         launcher = self.launcher

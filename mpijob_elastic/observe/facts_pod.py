@@ -33,8 +33,9 @@ _LONGEST_OBSTACLE = 200
 class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod with the operator's labels; times are seconds since the epoch.
 
-    launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at, failures, deadline: only
-    for a launcher; failures: how often its driver's container has failed, 0 while it runs. mounting: the containers
+    launcher_phase, mounts_discovery, names_discovery, refreshed, delivering_since, started_at, ended_at, failures,
+    deadline: only for a launcher; ended_at: when it ended, None unless it did and the operator makes no other for it;
+    failures: how often its driver's container has failed, 0 while it runs. mounting: the containers
     that mount J-config; default_container: the one that an annotation names; neither for a pod of one. ready_at: None
     while it is not Ready. foreign: it is a worker of mpi-operator v0.3.0; of_training_operator: that operator made it.
     node: "" while it is not scheduled; obstacle: why not. node_gone_at: when that node was seen to be deleted, 0 if it
@@ -64,6 +65,7 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     refreshed: str | None = None
     delivering_since: float | None = None
     started_at: float | None = None
+    ended_at: float | None = None
     failures: int = 0
     deadline: int | None = None
     node: str = ""
@@ -126,6 +128,7 @@ def of(pod: Pod) -> PodFacts:
         refreshed=annotations.get(names.REFRESHED) if launcher else None,
         delivering_since=_delivering_since(status) if launcher else None,
         started_at=_started_at(driver),
+        ended_at=_ended_at(status, created_at) if launcher else None,
         failures=_failures(driver),
         deadline=spec.active_deadline_seconds if launcher else None,
         node=shared(spec.node_name),
@@ -216,6 +219,16 @@ def _mounting(spec: Spec) -> tuple[str, ...]:
 def _started_at(driver: ContainerStatus) -> float | None:
     running = driver.state.running if driver.state else None
     return seconds(running.started_at) if running else None
+
+
+def _ended_at(status: Status, created_at: float) -> float | None:
+    """[operator] An evicted launcher is no end, because another follows it."""
+    if status.phase not in ("Succeeded", "Failed") or status.reason == "Evicted":
+        return None
+    # What ends a pod before any container has run changes no more than its conditions.
+    times = [end.finished_at for _, end in ends(status.container_statuses or ())]
+    times += [condition.last_transition_time for condition in status.conditions or ()]
+    return max((at for at in map(seconds, times) if at is not None), default=created_at)
 
 
 def _failures(driver: ContainerStatus) -> int:

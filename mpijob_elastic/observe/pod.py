@@ -19,6 +19,7 @@ class Detail(Wire, frozen=True):
     message: str = ""
     exit_code: int = 0
     started_at: str | None = None
+    finished_at: str | None = None
 
 
 class State(Wire, frozen=True):

@@ -227,6 +227,7 @@ def _launcher(job: JobFacts, pods: list[PodFacts], holds: Holds) -> Launcher | N
         container=containers.of_driver(pod.containers, mounting=pod.mounting),
         delivering_since=pod.delivering_since,
         started_at=pod.started_at,
+        ended_at=None if job.retries and pod.phase == "Failed" else pod.ended_at,
         refreshed=pod.refreshed,
         deleting=pod.deleting,
         node=pod.node,

@@ -240,6 +240,11 @@ def _launcher_deleted(_known: _Job, _new: Version, old: Version) -> Iterator[str
 def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
     index = names.worker_index(new.name, job=known.name)
     jobs = _jobs(known, at=new.at)
+    launcher = known.last("Pod", names.launcher(known.name))
+    if launcher and _phase(launcher) in ("Succeeded", "Failed"):
+        if not any(job.clean_pod_policy in ("Running", "All") for job in jobs):
+            yield "rule 2: a worker of a job that has ended is deleted against its cleanPodPolicy"
+        return
     failed = _phase(old) == "Failed"
     if not any(_elastic(known, at=new.at)):
         yield "rule 2: a worker of a job that is not elastic is deleted"
@@ -251,7 +256,6 @@ def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
     listed = [names.pod_of(host) for host in known.hosts or ()]
     if new.name in listed and not (failed and listed == [new.name]):
         yield "rule 2: a worker that is published is deleted"
-    launcher = known.last("Pod", names.launcher(known.name))
     left = known.left.get(new.name)
     if launcher and _started(launcher) and not _going(launcher) and left and not failed:
         shortest = min([job.policy.drain_timeout for job in jobs], default=0.0)

@@ -16,6 +16,7 @@ from mpijob_elastic.decide.actions import (
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
+    FINISHED,
     LONGEST_DRAIN,
     MOST,
     NEVER,
@@ -176,8 +177,9 @@ def _gone(world: World, index: int, *, setup: Setup) -> str:
 def _deleted(world: World, index: int, *, setup: Setup) -> str:
     pod, bit = world.pods[index], 1 << index
     assert pod is not None
-    if world.job.over:
-        allowed = setup.clean_pod_policy != "None" and index >= world.job.replicas
+    ended = world.launcher is not None and world.launcher.phase == FINISHED
+    if world.job.over or ended:
+        allowed = setup.clean_pod_policy != "None" and (ended or index >= world.job.replicas)
         return "" if allowed else "a worker of a job that has ended is deleted against its cleanPodPolicy"
     if not world.job.elastic:
         return "a worker of a job that is not elastic is deleted"
@@ -235,7 +237,7 @@ def is_goal(world: World, *, setup: Setup) -> bool:
     size = (1 << world.job.replicas) - 1
     placed = size & ~setup.unplaced
     there = {index for index, pod in enumerate(world.pods) if pod}
-    if world.job.over:
+    if world.job.over or (world.launcher is not None and world.launcher.phase == FINISHED):
         return setup.clean_pod_policy == "None" or not there
     if world.job.stops:
         held = [world.launcher, *(world.pods[index] for index in there)]

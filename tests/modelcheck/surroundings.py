@@ -78,6 +78,10 @@ def _operator(world: World, setup: Setup) -> Iterator[Move]:
             if pod and not pod.going and setup.clean_pod_policy != "None":
                 yield Move(f"operator cleans up {index}", set_pod(world, index, pod._replace(going=True)))
         return
+    if world.launcher and world.launcher.phase == FINISHED:
+        # After refusals it may come too late for anybody to wait for it.
+        yield Move("operator reports the end", world._replace(job=world.job._replace(over=True)), fair=False)
+        return
     missing = [index for index in range(world.job.replicas) if world.pods[index] is None]
     for gated, which, then in _gates(world, setup):
         for index in missing[:1]:  # it goes through them in order
@@ -223,7 +227,7 @@ def _broken(world: World) -> Iterator[tuple[str, World]]:
         yield "launcher-deleted", world._replace(launcher=world.launcher._replace(going=True))
         if world.launcher.phase == STARTED:
             done = world.launcher._replace(phase=FINISHED)
-            yield "succeeds", world._replace(launcher=done, job=world.job._replace(over=True), ranks=0)
+            yield "succeeds", world._replace(launcher=done, ranks=0)
     yield "config-deleted", _without_config(world)
     yield "elastic-flips", world._replace(job=world.job._replace(elastic=not world.job.elastic))
 

@@ -14,6 +14,7 @@ from tests.builders import JOB, KUBEXEC, NOW, pods, ref, role
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
+    FINISHED,
     FREE,
     LONGEST_DRAIN,
     LONGEST_IDLE,
@@ -36,6 +37,8 @@ from tests.modelcheck.world import (
 )
 
 NOBODY = 9
+# Seconds since a launcher ended: longer than anything waits for the operator.
+ENDED_FOR = 60.0
 PHASES = tuple(model.LauncherPhase)
 GATES = (names.GATE_SUSPENDED,)
 # When a launcher at the gate was created: long ago, but later than the pods that were there before.
@@ -165,6 +168,7 @@ def _launcher(seen: Seen, launcher: Launcher, config: model.Config, dropped_age:
         mounts_discovery=True,
         created_at=_created_at(seen, launcher, dropped_age),
         gates=GATES if launcher.gated else (),
+        ended_at=NOW - ENDED_FOR if launcher.phase == FINISHED else None,
         delivering_since=at(launcher.delivering_age) if launcher.phase == DELIVERING else None,
         refreshed=None if launcher.shown_age == NEVER else config_map.mark(config, at=at(launcher.shown_age)),
         deleting=launcher.going,

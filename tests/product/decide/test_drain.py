@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import derive, drain
-from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
+from mpijob_elastic.decide import decide, derive, drain
+from mpijob_elastic.decide.actions import Plan
+from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, config, failed, job, launcher, pending, pods, shown, worker
@@ -34,6 +35,11 @@ def shrunk(surplus: Worker | None = None, *, left: Left | None = None, at: float
 
 def outcomes(view: JobView, *, now: float = NOW) -> dict[str, str]:
     return {removal.worker.name: removal.outcome for removal in drain.leave(derive(view, now=now)).removals}
+
+
+def over(ago: float, **facts: Any) -> Launcher:
+    """A launcher that ended so many seconds ago."""
+    return launcher(LauncherPhase.FINISHED, ended_at=NOW - ago, **facts)
 
 
 UNKNOWN = replace(config(pods(0, 1)), memory=None)
@@ -100,7 +106,7 @@ STARTING = pending(2, node="n")
         (shrunk(config=UNKNOWN), None),
         (shrunk(config=None), None),
         (shrunk(launcher=None), "idle"),
-        (shrunk(launcher=launcher(LauncherPhase.FINISHED)), "idle"),
+        (shrunk(launcher=launcher(LauncherPhase.FINISHED)), None),
         # A launcher that waits may start while we look.
         (shrunk(launcher=WAITING), None),
         (shrunk(worker(2, probe=idle(5.0)), launcher=WAITING), "drained"),
@@ -141,10 +147,24 @@ def test_the_highest_index_goes_first() -> None:
         (job(3, replicas=1, finished=True, clean_pod_policy="None"), ()),
         (job(3, replicas=1, finished=True, clean_pod_policy="Running", elastic=False), pods(2, 1)),
         (job(3, replicas=3, finished=True, clean_pod_policy="Running"), ()),
+        # The operator has not deleted the others in time, or does not even know of the end.
+        (job(3, replicas=2, finished=True, ended_at=NOW - 29, clean_pod_policy="Running"), pods(2)),
+        (job(3, replicas=2, finished=True, ended_at=NOW - 30, clean_pod_policy="Running"), pods(2, 1, 0)),
+        (job(3, launcher=over(29), clean_pod_policy="Running"), ()),
+        (job(3, launcher=over(30), clean_pod_policy="Running"), pods(2, 1, 0)),
+        (job(3, launcher=over(30), clean_pod_policy="All", elastic=False), pods(2, 1, 0)),
+        (job(3, launcher=over(30), clean_pod_policy="None"), ()),
+        (job(3, launcher=over(30, deleting=True), clean_pod_policy="Running"), ()),
+        (job(3, launcher=launcher(LauncherPhase.FINISHED), clean_pod_policy="Running"), ()),
     ],
 )
 def test_what_is_left_over_when_the_job_has_ended(view: JobView, gone: tuple[str, ...]) -> None:
     assert outcomes(view) == dict.fromkeys(gone, "finished")
+
+
+def test_the_operator_has_its_time_to_delete_the_workers_of_a_job_that_has_ended() -> None:
+    assert decide(job(3, launcher=over(10), clean_pod_policy="Running"), now=NOW).wake_at == NOW + 20
+    assert decide(job(3, launcher=over(10), clean_pod_policy="None"), now=NOW) == Plan()
 
 
 def broken(count: int, *, listed: tuple[int, ...] = (0, 1), **facts: Any) -> JobView:

@@ -16,6 +16,11 @@ DRIVER = {"name": "main", "volumeMounts": [{"name": "mpi-job-config", "mountPath
 ENDED = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}}
 
 
+def finished(at: str) -> dict[str, Any]:
+    """The status of a container that has ended."""
+    return {"name": "main", "state": {"terminated": {"exitCode": 0, "finishedAt": f"1970-01-01T{at}Z"}}}
+
+
 def pod(*, status: dict[str, Any], spec: dict[str, Any] | None = None, **metadata: Any) -> facts_pod.PodFacts:
     meta = {"name": "j-launcher", "namespace": "n", "uid": "u", "labels": LAUNCHER, **metadata}
     return facts_pod.read(json.dumps({"metadata": meta, "spec": spec or {}, "status": status}).encode())
@@ -252,3 +257,22 @@ def test_how_often_a_launcher_has_failed(
     assert (launcher.failures, launcher.deadline) == (failures, 60)
     worker = pod(status={"containerStatuses": statuses}, spec=spec, labels={**LAUNCHER, "mpi-job-role": "worker"})
     assert (worker.failures, worker.deadline) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "at"),
+    [
+        ({"phase": "Running"}, None),
+        ({"phase": "Succeeded", "containerStatuses": [finished("00:05:00"), finished("00:02:00")]}, 300.0),
+        ({"phase": "Failed", "containerStatuses": [finished("00:05:00")]}, 300.0),
+        # The operator makes another.
+        ({"phase": "Failed", "reason": "Evicted", "containerStatuses": [finished("00:05:00")]}, None),
+        # It was refused by its node, or nobody knows of its container.
+        ({"phase": "Failed", "conditions": [{"type": "Ready", "lastTransitionTime": "1970-01-01T00:03:00Z"}]}, 180.0),
+        ({"phase": "Failed", "containerStatuses": [ENDED]}, 60.0),
+    ],
+)
+def test_when_a_launcher_ended(status: dict[str, Any], at: float | None) -> None:
+    created: dict[str, Any] = {"creationTimestamp": "1970-01-01T00:01:00Z"}
+    assert pod(status=status, **created).ended_at == at
+    assert pod(status=status, **created, labels={**LAUNCHER, "mpi-job-role": "worker"}).ended_at is None

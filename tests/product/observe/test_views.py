@@ -74,6 +74,27 @@ def test_a_job_of_the_operator_is_seen_whole() -> None:
     assert not view.launcher.mounts_discovery
 
 
+@pytest.mark.parametrize(
+    ("phase", "condition", "ends"),
+    [
+        ("Succeeded", None, True),
+        ("Failed", None, True),
+        # The operator makes the launcher again, as the job goes on after an eviction.
+        ("Failed", "MPIJobEvicted", False),
+        ("Succeeded", "MPIJobEvicted", True),
+        ("Running", None, False),
+    ],
+)
+def test_whether_the_end_of_a_launcher_ends_its_job(phase: str, condition: str | None, *, ends: bool) -> None:
+    world = created()
+    world["Pod/scale-launcher"]["status"]["phase"] = phase
+    failed = [{"type": "Failed", "status": "True", "reason": condition}] if condition else []
+    world["MPIJob/scale"]["status"] = {"conditions": failed}
+    view = look(world)
+    assert not view.finished
+    assert (view.over_at is not None) is ends
+
+
 def test_a_job_with_a_main_container_is_seen_whole() -> None:
     view = look(created("main-container"), "side")
     assert view.launcher is not None

@@ -182,12 +182,21 @@ def a_worker_goes_for_a_reason(view: JobView, plan: Plan) -> None:
             assert view.stopped
             assert names.GATE_SUSPENDED not in worker.gates
             assert view.suspended_by or (view.launcher and worker.created_at <= view.launcher.created_at)
-        elif view.finished:
+        elif removal.outcome == "finished":
             assert view.clean_pod_policy in ("Running", "All")
-            assert worker.index >= view.replicas
+            assert is_over_for(view, 30.0) or (view.finished and worker.index >= view.replicas)
         elif worker.index < size(view):
             assert worker.disruption or worker.node_gone_at or (worker.terminated and not worker.succeeded)
             assert view.policy.replace_failed_workers is not False or view.stopped
+
+
+def is_over_for(view: JobView, seconds: float) -> bool:
+    """Tell whether the job has ended for good so long ago; what the clock cannot have seen was long ago."""
+    at = view.ended_at
+    if not view.finished:
+        launcher = view.launcher
+        at = launcher.ended_at if launcher and not launcher.deleting else None
+    return at is not None and (at + seconds <= NOW or at > NOW + SKEW)
 
 
 def size(view: JobView) -> int:
@@ -198,7 +207,9 @@ def size(view: JobView) -> int:
 
 
 def a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained(view: JobView, plan: Plan) -> None:
-    for removal in () if view.finished else removals(plan):
+    for removal in removals(plan):
+        if removal.outcome == "finished":
+            continue
         worker = removal.worker
         assert view.elastic
         dead = worker.terminated or worker.node_gone_at > 0.0
@@ -339,7 +350,7 @@ def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
     started = pod is not None and pod.phase is LauncherPhase.STARTED
     reads = pod is not None and (pod.mounts_discovery or pod.names_discovery or view.policy.delete_without_discovery)
     plain = not view.elastic or (started and not reads)
-    if plain and not (view.finished or view.suspended_by or view.gated):
+    if plain and not (view.ended or view.suspended_by or view.gated):
         asked = WriteConfig | TellUser | MakePodGroup | TunePodGroup | EndLauncher
         assert all(isinstance(action, asked) for action in plan.actions)
         assert all(view.config and change.hostfile == view.config.hostfile for change in of(WriteConfig, plan))
@@ -410,7 +421,7 @@ def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: 
 
 def nobody_who_is_evicted_is_deleted_by_us(view: JobView, plan: Plan) -> None:
     """The eviction is tried again by the pod's name, and would hit the successor."""
-    if not view.finished:
+    if not view.ended:
         size = derive(view, now=NOW).view.replicas  # of a suspended job the size that it shrinks to
         # A stopped job's next workers wait at the gate, and nothing evicts what no node has.
         going = [removal for removal in removals(plan) if removal.outcome != "suspended"]

@@ -123,7 +123,7 @@ def _probe(random: Random) -> Probe:
 
 
 def _launcher(random: Random) -> Launcher:
-    return launcher(
+    found = launcher(
         random.choice([LauncherPhase.STARTED, *LauncherPhase]),
         mounts_discovery=random.random() < 0.8,
         names_discovery=random.random() < 0.8,
@@ -136,6 +136,14 @@ def _launcher(random: Random) -> Launcher:
         failures=random.choice([0, 0, 0, 1, 3]),
         deadline=random.choice([None, 1, 60]),
     )
+    return replace(found, ended_at=_ended_at(found))
+
+
+def _ended_at(pod: Launcher) -> float | None:
+    """When it ended; like `_eviction` without a draw of the view's own."""
+    random = Random(hash((pod.created_at, pod.failures)))
+    is_over = pod.phase is LauncherPhase.FINISHED and random.random() < 0.8
+    return random.choice([LONG_AGO, _time(random), NOW - 29.0]) if is_over else None
 
 
 def _held(random: Random) -> Held:
