@@ -1,4 +1,4 @@
-"""Seen times: since when this process has seen each drain, and the present host list, by a monotonic clock.
+"""Seen times: since when this process has seen each drain, missing pod, and host list, by a monotonic clock.
 
 A drain begins, and a list changes, at a time that some leader wrote down. The wall clock of this process may be ahead
 of that leader's, or step forward meanwhile, so the wall clock alone ends no drain, and lets no change follow another.
@@ -15,7 +15,7 @@ from mpijob_elastic.model.job import JobView
 
 
 class SeenTimes:
-    """Remembers when each drain (`drain.begun`) and list was first seen; `clock` returns monotonic seconds."""
+    """Remembers when each drain, missing pod and list was first seen; `clock` returns monotonic seconds."""
 
     def __init__(self, *, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -24,19 +24,19 @@ class SeenTimes:
         self._lists: dict[tuple[str, str], tuple[tuple[float, float, str], float]] = {}
 
     def timed(self, view: JobView) -> JobView:
-        """Return the view with the times for which its drains and, if that is not long, its list have been seen."""
+        """Return the view with the times for which its drains, missing pods and new list have been seen."""
         now = self._clock()
         list_seen = self._list_seen(view, now)
-        if not view.memory.left and list_seen is None:
+        if not view.memory.left and not view.missing and list_seen is None:
             return view  # nothing waits, as at most looks
         first = self._first.get((view.namespace, view.name), {})
         return replace(view, drains_seen={found: now - at for found, at in first.items()}, list_seen=list_seen)
 
     def watch(self, state: JobState) -> None:
-        """Note the drains of a job as it is now; any other drain of it is over."""
+        """Note drains and missing pods of a job as it is now; any other drain of it is over."""
         key = state.view.namespace, state.view.name
         before, now = self._first.pop(key, {}), self._clock()
-        if begun := drain.begun(state):
+        if begun := drain.begun(state) | {(pod, 0.0) for pod in state.view.missing}:
             self._first[key] = {found: before.get(found, now) for found in begun}
 
     def forget(self, namespace: str, job: str) -> None:

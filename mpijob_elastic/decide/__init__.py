@@ -74,9 +74,11 @@ def _job(state: JobState) -> Plan:
     if ended or view.config is None or view.role is None or not (view.workers or view.launcher):
         # The operator creates them first; pods that another operator made are not seen at all.
         due: list[Action | None] = []
+        refused, wake = notices.refused(state) if is_ours and not view.handed_over else (None, None)
         if is_ours:
-            due = [side_objects.keep_pod_group(view), ended or frozen_execs.end(state)]
-        return _plan(state, due, [], [])
+            told = notices.tell(state)[0] if refused else None
+            due = [side_objects.keep_pod_group(view), ended or frozen_execs.end(state), told]
+        return _plan(state, due, [], [wake])
     return _steps(state, view.config, view.role)
 
 

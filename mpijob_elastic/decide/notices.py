@@ -11,7 +11,7 @@ from mpijob_elastic.decide import autoscaler, disruption, frozen_execs, handover
 from mpijob_elastic.decide.actions import Note, TellUser, normal, warning
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
 from mpijob_elastic.decide.retries import REFUSED_OFTEN, RELAUNCHED, RENAMED, REPLACED
-from mpijob_elastic.decide.state import SKEW, JobState, Standing
+from mpijob_elastic.decide.state import SKEW, JobState, Standing, honest
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Launcher, Worker
 from mpijob_elastic.model.phrases import listed
@@ -22,23 +22,29 @@ SUSPICIOUS_WITHIN = 60.0
 NEWS_FOR = 900.0
 # A wanted worker that is not Ready for so many seconds is worth a word.
 PENDING_AFTER = 120.0
+# A pod that is missing for so many seconds is worth a word: the operator creates pods within milliseconds, or waits.
+REFUSED_AFTER = 30.0
 # Workers given up that are named, of each kind: an annotation has limits.
 MOST_GIVEN_UP = 8
 # Characters of the API server's reason: a policy engine may quote whole policies, and an Event holds 1024.
 LONGEST_REASON = 500
 
 REFRESH_REFUSED = "RefreshRefused"
+# [operator] Its queue doubles the pause with each refusal, and with each event of the job, from 5 ms to 1,000 s.
+AGAIN = "The operator tries again at most 1,000 s after each refusal"
 
 
 def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     """Return the change of the notices, or None; and when a notice may become due.
 
     [operator] keeps the condition Created in memory until its first status write, and loses it where the job is
-    written to before that, so a job without a status is left alone, unless it has none because it waits for quota.
+    written to before that, so a job without a status is left alone, unless it has none because it waits for quota, or
+    because its pods are refused.
     """
     view, now = state.view, state.now
-    if not view.reported and not (view.queue and view.queue.name and any(workloads.notes(view))):
-        return None, None
+    missing, missing_at = refused(state) if view.drains_seen is not None or view.notices else (None, None)
+    if not (view.reported or missing or (view.queue and view.queue.name and any(workloads.notes(view)))):
+        return None, missing_at
     starts_anew = (view.launcher is None or view.stopped) and not view.suspended_by
     if starts_anew and view.notices and names.is_suspended(view.notices):
         return None, None  # by this the webhook holds the next launcher back
@@ -52,8 +58,8 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     given_up = (last for last in state.losses.values() if RENAMED.is_given_up(last))
     forgiven_at = (min(last.at, now) + RENAMED.given_up_for for last in given_up)
     contested, over_at = handover.contested(state) if view.memory.mended else (None, None)
-    notes += [contested] if contested else []
-    times = [*pending_from, *map(_late_at, terminating), *forgiven_at, over_at or 0.0]
+    notes += [note for note in (contested, missing) if note]
+    times = [*pending_from, *map(_late_at, terminating), *forgiven_at, over_at or 0.0, missing_at or 0.0]
     wake_at = min((at for at in times if at > now), default=None)
     text = "\n".join(note.line for note in notes)
     if text == view.notices:
@@ -63,6 +69,26 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     if view.notices and view.handed_over:
         fresh = (*fresh, handover.taken_back(view))
     return TellUser(ref=view.ref, text=text, notes=fresh), wake_at
+
+
+def refused(state: JobState) -> tuple[Note | None, float | None]:
+    """Return the notice on pods that the operator has not created, or None; and when it may become due.
+
+    Why it has not, only its Events say. While it creates others the notice would change with each.
+    """
+    view, seen = state.view, state.view.drains_seen
+    if not view.missing or view.suspended_by:
+        return None, None
+    note = warning(
+        "WorkersRefused",
+        f"the operator has not created {listed(view.missing)}: usually a ResourceQuota or an admission policy refuses "
+        f"them, or no operator runs. {AGAIN}. `mpijob-elastic explain {view.name}` shows the reason",
+    )
+    times = [state.now - (seen or {}).get((pod, 0.0), 0.0) for pod in view.missing]
+    due_at = max([*times, *(honest(pod.created_at, now=state.now) for pod in view.pods)]) + REFUSED_AFTER
+    if note.line in view.notices.splitlines() or due_at <= state.now:
+        return note, None
+    return None, None if seen is None else due_at
 
 
 def after_change(view: JobView) -> float | None:

@@ -18,7 +18,9 @@ def findings(job: Case) -> Iterator[Finding]:
     """Yield what keeps the launcher from starting or from seeing the list."""
     launcher, name = job.view.launcher, job.launcher
     if launcher is None:
-        said = f"{name} does not exist yet: the operator creates it after the workers"
+        event = job.facts.events.get(job.view.name)
+        warning = f". Its last warning: {event}" if event else ""
+        said = f"{name} does not exist yet: the operator creates it after the workers{warning}"
         yield waiting("no-launcher", said, next_step=job.on_job("describe"))
     elif launcher.phase is LauncherPhase.DELIVERING:
         yield _delivering(job, launcher)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mpijob_elastic import names
 from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.frozen_execs import LATE_AFTER
+from mpijob_elastic.decide.notices import AGAIN
 from mpijob_elastic.decide.retries import REPLACED
 from mpijob_elastic.decide.state import Standing, WorkerState
 from mpijob_elastic.explain.case import Case
@@ -68,12 +69,11 @@ def startup(case: Case) -> Iterator[Finding]:
 
 
 def _missing(case: Case) -> Finding:
-    said = "does not exist: the operator has not created it"
     event = case.facts.events.get(case.view.name)
-    if event:
-        return wrong("missing", f"{said}. Its last warning: {event}", next_step=case.on_job("describe"))
-    said += ". If that lasts for more than a few seconds, check that mpi-operator is running"
-    return wrong("missing", said, next_step=OPERATOR)
+    why = "If that lasts for more than a few seconds, check that mpi-operator is running"
+    why = f"Its last warning: {event}. {AGAIN}" if event else why
+    said = f"does not exist: the operator has not created it. {why}"
+    return wrong("missing", said, next_step=case.on_job("describe") if event else OPERATOR)
 
 
 def _terminating(case: Case, pod: Worker) -> Finding:

@@ -271,7 +271,8 @@ class JobView:
     horovodrun ends the job after so many resets. gloo_timeout: seconds until Gloo gives up a peer, 0 for the default.
     former: probes of pods that left the host list and are gone, by name.
     drains_seen: for how many seconds the process that decides has seen each drain (by pod, and when it began), by a
-    clock that never steps; a drain that is missing is new. None: nobody measures, as in the command line.
+    clock that never steps; a drain that is missing is new. The same for each `missing` pod, as if that had begun at 0.
+    None: nobody measures, as in the command line.
     list_seen: the same for the last change of the host list and the touch that shows it. None: longer than anything
     waits for it, or nobody measures.
     gang: what it asks of a gang scheduler, None without. serves_gangs: the API serves PodGroups; None: not known.
@@ -436,6 +437,12 @@ class JobView:
     def wanted_names(self) -> tuple[str, ...]:
         """Names of the workers that the size asks for."""
         return tuple(names.worker(self.name, index) for index in range(min(self.replicas, MOST_WORKERS)))
+
+    @cached_property
+    def missing(self) -> tuple[str, ...]:
+        """Names of the pods that the operator has yet to create: wanted workers, and after them the launcher."""
+        launcher = () if self.launcher else (names.launcher(self.name),)
+        return (*(name for name in self.wanted_names if name not in self._by_name), *launcher)
 
     @cached_property
     def surplus(self) -> tuple[Worker, ...]:

@@ -120,6 +120,16 @@ class Job:
         """Delete the MPIJob; what it owns follows."""
         await self.client.delete_object(resources.MPI_JOBS.path(self.namespace, self.name))
 
+    async def limit(self, pods: int) -> None:
+        """Let its namespace hold so many pods."""
+        body = {"metadata": {"name": "team"}, "spec": {"hard": {"pods": str(pods)}}}
+        await self.client.create_object(resources.RESOURCE_QUOTAS.path(self.namespace), body=body)
+
+        async def quota() -> Object:
+            return await self._get(resources.RESOURCE_QUOTAS, "team")
+
+        await seen(quota, lambda found: "used" in found.get("status", {}), "a quota that counts")
+
     async def set_status(self, pod: str, status: Object) -> None:
         """Say of a pod what its kubelet would say."""
         path = resources.PODS.path(self.namespace, pod, "status")

@@ -12,16 +12,17 @@ import pytest
 from lab.cluster import Cluster
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import Job
-from tests.lab.waiting import may
+from tests.lab.scalable import told
+from tests.lab.waiting import may, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
 ROOT = Path(__file__).parents[2]
 
 
-def get(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mpijob_elastic", "get", "--kubeconfig", str(kubeconfig), *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+def get(kubeconfig: Path, *arguments: str, command: str = "get") -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "mpijob_elastic", command, "--kubeconfig", str(kubeconfig), *arguments]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -55,6 +56,29 @@ async def test_the_table_and_the_page(cluster: Cluster, train: Job) -> None:
     assert "ready 2, published 2, draining 0 (allowed: 1 to 4)" in page
     assert "train-launcher, Running, discover_hosts.sh is up to date" in page
     assert "  nothing: the job is as desired" in page
+
+
+async def test_a_worker_that_a_quota_refuses_is_foretold_and_explained_and_the_job_is_not_as_desired(
+    cluster: Cluster, train: Job
+) -> None:
+    await train.limit(pods=4)
+    larger = json.dumps({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}})
+    edit = ("patch", "mpijob/train", "-n", train.namespace, "--type=merge", f"--patch={larger}")
+    foretold = "ResourceQuota team has 1 pods left, and 2 more workers need 2"
+    until(lambda: foretold in told(cluster, *edit, "--dry-run=server")[1])  # the webhook learns of it by a watch
+    assert foretold in told(cluster, *edit)[1]
+    await train.until(lambda state: len(state.hosts) == 3, "those that the quota takes")
+
+    page = get(cluster.kubeconfig, "train", "-n", train.namespace).stdout
+    assert "  nothing: the operator has not created train-worker-3" in page
+    assert "as desired" not in page
+    said = ["train", "3", "--no-exec", "-n", train.namespace, "-o", "json"]
+    found = get(cluster.kubeconfig, *said, command="explain").stdout
+    assert "exceeded quota: team" in found
+    assert "at most 1,000 s after each refusal" in found
+    allowed = reader(cluster, train.namespace, "mpijobs.kubeflow.org", "pods", "configmaps")
+    found = get(allowed, *said, command="explain").stdout
+    assert "Its last warning: unknown, as Events cannot be listed with your rights" in found
 
 
 async def test_a_drain_is_seen_worker_by_worker(cluster: Cluster, train: Job) -> None:

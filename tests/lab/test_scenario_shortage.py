@@ -3,6 +3,7 @@
 import asyncio
 import json
 import secrets
+import time
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 
@@ -15,6 +16,7 @@ from lab.components import MANIFESTS
 from lab.operator.process import Operator
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from mpijob_elastic.model.wire import timestamp
 from tests.lab.job import HOLD, Job, Object, State
 from tests.lab.on_demand import OnDemand
 from tests.lab.pools import make_nodes, on_pool, remove_nodes
@@ -97,6 +99,31 @@ async def test_a_job_starts_with_its_least_size_whichever_workers_come_first(job
     for pod in job.workers(0, 2):
         await job.annotate_pod(pod, {HOLD: None})
     await job.settled(4)
+
+
+def ended(ago: float) -> Object:
+    """The status of a launcher that succeeded so many seconds ago, as its kubelet writes it."""
+    at = timestamp(time.time() - ago)
+    state = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at}}
+    facts = {"name": "launcher", "ready": False, "restartCount": 0, "image": "i", "imageID": ""}
+    return {"phase": "Succeeded", "containerStatuses": [{**facts, "state": state}]}
+
+
+@pytest.mark.usefixtures("operator")
+async def test_refused_workers_are_told_and_the_others_go_with_the_job_though_the_operator_waits(job: Job) -> None:
+    await job.create(replicas=2)
+    await job.settled(2)
+    await job.limit(pods=4)
+    await job.scale(4)  # one more than the quota takes
+    # Each event of a job that the operator cannot sync doubles its pause, from 5 ms up to 1,000 s.
+    edits = [{"metadata": {"annotations": {f"somebody/{number}": "edits"}}} for number in range(30)]
+    await asyncio.gather(*map(job.patch, edits))
+    await job.told("WorkersRefused", "the operator has not created train-worker-3")
+    assert "at most 1,000 s after each refusal" in (await job.state()).notices
+    await job.set_status(f"{job.name}-launcher", ended(ago=28.0))
+    await job.told("SurplusDeleted", "the job has ended, cleanPodPolicy is Running and the operator has not deleted it")
+    state = await job.until(lambda state: not state.workers, "no worker left")
+    assert "Succeeded" not in state.conditions  # it waits still
 
 
 @pytest.mark.usefixtures("operator")

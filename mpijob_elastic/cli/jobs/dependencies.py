@@ -117,7 +117,10 @@ async def webhook_trouble(client: ApiReader, registered: Registration | None) ->
 
 
 async def warnings(client: ApiReader, namespace: str, uids: Mapping[str, str]) -> dict[str, str]:
-    """Return the newest warning of others, as `REASON: message`, on each of the first MOST objects, by their names."""
+    """Return the newest warning of others, as `REASON: message`, on each of the first MOST objects, by their names.
+
+    If Events cannot be listed, the words say so.
+    """
     chosen = list(uids.items())[:MOST]
     found = await asyncio.gather(*(_warning(client, namespace, uid) for _, uid in chosen))
     return {name: words for (name, _), words in zip(chosen, found, strict=True) if words}
@@ -154,7 +157,9 @@ async def threats(client: ApiReader, pods: Iterable[PodFacts]) -> dict[str, str]
 async def _warning(client: ApiReader, namespace: str, uid: str) -> str:
     selector = f"involvedObject.uid={uid},type=Warning"
     events = await _list(client, EVENTS.path(namespace), _EVENTS.decode, fieldSelector=selector)
-    theirs = [event for event in events or () if event.source.component != names.PROGRAM]
+    if events is None:
+        return "unknown, as Events cannot be listed with your rights"
+    theirs = [event for event in events if event.source.component != names.PROGRAM]
     newest = max(theirs, key=lambda event: event.at, default=None)
     return f"{newest.reason}: {' '.join(newest.message.split())}" if newest else ""
 

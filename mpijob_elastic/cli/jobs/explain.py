@@ -95,8 +95,8 @@ async def _webhook(client: ApiReader, view: JobView, registered: Registration | 
 
 
 def _troubled(view: JobView, pod: str) -> Iterable[tuple[str, str]]:
-    """Yield name and uid of the objects whose Events may help: the job of a missing worker, pods that do not run."""
-    if len([worker for worker in view.workers if worker.index < view.replicas]) < view.replicas:
+    """Yield name and uid of the objects whose Events may help: the job of a missing pod, pods that do not run."""
+    if view.missing:
         yield view.name, view.ref.uid
     for worker in view.workers:
         if not worker.running and pod in {"", worker.name}:

@@ -111,15 +111,21 @@ def _notice_words(text: str) -> str:
 
 
 def _why_nothing(view: JobView, plan: actions.Plan) -> str:
+    unlisted = [name for name in view.wanted_names if name not in view.host_of]
     reasons = {
         view.foreign: bool(view.foreign),
         "another operator manages the job": view.handed_over,
         "the job is being deleted": view.deleting,
         "the job has ended, and will be deleted (ttlSecondsAfterFinished)": view.finished and plan.wake_at is not None,
         "the job has ended": view.finished,
+        f"{names.launcher(view.name)} has ended, and the operator has not said that the job has": view.ended,
         "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,
+        f"the operator has not created {phrases.listed(view.missing)}": bool(view.missing) and not view.suspended_by,
         "a change has to wait": plan.wake_at is not None,
         "the job waits for quota": view.queue is not None and workloads.waiting(view) is not None,
         "the job waits in KubeQueue": kube_queue.waiting(view) is not None,
+        f"the job is suspended by {view.suspended_by}": bool(view.suspended_by),
+        f"{names.launcher(view.name)} has not started": not view.driver_running,
+        f"{names.KEY_DISCOVER_HOSTS} lacks {phrases.listed(unlisted)}": bool(unlisted),
     }
     return next((reason for reason, holds in reasons.items() if holds), "the job is as desired")

@@ -149,9 +149,10 @@ async def test_the_newest_warning_that_is_not_ours(tmp_path: Path) -> None:
     assert "uid-1" in asked[0]
 
 
-async def test_events_that_may_not_be_read_say_nothing(tmp_path: Path) -> None:
+async def test_that_events_may_not_be_read_is_said(tmp_path: Path) -> None:
     async with reaching(tmp_path, {"events": forbidden("events")}) as (client, _):
-        assert await dependencies.warnings(client, "default", {"train": "uid-1"}) == {}
+        found = await dependencies.warnings(client, "default", {"train": "uid-1"})
+    assert found == {"train": "unknown, as Events cannot be listed with your rights"}
 
 
 async def test_nodes_that_are_about_to_go(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.gang import Gang
-from mpijob_elastic.model.job import JobView
+from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Memory, Tries
 from tests import builders
 from tests.product.decide.test_kube_queue import held, unit
@@ -189,6 +189,9 @@ def test_removing_notices_has_its_own_words() -> None:
     assert words == "remove the notices from the job"
 
 
+WAITING = builders.launcher(LauncherPhase.WAITING)
+
+
 @pytest.mark.parametrize(
     ("view", "plan", "why"),
     [
@@ -198,6 +201,20 @@ def test_removing_notices_has_its_own_words() -> None:
         (builders.job(role=None), Plan(), "the operator has not created the job's ConfigMap and Role yet"),
         (builders.job(finished=True), Plan(), "the job has ended"),
         (builders.job(deleting=True, finished=True), Plan(), "the job is being deleted"),
+        (builders.job(3, workers=(builders.worker(0),)), Plan(), "the operator has not created j-worker-1, j-worker-2"),
+        (builders.job(1, launcher=None), Plan(wake_at=1.0), "the operator has not created j-launcher"),
+        (builders.job(launcher=WAITING), Plan(), "j-launcher has not started"),
+        (
+            builders.job(launcher=builders.launcher(LauncherPhase.FINISHED)),
+            Plan(wake_at=1.0),
+            "j-launcher has ended, and the operator has not said that the job has",
+        ),
+        (
+            builders.job(config=builders.config(builders.pods(0))),
+            Plan(),
+            "discover_hosts.sh lacks j-worker-1, j-worker-2",
+        ),
+        (builders.job(launcher=WAITING, suspended_by="a field"), Plan(), "the job is suspended by a field"),
         (waiting(2, workload(said="no quota")), Plan(), "the job waits for quota"),
         (held(unit()), Plan(), "the job waits in KubeQueue"),
         (replace(builders.job(deleting=True), foreign="it is another's"), Plan(), "it is another's"),

@@ -120,3 +120,15 @@ def test_a_touch_begins_the_wait_again_and_its_repetition_does_not() -> None:
     assert touched.launcher is not None
     again = replace(touched.launcher, refreshed=f"{touched.launcher.refreshed}+1")
     assert until_added(times, clocks, replace(touched, launcher=again)) == 1.0 + SETTLE
+
+
+def test_missing_pods_are_seen_for_as_long_as_they_are_missing() -> None:
+    clocks = Clocks()
+    times = SeenTimes(clock=lambda: clocks.real)
+    few = job(3, workers=(worker(0), worker(1)))
+    seen = []
+    for view in (few, few, job(3), few):
+        look(view, times, clocks)
+        clocks.pass_by(STEP)
+        seen.append((times.timed(view).drains_seen or {}).get((POD, 0.0)))
+    assert seen == [STEP, 2 * STEP, None, STEP]

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from mpijob_elastic.decide import derive, notices
+from mpijob_elastic.decide import decide, derive, notices
+from mpijob_elastic.decide.actions import TellUser
 from mpijob_elastic.model.job import JobView, LauncherPhase, Refusal
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy, Problem
@@ -176,3 +177,46 @@ def test_a_refused_touch_is_told_with_its_reason_cut_short_and_who_to_exempt() -
     assert "(admission webhook denied: xxx" in told.text
     assert "system:serviceaccount:mpijob-elastic:mpijob-elastic-controller" in told.text
     assert len(told.text) < 1000
+
+
+def seen_for(seconds: float, view: JobView) -> JobView:
+    """The job in which this process has seen the missing pods missing for so long."""
+    return replace(view, drains_seen={(pod, 0.0): seconds for pod in view.missing})
+
+
+FEW = job(4, workers=(worker(0), worker(1)), config=config(pods(0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("view", "pods_told"),
+    [
+        (seen_for(29, FEW), ""),
+        (seen_for(30, FEW), "j-worker-2, j-worker-3"),
+        # Before the operator has written a status: its first sync was refused, maybe for the first of all pods.
+        (seen_for(30, replace(FEW, reported=False)), "j-worker-2, j-worker-3"),
+        (seen_for(30, job(1, workers=(), launcher=None, reported=False)), "j-worker-0, j-launcher"),
+        (seen_for(30, job(1, workers=(), launcher=None, config=None, reported=False)), "j-worker-0, j-launcher"),
+        (seen_for(30, job(2, launcher=None)), "j-launcher"),
+        (seen_for(30, replace(FEW, spec_elastic=False, launcher=PLAIN)), "j-worker-2, j-worker-3"),
+        # It is at work.
+        (seen_for(30, replace(FEW, workers=(worker(0), worker(1, created_at=NOW - 29)))), ""),
+        (seen_for(30, replace(FEW, suspended_by="a field")), ""),
+        (FEW, ""),
+    ],
+)
+def test_pods_that_the_operator_does_not_create_are_told(view: JobView, pods_told: str) -> None:
+    told = [action for action in decide(view, now=NOW).actions if isinstance(action, TellUser)]
+    notes = [note.message for action in told for note in action.notes if note.reason == "WorkersRefused"]
+    assert [note.partition(":")[0] for note in notes] == [f"the operator has not created {pods_told}"] * bool(pods_told)
+
+
+def test_pods_that_are_missing_are_told_in_time_once_and_no_longer_than_they_are() -> None:
+    assert decide(seen_for(10, FEW), now=NOW).wake_at == NOW + 20
+    told, _ = notices.tell(derive(seen_for(30, FEW), now=NOW))
+    assert told is not None
+    # Who measures nothing, like the command line, or begins to, like another leader, changes nothing.
+    for seen in (replace(FEW, notices=told.text), seen_for(0, replace(FEW, notices=told.text))):
+        assert notices.tell(derive(seen, now=NOW))[0] is None
+    over, _ = notices.tell(derive(replace(job(4), notices=told.text), now=NOW))
+    assert over is not None
+    assert over.text == ""

@@ -73,7 +73,7 @@ def test_what_keeps_a_pod_from_being_ready(worker_pod: Worker | None, pod: Pod, 
 def test_why_the_operator_creates_no_worker_is_in_its_own_words() -> None:
     event = "MPIJobFailed: worker pod created failed: exceeded quota: gpus"
     found = of_worker(last(None), 2, events={"j": event})
-    assert event in found.says
+    assert f"Its last warning: {event}. The operator tries again at most 1,000 s after" in found.says
     assert found.next_step == "kubectl -n default describe mpijob j"
 
 
