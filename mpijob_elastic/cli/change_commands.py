@@ -54,10 +54,12 @@ def asking(question: str, *, yes: bool) -> Ask:
 
 def run(work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, context: str | None) -> None:
     """Run `work` with a client. After Ctrl-C, say how to go on."""
-    from mpijob_elastic.kube.client import connect  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.target import kubeconfig_file  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.kube.client import connect  # noqa: PLC0415
 
     async def connected() -> None:
-        async with await connect(user_agent="mpijob-elastic-cli", kubeconfig=kubeconfig, context=context) as client:
+        file = kubeconfig_file(kubeconfig)
+        async with await connect(user_agent="mpijob-elastic-cli", kubeconfig=file, context=context) as client:
             await work(client)
 
     try:

@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubernetes.aio import config
-
 from mpijob_elastic import __version__
+from mpijob_elastic.kube import kubeconfig
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.reader import ApiReader
 
@@ -58,6 +57,5 @@ def default_namespace(file: Path | None, context: str | None) -> str:
     if file is None:
         inside = _IN_CLUSTER_NAMESPACE
         return inside.read_text().strip() if inside.exists() else DEFAULT_NAMESPACE
-    contexts, current = config.list_kube_config_contexts(config_file=str(file))
-    chosen = next((known for known in contexts if known["name"] == context), current)
+    chosen = kubeconfig.load(str(file), context).current_context
     return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)

@@ -8,7 +8,8 @@ A 429 is retried for every verb, because the server has done nothing yet
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -49,15 +50,20 @@ class ApiReader:
     write: every write is a method of `writer.ApiWriter`.
     """
 
-    def __init__(self, configuration: Configuration, *, user_agent: str) -> None:
+    def __init__(
+        self, configuration: Configuration, *, user_agent: str, headers: Iterable[tuple[str, str]] = ()
+    ) -> None:
         self._configuration = configuration
+        # The name that must be in the certificate, if not the host of the address.
+        self._server_name: str | None = configuration.tls_server_name or None
         # The API server's address, also for messages.
         self.host: str = str(configuration.host).rstrip("/")
         self._api = ApiClient(configuration)
         self.tls = self._api.rest_client.ssl_context
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=self.tls, limit=0, keepalive_timeout=60),
-            headers={"User-Agent": user_agent, "Accept": JSON},
+            headers=[("User-Agent", user_agent), ("Accept", JSON), *headers],
+            proxy=configuration.proxy or None,
             # Where its timeout meets a cancellation, aiohttp 3.14 takes back both: the task would go on for ever.
             timeout=aiohttp.ClientTimeout(),
             # Watch lines hold whole objects: etcd lets an object be 1.5 MiB, and JSON is larger than its storage form.
@@ -89,7 +95,8 @@ class ApiReader:
         """Return the API server's clock: seconds since the epoch, to the second below. Raises as `get` does."""
         where = f"GET {self.host}/version"
         with _typed(where):
-            request = self._session.get(self.host + "/version", headers=await self.credentials())
+            headers = await self.credentials()
+            request = self._session.get(self.host + "/version", headers=headers, server_hostname=self._server_name)
             async with asyncio.timeout(USUAL.attempt), request as response:
                 said = response.headers.get("Date", "")
         try:
@@ -124,6 +131,7 @@ class ApiReader:
                 params=query,
                 data=data,
                 headers=await self.credentials() | content,
+                server_hostname=self._server_name,
             )
             try:
                 return await _answer(request, f"{method} {self.host}{path}", seconds=limits.attempt)
@@ -149,7 +157,9 @@ class ApiReader:
         headers = await self.credentials()
         with _typed(where):
             async with asyncio.timeout(opening):
-                response = await self._session.get(self.host + path, params=query, headers=headers, timeout=timeout)
+                response = await self._session.get(
+                    self.host + path, params=query, headers=headers, timeout=timeout, server_hostname=self._server_name
+                )
         async with aclosing(_lines(response.content, where)) as lines:
             try:
                 if response.status >= 400:
@@ -175,6 +185,7 @@ class ApiReader:
             protocols=protocols,
             headers=await self.credentials(),
             timeout=WEBSOCKET_TIMEOUT,
+            server_hostname=self._server_name,
         )
         with _typed(f"GET {self.host}{path}"):
             try:
@@ -233,4 +244,5 @@ def _typed(where: str) -> Iterator[None]:
 
 
 def _describe(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+    # The URL of a proxy may have a password in it.
+    return re.sub("//[^/@ ]*@", "//", str(error)) or type(error).__name__

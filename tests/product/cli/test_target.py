@@ -1,21 +1,25 @@
 """The cluster and the namespace are found as kubectl finds them."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
-from mpijob_elastic.cli import target
+from mpijob_elastic.cli import app, target
 from mpijob_elastic.kube import errors
 
 
-def kubeconfig(path: Path, *, current: str = "first") -> Path:
+def kubeconfig(path: Path, *, current: str = "first", more: Mapping[str, str] = MappingProxyType({})) -> Path:
+    """Write a kubeconfig, with these fields in its cluster and its user."""
     contexts = {"first": "ml", "second": None}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
-        "users": [{"name": "u", "user": {}}],
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1", **more}}],
+        "users": [{"name": "u", "user": {**more}}],
         "contexts": [
             {"name": name, "context": {"cluster": "c", "user": "u"} | ({"namespace": namespace} if namespace else {})}
             for name, namespace in contexts.items()
@@ -57,6 +61,13 @@ def test_several_files_are_read_as_one(tmp_path: Path) -> None:
     assert target.default_namespace(Path(f"{first}:{tmp_path / 'missing'}"), None) == "ml"
 
 
+def test_the_first_file_with_a_current_context_chooses(tmp_path: Path) -> None:
+    none, second = kubeconfig(tmp_path / "none", current=""), kubeconfig(tmp_path / "second", current="second")
+    first = kubeconfig(tmp_path / "first")
+    assert target.default_namespace(Path(f"{none}:{second}:{first}"), None) == "default"
+    assert target.default_namespace(Path(f"{none}:{first}:{second}"), None) == "ml"
+
+
 @pytest.mark.parametrize(
     ("where", "namespace"),
     [({}, "ml"), ({"namespace": "x"}, "x"), ({"all_namespaces": True}, None), ({"context": "second"}, "default")],
@@ -68,8 +79,46 @@ async def test_what_the_user_said_comes_first(tmp_path: Path, where: dict[str, s
         assert client.host == "http://127.0.0.1:1"
 
 
-async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
-    where = target.Where(kubeconfig=kubeconfig(tmp_path / "k"), context="third")
-    with pytest.raises(errors.Unreachable, match="third"):
-        async with target.reached(where):
-            pass
+NOT_USABLE: list[tuple[str | dict[str, str] | None, str]] = [
+    (None, "there is no such file"),
+    ("{", "expected the node content"),
+    ("", "it is no kubeconfig"),
+    ("[1]", "it is no kubeconfig"),
+    ("contexts: [{}]", "it is no kubeconfig"),
+    ("\x00", "special characters are not allowed"),
+    ("current-context: x", "it has no context x"),
+    ("contexts: []", "choose one with --context"),
+    ({"proxy-url": "socks5://me:secret@proxy"}, "a proxy must be http://HOST:PORT or https://HOST:PORT, not socks5://"),
+    ({"server": "https://127.0.0.1:1", "certificate-authority-data": "e"}, "base64"),
+    ({"as-uid": "7"}, "as-uid, as-groups and as-user-extra of a user need `as`"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), NOT_USABLE)
+@pytest.mark.parametrize("command", [["get"], ["install", "--dry-run"], ["upgrade", "adopt", "train"]])
+def test_a_kubeconfig_that_cannot_be_used_gets_one_sentence(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    content: str | dict[str, str] | None,
+    said: str,
+) -> None:
+    file = tmp_path / "k"
+    if isinstance(content, dict):
+        kubeconfig(file, more=content)
+    elif content is not None:
+        file.write_text(content)
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    complaint = str(CliRunner().invoke(app, command).exception)
+    assert complaint.startswith(f"no usable cluster configuration in {file}: ")
+    assert complaint.endswith("; pass --kubeconfig or set KUBECONFIG")
+    assert said in complaint
+    assert "\n" not in complaint
+    assert "secret" not in complaint
+
+
+@pytest.mark.parametrize("command", [["get"], ["install", "--dry-run"], ["upgrade", "adopt", "train"]])
+def test_an_unknown_context_is_named(tmp_path: Path, command: list[str]) -> None:
+    done = CliRunner().invoke(app, [*command, f"--kubeconfig={kubeconfig(tmp_path / 'k')}", "--context=third"])
+    assert isinstance(done.exception, errors.Unreachable)
+    assert "it has no context third" in str(done.exception)

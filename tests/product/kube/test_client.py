@@ -168,6 +168,25 @@ async def test_a_missing_configuration_says_what_to_do(tmp_path: Path) -> None:
         await connect(user_agent="test", kubeconfig=tmp_path / "none")
 
 
+async def test_the_password_of_a_proxy_is_given_to_it_and_not_shown() -> None:
+    heads = list[bytes]()
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        configuration = Configuration(host="https://api.example")
+        configuration.proxy = f"http://me:secret@127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with ApiWriter(configuration, user_agent="test") as client:
+            with pytest.raises(errors.Unreachable, match="407") as caught:
+                await client.get(PODS)
+    [head] = heads
+    assert b"Proxy-Authorization: Basic bWU6c2VjcmV0\r\n" in head
+    assert "secret" not in str(caught.value)
+
+
 async def test_a_rotated_token_is_used_and_one_that_is_away_is_unreachable(tmp_path: Path) -> None:
     """As in a pod: the library's own loader reads the files again, here each time instead of once a minute."""
     token = tmp_path / "token"
