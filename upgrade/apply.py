@@ -49,6 +49,7 @@ class Options:
 
 async def apply(client: ApiWriter, plan: Plan, options: Options, *, ask: Ask, say: Say) -> bool:
     """Upgrade the cluster; return False if the user declined. Raises `Refused` and `errors.KubeError`."""
+    plan = await installer.with_image(client, plan)
     wanted = partial(crd.upgraded, structural=options.structural)
     await _look(client, plan, options, wanted, say=say)
     if options.install.dry_run:
@@ -63,8 +64,8 @@ async def apply(client: ApiWriter, plan: Plan, options: Options, *, ask: Ask, sa
     say(await live_crd.change(client, wanted))
     await live_crd.wait_for_scale(client, seconds=options.install.timeout, say=say)
     await installer.install(client, plan, options.install, say=say)
-    if options.canary:
-        await canary.run(client, options.canary, say=say)
+    if options.canary and plan.image:
+        await canary.run(client, options.canary, image=plan.image, say=say)
     await record.set_phase(client, record.Phase.APPLIED)
     return True
 

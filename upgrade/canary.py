@@ -6,7 +6,6 @@ scale subresource, which is all that `kubectl scale` does, must make the operato
 """
 
 import contextlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,8 +13,6 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import inventory, rollout
 from mpijob_elastic.install.changes import Say
-from mpijob_elastic.install.objects import Manifest
-from mpijob_elastic.install.server_side_apply import WORKLOADS
 from mpijob_elastic.kube import errors, wire
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
@@ -37,22 +34,15 @@ _ADVICE = (
 class Canary:
     """Where the canary runs: a namespace, created and removed unless it exists. timeout: seconds for each step."""
 
-    image: str
     namespace: str = NAMESPACE
     timeout: float = 120.0
 
 
-def of(manifests: Iterable[Manifest], *, namespace: str | None, timeout: float) -> Canary:
-    """Return a canary with the image that is installed: that image can surely be pulled."""
-    deployments = (manifest for manifest in manifests if manifest["kind"] in WORKLOADS)
-    [image, *_] = [
-        container["image"] for one in deployments for container in one["spec"]["template"]["spec"]["containers"]
-    ]
-    return Canary(image=image, namespace=namespace or NAMESPACE, timeout=timeout)
+async def run(client: ApiWriter, canary: Canary, *, image: str, say: Say) -> None:
+    """Create, scale and check the job, and remove it in any case. Raises `Refused` with what did not happen.
 
-
-async def run(client: ApiWriter, canary: Canary, *, say: Say) -> None:
-    """Create, scale and check the job, and remove it in any case. Raises `Refused` with what did not happen."""
+    image: the one that is installed, because that can surely be pulled.
+    """
     namespace = canary.namespace
     wait = partial(rollout.wait, seconds=canary.timeout, say=say, advice=_ADVICE)
     await remove(client, namespace)
@@ -61,7 +51,7 @@ async def run(client: ApiWriter, canary: Canary, *, say: Say) -> None:
         await namespaces.ensure(client, namespace, namespaces.FOR_CANARY, labels={})
         await wait(partial(_uncalled, client, namespace))
         say(f"canary: job {namespace}/{JOB}")
-        await client.create_object(MPI_JOBS.path(namespace), body=_job(canary.image, names.ENABLED, "true"))
+        await client.create_object(MPI_JOBS.path(namespace), body=_job(image, names.ENABLED, "true"))
         await wait(partial(_unprepared, client, namespace))
         path = MPI_JOBS.path(namespace, JOB, "scale")
         await client.patch_object(path, body={"spec": {"replicas": 2}}, content_type=MERGE_PATCH)

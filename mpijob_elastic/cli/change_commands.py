@@ -29,7 +29,9 @@ JobsNamespace = Annotated[
     str | None,
     typer.Option("--namespace", "-n", help="The namespace whose jobs to manage, with --overlay single-namespace."),
 ]
-Image = Annotated[str | None, typer.Option(help="Image to run; by default that of the manifests.")]
+Image = Annotated[
+    str | None, typer.Option(help="Image to run. Default: the one that runs; the first installation needs one.")
+]
 ForceConflicts = Annotated[
     bool, typer.Option("--force-conflicts", help="Overrule fields of our objects that somebody else has changed.")
 ]

@@ -54,6 +54,8 @@ def install(
 
     wanted = common.plan(overlay, image, namespace)
     if print_manifests:
+        if not image:
+            raise typer.BadParameter("no API server is asked for the image that runs: name one", param_hint="--image")
         import yaml  # noqa: PLC0415 - --help need not load it
 
         terminal.say(*yaml.safe_dump_all(wanted.manifests(), sort_keys=False).splitlines())

@@ -8,9 +8,9 @@
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mpijob_elastic import names
+from mpijob_elastic import __version__, names
 from mpijob_elastic.install import (
     customize,
     inventory,
@@ -22,12 +22,16 @@ from mpijob_elastic.install import (
     server_side_apply,
 )
 from mpijob_elastic.install.changes import Say
-from mpijob_elastic.install.objects import Manifest, identity
+from mpijob_elastic.install.objects import Manifest, identity, read
 from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS, Applier
+from mpijob_elastic.kube.list import list_objects
 from mpijob_elastic.kube.reader import ApiReader
+from mpijob_elastic.kube.resources import DEPLOYMENTS
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.phrases import listed
 
 # Jobs in these namespaces are never managed.
 NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names.NAMESPACE})
@@ -35,7 +39,7 @@ NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """An installation. image: None for that of the manifests; jobs_namespace: None for all namespaces."""
+    """An installation. image: None for the one that runs; jobs_namespace: None for all namespaces."""
 
     overlays: tuple[Overlay, ...] = ()
     image: str | None = None
@@ -68,8 +72,21 @@ class Options:
     timeout: float = 120.0
 
 
+async def with_image(client: ApiReader, plan: Plan) -> Plan:
+    """Return the plan with an image: the one that runs, unless the plan names one. Raises `Refused` if none runs."""
+    if plan.image:
+        return plan
+    found = await list_objects(client, DEPLOYMENTS.path(names.NAMESPACE), read, selector=inventory.SELECTOR)
+    images = {container["image"] for one in found for container in one["spec"]["template"]["spec"]["containers"]}
+    if len(images) != 1:
+        running = f"the images {listed(sorted(images))} run" if images else "no image runs yet"
+        raise Refused(f"{running}, so name the one to run: --image REPOSITORY/{names.PROGRAM}:{__version__}")
+    return replace(plan, image=images.pop())
+
+
 async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) -> None:
     """Install, and tell `say` of each object. Raises `Refused` and `errors.KubeError`."""
+    plan = await with_image(client, plan)
     wanted, known = plan.manifests(), inventory.manifests()
     found = await server.examine(client, [*wanted, *known])
     await preflight.check(client, found, wanted, jobs_namespace=plan.jobs_namespace)

@@ -7,9 +7,13 @@ from typing import Any
 from typer.testing import CliRunner
 
 from lab.cluster import Cluster
+from mpijob_elastic import __version__
 from mpijob_elastic.cli import app
 from mpijob_elastic.kube.errors import KubeError
 from tests.lab.upgrades import whole
+
+# What no node pulls here: kwok only pretends that pods run.
+IMAGE = f"mpijob-elastic:{__version__}"
 
 
 class CommandLine:
@@ -28,7 +32,7 @@ class CommandLine:
         return result.exit_code, result.output
 
     def install(self, *arguments: str) -> str:
-        code, output = self.run("install", "--no-wait", *arguments)
+        code, output = self.run("install", "--no-wait", f"--image={IMAGE}", *arguments)
         assert code == 0, output
         return output
 

@@ -18,7 +18,7 @@ from lab.install import Installed
 from lab.ports import free_ports
 from lab.replicas import Webhook
 from mpijob_elastic import names
-from tests.lab.command_line import CommandLine
+from tests.lab.command_line import IMAGE, CommandLine
 from tests.lab.upgrades import CRD, established, gone
 from tests.lab.versions import EVERYTHING, needs, serves
 from tests.lab.waiting import PATIENCE, kubectl_until_done, until
@@ -58,7 +58,7 @@ def outcomes(output: str) -> set[str]:
 
 def test_dry_run_writes_nothing(clean: CommandLine) -> None:
     before = clean.world()
-    code, output = clean.run("install", "--dry-run")
+    code, output = clean.run("install", "--dry-run", f"--image={IMAGE}")
     assert (code, outcomes(output)) == (0, {"created"} | OLD)
     assert clean.world() == before
 
@@ -67,13 +67,34 @@ def test_without_mpi_operator_nothing_is_written(clean: CommandLine) -> None:
     gone(clean.cluster, CRD)
     try:
         before = clean.world()
-        code, output = clean.run("install")
+        code, output = clean.run("install", f"--image={IMAGE}")
         assert clean.world() == before
     finally:
         clean.cluster.kubectl("create", "-f", str(MANIFESTS / "mpijob-crd.yaml"))
         established(clean.cluster, CRD)
     assert code == 1
     assert "install mpi-operator v0.2.3 with its CustomResourceDefinition first" in output
+
+
+def test_the_first_installation_names_an_image(clean: CommandLine) -> None:
+    before = clean.world()
+    for command in (["install"], ["install", "--dry-run"], ["upgrade", "apply", "--yes"]):
+        code, output = clean.run(*command)
+        assert (code, "no image runs yet, so name the one to run: --image REPOSITORY/" in output) == (1, True)
+    assert clean.world() == before
+
+
+def test_the_image_that_runs_stays(there: CommandLine) -> None:
+    ours = "registry.example/ours@sha256:" + "0" * 64
+    there.install(f"--image={ours}")
+    for more in (["--dry-run"], ["--no-wait"], ["--no-wait", "--overlay=single-namespace", "--namespace=jobs"]):
+        code, output = there.run("install", *more)
+        assert (code, "image:" in output) == (0, False)
+    assert images(there) == {names.CONTROLLER: ours, names.WEBHOOK: ours}
+    there.cluster.kubectl("set", "image", "-n", names.NAMESPACE, f"deployment/{names.WEBHOOK}", "webhook=other:2")
+    code, output = there.run("install", "--no-wait", "--force-conflicts")
+    assert (code, f"the images other:2, {ours} run, so name the one to run" in output) == (1, True)
+    there.install("--force-conflicts")
 
 
 def test_pods_are_admitted_at_the_level_restricted(there: CommandLine) -> None:
@@ -239,7 +260,7 @@ def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: Com
 def test_no_webhook_is_registered_before_the_pods_are_ready(clean: CommandLine) -> None:
     clean.cluster.kubectl("cordon", "-l", "kubernetes.io/os=linux")
     try:
-        assert clean.run("install", "--timeout=1")[0] == 1
+        assert clean.run("install", "--timeout=1", f"--image={IMAGE}")[0] == 1
         pods = ("-n", names.NAMESPACE, "pod", "--all")
         kubectl_until_done(clean.cluster, "wait", *pods, "--for=condition=PodScheduled=false", patience=PATIENCE)
         code, output = clean.run("install", "--timeout=1")
@@ -253,7 +274,8 @@ def test_no_webhook_is_registered_before_the_pods_are_ready(clean: CommandLine) 
 
 
 def test_can_be_interrupted_and_finished(clean: CommandLine) -> None:
-    command = [sys.executable, "-m", "mpijob_elastic", "install", f"--kubeconfig={clean.cluster.kubeconfig}"]
+    command = [sys.executable, "-m", "mpijob_elastic", "install", f"--image={IMAGE}"]
+    command += [f"--kubeconfig={clean.cluster.kubeconfig}"]
     # No pod gets ready, so however late the signal comes, the webhooks are still to be registered.
     clean.cluster.kubectl("cordon", "-l", "kubernetes.io/os=linux")
     try:
@@ -296,6 +318,12 @@ def accounts(cluster: Cluster) -> Installed:
         webhook_port=free_ports(1)[0],
         namespace=None,
     )
+
+
+def images(lab: CommandLine) -> dict[str, str]:
+    """The image of each Deployment."""
+    found = lab.get("deployment", "-n", names.NAMESPACE)["items"]
+    return {one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0]["image"] for one in found}
 
 
 def bundles(configurations: list[dict[str, Any]]) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.command_line import CommandLine
+from tests.lab.command_line import IMAGE, CommandLine
 from tests.lab.upgrades import CRD, define, interrupted
 from tests.lab.waiting import until
 from tests.product.upgrade.definitions import definition
@@ -143,7 +143,7 @@ def test_without_an_installation_there_is_no_place_for_the_record(administrators
 def test_an_account_without_rights_on_definitions_installs_the_rest(administrators: CommandLine) -> None:
     before = spec(administrators)
     kubeconfig = installers(administrators)
-    code, output = administrators.run("install", "--no-wait", kubeconfig=kubeconfig)
+    code, output = administrators.run("install", "--no-wait", f"--image={IMAGE}", kubeconfig=kubeconfig)
     assert code == 0, output
     assert "your account may not patch CustomResourceDefinition" in output
     assert output.rstrip().endswith(COMMAND)
@@ -185,7 +185,7 @@ def test_an_upgrade_on_top_is_rolled_back_to_the_installation(administrators: Co
     before = spec(administrators)
     administrators.install()
     installed = administrators.world()
-    for command in (("apply", "--no-wait", "--no-canary"), ("rollback",)):
+    for command in (("apply", "--no-wait", "--no-canary", f"--image={IMAGE}"), ("rollback",)):
         code, output = administrators.run("upgrade", *command, "--yes")
         assert code == 0, output
     assert administrators.world() == installed
@@ -195,7 +195,7 @@ def test_an_upgrade_on_top_is_rolled_back_to_the_installation(administrators: Co
 
 def test_what_an_upgrade_added_is_taken_back_by_its_rollback(administrators: CommandLine) -> None:
     before = administrators.world()
-    code, output = administrators.run("upgrade", "apply", "--yes", "--no-wait", "--no-canary")
+    code, output = administrators.run("upgrade", "apply", "--yes", "--no-wait", "--no-canary", f"--image={IMAGE}")
     assert code == 0, output
     administrators.install()
     code, output = administrators.run("upgrade", "scale", "--remove")

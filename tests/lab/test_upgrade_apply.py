@@ -27,6 +27,7 @@ from upgrade.apply import Options
 pytestmark = pytest.mark.lab
 # The webhook is a pretended pod here, which puts no CA into its configurations.
 OPTIONS = Options(install=installer.Options(wait=False))
+PLAN = Plan(image="none")
 
 
 class Lab:
@@ -38,7 +39,7 @@ class Lab:
 
     async def apply(self, client: ApiWriter, options: Options = OPTIONS, plan: Plan | None = None) -> bool:
         self.said = []
-        return await apply.apply(client, plan or Plan(), options, ask=yes, say=self.say)
+        return await apply.apply(client, plan or PLAN, options, ask=yes, say=self.say)
 
     async def rollback(self, client: ApiWriter, *, dry_run: bool = False) -> bool:
         self.said = []
@@ -180,7 +181,7 @@ async def test_dry_run_writes_nothing(legacy: Lab, client: ApiWriter) -> None:
 @pytest.mark.thorough
 async def test_without_a_yes_nothing_is_written(legacy: Lab, client: ApiWriter) -> None:
     before = whole(legacy.cluster)
-    assert not await apply.apply(client, Plan(), OPTIONS, ask=no, say=legacy.say)
+    assert not await apply.apply(client, PLAN, OPTIONS, ask=no, say=legacy.say)
     assert whole(legacy.cluster) == before
 
 
@@ -277,14 +278,14 @@ async def test_can_be_killed_after_every_write_and_run_again(legacy: Lab, client
 @pytest.mark.thorough
 async def test_a_process_that_is_killed_leaves_nothing_undone(legacy: Lab, client: ApiWriter) -> None:
     before = whole(legacy.cluster)
-    process = legacy.start("upgrade", "apply", "--yes", "--no-wait", "--no-canary")
+    process = legacy.start("upgrade", "apply", "--yes", "--no-wait", "--no-canary", "--image=none")
     assert process.stdout is not None
     for line in process.stdout:
         if "is recorded in Secret" in line:
             break
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=120)
-    code, output = legacy.run("apply", "--yes", "--no-wait", "--no-canary")
+    code, output = legacy.run("apply", "--yes", "--no-wait", "--no-canary", "--image=none")
     assert code == 0, output
     assert "a rollback goes back to that" in output
     assert legacy.run("status")[0] in {0, 3}

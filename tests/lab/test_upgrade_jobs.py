@@ -41,7 +41,8 @@ from upgrade.findings import Verdict
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1800)]
 OPTIONS = Options(install=installer.Options(wait=False))
-CANARY = Canary(image="none", timeout=240.0)
+PLAN = Plan(image="none")
+CANARY = Canary(timeout=240.0)
 HOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 
 
@@ -78,7 +79,7 @@ class Lab:
 
     async def upgrade(self, client: ApiWriter) -> None:
         """Apply, and start what runs in the pods of a real cluster."""
-        await apply.apply(client, Plan(), OPTIONS, ask=yes, say=self.say)
+        await apply.apply(client, PLAN, OPTIONS, ask=yes, say=self.say)
         await asyncio.to_thread(self._start)
 
     def _start(self) -> None:
@@ -104,7 +105,7 @@ class Lab:
                 self._run(port)
 
         options = Options(install=installer.Options(timeout=240), canary=CANARY)
-        assert await apply.apply(client, Reachable(port=port), options, ask=yes, say=say)
+        assert await apply.apply(client, Reachable(port=port, image="none"), options, ask=yes, say=say)
 
     def _run(self, port: int) -> None:
         one = Installed(
@@ -176,10 +177,10 @@ async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, cli
     await lab.upgrade(client)
 
     async def fly(broken: ApiWriter, where: Canary) -> None:
-        await canary.run(broken, where, say=lab.say)
+        await canary.run(broken, where, image="none", say=lab.say)
 
     assert not await interrupted(lab.cluster, partial(fly, where=CANARY), at=2)  # it has made a namespace
-    there = Canary(image="none", namespace=namespace, timeout=240.0)
+    there = Canary(namespace=namespace, timeout=240.0)
     for at in range(1, 30):
         if await interrupted(lab.cluster, partial(fly, where=there), at=at):
             break
@@ -190,9 +191,9 @@ async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, cli
 
 @pytest.mark.thorough
 async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: ApiWriter) -> None:
-    await apply.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
+    await apply.apply(client, PLAN, OPTIONS, ask=yes, say=lab.say)
     with pytest.raises(Refused, match="the webhook was not called"):
-        await canary.run(client, Canary(image="none", timeout=2.0), say=lab.say)
+        await canary.run(client, Canary(timeout=2.0), image="none", say=lab.say)
     await gone(client)
 
 
@@ -200,13 +201,13 @@ async def test_the_canary_says_what_is_missing_and_is_removed(lab: Lab, client: 
 async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(
     lab: Lab, client: ApiWriter, namespace: str
 ) -> None:
-    await apply.apply(client, Plan(), OPTIONS, ask=yes, say=lab.say)
+    await apply.apply(client, PLAN, OPTIONS, ask=yes, say=lab.say)
     theirs = Job(client=client, namespace=namespace, name=canary.JOB)
     await theirs.create(replicas=1)
     uid = await started(theirs)
     for where in (namespace, names.NAMESPACE):
         with pytest.raises(Refused, match="canary"):
-            await canary.run(client, Canary(image="none", namespace=where, timeout=2.0), say=lab.say)
+            await canary.run(client, Canary(namespace=where, timeout=2.0), image="none", say=lab.say)
     assert await started(theirs) == uid
     await read(client, resources.NAMESPACES, None, namespace)
     assert await record.read(client) is not None

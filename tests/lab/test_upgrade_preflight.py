@@ -126,7 +126,7 @@ def test_without_rights_it_is_no_and_says_which(lab: Lab) -> None:
 
 
 def test_an_installed_webhook_that_does_not_answer(lab: Lab) -> None:
-    lab.run("apply", "--yes", "--no-wait", "--no-canary")
+    lab.run("apply", "--yes", "--no-wait", "--no-canary", "--image=none")
     try:
         verdict, text = lab.preflight()[1]["webhook"]
         assert verdict == "care"

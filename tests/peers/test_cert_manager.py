@@ -59,7 +59,7 @@ def lab(cert_manager: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="module")
 def installation(lab: CommandLine) -> str:
     """What the command says, which waits for cert-manager."""
-    code, output = lab.run("install", "--overlay=cert-manager", "--timeout=240")
+    code, output = lab.run("install", "--overlay=cert-manager", "--timeout=240", "--image=none")
     assert code == 0, output
     return output
 

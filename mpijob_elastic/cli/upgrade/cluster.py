@@ -98,8 +98,8 @@ def apply(
 
     plan = common.plan(overlay, image, namespace)
     how = installer.Options(dry_run=dry_run, force=force_conflicts, wait=wait, timeout=timeout)
-    where = canary_namespace or namespace
-    trial = canaries.of(plan.manifests(), namespace=where, timeout=timeout) if canary else None
+    where = canary_namespace or namespace or canaries.NAMESPACE
+    trial = canaries.Canary(namespace=where, timeout=timeout) if canary else None
     options = apply.Options(install=how, structural=structural, canary=trial)
 
     async def work(client: ApiWriter) -> None:
