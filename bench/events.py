@@ -18,6 +18,7 @@ from kubernetes.aio.client import Configuration
 from bench import jobs
 from mpijob_elastic import names
 from mpijob_elastic.kube.queue import WorkQueue
+from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.caches import Caches, JobKey
@@ -42,10 +43,12 @@ async def run(sample: bytes) -> Cost:
     lines = _lines(msgspec.json.decode(sample))
     queue = WorkQueue[JobKey](random=Random(0))
     async with ApiWriter(Configuration(), user_agent="bench") as client:
-        caches = Caches(client, namespace=None, enqueue=queue.put, random=Random(0))
+        caches = Caches(client, namespaces=(), enqueue=queue.put, random=Random(0))
+        pods = caches.pods
+        assert isinstance(pods, WatchCache)
         begin = time.process_time()
         for line in lines:
-            await caches.pods._take(line)  # noqa: SLF001 - this step is measured, and has no public name
+            await pods._take(line)  # noqa: SLF001 - this step is measured, and has no public name
         event = _mean(begin, lines)
     assert len(caches.pods.store.values()) == JOBS * WORKERS
     assert queue.depth == JOBS

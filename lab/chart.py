@@ -37,16 +37,16 @@ _OF_KIND = {
 # The webhook has these rights only together with the policy that limits them, and not with cert-manager.
 _GUARDED = 'and (include "mpijob-elastic.guard" .) (not .Values.certManager.enabled)'
 _RIGHTS_TO_EVICT = {
-    "ClusterRole": ("evictions", f"{_GUARDED} (not .Values.jobsNamespace)"),
-    "Role": ("evictions-single-namespace", f"{_GUARDED} .Values.jobsNamespace"),
+    "ClusterRole": ("evictions", f"{_GUARDED} (not .Values.jobsNamespaces)"),
+    "Role": ("evictions-single-namespace", f"{_GUARDED} .Values.jobsNamespaces"),
 }
 # The overlays that have an object decide: all but the first, or only the first.
 _ALL_BUT = {
-    Overlay.SINGLE_NAMESPACE: ("all-namespaces", "not .Values.jobsNamespace"),
+    Overlay.SINGLE_NAMESPACE: ("all-namespaces", "not .Values.jobsNamespaces"),
     Overlay.CERT_MANAGER: ("own-certificates", "not .Values.certManager.enabled"),
 }
 _ONLY = {
-    Overlay.SINGLE_NAMESPACE: ("single-namespace", ".Values.jobsNamespace"),
+    Overlay.SINGLE_NAMESPACE: ("single-namespace", ".Values.jobsNamespaces"),
     Overlay.CERT_MANAGER: ("cert-manager", ".Values.certManager.enabled"),
     Overlay.PROMETHEUS: ("monitoring", ".Values.monitoring.enabled"),
 }
@@ -103,7 +103,10 @@ def _text(manifests: Iterable[Manifest]) -> str:
     # Alerts and the dashboard have templates of their own, which are none of Helm's. A whole run of braces is escaped,
     # because one that is left before an action would be read as part of it.
     escaped = re.sub(r"[{}]*(?:{{|}})[{}]*", lambda braces: f'{{{{ "{braces[0]}" }}}}', text)
-    return escaped.replace(NAMESPACE_PLACEHOLDER, "{{ .Values.jobsNamespace | quote }}")
+    if NAMESPACE_PLACEHOLDER not in escaped:
+        return escaped
+    each = escaped.replace(NAMESPACE_PLACEHOLDER, "{{ . | quote }}")
+    return f"{{{{- range .Values.jobsNamespaces }}}}\n---\n{each}{{{{- end }}}}\n"
 
 
 def _conditional(condition: str, text: str) -> str:

@@ -17,7 +17,6 @@ from mpijob_elastic import names
 from mpijob_elastic.install import customize
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import Manifest
-from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.install.server import OPTIONAL_KINDS
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 
@@ -26,39 +25,38 @@ from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 class Installed:
     """Kubeconfigs with the tokens of the two ServiceAccounts, and the port where the API server looks for the webhook.
 
-    `namespace`: the only one whose jobs are looked after; None for all.
+    `namespaces`: those whose jobs are looked after; none for all.
     """
 
     controller_kubeconfig: Path
     webhook_kubeconfig: Path
     webhook_port: int
-    namespace: str | None
+    namespaces: tuple[str, ...] = ()
 
 
-def install_into(cluster: Cluster, *, namespace: str | None = None) -> Installed:
+def install_into(cluster: Cluster, *, namespaces: tuple[str, ...] = ()) -> Installed:
     """Make the objects; what is there already stays or is put right. Raise LabError."""
     [port] = free_ports(1)
     host = cluster.machine
-    manifests = _manifests(cluster, namespace)
+    manifests = _manifests(cluster, namespaces)
     wanted = [at_address(one, host=host, port=port) if one["kind"] in HOOKS else one for one in manifests]
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=_text(wanted))
     return Installed(
         controller_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
         webhook_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK),
         webhook_port=port,
-        namespace=namespace,
+        namespaces=namespaces,
     )
 
 
 def uninstall_from(cluster: Cluster, installed: Installed) -> None:
     """Remove the objects, and wait until they are gone. Raise LabError."""
-    cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_text(_manifests(cluster, installed.namespace)))
+    cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_text(_manifests(cluster, installed.namespaces)))
 
 
-def _manifests(cluster: Cluster, namespace: str | None) -> list[Manifest]:
+def _manifests(cluster: Cluster, namespaces: tuple[str, ...]) -> list[Manifest]:
     minor = KubernetesVersion.parse(cluster.options.kubernetes_version).minor
-    overlays = (Overlay.SINGLE_NAMESPACE,) if namespace else ()
-    manifests = customize.for_version(Plan(overlays=overlays, jobs_namespace=namespace).manifests(), minor)
+    manifests = customize.for_version(Plan(jobs_namespaces=namespaces).manifests(), minor)
     served = [manifest for manifest in manifests if OPTIONAL_KINDS.get(manifest["kind"], 0) <= minor]
     return [manifest for manifest in served if manifest["kind"] not in WORKLOADS]
 

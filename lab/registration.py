@@ -42,13 +42,16 @@ def unregister(cluster: Cluster) -> None:
     cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=yaml.safe_dump_all(items))
 
 
-def called(cluster: Cluster) -> bool:
-    """Return True once the API server calls the webhook; it learns of a registration by a watch. Raise LabError."""
+def called(cluster: Cluster, namespace: str = "default") -> bool:
+    """Return True once the API server calls the webhook for jobs of a namespace. Raise LabError.
+
+    It learns of a registration by a watch.
+    """
     annotations = {names.MIN_REPLICAS: "none"}  # which the webhook refuses
     bad = {
         "apiVersion": MPI_JOBS.api_version,
         "kind": MPI_JOBS.kind,
-        "metadata": {"name": "registered", "namespace": "default", "annotations": annotations},
+        "metadata": {"name": "registered", "namespace": namespace, "annotations": annotations},
         "spec": {"mpiReplicaSpecs": {}},
     }
     try:

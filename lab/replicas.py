@@ -79,13 +79,19 @@ class Replica:
     @classmethod
     @contextmanager
     def _run(
-        cls, cluster: Cluster, name: str, kubeconfig: Path, options: Sequence[str], program: Sequence[str]
+        cls,
+        cluster: Cluster,
+        name: str,
+        kubeconfig: Path,
+        options: Sequence[str],
+        program: Sequence[str],
+        jobs_namespaces: Sequence[str],
     ) -> Iterator[Self]:
         [port] = free_ports(1)
         command = [sys.executable, "-m", *program]
         own = [f"--kubeconfig={kubeconfig}", f"--health-port={port}"]
         log = _new_log(cluster, name)
-        process = spawn([*command, *own, *options], log=log, environment=_environment())
+        process = spawn([*command, *own, *options], log=log, environment=_environment(jobs_namespaces))
         replica = cls(process=process, log=log, health=f"http://127.0.0.1:{port}")
         try:
             replica._await_ready(name)
@@ -112,10 +118,11 @@ class Controller(Replica):
     @contextmanager
     def start(cls, cluster: Cluster, installed: Installed, *options: str) -> Iterator[Self]:
         """Run one for as long as the block lasts; it is ready. `options` are further ones of its command."""
-        only = [f"--namespace={installed.namespace}", "--no-node-watch"] if installed.namespace else []
+        only = ["--no-node-watch"] if installed.namespaces else []
         options = (*only, "--health-host=127.0.0.1", *options)
         program = ["mpijob_elastic", "controller"]
-        with cls._run(cluster, "controller", installed.controller_kubeconfig, options, program) as running:
+        kubeconfig = installed.controller_kubeconfig
+        with cls._run(cluster, "controller", kubeconfig, options, program, installed.namespaces) as running:
             yield running
 
 
@@ -134,10 +141,10 @@ class Webhook(Replica):
         """
         host = cluster.machine
         where = [f"--host={host}", f"--port={port or installed.webhook_port}", f"--extra-san={host}"]
-        only = [f"--jobs-namespace={installed.namespace}"] if installed.namespace else []
-        options = (*where, *only, "--drain-seconds=0", *options)
+        options = (*where, "--drain-seconds=0", *options)
         program = [module] if module else ["mpijob_elastic", "webhook"]
-        with cls._run(cluster, "webhook", installed.webhook_kubeconfig, options, program) as running:
+        kubeconfig = installed.webhook_kubeconfig
+        with cls._run(cluster, "webhook", kubeconfig, options, program, installed.namespaces) as running:
             yield running
 
 
@@ -147,7 +154,9 @@ def _new_log(cluster: Cluster, name: str) -> Path:
     return Path(path)
 
 
-def _environment() -> dict[str, str]:
+def _environment(jobs_namespaces: Sequence[str]) -> dict[str, str]:
     # In-cluster settings of wherever this runs are not meant for a replica in the lab.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    # As our manifests say it.
+    only = {"MPIJOB_ELASTIC_JOBS_NAMESPACE": " ".join(jobs_namespaces)} if jobs_namespaces else {}
+    return {**kept, **only, "PYTHONPATH": str(ROOT)}

@@ -1,8 +1,7 @@
 """Look at the cluster before an upgrade. Nothing is written; a question that cannot be answered is reported as open."""
 
 from mpijob_elastic import names
-from mpijob_elastic.install import inventory, objects, server
-from mpijob_elastic.install import preflight as installable
+from mpijob_elastic.install import installer, inventory, objects, server
 from mpijob_elastic.install.installer import Plan
 from mpijob_elastic.install.objects import identity
 from mpijob_elastic.install.refusal import Refused
@@ -54,9 +53,9 @@ async def _jobs(client: ApiReader) -> list[JobView] | None:
 
 async def _rights(client: ApiReader, found: server.Server, plan: Plan) -> Finding:
     try:
-        await installable.check(client, found, plan.manifests(), jobs_namespace=plan.jobs_namespace)
+        await installer.check(client, found, plan, uncover=False)
         await apply.check(client)
-    except Refused as error:
+    except (Refused, errors.Forbidden) as error:
         return Finding("rights", Verdict.NO, str(error))
     return Finding("rights", Verdict.GO, "this account has all rights that are needed")
 
@@ -70,7 +69,7 @@ async def _webhook(client: ApiWriter, found: server.Server, plan: Plan) -> Findi
         return findings.unknown(topic, "read its registration")
     if None in registered:
         return Finding(topic, Verdict.GO, "not installed yet")
-    namespace = plan.jobs_namespace or "default"
+    namespace = next(iter(plan.jobs_namespaces), "default")
     installed = f"installed, {await _ready_endpoints(client)} endpoints"
     try:
         answers = await canary.is_webhook_called(client, namespace)

@@ -60,7 +60,7 @@ class Rollback:
         """Find our objects, and check that they can go. Raises as `rollback` does."""
         server, found = await inventory.look(client, record.objects)
         await preflight.check_deletions(client, server, found)
-        await removal.check_none_waits(client)
+        removal.check_none_waits(await removal.held(client))
         await apply.check(client)
         applier = Applier(client=client, server=server)
         prepared = cls(record=record, applier=applier, found=tuple(found), timeout=timeout, say=say)
@@ -98,7 +98,9 @@ class Rollback:
     async def run(self) -> None:
         """Do it. Raises as `rollback` does."""
         client = self.applier.client
-        await removal.check_none_waits(client)  # a job may have been suspended since the question was asked
+        removal.check_none_waits(
+            await removal.held(client)
+        )  # a job may have been suspended since the question was asked
         self.say("what changes")
         await record.set_phase(client, record.Phase.ROLLING_BACK)
         await canary.remove_all(client)

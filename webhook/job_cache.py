@@ -5,7 +5,9 @@ A replica that cannot watch still answers reviews.
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from random import Random
 from typing import Never
 
@@ -16,6 +18,7 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, QUEUES, RESOURCE_QUOTAS
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.kube.watches import watches
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job_facts import JobFacts
 from webhook.rules import gang, hpa_facts, quota
@@ -28,21 +31,18 @@ ASK_EVERY = 60.0
 
 
 class Watched:
-    """MPIJobs, their HPAs and quotas, of one namespace or all; empty until the first list is complete."""
+    """MPIJobs, their HPAs and quotas, of these namespaces or all; empty until the first list is complete."""
 
-    def __init__(self, client: ApiReader, *, namespace: str | None, random: Random) -> None:
+    def __init__(self, client: ApiReader, *, namespaces: Sequence[str], random: Random) -> None:
         self._minor: int | None = None
         self._client = client
         self._by_job: defaultdict[tuple[str, str], dict[str, HpaFacts]] = defaultdict(dict)
-        self._jobs: WatchCache[JobFacts] = WatchCache(
-            client, MPI_JOBS, decode=job_facts.read, random=random, namespace=namespace
-        )
-        self._autoscalers: WatchCache[HpaFacts] = WatchCache(
-            client, AUTOSCALERS, decode=hpa_facts.read, on_change=self._changed, random=random, namespace=namespace
-        )
-        self._quotas: WatchCache[QuotaFacts] = WatchCache(
-            client, RESOURCE_QUOTAS, decode=quota.read, random=random, namespace=namespace
-        )
+        jobs = partial(WatchCache[JobFacts], client, MPI_JOBS, decode=job_facts.read, random=random)
+        self._jobs = watches(jobs, namespaces)
+        hpas = partial(WatchCache[HpaFacts], client, AUTOSCALERS, decode=hpa_facts.read, random=random)
+        self._autoscalers = watches(partial(hpas, on_change=self._changed), namespaces)
+        quotas = partial(WatchCache[QuotaFacts], client, RESOURCE_QUOTAS, decode=quota.read, random=random)
+        self._quotas = watches(quotas, namespaces)
         self._queues: WatchCache[QueueFacts] = WatchCache(client, QUEUES, decode=gang.read_queue, random=random)
         self._queues_served = WhileServed(client, QUEUES, self._queues)
 

@@ -75,7 +75,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     async with AsyncExitStack() as stack:
         connecting = client.connect(user_agent=names.WEBHOOK, kubeconfig=settings.kubeconfig, context=settings.context)
         cluster = await stack.enter_async_context(await connecting)
-        watched = Watched(cluster, namespace=settings.jobs_namespace, random=random.Random())  # noqa: S311 - jitter
+        watched = Watched(cluster, namespaces=settings.jobs_namespaces, random=random.Random())  # noqa: S311 - jitter
         context = ReviewContext(
             job=watched.job,
             autoscalers=watched.autoscalers,

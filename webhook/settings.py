@@ -50,7 +50,7 @@ class Settings:
     service: str = names.WEBHOOK
     extra_sans: frozenset[str] = frozenset()
     certificate_directory: Path | None = None
-    jobs_namespace: str | None = None
+    jobs_namespaces: tuple[str, ...] = ()
     kubeconfig: Path | None = None
     context: str | None = None
     drain_seconds: float = 15.0

@@ -25,9 +25,12 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change;
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Timeout = Annotated[float, typer.Option(min=1, help="Seconds to wait for each step.")]
 Overlays = Annotated[list[Overlay] | None, typer.Option("--overlay", help="Can be given several times.")]
-JobsNamespace = Annotated[
-    str | None,
-    typer.Option("--namespace", "-n", help="The namespace whose jobs to manage, with --overlay single-namespace."),
+JobsNamespaces = Annotated[
+    list[str] | None,
+    typer.Option("--jobs-namespace", help="Manage the jobs of this namespace; repeatable. Default: of all namespaces."),
+]
+Uncover = Annotated[
+    bool, typer.Option("--uncover", help="Let go of namespaces that are covered now and not given here.")
 ]
 Image = Annotated[
     str | None, typer.Option(help="Image to run. Default: the one that runs; the first installation needs one.")
@@ -39,14 +42,16 @@ Scale = Annotated[bool, typer.Option(help="Add the scale subresource to the defi
 Wait = Annotated[bool, typer.Option(help="Wait until all replicas are ready and trusted.")]
 
 
-def plan(overlays: list[Overlay] | None, image: str | None, namespace: str | None) -> Plan:
+def plan(overlays: list[Overlay] | None, image: str | None, namespaces: list[str] | None) -> Plan:
     """Return the plan for these options. Raises typer.BadParameter if they do not fit together."""
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
 
     try:
-        return installer.Plan(overlays=tuple(overlays or ()), image=image, jobs_namespace=namespace)
+        return installer.Plan(
+            overlays=tuple(overlays or ()), image=image, jobs_namespaces=tuple(dict.fromkeys(namespaces or ()))
+        )
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--namespace") from None
+        raise typer.BadParameter(str(error), param_hint="--jobs-namespace") from None
 
 
 def asking(question: str, *, yes: bool) -> Ask:

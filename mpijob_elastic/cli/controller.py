@@ -5,15 +5,13 @@ from typing import Annotated
 import typer
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.options import Context, Format, HealthPort, Kubeconfig, Level
+from mpijob_elastic.cli.options import Context, Format, HealthPort, JobsNamespaces, Kubeconfig, Level
 
 
 def controller(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
-    namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Handle the jobs of this namespace only.")
-    ] = None,
+    jobs_namespace: JobsNamespaces = None,
     lease_namespace: Annotated[str, typer.Option(help="Namespace of the leader's Lease.")] = names.NAMESPACE,
     health_port: HealthPort = 8080,
     health_host: Annotated[str | None, typer.Option(help="Address of that port. Default: all.")] = None,
@@ -55,7 +53,7 @@ def controller(
         identity=f"{socket.gethostname()}_{uuid4().hex[:12]}",
         kubeconfig=kubeconfig,
         context=context,
-        namespace=namespace,
+        jobs_namespaces=tuple(jobs_namespace or ()),
         lease_namespace=lease_namespace,
         workers=workers,
         signs=wanted if node_watch else None,

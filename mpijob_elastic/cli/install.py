@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 def install(
     *,
     overlay: common.Overlays = None,
-    namespace: common.JobsNamespace = None,
+    jobs_namespace: common.JobsNamespaces = None,
+    uncover: common.Uncover = False,
     image: common.Image = None,
     scale: common.Scale = True,
     dry_run: common.DryRun = False,
@@ -44,7 +45,7 @@ def install(
 
     - `mpijob-elastic install --overlay cert-manager --overlay prometheus --dry-run`: show what would change
 
-    - `mpijob-elastic install --overlay single-namespace -n team-a`: for one namespace only
+    - `mpijob-elastic install --jobs-namespace team-a --jobs-namespace team-b`: for these namespaces only
 
     - `mpijob-elastic install --no-scale`: leave the definition of MPIJobs as it is
 
@@ -52,7 +53,7 @@ def install(
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
 
-    wanted = common.plan(overlay, image, namespace)
+    wanted = common.plan(overlay, image, jobs_namespace)
     if print_manifests:
         if not image:
             raise typer.BadParameter("no API server is asked for the image that runs: name one", param_hint="--image")
@@ -60,7 +61,7 @@ def install(
 
         terminal.say(*yaml.safe_dump_all(wanted.manifests(), sort_keys=False).splitlines())
         return
-    options = installer.Options(dry_run=dry_run, force=force_conflicts, wait=wait, timeout=timeout)
+    options = installer.Options(dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout)
     say = partial(common.tell, prefix="waiting: ", differences=dry_run)
 
     async def work(client: ApiWriter) -> None:

@@ -20,6 +20,13 @@ Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Namespace of the job. Default: the namespace of the context.")
 ]
 AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Show the jobs of all namespaces.")]
+JobsNamespaces = Annotated[
+    list[str] | None,
+    typer.Option(
+        envvar="MPIJOB_ELASTIC_JOBS_NAMESPACE",
+        help="Handle the jobs of this namespace only; repeatable. In the variable, spaces separate the names.",
+    ),
+]
 HealthPort = Annotated[
     int, typer.Option(min=0, max=65535, help="Port of /healthz, /readyz and /metrics; 0: any free port.")
 ]

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.options import Context, Format, HealthPort, Kubeconfig, Level
+from mpijob_elastic.cli.options import Context, Format, HealthPort, JobsNamespaces, Kubeconfig, Level
 
 
 def webhook(
@@ -26,9 +26,7 @@ def webhook(
         Path | None,
         typer.Option(help="Serve tls.crt and tls.key from this directory (cert-manager) instead of own certificates."),
     ] = None,
-    jobs_namespace: Annotated[
-        str | None, typer.Option(envvar="MPIJOB_ELASTIC_JOBS_NAMESPACE", help="Watch this namespace only.")
-    ] = None,
+    jobs_namespace: JobsNamespaces = None,
     drain_seconds: Annotated[float, typer.Option(min=0, help="Seconds to keep serving after SIGTERM.")] = 15.0,
     log_format: Format = "json",
     log_level: Level = "info",
@@ -52,7 +50,7 @@ def webhook(
         service=service,
         extra_sans=frozenset(extra_san or ()),
         certificate_directory=certificate_directory,
-        jobs_namespace=jobs_namespace,
+        jobs_namespaces=tuple(jobs_namespace or ()),
         kubeconfig=kubeconfig,
         context=context,
         drain_seconds=drain_seconds,

@@ -7,6 +7,7 @@ import time
 from asyncio import sslproto
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
@@ -19,7 +20,7 @@ from mpijob_elastic.act.queue_units import QueueUnits
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.workloads import Workloads
 from mpijob_elastic.act.writer import Outdated, Writer
-from mpijob_elastic.controller import health
+from mpijob_elastic.controller import health, namespaces
 from mpijob_elastic.controller.recheck import LiveRecheck
 from mpijob_elastic.controller.reconcile import Reconciler
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
@@ -30,6 +31,7 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease import Lease
 from mpijob_elastic.kube.queue import WorkQueue, work
 from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.phrases import listed
 from mpijob_elastic.observe import definition
 from mpijob_elastic.observe.caches import Caches, JobKey
 from mpijob_elastic.telemetry.metrics import Metrics
@@ -57,7 +59,16 @@ async def run(settings: Settings) -> None:
         loop.add_signal_handler(number, stop.set)
     user_agent = f"mpijob-elastic-controller/{__version__}"
     async with await connect(user_agent=user_agent, kubeconfig=settings.kubeconfig, context=settings.context) as client:
-        await Controller(client, settings).run(stop)
+        closed = await namespaces.closed(client, settings.jobs_namespaces)
+        others = tuple(namespace for namespace in settings.jobs_namespaces if namespace not in closed)
+        if closed and others:
+            log.error("no rights in %s: gone, or `mpijob-elastic install` is to be run again", listed(closed))
+            settings = replace(settings, jobs_namespaces=others)
+        ending = asyncio.create_task(namespaces.end_once_open(client, closed, stop))
+        try:
+            await Controller(client, settings).run(stop)
+        finally:
+            ending.cancel()
 
 
 def spare_memory() -> None:
@@ -79,7 +90,12 @@ class Controller:
         self._queue = WorkQueue[JobKey](random=random)
         self._leading = False
         self._caches = Caches(
-            client, namespace=settings.namespace, enqueue=self._changed, random=random, signs=settings.signs, now=now
+            client,
+            namespaces=settings.jobs_namespaces,
+            enqueue=self._changed,
+            random=random,
+            signs=settings.signs,
+            now=now,
         )
         self._lease = Lease(
             client=client,

@@ -19,7 +19,7 @@ class Settings:
     identity: str
     kubeconfig: Path | None = None
     context: str | None = None
-    namespace: str | None = None
+    jobs_namespaces: tuple[str, ...] = ()  # none for all
     lease_namespace: str = names.NAMESPACE
     workers: int = 16
     signs: Signs | None = None

@@ -1,6 +1,6 @@
 """Adapt the manifests to an image, a namespace, an older API server. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
@@ -31,9 +31,15 @@ def with_image(manifests: Iterable[Manifest], image: str) -> list[Manifest]:
     return changed
 
 
-def for_jobs_in(manifests: Iterable[Manifest], namespace: str) -> list[Manifest]:
-    """Return the manifests that manage the jobs of this namespace only (overlay single-namespace)."""
-    return [_replaced(manifest, namespace) for manifest in manifests]
+def for_jobs_in(manifests: Iterable[Manifest], namespaces: Sequence[str]) -> list[Manifest]:
+    """Return the manifests that manage the jobs of these namespaces only (overlay single-namespace)."""
+    changed = []
+    for manifest in manifests:
+        is_inside = manifest["metadata"].get("namespace") == NAMESPACE_PLACEHOLDER
+        changed += [
+            _replaced(manifest, some) for some in (([one] for one in namespaces) if is_inside else [namespaces])
+        ]
+    return changed
 
 
 def for_version(manifests: Iterable[Manifest], minor: int) -> list[Manifest]:
@@ -67,10 +73,11 @@ def _without_match_conditions(configuration: Manifest) -> dict[str, Any]:
     return {**configuration, "webhooks": stripped}
 
 
-def _replaced(value: Any, namespace: str) -> Any:  # noqa: ANN401 - any part of a manifest
+def _replaced(value: Any, namespaces: Sequence[str]) -> Any:  # noqa: ANN401 - any part of a manifest
     if isinstance(value, dict):
-        return {key: _replaced(part, namespace) for key, part in value.items()}
+        return {key: _replaced(part, namespaces) for key, part in value.items()}
+    if value == [NAMESPACE_PLACEHOLDER]:
+        return list(namespaces)
     if isinstance(value, list):
-        return [_replaced(part, namespace) for part in value]
-    in_argument = f"--namespace={NAMESPACE_PLACEHOLDER}"
-    return {NAMESPACE_PLACEHOLDER: namespace, in_argument: f"--namespace={namespace}"}.get(value, value)
+        return [_replaced(part, namespaces) for part in value]
+    return " ".join(namespaces) if value == NAMESPACE_PLACEHOLDER else value

@@ -7,11 +7,11 @@
 - remove objects of other overlays.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from mpijob_elastic import __version__, names
 from mpijob_elastic.install import (
+    coverage,
     customize,
     inventory,
     overlays,
@@ -39,35 +39,40 @@ NOT_FOR_JOBS = frozenset({"kube-system", "kube-public", "kube-node-lease", names
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """An installation. image: None for the one that runs; jobs_namespace: None for all namespaces."""
+    """An installation. image: None for the one that runs; jobs_namespaces: none for all namespaces."""
 
     overlays: tuple[Overlay, ...] = ()
     image: str | None = None
-    jobs_namespace: str | None = None
+    jobs_namespaces: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raise ValueError if the plan makes no sense."""
-        if (Overlay.SINGLE_NAMESPACE in self.overlays) != (self.jobs_namespace is not None):
-            raise ValueError("--namespace and --overlay single-namespace belong together; give both or neither")
-        if self.jobs_namespace in NOT_FOR_JOBS:
-            raise ValueError(f"jobs in {self.jobs_namespace} are never managed; name another namespace")
+        if Overlay.SINGLE_NAMESPACE in self.overlays and not self.jobs_namespaces:
+            raise ValueError("--overlay single-namespace needs the namespaces whose jobs to manage")
+        if never := NOT_FOR_JOBS.intersection(self.jobs_namespaces):
+            raise ValueError(f"jobs in {min(never)} are never managed; name another namespace")
 
     def manifests(self) -> list[Manifest]:
         """Return the manifests for the newest API server, in the order in which they are applied."""
-        manifests = overlays.combined(self.overlays)
+        narrow = (Overlay.SINGLE_NAMESPACE,) if self.jobs_namespaces else ()
+        manifests = overlays.combined(dict.fromkeys((*self.overlays, *narrow)))
         if self.image:
             manifests = customize.with_image(manifests, self.image)
-        if self.jobs_namespace:
-            manifests = customize.for_jobs_in(manifests, self.jobs_namespace)
+        if self.jobs_namespaces:
+            manifests = customize.for_jobs_in(manifests, self.jobs_namespaces)
         return sorted(manifests, key=lambda manifest: server_side_apply.order(manifest["kind"]))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Options of an installation: dry_run and force as in `Applier`; wait: for readiness, `timeout` seconds at most."""
+    """Options of an installation: dry_run and force as in `Applier`; wait: for readiness, `timeout` seconds at most.
+
+    uncover: see `coverage.check`.
+    """
 
     dry_run: bool = False
     force: bool = False
+    uncover: bool = False
     wait: bool = True
     timeout: float = 120.0
 
@@ -87,10 +92,9 @@ async def with_image(client: ApiReader, plan: Plan) -> Plan:
 async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) -> None:
     """Install, and tell `say` of each object. Raises `Refused` and `errors.KubeError`."""
     plan = await with_image(client, plan)
-    wanted, known = plan.manifests(), inventory.manifests()
-    found = await server.examine(client, [*wanted, *known])
-    await preflight.check(client, found, wanted, jobs_namespace=plan.jobs_namespace)
-    stale = await _stale(client, found, wanted, known)
+    wanted = plan.manifests()
+    found = await server.examine(client, [*wanted, *inventory.manifests()])
+    stale = await check(client, found, plan, uncover=options.uncover)
     applier = Applier(client=client, server=found, dry_run=options.dry_run, force=options.force)
     waits = options.wait and not options.dry_run
     manifests = customize.for_version(wanted, found.minor)
@@ -108,12 +112,13 @@ async def install(client: ApiWriter, plan: Plan, options: Options, *, say: Say) 
     await removal.delete(client, found, stale, say, dry_run=options.dry_run)
 
 
-async def _stale(
-    client: ApiReader, found: Server, wanted: Iterable[Manifest], known: Iterable[Manifest]
-) -> list[inventory.Found]:
-    """Return objects of other overlays, or of this one for another namespace, after a check that we may delete them."""
+async def check(client: ApiReader, found: Server, plan: Plan, *, uncover: bool) -> list[inventory.Found]:
+    """Return our objects that are to go, after a check of everything that can fail. Raises as `install` does."""
+    wanted = plan.manifests()
+    await preflight.check(client, found, wanted, jobs_namespaces=plan.jobs_namespaces)
     kept = {identity(manifest) for manifest in wanted}
-    others = [manifest for manifest in known if identity(manifest) not in kept]
+    others = [manifest for manifest in inventory.manifests() if identity(manifest) not in kept]
     stale = [one for one in await inventory.find(client, found, others) if one.identity not in kept]
     await preflight.check_deletions(client, found, stale)
+    await coverage.check(client, stale, plan.jobs_namespaces, uncover=uncover)
     return stale

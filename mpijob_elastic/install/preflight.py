@@ -19,7 +19,7 @@ Right = tuple[Resource, str, str]
 
 
 async def check(
-    client: ApiReader, server: Server, manifests: Iterable[Manifest], *, jobs_namespace: str | None
+    client: ApiReader, server: Server, manifests: Iterable[Manifest], *, jobs_namespaces: Iterable[str]
 ) -> None:
     """Raise `Refused` if these manifests cannot be applied as they are."""
     wanted = [identity(manifest) for manifest in manifests]
@@ -29,8 +29,9 @@ async def check(
             f"the API server does not serve {MPI_JOBS.plural}.{MPI_JOBS.group}/{MPI_JOBS.version}: "
             "install mpi-operator v0.2.3 with its CustomResourceDefinition first"
         )
-    if jobs_namespace and await client.find(NAMESPACES.path(name=jobs_namespace)) is None:
-        raise Refused(f"--namespace: there is no namespace {jobs_namespace}; create it, or name another")
+    for namespace in jobs_namespaces:
+        if await client.find(NAMESPACES.path(name=namespace)) is None:
+            raise Refused(f"--jobs-namespace: there is no namespace {namespace}; create it, or name another")
     await check_rights(client, _rights(server, wanted, APPLY_VERBS))
 
 

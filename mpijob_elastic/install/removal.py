@@ -15,6 +15,7 @@ from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import HOOKS, WORKLOADS
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
+from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import ApiWriter
@@ -35,7 +36,7 @@ async def prepare(client: ApiWriter) -> tuple[Server, list[Found]]:
     found = sorted((one for one in everything if not goes_with_namespace(one.identity)), key=order)
     await preflight.check_deletions(client, server, found)
     if found:
-        await check_none_waits(client)
+        check_none_waits(await held(client))
     if _holds_namespace(found):
         await check_no_jobs(client)
     return server, found
@@ -48,7 +49,7 @@ async def stop(client: ApiWriter, server: Server, found: Iterable[Found], *, sec
     """
     found = list(found)
     if found:
-        await check_none_waits(client)
+        check_none_waits(await held(client))
     await delete(client, server, [one for one in found if runs(one.identity)], say)
     await wait_for_pods(client, seconds=seconds, say=say)
 
@@ -106,16 +107,24 @@ async def check_no_jobs(client: ApiReader) -> None:
         )
 
 
-async def check_none_waits(client: ApiReader) -> None:
-    """Raise `Refused` if pods wait at a scheduling gate that nobody else would take off."""
+async def held(client: ApiReader) -> list[ObjectMeta]:
+    """Return the pods that wait at a scheduling gate of ours."""
     pods = await list_objects(client, PODS.path(), pod.decode, selector=names.POD_SELECTOR)
-    held = [one.metadata for one in pods if any(gate.name in names.GATES for gate in _gates(one))]
-    if held:
-        found = listed(sorted(f"{meta.namespace}/{meta.name}" for meta in held))
+    return [one.metadata for one in pods if any(gate.name in names.GATES for gate in _gates(one))]
+
+
+def check_none_waits(waiting: Iterable[ObjectMeta]) -> None:
+    """Raise `Refused` if there are pods at a scheduling gate, which nobody else would take off."""
+    if found := named(waiting):
         raise Refused(
             f"pods wait at a scheduling gate of ours that nobody else takes off: {found}. Resume their jobs, take them "
             "out of their queues, or delete them, first"
         )
+
+
+def named(found: Iterable[ObjectMeta]) -> str:
+    """Return the names of objects, as `a/train, b/train and 3 more`."""
+    return listed(sorted(f"{meta.namespace}/{meta.name}" for meta in found))
 
 
 def _gates(found: pod.Pod) -> Iterable[SchedulingGate]:

@@ -6,43 +6,30 @@ and sends loopback to the proxy.
 
 from collections.abc import Mapping
 from contextlib import suppress
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import ip_address, ip_network
 from urllib.parse import urlsplit
+
+_NEVER = "localhost,127.0.0.0/8,::1"
 
 
 def chosen(server: str, environment: Mapping[str, str]) -> str | None:
     """Return the URL of the proxy to a server, None for none."""
     url = urlsplit(server)
-    proxy, no_proxy = (
-        environment.get(name.upper()) or environment.get(name, "") for name in (f"{url.scheme}_proxy", "no_proxy")
-    )
+    variables = (f"{url.scheme}_proxy", "no_proxy")
+    proxy, direct = (environment.get(name.upper()) or environment.get(name, "") for name in variables)
     host, port = url.hostname or "", url.port or (80 if url.scheme == "http" else 443)
-    entries = (entry.strip().lower() for entry in no_proxy.split(","))
-    if not proxy or _is_local(host) or any(_covers(entry, host, port) for entry in entries if entry):
+    if not proxy or any(_covers(entry.strip(), host, port) for entry in f"{_NEVER},{direct}".lower().split(",")):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _is_local(host: str) -> bool:
-    address = _address(host)
-    return address.is_loopback if address else host == "localhost"
-
-
 def _covers(entry: str, host: str, port: int) -> bool:
     """Return True if an entry of NO_PROXY covers a host: `*`, a network, or an address or domain, perhaps with port."""
-    address = _address(host)
     with suppress(ValueError):
-        network = ip_network(entry, strict=False)
-        return address is not None and address in network
+        return ip_address(host) in ip_network(entry, strict=False)
     with suppress(ValueError):
         named = urlsplit(f"//{entry}")
         name = (named.hostname or "").removeprefix("*" if entry.startswith("*.") else "")
-        inside = not address and name and host.endswith(f".{name.removeprefix('.')}")
-        return entry == "*" or (bool(host == name or inside) and named.port in (None, port))
+        inside = host.endswith(name) if name.startswith(".") else f".{host}".endswith(f".{name}")
+        return entry == "*" or (inside and named.port in (None, port))
     return False
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    with suppress(ValueError):
-        return ip_address(host)
-    return None

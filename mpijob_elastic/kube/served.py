@@ -14,6 +14,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.kube.watches import Watches
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class WhileServed:
         self,
         client: ApiReader,
         resource: Resource,
-        cache: WatchCache[Any],
+        cache: WatchCache[Any] | Watches[Any],
         *,
         versions: Sequence[str] = (),
         on_change: Callable[[], None] = lambda: None,

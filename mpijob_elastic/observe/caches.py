@@ -8,7 +8,7 @@ and Roles carry only `app: JOB`.
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -21,6 +21,7 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.kube.watches import Watches, watches
 from mpijob_elastic.model import gang, job_facts
 from mpijob_elastic.model.autoscale import Autoscaler
 from mpijob_elastic.model.disruption_signs import Signs
@@ -51,14 +52,15 @@ class JobKey(NamedTuple):
 class Caches:
     """The caches; `enqueue` is called with the key of each job whose objects changed.
 
-    signs: the signs that a node is about to go; None if nodes are not watched. now: returns seconds since the epoch.
+    namespaces: none for all. signs: the signs that a node is about to go; None if nodes are not watched. now: returns
+    seconds since the epoch.
     """
 
     def __init__(
         self,
         client: ApiReader,
         *,
-        namespace: str | None,
+        namespaces: Sequence[str],
         enqueue: Callable[[JobKey], None],
         random: Random,
         signs: Signs | None = None,
@@ -80,16 +82,17 @@ class Caches:
             read: Callable[[bytes], T],
             on_change: Callable[[T | None, T | None], None],
             selector: str | None = None,
-        ) -> WatchCache[T]:
-            cache: WatchCache[T] = WatchCache(
+        ) -> WatchCache[T] | Watches[T]:
+            make = partial(
+                WatchCache[T],
                 client,
                 resource,
                 decode=read,
                 on_change=on_change,
                 random=random,
-                namespace=namespace,
                 label_selector=selector,
             )
+            cache = watches(make, namespaces)
             self._written[resource] = lambda raw: cache.store.written(read(raw))
             self._gone[resource] = cache.store.forget
             return cache
@@ -99,7 +102,7 @@ class Caches:
         self.pods = watch(resources.PODS, facts_pod.read, self._on_pod, names.POD_SELECTOR)
         self.configs = watch(resources.CONFIG_MAPS, facts_config.read_config, self._on_owned, owned)
         self.roles = watch(resources.ROLES, facts_config.read_role, self._on_owned, owned)
-        self._required: dict[str, WatchCache[Any]] = {
+        self._required: dict[str, WatchCache[Any] | Watches[Any]] = {
             "mpijobs": self.jobs,
             "pods": self.pods,
             "configmaps": self.configs,

@@ -266,13 +266,13 @@ class Stage:
         self._tally = tally
         self._woken: list[JobKey] = []
         client = cast("ApiReader", None)  # nothing is asked
-        self._caches = Caches(client, namespace=None, enqueue=self._woken.append, random=Random(1))
+        self._caches = Caches(client, namespaces=(), enqueue=self._woken.append, random=Random(1))
         self._version = 10
         caches = self._caches
         job = {**JOB, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}
         pods = [objects.launcher(JOB), *(objects.worker(JOB, index) for index in range(3))]
         self._kinds: list[tuple[WatchCache[Any], Spots]] = []
-        kinds: list[tuple[WatchCache[Any], Object]] = [
+        kinds: list[tuple[Any, Object]] = [
             *((caches.jobs, one) for one in (job, JOB)),
             *((caches.pods, _running(one)) for one in pods),
             (caches.configs, objects.config_map(JOB)),

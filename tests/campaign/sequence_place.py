@@ -78,7 +78,7 @@ class Place:
         self._stop = asyncio.Event()
         settings = Settings(
             identity=secrets.token_hex(4),
-            namespace=self.namespace,
+            jobs_namespaces=(self.namespace,),
             lease_namespace=self.namespace,
             health_host="127.0.0.1",
             health_port=0,

@@ -65,7 +65,7 @@ async def _made(
 ) -> AsyncIterator[Controller]:
     settings = Settings(
         identity=secrets.token_hex(4),
-        namespace=None if everywhere else namespace,
+        jobs_namespaces=() if everywhere else (namespace,),
         lease_namespace=namespace,
         health_host="127.0.0.1",
         health_port=0,

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -32,7 +33,8 @@ HOOKS = ("mutatingwebhookconfiguration,validatingwebhookconfiguration", names.WE
 @pytest.fixture(scope="module")
 def lab() -> Iterator[CommandLine]:
     with Cluster.start(name=f"pytest-{os.getpid()}-install") as cluster:
-        cluster.kubectl("create", "namespace", "jobs")
+        for namespace in ("jobs", "others"):
+            cluster.kubectl("create", "namespace", namespace)
         yield CommandLine(cluster)
 
 
@@ -87,7 +89,7 @@ def test_the_first_installation_names_an_image(clean: CommandLine) -> None:
 def test_the_image_that_runs_stays(there: CommandLine) -> None:
     ours = "registry.example/ours@sha256:" + "0" * 64
     there.install(f"--image={ours}")
-    for more in (["--dry-run"], ["--no-wait"], ["--no-wait", "--overlay=single-namespace", "--namespace=jobs"]):
+    for more in (["--dry-run"], ["--no-wait"], ["--no-wait", "--jobs-namespace=jobs", "--uncover"]):
         code, output = there.run("install", *more)
         assert (code, "image:" in output) == (0, False)
     assert images(there) == {names.CONTROLLER: ours, names.WEBHOOK: ours}
@@ -175,7 +177,7 @@ def test_what_others_changed_is_not_overruled_unasked(there: CommandLine) -> Non
 
 def test_another_overlay_takes_its_rights_along(there: CommandLine) -> None:
     before = there.world().keys()
-    there.install("--overlay=single-namespace", "--namespace=jobs")
+    there.install("--jobs-namespace=jobs", "--uncover")
     narrow = there.world().keys()
     guarded = ("mpijob-elastic-evictions",) if serves("ValidatingAdmissionPolicy") else ()
     gone = (names.CONTROLLER, "mpijob-elastic-nodes", *guarded)
@@ -184,6 +186,53 @@ def test_another_overlay_takes_its_rights_along(there: CommandLine) -> None:
     assert narrow - before == {f"{kind} jobs/{name}" for kind in ("Role", "RoleBinding") for name in new}
     there.install()
     assert there.world().keys() == before
+
+
+def test_a_second_team_takes_nothing_away_from_the_first(clean: CommandLine) -> None:
+    clean.install("--jobs-namespace=jobs")
+    with job_in(clean, "jobs"), job_in(clean, "others"):
+        before = clean.world()
+        for command in (["install"], ["install", "--dry-run"], ["upgrade", "apply", "--yes"]):
+            code, output = clean.run(*command, "--jobs-namespace=others")
+            said = "namespace jobs would not be covered any more, with these MPIJobs: jobs/train."
+            assert (code, said in output, "--uncover" in output) == (1, True, True), output
+        code, output = clean.run("upgrade", "preflight", "--jobs-namespace=others")
+        assert (code, said in output) == (4, True), output
+        assert clean.world() == before
+        clean.install("--jobs-namespace=others", "--jobs-namespace=jobs")
+        assert covered(clean) == {"jobs", "others"}
+        code, output = clean.run("install", "--no-wait", "--jobs-namespace=others", "--uncover", "--dry-run")
+        assert (code, "deleted     RoleBinding jobs/mpijob-elastic-controller" in output) == (0, True), output
+        clean.install("--jobs-namespace=others", "--uncover")
+        assert covered(clean) == {"others"}
+        assert not {one for one in clean.world() if one.startswith(("Role jobs/mpi", "RoleBinding jobs/mpi"))}
+        clean.install()
+        code, output = clean.run("install", "--jobs-namespace=others")
+        assert (code, "all other namespaces would not be covered any more" in output) == (1, True)
+        assert "MPIJobs: jobs/train." in output
+
+
+def test_pods_at_a_gate_are_not_left_alone_whatever_is_said(clean: CommandLine) -> None:
+    clean.install("--jobs-namespace=jobs", "--jobs-namespace=others")
+    pod = filler("lab-1")
+    pod["metadata"]["labels"] = {names.LABEL_GROUP_NAME: names.GROUP}
+    pod["spec"] = {"containers": pod["spec"]["containers"], "schedulingGates": [{"name": names.GATE_QUEUED}]}
+    clean.cluster.kubectl("create", "-n", "jobs", "-f", "-", stdin=json.dumps(pod))
+    try:
+        code, output = clean.run("install", "--jobs-namespace=others")
+        assert (code, "these MPIJobs: none today, and with pods that would wait" in output) == (1, True)
+        assert "at a gate of ours for ever: jobs/filler-lab-1." in output
+        code, output = clean.run("install", "--jobs-namespace=others", "--uncover")
+        assert (code, "nobody else takes off: jobs/filler-lab-1. Resume" in output) == (1, True)
+        assert covered(clean) == {"jobs", "others"}
+        clean.install("--jobs-namespace=jobs", "--uncover")
+    finally:
+        clean.cluster.kubectl("delete", "pod", "-n", "jobs", "filler-lab-1")
+
+
+def test_a_namespace_that_is_not_there_is_named(clean: CommandLine) -> None:
+    code, output = clean.run("install", f"--image={IMAGE}", "--jobs-namespace=jobs", "--jobs-namespace=none")
+    assert (code, "--jobs-namespace: there is no namespace none" in output) == (1, True)
 
 
 def test_overlays_whose_kinds_are_missing_are_refused(there: CommandLine) -> None:
@@ -253,7 +302,7 @@ def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: Com
         assert (code, outcomes(output)) == (0, {"unchanged"} | OLD)
         hooks = clean.get(*HOOKS)["items"]
         assert all(hook["clientConfig"]["caBundle"] for one in hooks for hook in one["webhooks"])
-        clean.install("--overlay=single-namespace", "--namespace=jobs")
+        clean.install("--jobs-namespace=jobs", "--uncover")
         assert bundles(clean.get(*HOOKS)["items"]) == bundles(hooks)
 
 
@@ -316,8 +365,32 @@ def accounts(cluster: Cluster) -> Installed:
         controller_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
         webhook_kubeconfig=cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK),
         webhook_port=free_ports(1)[0],
-        namespace=None,
     )
+
+
+@contextmanager
+def job_in(lab: CommandLine, namespace: str) -> Iterator[None]:
+    """A job that nothing works on."""
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "train"}, "spec": {}}
+    lab.cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(job))
+    try:
+        yield
+    finally:
+        lab.cluster.kubectl("delete", "-n", namespace, "mpijob/train")
+
+
+def covered(lab: CommandLine) -> set[str]:
+    """The namespaces that the webhooks are asked about, that both programs look at, and in which they have rights."""
+    hooks = [hook for one in lab.get(*HOOKS)["items"] for hook in one["webhooks"]]
+    asked = {tuple(hook["namespaceSelector"]["matchExpressions"][0]["values"]) for hook in hooks}
+    pods = [one["spec"]["template"]["spec"] for one in lab.get("deployment", "-n", names.NAMESPACE)["items"]]
+    watched = {pod["containers"][0]["env"][0]["value"] for pod in pods}
+    bindings = lab.get("rolebinding", "-A", f"--selector=app.kubernetes.io/name={names.PROGRAM}")["items"]
+    rights = {one["metadata"]["namespace"] for one in bindings} - {names.NAMESPACE}
+    [found] = asked
+    assert {" ".join(found)} == watched
+    assert rights == set(found)
+    return rights
 
 
 def images(lab: CommandLine) -> dict[str, str]:

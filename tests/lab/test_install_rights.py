@@ -1,5 +1,6 @@
 """Both ServiceAccounts have the rights they use, and no other: `kubectl auth can-i --list` shows exactly this table."""
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -7,9 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from lab.cluster import Cluster
-from lab.install import install_into
+from lab.install import Installed, install_into
+from lab.operator.process import Operator
+from lab.registration import called
+from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
-from tests.lab.waiting import PATIENCE
+from mpijob_elastic.kube.client import connect
+from tests.lab.job import Job
+from tests.lab.waiting import PATIENCE, has_account, until
 
 pytestmark = pytest.mark.lab
 Rights = dict[tuple[str, str], str]
@@ -65,11 +71,20 @@ IN_OUR_NAMESPACE: dict[str, Rights] = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_cluster() -> Iterator[Cluster]:
-    """A lab beside the session's, where nothing of ours is yet."""
+    """A lab beside the session's, for installations in some namespaces only."""
     with Cluster.start(name=f"pytest-{os.getpid()}-rights") as running:
+        for namespace in ("jobs", "others"):
+            running.kubectl("create", "namespace", namespace)
+            has_account(running, namespace)
         yield running
+
+
+@pytest.fixture(scope="module")
+def narrow(own_cluster: Cluster) -> Installed:
+    """An installation for two namespaces."""
+    return install_into(own_cluster, namespaces=("jobs", "others"))
 
 
 @pytest.fixture(scope="module")
@@ -87,19 +102,43 @@ def test_rights_for_all_namespaces(cluster: Cluster, everybodys: Rights, account
 
 
 @pytest.mark.thorough
-def test_rights_for_a_single_namespace(own_cluster: Cluster, everybodys: Rights) -> None:
+@pytest.mark.usefixtures("narrow")
+def test_rights_in_some_namespaces_only(own_cluster: Cluster, everybodys: Rights) -> None:
     everywhere = everybodys | WITHOUT_NAMESPACE
-    own_cluster.kubectl("create", "namespace", "jobs")
-    install_into(own_cluster, namespace="jobs")
-    has(own_cluster, names.CONTROLLER, "jobs", everywhere | ANYWHERE[names.CONTROLLER])
+    for namespace in ("jobs", "others"):
+        has(own_cluster, names.CONTROLLER, namespace, everywhere | ANYWHERE[names.CONTROLLER])
+        has(own_cluster, names.WEBHOOK, namespace, everybodys | ANYWHERE[names.WEBHOOK])
     has(own_cluster, names.CONTROLLER, "default", everywhere)
     at_home = everywhere | IN_OUR_NAMESPACE[names.CONTROLLER]
     has(own_cluster, names.CONTROLLER, names.NAMESPACE, at_home)
     registrations = {
         right: verbs for right, verbs in ANYWHERE[names.WEBHOOK].items() if names.WEBHOOK_CONFIGURATION in right
     }
-    has(own_cluster, names.WEBHOOK, "jobs", everybodys | ANYWHERE[names.WEBHOOK])
     has(own_cluster, names.WEBHOOK, "default", everybodys | registrations | QUEUES)
+
+
+@pytest.mark.thorough
+async def test_two_namespaces_are_managed_and_no_third(own_cluster: Cluster, narrow: Installed) -> None:
+    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=own_cluster.kubeconfig) as client:
+        [first, second, third] = (Job(client=client, namespace=one) for one in ("jobs", "others", "default"))
+        with Operator.start(own_cluster, qps=0, flags=["--threadiness=8"]):
+            with Webhook.start(own_cluster, narrow), Controller.start(own_cluster, narrow):
+                until(lambda: called(own_cluster, "jobs"))
+                for job in (first, second, third):
+                    await job.create(replicas=1)
+                for job in (first, second):
+                    await job.settled(1)
+                    await job.scale(2)
+                    await job.settled(2)
+                await third.until(lambda state: "Running" in state.conditions, "all running")
+                config = json.loads(own_cluster.kubectl("get", f"configmap/{third.name}-config", "-o", "json"))
+                assert names.KEY_DISCOVER_HOSTS not in config["data"]
+            # Who may administer a namespace may take our Role away there. The jobs of others must not notice.
+            own_cluster.kubectl("delete", "rolebinding", "-n", "others", names.CONTROLLER)
+            with Controller.start(own_cluster, narrow) as controller:
+                await first.scale(3)
+                await first.settled(3)
+                assert "no rights in others" in controller.log.read_text()
 
 
 def has(cluster: Cluster, account: str, namespace: str, expected: Rights) -> None:

@@ -112,7 +112,6 @@ class Lab:
             controller_kubeconfig=self.cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER),
             webhook_kubeconfig=self.cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK),
             webhook_port=port,
-            namespace=None,
         )
         self.running.enter_context(Webhook.start(self.cluster, one))
         self.controller = self.running.enter_context(Controller.start(self.cluster, one))

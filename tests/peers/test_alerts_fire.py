@@ -166,7 +166,7 @@ async def one_at_a_time(kubeconfig: Path, namespace: str) -> AsyncIterator[str]:
     [port] = free_ports(1)
     settings = Settings(
         identity="one",
-        namespace=namespace,
+        jobs_namespaces=(namespace,),
         lease_namespace=namespace,
         health_host="127.0.0.1",
         health_port=port,

@@ -74,9 +74,7 @@ def port(lab: CommandLine, installation: str, tmp_path_factory: pytest.TempPathF
     directory: Path = tmp_path_factory.mktemp("certificates")
     [port] = free_ports(1)
     kubeconfig = lab.cluster.service_account_kubeconfig(names.NAMESPACE, names.WEBHOOK)
-    installed = Installed(
-        controller_kubeconfig=kubeconfig, webhook_kubeconfig=kubeconfig, webhook_port=port, namespace=None
-    )
+    installed = Installed(controller_kubeconfig=kubeconfig, webhook_kubeconfig=kubeconfig, webhook_port=port)
     arguments.append(f"--certificate-directory={directory}")
     with (
         mounted(lab.cluster, names.NAMESPACE, volume, directory),

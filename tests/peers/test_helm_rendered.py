@@ -18,10 +18,11 @@ from mpijob_elastic.install.overlays import Overlay
 from tests.peers.chart import refusal, rendered, run
 
 pytestmark = pytest.mark.peers
+TEAMS = ["team-a", "team-b"]
 WHOLE = {"namespace": {"create": True}}
 VALUES: dict[Overlay, dict[str, Any]] = {
     Overlay.CERT_MANAGER: {"certManager": {"enabled": True}},
-    Overlay.SINGLE_NAMESPACE: {"jobsNamespace": "team-a"},
+    Overlay.SINGLE_NAMESPACE: {"jobsNamespaces": TEAMS},
     Overlay.PROMETHEUS: {"monitoring": {"enabled": True}},
 }
 SUBSETS = [chosen for size in range(len(Overlay) + 1) for chosen in combinations(Overlay, size)]
@@ -40,7 +41,7 @@ def test_the_chart_is_config(helm: Path, chosen: tuple[Overlay, ...]) -> None:
     values = WHOLE
     for overlay in chosen:
         values = values | VALUES[overlay]
-    expected = by_identity(for_jobs_in(overlays.combined(chosen), "team-a"))
+    expected = by_identity(for_jobs_in(overlays.combined(chosen), TEAMS))
     found = rendered(helm, values)
     assert found.keys() == expected.keys()
     assert {str(one) for one in expected if found[one] != expected[one]} == set()
@@ -122,8 +123,10 @@ def test_signs_of_nodes_are_arguments_of_the_controller(helm: Path) -> None:
         ({"guard": {"enabled": "yes"}}, "boolean"),
         ({"webhook": {"replicas": 0}}, "minimum"),
         ({"image": {"digest": "abc"}}, "digest"),
-        ({"jobsNamespace": "Team A"}, "jobsNamespace"),
-        ({"jobsNamespace": "kube-system"}, "never managed"),
+        ({"jobsNamespace": "team-a"}, "jobsNamespace"),
+        ({"jobsNamespaces": ["Team A"]}, "jobsNamespaces"),
+        ({"jobsNamespaces": ["a", "a"]}, "are equal"),
+        ({"jobsNamespaces": ["team-a", "kube-system"]}, "never managed"),
     ],
 )
 def test_what_is_misspelt_is_refused(helm: Path, values: dict[str, Any], named: str) -> None:

@@ -4,8 +4,10 @@
 {{- if ne .Release.Namespace "mpijob-elastic" }}
 {{- fail (printf "the release must be in the namespace mpijob-elastic, not in %s: give --namespace mpijob-elastic --create-namespace" .Release.Namespace) }}
 {{- end }}
-{{- if has .Values.jobsNamespace (list "kube-system" "kube-public" "kube-node-lease" "mpijob-elastic") }}
-{{- fail (printf "jobs in %s are never managed; name another jobsNamespace" .Values.jobsNamespace) }}
+{{- range .Values.jobsNamespaces }}
+{{- if has . (list "kube-system" "kube-public" "kube-node-lease" "mpijob-elastic") }}
+{{- fail (printf "jobs in %s are never managed; name another of jobsNamespaces" .) }}
+{{- end }}
 {{- end }}
 {{- end }}
 
@@ -46,8 +48,8 @@ tolerations: {{- toYaml . | nindent 2 }}
 
 {{/* The part of a hook's namespaceSelector that says whose jobs are managed. */}}
 {{- define "mpijob-elastic.jobsNamespaces" -}}
-{{- if .Values.jobsNamespace -}}
-{key: kubernetes.io/metadata.name, operator: In, values: [{{ .Values.jobsNamespace | quote }}]}
+{{- with .Values.jobsNamespaces -}}
+{key: kubernetes.io/metadata.name, operator: In, values: {{ toJson . }}}
 {{- else -}}
 {key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, kube-node-lease, kube-public, mpijob-elastic]}
 {{- end }}

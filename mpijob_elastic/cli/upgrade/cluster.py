@@ -25,7 +25,7 @@ _VERDICTS = {0: "go", WITH_CARE: "go with care", NO: "no"}
 def preflight(
     *,
     overlay: common.Overlays = None,
-    namespace: common.JobsNamespace = None,
+    jobs_namespace: common.JobsNamespaces = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="How to print.")] = "table",
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -44,7 +44,7 @@ def preflight(
     """
     from upgrade import preflight as looking  # noqa: PLC0415 - --help need not load the client
 
-    plan = common.plan(overlay, None, namespace)
+    plan = common.plan(overlay, None, jobs_namespace)
 
     async def work(client: ApiWriter) -> None:
         report = await looking.look(client, plan, now=time.time())
@@ -58,7 +58,8 @@ def preflight(
 def apply(
     *,
     overlay: common.Overlays = None,
-    namespace: common.JobsNamespace = None,
+    jobs_namespace: common.JobsNamespaces = None,
+    uncover: common.Uncover = False,
     image: common.Image = None,
     dry_run: common.DryRun = False,
     yes: common.Yes = False,
@@ -96,9 +97,9 @@ def apply(
     from upgrade import apply  # noqa: PLC0415
     from upgrade import canary as canaries  # noqa: PLC0415
 
-    plan = common.plan(overlay, image, namespace)
-    how = installer.Options(dry_run=dry_run, force=force_conflicts, wait=wait, timeout=timeout)
-    where = canary_namespace or namespace or canaries.NAMESPACE
+    plan = common.plan(overlay, image, jobs_namespace)
+    how = installer.Options(dry_run=dry_run, force=force_conflicts, uncover=uncover, wait=wait, timeout=timeout)
+    where = canary_namespace or next(iter(plan.jobs_namespaces), canaries.NAMESPACE)
     trial = canaries.Canary(namespace=where, timeout=timeout) if canary else None
     options = apply.Options(install=how, structural=structural, canary=trial)
 

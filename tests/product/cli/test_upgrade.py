@@ -42,6 +42,6 @@ def test_convert_says_which_file_is_not_yaml(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["preflight", "apply"])
-def test_a_namespace_goes_with_its_overlay(command: str) -> None:
-    done = CliRunner().invoke(app, ["upgrade", command, "--namespace", "ml"], env=WIDE)
-    assert (done.exit_code, "single-namespace" in done.stderr) == (2, True)
+def test_the_overlay_for_namespaces_needs_them(command: str) -> None:
+    done = CliRunner().invoke(app, ["upgrade", command, "--overlay", "single-namespace"], env=WIDE)
+    assert (done.exit_code, "--jobs-namespace" in done.stderr) == (2, True)

@@ -26,7 +26,7 @@ TIMES = LeaseTimes(duration=1.0, renew_deadline=0.8, retry=0.1, attempt=0.5, loo
 async def running(client: ApiWriter) -> AsyncIterator[Controller]:
     settings = Settings(
         identity="mine",
-        namespace=NAMESPACE,
+        jobs_namespaces=(NAMESPACE,),
         lease_namespace=NAMESPACE,
         health_host="127.0.0.1",
         health_port=0,

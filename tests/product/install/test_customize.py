@@ -24,15 +24,23 @@ def test_the_image_runs_in_every_container() -> None:
     ]
 
 
-def test_the_namespace_of_the_jobs_is_named_everywhere() -> None:
-    manifests = for_jobs_in(overlays.rendered("single-namespace"), "team-a")
-    text = str(manifests)
-    assert "your-namespace" not in text
-    assert "--namespace=team-a" in text
-    assert {one["metadata"].get("namespace", "") for one in manifests} == {"", "mpijob-elastic", "team-a"}
+def test_the_namespaces_of_the_jobs_are_named_everywhere() -> None:
+    manifests = for_jobs_in(overlays.rendered("single-namespace"), ["team-a", "team-b"])
+    assert "your-namespace" not in str(manifests)
+    for deployment in of_kind(manifests, "Deployment"):
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        assert container["env"] == [{"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": "team-a team-b"}]
+    rights = [one for kind in ("Role", "RoleBinding") for one in of_kind(manifests, kind)]
+    names_in = {
+        team: [one["metadata"]["name"] for one in rights if one["metadata"]["namespace"] == team]
+        for team in ("team-a", "team-b")
+    }
+    assert names_in["team-a"] == names_in["team-b"]
+    assert set(names_in["team-a"]) == {names.CONTROLLER, names.WEBHOOK, "mpijob-elastic-evictions"}
+    assert {one["metadata"].get("namespace", "") for one in manifests} == {"", names.NAMESPACE, "team-a", "team-b"}
     hooks = [hook for kind in ("Mutating", "Validating") for hook in configuration(manifests, kind)["webhooks"]]
     for hook in hooks:
-        assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["team-a"]
+        assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["team-a", "team-b"]
 
 
 @pytest.mark.parametrize("minor", [30, 34])

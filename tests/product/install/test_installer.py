@@ -25,32 +25,31 @@ def test_every_object_has_our_label_and_is_there_once() -> None:
 
 def test_the_order_of_overlays_does_not_matter() -> None:
     plans = [
-        Plan(overlays=(Overlay.CERT_MANAGER, Overlay.SINGLE_NAMESPACE), jobs_namespace="a"),
-        Plan(overlays=(Overlay.SINGLE_NAMESPACE, Overlay.CERT_MANAGER), jobs_namespace="a"),
+        Plan(overlays=(Overlay.CERT_MANAGER, Overlay.SINGLE_NAMESPACE), jobs_namespaces=("a",)),
+        Plan(overlays=(Overlay.SINGLE_NAMESPACE, Overlay.CERT_MANAGER), jobs_namespaces=("a",)),
+        Plan(overlays=(Overlay.CERT_MANAGER,), jobs_namespaces=("a",)),
     ]
-    first, second = ({identity(one): one for one in plan.manifests()} for plan in plans)
-    assert first == second
+    first, second, implied = ({identity(one): one for one in plan.manifests()} for plan in plans)
+    assert first == second == implied
 
 
 def test_overlays_that_change_one_container_are_both_in_it() -> None:
-    manifests = Plan(overlays=(Overlay.CERT_MANAGER, Overlay.SINGLE_NAMESPACE), jobs_namespace="a").manifests()
+    manifests = Plan(overlays=(Overlay.CERT_MANAGER,), jobs_namespaces=("a", "b")).manifests()
     [webhook] = [one for one in manifests if identity(one).name == names.WEBHOOK and one["kind"] == "Deployment"]
     [container] = webhook["spec"]["template"]["spec"]["containers"]
     assert "--certificate-directory=/certificates" in container["args"]
-    assert container["env"] == [{"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": "a"}]
+    assert container["env"] == [{"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": "a b"}]
 
 
-def test_the_namespace_of_jobs_and_its_overlay_go_together() -> None:
-    with pytest.raises(ValueError, match="belong together"):
-        Plan(jobs_namespace="a")
-    with pytest.raises(ValueError, match="belong together"):
+def test_the_overlay_for_namespaces_needs_them() -> None:
+    with pytest.raises(ValueError, match="needs the namespaces whose jobs to manage"):
         Plan(overlays=(Overlay.SINGLE_NAMESPACE,))
 
 
 @pytest.mark.parametrize("namespace", ["kube-system", "mpijob-elastic"])
 def test_where_no_jobs_are_looked_after(namespace: str) -> None:
     with pytest.raises(ValueError, match=f"jobs in {namespace} are never managed"):
-        Plan(overlays=(Overlay.SINGLE_NAMESPACE,), jobs_namespace=namespace)
+        Plan(jobs_namespaces=("a", namespace))
 
 
 def test_the_webhook_is_asked_about_no_namespace_where_no_jobs_are_looked_after() -> None:

@@ -74,9 +74,9 @@ async def test_kinds_that_only_help_are_skipped(client: ApiWriter, server: Serve
 async def test_kinds_that_are_needed_must_be_there(client: ApiWriter, server: Server) -> None:
     manifests = Plan(overlays=(Overlay.PROMETHEUS,)).manifests()
     with pytest.raises(Refused, match=r"v1\.27\.16-provider\.1 does not serve PodMonitor .*, PrometheusRule"):
-        await preflight.check(client, server, manifests, jobs_namespace=None)
+        await preflight.check(client, server, manifests, jobs_namespaces=())
 
 
 async def test_the_mpijob_must_be_there(client: ApiWriter, server: Server) -> None:
     with pytest.raises(Refused, match="with its CustomResourceDefinition first"):
-        await preflight.check(client, server, Plan().manifests(), jobs_namespace=None)
+        await preflight.check(client, server, Plan().manifests(), jobs_namespaces=())

@@ -22,7 +22,6 @@ PROXY = "http://proxy.example:3128"
         ("https://10.96.0.1:6443", "10.96.0.1:443", False),
         ("https://10.96.0.1", "10.96.0.1:443", True),
         ("https://[fd00::1]:6443", "[fd00::1]:6443", True),
-        ("https://10.96.0.1", "96.0.1", False),
         ("https://api.example", "EXAMPLE", True),
         ("https://api.example", "api.example", True),
         ("https://api.example", "pi.example", False),

@@ -34,7 +34,7 @@ NEEDED = {"mpijobs", "pods", "configmaps", "roles"}
 async def running(client: ApiWriter, *, node_watch: bool = True) -> AsyncIterator[Caches]:
     caches = Caches(
         client,
-        namespace=None,
+        namespaces=(),
         enqueue=lambda _: None,
         random=Random(1),
         signs=signs() if node_watch else None,
@@ -85,7 +85,7 @@ def pod_of(job: str = "train", *, version: int, index: int = 0, deleted: str | N
 
 async def test_only_what_is_read_of_a_pod_wakes_its_job(client: ApiWriter) -> None:
     woken: list[JobKey] = []
-    caches = Caches(client, namespace=None, enqueue=woken.append, random=Random(1))
+    caches = Caches(client, namespaces=(), enqueue=woken.append, random=Random(1))
     caches.see(PODS, pod_of(version=1, phase="Pending"))
     caches.see(PODS, pod_of(version=2, phase="Pending", podIP="10.0.0.1"))
     assert woken == [("n", "train")]
@@ -100,7 +100,7 @@ async def test_only_what_is_read_of_a_pod_wakes_its_job(client: ApiWriter) -> No
     ("words", "left"), [(names.RANKS_LEFT, True), (names.NO_RANK_SEEN, False), ("Killed", None), ("", None)]
 )
 async def test_what_a_worker_said_at_its_end_outlives_its_pod(client: ApiWriter, words: str, left: bool | None) -> None:
-    caches = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1), now=lambda: 7.0)
+    caches = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1), now=lambda: 7.0)
     config = metadata("train-config", uid="config", annotations={names.MEMORY: REMEMBERS})
     caches.see(MPI_JOBS, msgspec.json.encode({"metadata": {**metadata("train", uid="job"), "ownerReferences": []}}))
     caches.see(CONFIG_MAPS, msgspec.json.encode({"metadata": config, "data": {}}))
@@ -116,7 +116,7 @@ async def test_what_a_worker_said_at_its_end_outlives_its_pod(client: ApiWriter,
 
 async def test_nothing_is_kept_of_workers_that_end_after_their_job(client: ApiWriter) -> None:
     """The garbage collector deletes them, and each says its last words: a little memory for every job that ever was."""
-    caches = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1))
+    caches = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1))
     ended = {"name": "worker", "state": {"terminated": {"exitCode": 0, "message": names.RANKS_LEFT}}}
     caches.see(PODS, pod_of(version=2, deleted="2026-11-23T04:00:00Z", phase="Succeeded", containerStatuses=[ended]))
     caches.see_gone(PODS, "n", Ref(name="train-worker-0", uid="pod", resource_version="2"))
@@ -213,7 +213,7 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
 async def test_a_job_that_fills_sees_which_workers_others_need(
     client: ApiWriter, other: dict[str, Any], status: dict[str, Any], waits: int
 ) -> None:
-    caches = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1))
+    caches = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1))
     caches.see(MPI_JOBS, job_of("fills", FILLS))
     caches.see(MPI_JOBS, job_of("plain", **other))
     caches.see(MPI_JOBS, job_of("rival", **other))
@@ -236,7 +236,7 @@ async def test_a_job_that_fills_sees_which_workers_others_need(
 
 
 async def test_a_job_that_fills_looks_at_no_pod_that_does_not_wait(client: ApiWriter) -> None:
-    caches = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1))
+    caches = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1))
     caches.see(MPI_JOBS, job_of("fills", FILLS))
     caches.see(MPI_JOBS, job_of("rival"))
 
@@ -276,7 +276,7 @@ LATER = "2026-11-23T05:00:00Z"
 async def test_a_worker_that_is_deleted_is_left_behind_if_no_driver_will_tell_its_ranks_to_leave(
     client: ApiWriter, job: bytes | None, launcher: str | None, *, is_left: bool
 ) -> None:
-    caches, key = Caches(client, namespace=None, enqueue=lambda _: None, random=Random(1)), JobKey("n", "train")
+    caches, key = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1)), JobKey("n", "train")
     if job:
         caches.see(MPI_JOBS, job)
     if launcher:

@@ -28,7 +28,7 @@ def scaling(watched: Watched, job: str = "train") -> list[str]:
 
 
 async def test_hpas_come_change_their_job_and_go(client: ApiWriter) -> None:
-    watched = Watched(client, namespace=None, random=Random(1))
+    watched = Watched(client, namespaces=(), random=Random(1))
     assert scaling(watched) == []
     watched._changed(None, hpa("a"))
     watched._changed(None, hpa("b"))
@@ -60,7 +60,7 @@ async def test_the_version_is_asked_for(
 ) -> None:
     monkeypatch.setattr(job_cache, "ASK_EVERY", 0.01)
     api.objects["/version"] = answer
-    watched = Watched(client, namespace=None, random=Random(1))
+    watched = Watched(client, namespaces=(), random=Random(1))
     watching = asyncio.create_task(watched.run())
     await eventually(lambda: proxy.count(lambda request: request.path == "/version") > 2)
     assert watched.minor() == minor

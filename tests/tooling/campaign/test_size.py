@@ -43,7 +43,7 @@ async def client(api: SmallApi) -> AsyncIterator[ApiWriter]:
 
 async def test_the_caches_read_the_fleet_in_pages_and_follow_it(api: SmallApi, client: ApiWriter) -> None:
     woken: list[JobKey] = []
-    caches = Caches(client, namespace=None, enqueue=woken.append, random=Random(1))
+    caches = Caches(client, namespaces=(), enqueue=woken.append, random=Random(1))
     running = asyncio.create_task(caches.run())
     await caches.synced()
     assert len(caches.pods.store.values()) == 60 * (WORKERS + 1)
