@@ -13,7 +13,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 TITLE = "Commands"
 INTRODUCTION = """\
 This is what `--help` shows; `make docs` writes it from the code. kubectl finds `kubectl-mpijob_elastic` on the `PATH`,
-so `kubectl mpijob-elastic COMMAND` does the same. Both use your kubeconfig, context and namespace as kubectl does.
+so `kubectl mpijob-elastic COMMAND` does the same. Both use your kubeconfig, context and namespace as kubectl does,
+also its fields `as`, `as-groups`, `as-uid`, `as-user-extra`, `proxy-url` and `tls-server-name`, and the variables
+`HTTPS_PROXY` and `NO_PROXY`. Proxies that speak SOCKS are not supported.
 """
 
 

@@ -16,6 +16,7 @@ _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 async def check(client: ApiReader, stale: Iterable[Found], kept: Collection[str], *, uncover: bool) -> None:
     """Raise `Refused` if objects that are to go cover more than the namespaces `kept`, unless `uncover` allows that.
 
+    kept: none for all namespaces.
     Nothing allows it while pods wait at a gate there, because they would wait for ever.
     """
     bindings = [one.identity for one in stale if one.identity.kind in _BINDINGS]
@@ -24,7 +25,7 @@ async def check(client: ApiReader, stale: Iterable[Found], kept: Collection[str]
     def is_left(namespace: str) -> bool:
         return namespace not in kept and not going.isdisjoint({namespace, ""})
 
-    if not going:
+    if not going or not kept:
         return
     held = [pod for pod in await removal.held(client) if is_left(pod.namespace)]
     if uncover:

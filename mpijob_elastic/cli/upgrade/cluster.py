@@ -87,9 +87,10 @@ def apply(
 
     For example:
 
-    - `mpijob-elastic upgrade apply --dry-run`: show the difference of every object
+    - `mpijob-elastic upgrade apply --image REPOSITORY/mpijob-elastic:0.2.0 --dry-run`: show the difference of every
+      object
 
-    - `mpijob-elastic upgrade apply --overlay prometheus --yes`: without confirmation
+    - `mpijob-elastic upgrade apply --overlay prometheus --yes`: without confirmation, with the image that runs
 
     Exit codes: 0 done; 1 not done (refused, no rights, declined, the canary failed); 2 wrong usage; 130 interrupted.
     """
