@@ -1,5 +1,6 @@
 """Renders config/overlays into the package, for `mpijob-elastic install`, and into the chart: `python -m lab.render`.
 
+It also writes the types of mpi-operator v0.2.3 into the package.
 It is here because kubectl is: users of the package need none.
 """
 
@@ -9,6 +10,7 @@ from pathlib import Path
 from lab import chart, dashboard
 from lab.build import ensure_programs
 from lab.errors import LabError
+from lab.operator import types
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.install.overlays import DEFAULT, Overlay
 
@@ -26,7 +28,8 @@ def kustomize(program: Path, directory: Path, *, verb: str = "kustomize") -> str
 
 
 def main() -> None:
-    """Write the dashboard, then what it is part of."""
+    """Write the operator's types, and the dashboard before what it is part of."""
+    types.TABLE.write_text(types.table())
     dashboard.write()
     kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
     for overlay in (DEFAULT, *Overlay):

@@ -1,0 +1,166 @@
+"""What mpi-operator v0.2.3 makes of an MPIJob's JSON, by the Go types into which it decodes all jobs at once.
+
+[operator] A job that these types cannot decode ends its list and its watch, so no user's new job gets a pod. A job in
+which it follows a nil pointer ends its process, at every restart too. What its types do not know it drops.
+`operator_types.json` has the fields of each struct and their types; `make manifests` writes it from the Go code.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mpijob_elastic.kube import cost
+from mpijob_elastic.model.wire import seconds
+
+# Dropped fields that the webhook gives back to the pods.
+PUT_BACK = frozenset({"PodSecurityContext.seccompProfile", "SecurityContext.seccompProfile"})
+
+_STALLS = "mpi-operator v0.2.3 cannot read such a job, and creates no pods for any job while it exists"
+_CRASHES = "mpi-operator v0.2.3 crashes on such a job, and again at each restart, for all jobs"
+# So many faults and dropped fields of a job are looked for.
+MOST = 100
+# Characters of a key or a value that a message shows.
+_SHOWN = 64
+# The keys from the object down to a value, the last first.
+_Path = tuple[Any, str | int] | None
+
+
+class Fault(NamedTuple):
+    """A fault that stops the operator for all jobs: where, and what is wrong with the remedy.
+
+    kind: the same for this fault in another item of a list.
+    """
+
+    field: str
+    message: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+class Dropped(NamedTuple):
+    """A field that the operator drops; known_as: `STRUCT.FIELD`."""
+
+    field: str
+    known_as: str
+
+
+def _absent(field: str, remedy: str) -> Fault:
+    return Fault(field=field, message=f"is missing; {remedy}. {_CRASHES}", kind=field)
+
+
+NO_SIZE = _absent("spec.mpiReplicaSpecs.Worker.replicas", "write the number of workers")
+
+_TYPES = msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=dict[str, dict[str, str]])
+_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+
+# [operator] apimachinery v0.15.10: pkg/api/resource/quantity.go and suffix.go.
+_QUANTITY = re.compile(r"(?=.)[+-]?[0-9]*+(?:\.[0-9]*+)?([numkMGTPE]?|[KMGTPE]i|[eE][+-]?[0-9]{1,18})")
+_TIME = re.compile(r"[0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}(?:[.,][0-9]+)?(?:Z|[+-][0-9]{2}:[0-9]{2})")
+
+
+def _is_quantity(value: object) -> bool:
+    return type(value) in (int, float) or (type(value) is str and _QUANTITY.fullmatch(value.strip(" \xa0")) is not None)
+
+
+def _is_int(value: object, bits: int) -> bool:
+    return type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1
+
+
+def _is_time(value: object) -> bool:
+    return type(value) is str and _TIME.fullmatch(value) is not None and seconds(value) is not None
+
+
+_OBJECT = (lambda value: type(value) is dict, "an object; write its fields below it")
+# For each type: whether it takes a value, and what to write. A list and a map go by their first two characters.
+_TAKES: dict[str, tuple[Callable[[object], bool], str]] = {
+    "any": (lambda _: True, ""),
+    "string": (lambda value: type(value) is str, "a string; put it in quotes"),
+    "bool": (lambda value: type(value) is bool, "a boolean; write true or false, without quotes"),
+    "int32": (lambda value: _is_int(value, 32), "a whole number of 32 bits; write it in digits, without quotes"),
+    "int64": (lambda value: _is_int(value, 64), "a whole number of 64 bits; write it in digits, without quotes"),
+    "quantity": (_is_quantity, "a quantity; write one like 500m, 2 or 1Gi"),
+    "int-or-string": (lambda value: type(value) is str or _is_int(value, 32), "a number of 32 bits or a quoted name"),
+    "time": (_is_time, "a time; write one like 2020-05-14T12:00:00Z"),
+    "[]": (lambda value: type(value) is list, "a list; begin each item with a dash"),
+    "{}": _OBJECT,
+}
+
+
+def judge(raw: bytes | msgspec.Raw) -> tuple[list[Fault], list[Dropped]]:
+    """Return the faults of an MPIJob, and the fields that the operator drops; at most `MOST` of each.
+
+    The API server knows the types of `metadata` itself. Raises msgspec.DecodeError if reading would take long.
+    """
+    text = bytes(raw)
+    if text.count(b",") > cost.MOST_VALUES < _TEXT.sub(b"", text).count(b","):
+        raise cost.TooLarge(f"it has more than {cost.MOST_VALUES:,} values")
+    job = _decoder.decode(text)
+    parts = {name: msgspec.json.decode(job.get(name, b"null")) for name in ("spec", "status")}
+    faults, dropped = list(_missing(parts["spec"])), list[Dropped]()
+    _walk(parts, "MPIJob", None, faults, dropped)
+    return faults, dropped
+
+
+def _missing(spec: object) -> Iterator[Fault]:
+    """Yield what the operator uses without a look: syncHandler and newLauncher of its mpi_job_controller.go."""
+    roles = _at(spec, "mpiReplicaSpecs")
+    launcher, worker = _at(roles, "Launcher"), _at(roles, "Worker")
+    if launcher is None:
+        yield _absent("spec.mpiReplicaSpecs.Launcher", "describe the launcher there")
+    elif not _at(launcher, "template", "spec", "containers"):
+        yield _absent("spec.mpiReplicaSpecs.Launcher.template.spec.containers", "give the launcher a container")
+    if worker is not None and _at(worker, "replicas") is None:
+        yield NO_SIZE
+
+
+def _at(value: object, *keys: str) -> object:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _walk(value: object, kind: str, path: _Path, faults: list[Fault], dropped: list[Dropped]) -> None:
+    """Compare a value with a type of the table, as deep as the table goes. A null is fine everywhere."""
+    if value is None or len(faults) == MOST:
+        return
+    takes, wanted = _TAKES.get(kind) or _TAKES.get(kind[:2], _OBJECT)
+    if not takes(value):
+        faults.append(_unlike(value, wanted, path))
+    elif kind not in _TAKES:
+        fields = _TYPES.get(kind)
+        for key, item in _items(value):
+            inner = kind[2:] if fields is None else fields.get(str(key))
+            if inner is not None:
+                _walk(item, inner, (path, key), faults, dropped)
+            elif item is not None and len(dropped) < MOST:
+                dropped.append(Dropped(field=_rendered((path, key)), known_as=f"{kind}.{str(key)[:_SHOWN]}"))
+
+
+def _items(value: object) -> Iterable[tuple[str | int, object]]:
+    if isinstance(value, list):
+        return enumerate(value)
+    return value.items() if isinstance(value, dict) else ()
+
+
+def _unlike(value: object, wanted: str, path: _Path) -> Fault:
+    shown = msgspec.json.encode(value).decode()
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    message = f"{shown} is not {wanted}. {_STALLS}"
+    return Fault(field=_rendered(path), message=message, kind=_rendered(path, any_item=True) + wanted)
+
+
+def _rendered(path: _Path, *, any_item: bool = False) -> str:
+    parts = []
+    while path:
+        path, key = path
+        if isinstance(key, int):
+            parts.append("[]" if any_item else f"[{key}]")
+        else:
+            parts.append(f".{key[:_SHOWN]}" if key.isidentifier() else f"[{key[:_SHOWN]}]")
+    return "".join(reversed(parts)).removeprefix(".")
