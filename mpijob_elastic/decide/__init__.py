@@ -49,7 +49,11 @@ def decide(view: JobView, *, now: float) -> Plan:
 
 def plan(state: JobState) -> Plan:
     """Return what to do for a job in this state."""
-    found, view = _job(state), state.view
+    view = state.view
+    if not (view.size_known or view.deleting or view.finished or state.foreign):
+        told, wake = notices.tell(state)
+        return Plan(actions=(told,) if told else (), wake_at=wake)
+    found = _job(state)
     if view.queue and (view.queue.name or view.queue.workloads):
         found = replace(found, queue=tuple(workloads.due(view)))
     if view.kube_queue and (unit := kube_queue.due(state, view.kube_queue)):

@@ -14,6 +14,7 @@ from mpijob_elastic.decide.retries import REFUSED_OFTEN, RELAUNCHED, RENAMED, RE
 from mpijob_elastic.decide.state import SKEW, JobState, Standing, honest
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import JobView, Launcher, Worker
+from mpijob_elastic.model.operator_types import NO_SIZE
 from mpijob_elastic.model.phrases import listed
 
 # A success so many seconds after a change is suspicious: a ring forms within some seconds, or after a long step.
@@ -196,6 +197,8 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
 
 
 def _size(view: JobView) -> Iterable[Note]:
+    if not view.size_known:
+        yield warning("SizeUnknown", f"{view.name} is left as it is: {NO_SIZE}")
     if not view.elastic:
         surplus = [worker.ref.name for worker in view.surplus if not worker.deleting]
         if surplus and not view.spec_elastic:

@@ -47,7 +47,7 @@ def _explanation(job: Case, findings: tuple[Finding, ...], *workers: WorkerFindi
         namespace=job.view.namespace,
         name=job.name,
         state=job.facts.state,
-        desired=job.view.replicas,
+        desired=job.view.replicas if job.view.size_known else None,
         training=training,
         all_train=0 < training == len(wanted) and not is_wrong,
         job=findings,

@@ -57,7 +57,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     namespace: str
     name: str
     state: str
-    desired: int
+    desired: int | None
     training: int
     all_train: bool
     job: tuple[Finding, ...]

@@ -9,6 +9,7 @@ from mpijob_elastic.explain.case import Case
 from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
 from mpijob_elastic.explain.pods import OPERATOR
 from mpijob_elastic.model import durations
+from mpijob_elastic.model.operator_types import NO_SIZE
 
 # The operator writes a job's status within a second (seconds).
 SLOW = 30.0
@@ -32,6 +33,9 @@ def over(job: Case) -> Finding | None:
         said = f"{job.name} is managed by another operator, so mpijob-elastic leaves it alone: {why}"
         said = f"{said}. {handover.outlook(job.view)}"
         return wrong("foreign", said, next_step=job.on_job("describe"))
+    if not job.view.size_known:
+        said = f"the size of {job.name} is not known, so it is left as it is: {NO_SIZE}"
+        return wrong("size-unknown", said, next_step=job.on_job("edit"))
     return None
 
 

@@ -260,6 +260,7 @@ class PodGroup:
 class JobView:
     """A job and its objects.
 
+    size_known: its MPIJob says how many workers it wants; otherwise `replicas` covers those that are there.
     spec_elastic: its MPIJob asks for elasticity, see `elastic`. workers: in numeric order. foreign: why it is not ours
     to manage, "" if it is. foreign_at: last sign of life of the operator that manages it; infinite if its silence means
     nothing. reported: the operator has written the job's status. finished: Succeeded, or Failed for good. ended_at:
@@ -289,6 +290,7 @@ class JobView:
     replicas: int
     slots: int
     spec_elastic: bool
+    size_known: bool = True
     np_workers: int = 0
     min_np_workers: int = 0
     max_np_workers: int = 0

@@ -21,23 +21,25 @@ GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One MPIJob; times are seconds since the epoch.
 
-    launch: how its launcher starts the ranks, None if the command cannot be read. gloo_timeout: seconds until Gloo
-    gives up a peer, 0 if nothing says. reported: the operator has written its status. started_at: when the operator saw
-    it first. own_deadline: of the launcher's template. run_policy: empty unless we are asked to act on it. finished:
-    Succeeded, or Failed for good. retries: Failed, and a launcher that fails is made again. ended_at: when, None unless
-    it did; succeeded_at: the same of a success. notices: our annotation on it, "" without. lacks_selector: its status
-    counts the workers and does not say how to find them. pod_labels: of the templates, by role. suspended_by: the field
-    or annotation that suspends it, "" if it is not, or not elastic. gang: None unless it asks for a gang scheduler.
-    queue: of Kueue, "" if it asks for none; priority_class: there. prebuilt: the Workload that MultiKueue made for it
-    here, "" without. elsewhere: MultiKueue runs it in another cluster. own_grace: of the workers' template.
-    size_manager: the GitOps tool that sets the size of a job with the annotation autoscale, "" if none does. place:
-    equal for jobs whose workers need the same kind of node. seccomp_profiles: of the templates, by role and container.
-    worker_counts: what each worker counts for in a ResourceQuota.
+    replicas: 0 where size_known is false. launch: how its launcher starts the ranks, None if the command cannot be
+    read. gloo_timeout: seconds until Gloo gives up a peer, 0 if nothing says. reported: the operator has written its
+    status. started_at: when the operator saw it first. own_deadline: of the launcher's template. run_policy: empty
+    unless we are asked to act on it. finished: Succeeded, or Failed for good. retries: Failed, and a launcher that
+    fails is made again. ended_at: when, None unless it did; succeeded_at: the same of a success. notices: our
+    annotation on it, "" without. lacks_selector: its status counts the workers and does not say how to find them.
+    pod_labels: of the templates, by role. suspended_by: the field or annotation that suspends it, "" if it is not, or
+    not elastic. gang: None unless it asks for a gang scheduler. queue: of Kueue, "" if it asks for none;
+    priority_class: there. prebuilt: the Workload that MultiKueue made for it here, "" without. elsewhere: MultiKueue
+    runs it in another cluster. own_grace: of the workers' template. size_manager: the GitOps tool that sets the size of
+    a job with the annotation autoscale, "" if none does. place: equal for jobs whose workers need the same kind of
+    node. seccomp_profiles: of the templates, by role and container. worker_counts: what each worker counts for in a
+    ResourceQuota.
     """
 
     metadata: Owned
     created_at: float
     replicas: int
+    size_known: bool
     slots: int
     main_container: str
     elastic: bool
@@ -129,7 +131,8 @@ def of(job: MPIJob) -> JobFacts:
     return JobFacts(
         metadata=owned(job.metadata),
         created_at=seconds(job.metadata.creation_timestamp) or 0.0,
-        replicas=job.replicas,
+        replicas=job.replicas or 0,
+        size_known=job.replicas is not None,
         slots=job.slots,
         main_container=spec.main_container or "",
         elastic=elastic,

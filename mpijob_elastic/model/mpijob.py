@@ -164,12 +164,9 @@ class MPIJob(Wire, frozen=True):
     status: Status | None = None
 
     @property
-    def replicas(self) -> int:
-        """The size asked for: 0 without a Worker spec, 1 if that has no number."""
-        worker = self._specs.worker
-        if worker is None:
-            return 0
-        return 1 if worker.replicas is None else worker.replicas
+    def replicas(self) -> int | None:
+        """The size asked for: 0 without a Worker spec, None if that has no number: [operator] follows a nil pointer."""
+        return self._specs.worker.replicas if self._specs.worker else 0
 
     @property
     def slots(self) -> int:

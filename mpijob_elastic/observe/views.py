@@ -89,7 +89,8 @@ def view(
     return JobView(
         namespace=job.metadata.namespace,
         ref=ref_to(job.metadata),
-        replicas=job.replicas,
+        replicas=job.replicas if job.size_known else 1 + max((worker.index for worker in workers), default=-1),
+        size_known=job.size_known,
         slots=job.slots,
         spec_elastic=job.elastic,
         np_workers=job.np_workers,

@@ -119,6 +119,7 @@ def _why_nothing(view: JobView, plan: actions.Plan) -> str:
         "the job has ended, and will be deleted (ttlSecondsAfterFinished)": view.finished and plan.wake_at is not None,
         "the job has ended": view.finished,
         f"{names.launcher(view.name)} has ended, and the operator has not said that the job has": view.ended,
+        "the size is not known: Worker.replicas is missing": not view.size_known,
         "the operator has not created the job's ConfigMap and Role yet": view.config is None or view.role is None,
         f"the operator has not created {phrases.listed(view.missing)}": bool(view.missing) and not view.suspended_by,
         "a change has to wait": plan.wake_at is not None,

@@ -90,7 +90,8 @@ class LauncherReport(_Part, frozen=True):
 class JobReport(_Part, frozen=True):
     """One job.
 
-    elastic: false where another operator manages it; `foreign` says why. hosts: the lines of discover_hosts.sh.
+    desired: None where the MPIJob does not say. elastic: false where another operator manages it; `foreign` says why.
+    hosts: the lines of discover_hosts.sh.
     exec_names: the pods that the launcher's Role allows exec into, None where this user may not read it. next: what the
     controller does next, in words; next_look: when it checks the job again without a change. queue: None unless it
     asks for one and this user may read the Workloads of Kueue, or it waits in KubeQueue.
@@ -99,7 +100,7 @@ class JobReport(_Part, frozen=True):
     namespace: str
     name: str
     state: str
-    desired: int
+    desired: int | None
     ready: int
     published: int
     draining: int
@@ -133,7 +134,7 @@ def build(snapshot: Snapshot, *, now: float) -> JobReport:
         namespace=view.namespace,
         name=view.name,
         state=snapshot.job.state,
-        desired=view.replicas,
+        desired=view.replicas if view.size_known else None,
         ready=sum(worker.ready for worker in workers),
         published=len(view.published_pods),
         draining=sum(worker.draining is not None for worker in workers),

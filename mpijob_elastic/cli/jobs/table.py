@@ -54,7 +54,7 @@ def age(since: datetime, *, now: datetime) -> str:
 
 
 def _row(report: JobReport, now: datetime, *, namespaces: bool, wide: bool) -> list[str]:
-    counts = (report.desired, report.ready, report.published, report.draining)
+    counts = (_desired(report), report.ready, report.published, report.draining)
     elastic = NONE if report.foreign else _yes(report.elastic)
     row = [report.name, report.state, *map(str, counts), elastic, age(report.created, now=now)]
     return [report.namespace] * namespaces + row + [_last_scale(report, now)] + (_more(report) if wide else [])
@@ -82,7 +82,7 @@ def _facts(report: JobReport, now: datetime) -> list[str]:
         "Job": f"{report.namespace}/{report.name}",
         "State": f"{report.state}, {age(report.created, now=now)} old",
         "Elastic": f"no: {report.foreign}" if report.foreign else _yes(report.elastic),
-        "Workers": f"desired {report.desired}, {counts}{_bounds(report)}",
+        "Workers": f"desired {_desired(report)}, {counts}{_bounds(report)}",
         "Slots": f"{report.slots} a worker",
         "Drain timeout": durations.render(report.drain_timeout),
         "Last scale": _last_scale(report, now),
@@ -98,6 +98,10 @@ def _queue(queue: QueueReport) -> str:
         return queue.name
     place = f" at place {queue.place}" if queue.place else ""
     return f"{queue.name}; {queue.workload} waits{place}{': ' if queue.says else ''}{queue.says}"
+
+
+def _desired(report: JobReport) -> str:
+    return "unknown" if report.desired is None else str(report.desired)
 
 
 def _bounds(report: JobReport) -> str:

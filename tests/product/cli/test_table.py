@@ -44,6 +44,12 @@ def test_a_job_of_another_operator_is_neither_elastic_nor_not() -> None:
     assert "Elastic:        no: another's" in table.details(report, now=NOW)
 
 
+def test_a_size_that_is_missing_is_unknown_and_no_number() -> None:
+    report = replace(worlds.at_rest(2), desired=None)
+    assert table.jobs([report], now=NOW, namespaces=False, wide=False)[1].split()[2] == "unknown"
+    assert any("desired unknown, ready 2" in line for line in table.details(report, now=NOW))
+
+
 def test_the_page_on_a_job_that_drains() -> None:
     report = worlds.at_rest(2)
     draining = Draining(since=AGO, until=NOW + timedelta(seconds=48))

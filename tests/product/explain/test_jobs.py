@@ -50,6 +50,7 @@ def test_of_a_job_that_trains_nothing_is_said_and_all_train() -> None:
         (job(finished=True), "ended", "j has ended: Succeeded"),
         (job(deleting=True), "deleted", "being deleted"),
         (job(foreign="its pods carry labels"), "foreign", "its pods carry labels"),
+        (job(size_known=False), "size-unknown", "spec.mpiReplicaSpecs.Worker.replicas: is missing"),
         (ended_after_resize(), "ended-after-resize", "succeeded 12s after its host list changed"),
     ],
 )

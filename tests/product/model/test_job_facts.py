@@ -87,7 +87,8 @@ def test_what_suspends_an_elastic_job(annotations: dict[str, str], spec: dict[st
 def test_what_is_missing_has_the_operators_default() -> None:
     bare = job()
     assert (bare.replicas, bare.slots, bare.clean_pod_policy, bare.elastic) == (0, 1, "None", False)
-    assert job(spec={"mpiReplicaSpecs": {"Worker": {}}}).replicas == 1
+    assert bare.size_known
+    assert not job(spec={"mpiReplicaSpecs": {"Worker": {}}}).size_known
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,13 @@ def read(text: str) -> MPIJob:
         ("{}", 0),
         ('{"mpiReplicaSpecs": {"Launcher": {}}}', 0),
         ('{"mpiReplicaSpecs": {"Worker": null}}', 0),
-        ('{"mpiReplicaSpecs": {"Worker": {}}}', 1),
-        ('{"mpiReplicaSpecs": {"Worker": {"replicas": null}}}', 1),
+        ('{"mpiReplicaSpecs": {"Worker": {}}}', None),
+        ('{"mpiReplicaSpecs": {"Worker": {"replicas": null}}}', None),
         ('{"mpiReplicaSpecs": {"Worker": {"replicas": 0}}}', 0),
         ('{"mpiReplicaSpecs": {"Worker": {"replicas": 3, "colour": {}}}}', 3),
     ],
 )
-def test_how_many_workers_a_job_asks_for(spec: str, replicas: int) -> None:
+def test_how_many_workers_a_job_asks_for(spec: str, replicas: int | None) -> None:
     assert read(f'{{"metadata": {{}}, "spec": {spec}}}').replicas == replicas
 
 

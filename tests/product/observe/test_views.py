@@ -292,3 +292,10 @@ def test_a_pod_with_one_process_namespace_cannot_be_looked_into() -> None:
     world = created()
     world["Pod/scale-worker-0"]["spec"]["shareProcessNamespace"] = True
     assert [worker.opaque for worker in look(world).workers] == [True, False]
+
+
+def test_a_size_that_is_missing_is_not_known_and_covers_the_workers_that_are_there() -> None:
+    world = created()
+    del world["MPIJob/scale"]["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+    view = look(world)
+    assert (view.size_known, view.replicas, view.surplus) == (False, 2, ())
