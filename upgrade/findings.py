@@ -113,3 +113,8 @@ def jobs(adoptions: Iterable[Adoption] | None) -> Finding:
     text = ", ".join(f"{count} {readiness}" for readiness, count in counts.items() if count) or "none"
     care = counts[Readiness.RESTART] or counts[Readiness.FOREIGN]
     return Finding("jobs", Verdict.CARE if care else Verdict.GO, text)
+
+
+def faults(found: Iterable[str]) -> list[Finding]:
+    """Name each job that stops mpi-operator v0.2.3 for all jobs."""
+    return [Finding("faults", Verdict.CARE, fault) for fault in found] or [Finding("faults", Verdict.GO, "none")]

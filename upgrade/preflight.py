@@ -27,6 +27,7 @@ async def look(client: ApiWriter, plan: Plan, *, now: float) -> Report:
             await _definition(client),
             *findings.operators(await operators.operators_in(client)),
             findings.jobs(adoptions),
+            *([] if views is None else findings.faults(await jobs.faults_of_all(client))),
             await _rights(client, found, plan),
             await _webhook(client, found, plan),
             await kueue.look(client),

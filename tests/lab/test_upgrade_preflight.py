@@ -93,6 +93,10 @@ def test_jobs_are_listed(lab: Lab) -> None:
     try:
         _, found, jobs = lab.preflight()
         assert found["jobs"] == ("go", "1 live")
+        assert found["faults"][0] == "care"
+        assert found["faults"][1].startswith(
+            "default/train: spec.mpiReplicaSpecs.Launcher: is missing; describe the la"
+        )
         assert [(one["namespace"], one["name"], one["readiness"]) for one in jobs] == [("default", "train", "live")]
         table = lab.run("preflight")[1]
         assert "default     train   live      its launcher has not started" in table

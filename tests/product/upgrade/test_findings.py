@@ -26,6 +26,8 @@ def adoptions(*readiness: Readiness) -> list[Adoption]:
         (findings.jobs(adoptions(Readiness.FIXED, Readiness.LIVE, Readiness.LIVE)), Verdict.GO, "2 live, 1 fixed"),
         (findings.jobs(adoptions(Readiness.RESTART)), Verdict.CARE, "1 restart"),
         (findings.jobs(adoptions(Readiness.FOREIGN)), Verdict.CARE, "1 foreign"),
+        (findings.faults([])[0], Verdict.GO, "none"),
+        (findings.faults(["ml/a: bad", "ml/b: bad"])[1], Verdict.CARE, "ml/b: bad"),
     ],
 )
 def test_findings(finding: Finding, verdict: Verdict, text: str) -> None:
