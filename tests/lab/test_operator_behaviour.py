@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lab.cluster import Cluster
+from lab.errors import LabError
 from lab.operator.process import Operator
 from lab.processes import Identity
 from tests.lab.waiting import until
@@ -310,6 +311,58 @@ def test_a_job_that_lacks_a_part_ends_the_operator(
         assert "panic" in operator.log.read_text()
     # It would end the next operator for all namespaces.
     job.kubectl("delete", "mpijob/j")
+
+
+def test_a_finished_job_whose_size_is_removed_ends_the_operator_and_the_next(
+    cluster: Cluster, namespace: str, job: Job
+) -> None:
+    with Operator.start(cluster, namespace=namespace, qps=0) as operator:
+        process = Identity.of(operator.pid)
+        job.create(cleanPodPolicy="Running")
+        job.running()
+        job.end("j-launcher", "Succeeded")
+        job.wait("mpijob/j", "condition=Succeeded")
+        job.kubectl("patch", "mpijob/j", "--type=json", f"--patch={json.dumps([_NO_SIZE])}")
+        until(lambda: not process.alive())
+    assert "in goroutine" in last_words(cluster, namespace)
+    job.kubectl("delete", "mpijob/j")
+
+
+def last_words(cluster: Cluster, namespace: str) -> str:
+    """Start an operator that ends by itself; return the end of its log."""
+    try:
+        with Operator.start(cluster, namespace=namespace, qps=0) as operator:
+            process = Identity.of(operator.pid)
+            until(lambda: not process.alive())
+            return operator.log.read_text()
+    except LabError as error:  # it has ended before it was seen to have started
+        return str(error)
+
+
+_NO_SIZE = {"op": "remove", "path": "/spec/mpiReplicaSpecs/Worker/replicas"}
+
+
+@pytest.mark.parametrize(
+    "container",
+    [{"env": [{"name": "A", "value": 1}]}, {"resources": {"limits": {"memory": "1GB"}}}],
+    ids=["a number as value", "no quantity"],
+)
+def test_a_value_of_a_wrong_type_keeps_the_operator_from_all_new_jobs(
+    cluster: Cluster, namespace: str, job: Job, container: dict[str, Any]
+) -> None:
+    """docs/troubleshooting.md says what to do."""
+    bad = {"containers": [{"name": "main", "image": "horovod:test", **container}]}
+    with Operator.start(cluster, namespace=namespace, qps=0) as operator:
+        body = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "metadata": {"name": "bad"}}
+        roles = {"Launcher": _POD, "Worker": {"replicas": 1, "template": {"spec": bad}}}
+        job.kubectl("create", "--filename=-", stdin=json.dumps({**body, "spec": {"mpiReplicaSpecs": roles}}))
+        until(lambda: "Failed to list *v1.MPIJob" in operator.log.read_text())
+        job.create()
+        failures = operator.log.read_text().count("Failed to list *v1.MPIJob")
+        until(lambda: operator.log.read_text().count("Failed to list *v1.MPIJob") > failures + 1)
+        assert job.get("pods")["items"] == []
+        job.kubectl("delete", "mpijob/bad")
+        job.running()
 
 
 @pytest.mark.parametrize("worker", [None, {"replicas": 1, **_EMPTY}], ids=["no workers", "workers without containers"])

@@ -18,7 +18,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOROVODRUN, MPIRUN, Job
-from tests.lab.launchers import ITEM, items, launcher, tried
+from tests.lab.launchers import ITEM, UNMUTATED, items, label, launcher, tried
 from tests.lab.reviews import plain_pod, reviews
 from tests.lab.waiting import PATIENCE
 from tests.product.webhook import objects
@@ -180,17 +180,22 @@ async def test_kubectl_edit_opens_again_and_says_why(
 ) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2, annotations={names.MAX_REPLICAS: "3"})
+    seen = await edited(cluster, job, tmp_path, "s/replicas: 2/replicas: 9/")
+    assert '# mpijobs.kubeflow.org "train" was not valid:' in seen
+    assert "# * spec.mpiReplicaSpecs.Worker.replicas: 9 is above metadata.annotations[mpijob-elastic/max-rep" in seen
+
+
+async def edited(cluster: Cluster, job: Job, tmp_path: Path, sed: str) -> str:
+    """Edit the job with kubectl and sed, until it gives up; return all that the editor was shown."""
     editor = tmp_path / "editor"
-    editor.write_text(f'#!/bin/sh\ncat "$1" >> {tmp_path}/seen\nsed -i "s/replicas: 2/replicas: 9/" "$1"\n')
+    editor.write_text(f'#!/bin/sh\ncat "$1" >> {tmp_path}/seen\nsed -i "{sed}" "$1"\n')
     editor.chmod(0o755)
     command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "edit", "mpijob", job.name]
     environment = {**os.environ, "KUBE_EDITOR": str(editor), "TMPDIR": str(tmp_path)}
     await asyncio.to_thread(
-        subprocess.run, [*command, "--namespace", namespace], env=environment, capture_output=True, check=False
+        subprocess.run, [*command, "--namespace", job.namespace], env=environment, capture_output=True, check=False
     )
-    seen = (tmp_path / "seen").read_text()
-    assert '# mpijobs.kubeflow.org "train" was not valid:' in seen
-    assert "# * spec.mpiReplicaSpecs.Worker.replicas: 9 is above metadata.annotations[mpijob-elastic/max-rep" in seen
+    return (tmp_path / "seen").read_text()
 
 
 @pytest.mark.usefixtures("webhook")
@@ -224,13 +229,88 @@ async def test_what_admission_missed_blocks_nobody_later(client: ApiWriter, clus
     await job.scale(3)
 
 
+NUMBER = {"containers": [{"name": "worker", "image": "horovod:test", "env": [{"name": "A", "value": 1}]}]}
+STALLS = "containers[0].env[0].value: 1 is not a string; put it in quotes. mpi-operator v0.2.3 cannot read such a job"
+NO_SIZE = "spec.mpiReplicaSpecs.Worker.replicas: is missing; write the number of workers. mpi-operator v0.2.3 crashes"
+
+
+def resized(replicas: int | None) -> Object:
+    return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
+
+
+@pytest.mark.usefixtures("webhook")
+@pytest.mark.parametrize("annotations", [{}, {names.ENABLED: "false"}], ids=["elastic", "disabled"])
+async def test_what_stops_the_operator_for_all_jobs_is_refused(
+    client: ApiWriter, namespace: str, annotations: dict[str, str]
+) -> None:
+    job = Job(client=client, namespace=namespace)
+    with pytest.raises(errors.Invalid) as refused:
+        await job.create(replicas=2, annotations=annotations, worker_spec=NUMBER)
+    assert STALLS in refused.value.message
+    await job.create(replicas=2, annotations=annotations)
+    for patch, says in ((resized(None), NO_SIZE), (template(NUMBER), STALLS)):
+        with pytest.raises(errors.Invalid) as refused:
+            await job.patch(patch)
+        assert says in refused.value.message
+    await said(job, [{"type": "Succeeded", "status": "True"}])
+    with pytest.raises(errors.Invalid) as refused:
+        await job.patch(resized(None))
+    assert NO_SIZE in refused.value.message
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_kubectl_edit_shows_where_the_size_went(
+    client: ApiWriter, cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    job = Job(client=client, namespace=namespace)
+    await job.create(replicas=2)
+    seen = await edited(cluster, job, tmp_path, "/replicas: 2/d")
+    assert f"# * {NO_SIZE}" in seen
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_a_job_that_stops_the_operator_already_can_be_edited_mended_and_deleted(
+    client: ApiWriter, namespace: str
+) -> None:
+    await label(client, namespace, UNMUTATED)
+    job, other = (Job(client=client, namespace=namespace, name=name) for name in ("train", "other"))
+    for one in (job, other):
+        await one.create(replicas=2, worker_spec=NUMBER)
+        await one.patch({"metadata": {"finalizers": ["example.com/kept"]}})
+    await label(client, namespace, {names.NAMESPACE_OPT_OUT: None})
+
+    await job.annotate(drain_timeout="30s")
+    await job.scale(3)
+    await said(job, [{"type": "Created", "status": "True"}])
+    with pytest.raises(errors.Invalid) as refused:
+        await job.patch(resized(None))
+    assert NO_SIZE in refused.value.message
+    assert STALLS not in refused.value.message
+    await job.patch(template({"containers": [{"name": "worker", "image": "horovod:test"}]}))
+    with pytest.raises(errors.Invalid):
+        await job.patch(template(NUMBER))
+    await other.delete()
+    for one in (job, other):
+        await one.patch({"metadata": {"finalizers": None}})
+    with pytest.raises(errors.NotFound):
+        await client.get(MPI_JOBS.path(namespace, other.name))
+
+
+def template(spec: Object) -> Object:
+    return {"spec": {"mpiReplicaSpecs": {"Worker": {"template": {"spec": spec}}}}}
+
+
+async def said(job: Job, conditions: list[Object]) -> None:
+    """Write the job's status, as the operator does."""
+    path = MPI_JOBS.path(job.namespace, job.name, "status")
+    await job.client.patch_object(path, body={"status": {"conditions": conditions}}, content_type=MERGE_PATCH)
+
+
 @pytest.mark.usefixtures("webhook")
 async def test_users_see_warnings(client: ApiWriter, cluster: Cluster, namespace: str) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=3, command=["mpirun", "python", "train.py"])
-    status = {"status": {"conditions": [{"type": "Created", "status": "True"}]}}
-    path = MPI_JOBS.path(namespace, job.name, "status")
-    await client.patch_object(path, body=status, content_type=MERGE_PATCH)
+    await said(job, [{"type": "Created", "status": "True"}])
     patch = '{"spec":{"slotsPerWorker":2,"mpiReplicaSpecs":{"Worker":{"replicas":1}}}}'
     command = ["patch", "mpijob", job.name, "--namespace", namespace, "--type=merge", f"--patch={patch}"]
     done = await asyncio.to_thread(

@@ -1,11 +1,13 @@
 """Handlers: one for each kind that the webhook configurations name; pure.
 
 /mutate only ever adds or replaces fields of ours, so it never refuses. /validate refuses only mistakes in fields of
-ours. An object that cannot be decoded passes with a warning: what the API server accepts must not fail because of us.
+ours, and a job that stops the operator for all jobs. Any other object that we cannot decode passes with a warning: what
+the API server accepts must not fail because of us.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import msgspec
@@ -19,6 +21,7 @@ from webhook.rules import (
     hpa_facts,
     hpa_fit,
     mutate,
+    operator_faults,
     pod_security,
     pod_templates,
     quota,
@@ -158,6 +161,8 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
             return verdict
         return _with(verdict, pod_templates.changed(request.object, request.old_object, queued=bool(new.queue)))
 
+    job_judged = partial(operator_faults.judged, job_created, job_updated)
+
     def autoscaler(request: Request, raw: msgspec.Raw) -> Iterable[str]:
         hpa = hpa_facts.read(raw)
         if not hpa.scales_mpi_job:
@@ -177,8 +182,8 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         return _with(verdict, _shortages(context, request, job, more=after.spec.replicas - before.spec.replicas))
 
     return {
-        _kind(CREATE, MPI_JOBS): job_created,
-        _kind(UPDATE, MPI_JOBS): job_updated,
+        _kind(CREATE, MPI_JOBS): job_judged,
+        _kind(UPDATE, MPI_JOBS): job_judged,
         _kind(UPDATE, scale.SCALES, "scale"): scaled,
         _kind(CREATE, AUTOSCALERS): autoscaler_changed,
         _kind(UPDATE, AUTOSCALERS): autoscaler_changed,

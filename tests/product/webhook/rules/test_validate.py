@@ -330,7 +330,7 @@ def test_of_many_unknown_annotations_a_few_are_named() -> None:
 
 
 def test_any_size_is_shown() -> None:
-    job, before = (of_size(replicas) for replicas in (10**30, 3))
+    job, before = (of_size(replicas) for replicas in (2**31 - 1, 3))
     for old, new in ((job, before), (before, job)):
         request = review.parse(body(new, old=old, dryRun=True))
         answered = handlers.answer(request, handlers.validating(handlers.NOTHING))

@@ -1,0 +1,109 @@
+"""Jobs that stop mpi-operator v0.2.3 are refused, and fields that it drops are named."""
+
+from typing import Any
+
+import pytest
+
+from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
+from webhook.rules import handlers, review
+from webhook.rules.review import LONGEST_WARNING, Verdict
+
+
+def verdict(job: Object, old: Object | None = None) -> Verdict:
+    return handlers.answer(review.parse(body(job, old=old)), handlers.validating(handlers.NOTHING)).verdict
+
+
+def job(*env: object, **worker: Any) -> Object:
+    """A job of plain mpirun with this environment and these fields in the container of its workers."""
+    made = mpi_job(conditions=["Created"])
+    made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0] |= {"env": [*env], **worker}
+    return made
+
+
+def without_size(made: Object) -> Object:
+    del made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+    return made
+
+
+def finished(made: Object) -> Object:
+    done = [{"type": "Succeeded", "status": "True"}]
+    return {**made, "status": {"conditions": done, "completionTime": "2026-01-01T00:00:00Z"}}
+
+
+def deleted(made: Object) -> Object:
+    return {**made, "metadata": {**made["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+def disabled(made: Object) -> Object:
+    return {**made, "metadata": {**made["metadata"], "annotations": {"mpijob-elastic/enabled": "false"}}}
+
+
+GOOD, BAD = {"name": "A", "value": "1"}, {"name": "A", "value": 1}
+
+
+@pytest.mark.parametrize("state", [lambda made: made, finished, deleted, disabled])
+def test_what_a_request_brings_in_is_refused_whatever_the_state_of_the_job(state: Any) -> None:
+    size = "spec.mpiReplicaSpecs.Worker.replicas"
+    value = "spec.mpiReplicaSpecs.Worker.template.spec.containers[0].env[0].value"
+    for made, field in ((without_size(job()), size), (job(BAD), value)):
+        for old in (None, state(job())):
+            assert [refusal.field for refusal in verdict(state(made), old).refusals] == [field]
+
+
+def test_a_fault_that_was_there_is_told_and_blocks_nobody() -> None:
+    before = job(BAD)
+    for after in (before, finished(before), deleted(before), job(GOOD, BAD), job({"name": "A", "value": 2})):
+        found = verdict(after, before)
+        assert found.allowed
+        assert len(found.warnings) == 1
+        assert "cannot read such a job" in found.warnings[0]
+    assert verdict(job(GOOD), before) == Verdict()
+    assert verdict(job(GOOD), without_size(job())) == Verdict()
+    bad = {**disabled(job(GOOD)), "metadata": {"annotations": {"mpijob-elastic/enabled": "no"}}}
+    assert [one.field for one in verdict(bad, before).refusals] == ["metadata.annotations[mpijob-elastic/enabled]"]
+
+
+def test_another_fault_is_refused_alone() -> None:
+    [refusal] = verdict(job(BAD, tty=1), job(BAD)).refusals
+    assert refusal.field.endswith("containers[0].tty")
+    [refusal] = verdict(without_size(job(BAD)), job(BAD)).refusals
+    assert refusal.field.endswith("Worker.replicas")
+
+
+def test_of_many_faults_a_few_are_named_and_all_may_be_mended_one_by_one() -> None:
+    many = [{"name": f"A{number}", "value": number} for number in range(200)]
+    assert len(verdict(job(*many)).refusals) == 5
+    assert len(verdict(job(*many), job(*many)).warnings) == 5
+    assert verdict(job(*many[1:]), job(*many)).allowed
+    others = {f"x{number}": {"limits": 1} for number in range(3)}
+    assert verdict(job(*many, **others), job(*many)).allowed
+
+
+@pytest.mark.parametrize("command", [None, ELASTIC])
+def test_each_dropped_field_is_named_once_at_creation_with_its_meaning(command: list[str] | None) -> None:
+    made = mpi_job(command=command)
+    for role in ("Launcher", "Worker"):
+        spec = made["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
+        spec |= {"topologySpreadConstraints": [{}], "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}
+        spec["containers"][0] |= {"restartPolicyRules": [{}], "securityContext": {"seccompProfile": {}}}
+    made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["initContainers"] = [{"restartPolicy": "Always"}]
+    made["spec"]["managedBy"] = "kubeflow.org/mpi-operator"
+    at = "spec.mpiReplicaSpecs.Launcher.template.spec"
+    sidecar = "a sidecar becomes an init container, and its pod waits until that ends"
+    drops = "mpi-operator v0.2.3 drops this field"
+    assert verdict(made).warnings == (
+        f"{at}.containers[0].restartPolicyRules and 1 more: {drops}: the pods do without",
+        f"{at}.topologySpreadConstraints and 1 more: {drops}: the pods are not spread",
+        f"{at.replace('Launcher', 'Worker')}.initContainers[0].restartPolicy: {drops}: {sidecar}",
+    )
+    assert verdict(made, made).warnings == ()
+
+
+def test_of_many_dropped_fields_a_few_are_named_in_short_lines() -> None:
+    fields: Object = {f"x{number:02}{'y' * 300}": 1 for number in range(20)}
+    found = verdict(job(**fields)).warnings
+    assert len(found) == 6
+    assert "x07" in found[5]
+    answer = review.answer(review.parse(body(job())), Verdict(warnings=found))
+    assert answer.count(b"mpi-operator v0.2.3") >= 1
+    assert all(len(review.shortened(text)) <= LONGEST_WARNING for text in found)
