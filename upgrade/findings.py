@@ -15,11 +15,11 @@ from upgrade.operators import Kind, Operator
 
 
 class Verdict(IntEnum):
-    """A verdict; the value is the exit code."""
+    """A verdict; the largest counts."""
 
     GO = 0
-    CARE = 3
-    NO = 4
+    CARE = 1
+    NO = 2
 
 
 _OPERATORS = {

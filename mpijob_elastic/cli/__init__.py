@@ -6,7 +6,8 @@ from pathlib import Path
 import typer
 
 from mpijob_elastic import __version__
-from mpijob_elastic.cli import controller, explain, get, install, upgrade, watch, webhook
+from mpijob_elastic.cli import controller, exit_codes, explain, get, install, upgrade, watch, webhook
+from mpijob_elastic.kube.errors import KubeError
 from mpijob_elastic.telemetry.terminal import say
 
 app = typer.Typer(
@@ -17,7 +18,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help=(
         "Change the number of workers of a running MPIJob, beside an unmodified mpi-operator v0.2.3.\n\n"
-        "Also a kubectl plugin: `kubectl mpijob-elastic get`."
+        "Also a kubectl plugin: `kubectl mpijob-elastic get`.\n\n" + exit_codes.HELP
     ),
 )
 app.command(name="get")(get.get)
@@ -37,13 +38,11 @@ def version() -> None:
 
 
 def main() -> None:
-    """Run the command line. An error that users can fix is a line on standard error, with exit code 1."""
-    from mpijob_elastic.kube.errors import KubeError  # noqa: PLC0415 - --help need not load the client
-
+    """Run the command line. An error that users can fix is a line on standard error, with its exit code."""
     # kubectl runs a plugin by its file name, which nobody types.
     is_plugin = Path(sys.argv[0]).name.startswith("kubectl-")
     try:
         app(prog_name="kubectl mpijob-elastic" if is_plugin else "mpijob-elastic")
     except (KubeError, OSError) as error:
         say(*f"mpijob-elastic: {error}".split("\n"), err=True)
-        sys.exit(1)
+        sys.exit(exit_codes.of(error))

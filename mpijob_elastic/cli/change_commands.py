@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.install.changes import Ask, Change, Outcome
 from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.telemetry.terminal import say
@@ -16,8 +17,6 @@ from mpijob_elastic.telemetry.terminal import say
 if TYPE_CHECKING:
     from mpijob_elastic.install.installer import Plan
     from mpijob_elastic.kube.writer import ApiWriter
-
-INTERRUPTED = 130  # the exit code that a shell gives a program that Ctrl-C ended
 
 _COLOURS = {Outcome.CREATED: "green", Outcome.CONFIGURED: "yellow", Outcome.DELETED: "red"}
 
@@ -73,7 +72,7 @@ def run(work: Callable[[ApiWriter], Awaitable[None]], kubeconfig: Path | None, c
         asyncio.run(connected())
     except KeyboardInterrupt:
         say("Interrupted. Run the same command again to finish.", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(Exit.INTERRUPTED) from None
 
 
 def tell(news: Change | str, *, prefix: str = "- ", differences: bool = True) -> None:
@@ -89,8 +88,8 @@ def tell(news: Change | str, *, prefix: str = "- ", differences: bool = True) ->
 
 
 def end(*, confirmed: bool, dry_run: bool, done: str) -> None:
-    """Print how the command ended; exit with 1 if the user declined."""
+    """Print how the command ended; exit as refused if the user declined."""
     if not confirmed:
         say("Not confirmed: nothing was changed.", err=True)
-        raise typer.Exit(1)
+        raise typer.Exit(Exit.REFUSED)
     say("Dry run: nothing was written." if dry_run else done)

@@ -4,13 +4,12 @@ from typing import Annotated, Literal
 
 import typer
 
+from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
-from mpijob_elastic.telemetry.terminal import say
 
 Output = Literal["table", "json", "yaml"]
 
-NOT_ALL_TRAIN = 1
-NOT_SEEN = 2
+_EXITS = {True: Exit.DONE, False: Exit.REFUSED, None: Exit.NOT_KNOWN}
 
 
 def explain(
@@ -45,26 +44,21 @@ def explain(
 
     - `kubectl mpijob-elastic explain train --no-exec -o json`: for programs, without looking into the pods
 
-    The command changes nothing. By exec it lists the processes in the workers and the launcher; without the right
-    to create pods/exec it leaves that out.
+    The command changes nothing. By exec it lists the processes in the workers and the launcher. Where you may not
+    exec, whether workers train is not known.
 
-    Exit codes: 0 every worker trains; 1 a worker does not train, or something is wrong; 2 wrong usage, or nothing to
-    explain (no such job or worker, missing rights, no cluster).
+    Exit codes: 0 every worker trains; 1 a worker does not train, something is wrong, no such job, no right to read it;
+    2 wrong usage; 4 not known whether workers train, or no answer of the API server; 130 Ctrl-C.
     """
     import asyncio  # noqa: PLC0415 - --help need not load the client
 
     from mpijob_elastic.cli.jobs import explain  # noqa: PLC0415
     from mpijob_elastic.cli.target import Where  # noqa: PLC0415
-    from mpijob_elastic.kube.errors import KubeError  # noqa: PLC0415
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
-    try:
-        all_train = asyncio.run(
-            explain.explain(
-                where, job=job, worker=worker, output=output, look=look, controller_namespace=controller_namespace
-            )
+    all_train = asyncio.run(
+        explain.explain(
+            where, job=job, worker=worker, output=output, look=look, controller_namespace=controller_namespace
         )
-    except (KubeError, OSError) as error:
-        say(*f"mpijob-elastic: {error}".split("\n"), err=True)
-        raise typer.Exit(NOT_SEEN) from None
-    raise typer.Exit(0 if all_train else NOT_ALL_TRAIN)
+    )
+    raise typer.Exit(_EXITS[all_train])

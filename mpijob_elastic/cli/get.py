@@ -30,7 +30,7 @@ def get(
 
     - `kubectl mpijob-elastic get train -o json`: the same for programs, as a kubectl plugin
 
-    Exit codes: 0 success; 1 nothing to show (no such job, missing rights, no cluster); 2 wrong usage.
+    Exit codes: 0 done; 1 no such job, or no right to read it; 2 wrong usage; 4 no answer of the API server; 130 Ctrl-C.
     """
     import asyncio  # noqa: PLC0415 - --help need not load the client
 

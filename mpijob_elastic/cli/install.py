@@ -49,7 +49,8 @@ def install(
 
     - `mpijob-elastic install --no-scale`: leave the definition of MPIJobs as it is
 
-    Exit codes: 0 done; 1 not done (no rights, a conflict, not ready in time); 2 wrong usage; 130 interrupted.
+    Exit codes: 0 done; 1 refused (no rights, a conflict); 2 wrong usage; 4 not ready in time, or no answer of the API
+    server; 130 Ctrl-C.
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
 
@@ -93,7 +94,8 @@ def uninstall(
 
     - `mpijob-elastic uninstall --yes`: without confirmation
 
-    Exit codes: 0 done; 1 not done (not confirmed, no rights, not gone in time); 2 wrong usage; 130 interrupted.
+    Exit codes: 0 done; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not gone in time, or no answer of the API
+    server; 130 Ctrl-C.
     """
     from mpijob_elastic.install import removal  # noqa: PLC0415 - --help need not load the client
     from upgrade import scale as subresource  # noqa: PLC0415

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
+from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
-
-INTERRUPTED = 130  # 128 + SIGINT, like shells
 
 
 def watch(
@@ -24,7 +23,8 @@ def watch(
 
     - `kubectl mpijob-elastic watch train | tee train.log`
 
-    Exit codes: 0 the job succeeded; 1 the job failed, was deleted or cannot be read; 2 wrong usage; 130 Ctrl-C.
+    Exit codes: 0 the job succeeded; 1 the job failed, was deleted, or you may not read it; 2 wrong usage; 4 no answer
+    of the API server at the start; 130 Ctrl-C.
     """
     import asyncio  # noqa: PLC0415 - --help need not load the client
 
@@ -32,8 +32,5 @@ def watch(
     from mpijob_elastic.cli.target import Where  # noqa: PLC0415
 
     where = Where(kubeconfig=kubeconfig, context=context, namespace=namespace)
-    try:
-        succeeded = asyncio.run(watch.watch(where, job=job))
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    raise typer.Exit(0 if succeeded else 1)
+    succeeded = asyncio.run(watch.watch(where, job=job))
+    raise typer.Exit(Exit.DONE if succeeded else Exit.REFUSED)

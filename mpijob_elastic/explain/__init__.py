@@ -42,14 +42,17 @@ def _worker(case: Case, *, is_wanted: bool) -> WorkerFinding:
 def _explanation(job: Case, findings: tuple[Finding, ...], *workers: WorkerFinding) -> Explanation:
     wanted = [worker for worker in workers if worker.wanted]
     training = sum(worker.cause.level is Level.FINE for worker in wanted)
+    unseen = [worker.name for worker in wanted if worker.cause.level is Level.UNKNOWN]
     is_wrong = any(finding.level is Level.WRONG for finding in (*findings, *(worker.cause for worker in workers)))
+    may_all_train = 0 < training + len(unseen) == len(wanted) and not is_wrong
     return Explanation(
         namespace=job.view.namespace,
         name=job.name,
         state=job.facts.state,
         desired=job.view.replicas if job.view.size_known else None,
-        training=training,
-        all_train=0 < training == len(wanted) and not is_wrong,
+        training=None if unseen else training,
+        all_train=None if unseen and may_all_train else may_all_train,
+        not_known=ranks.unseen(job.of(unseen[0])) if unseen else "",
         job=findings,
         workers=workers,
         notices=job.view.notices.splitlines(),

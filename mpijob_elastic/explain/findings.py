@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 
 class Level(StrEnum):
-    """fine: as it should be; waiting: resolves by itself; wrong: somebody has to act."""
+    """fine: as it should be; waiting: resolves by itself; wrong: somebody has to act; unknown: nobody could look."""
 
     FINE = "fine"
     WAITING = "waiting"
     WRONG = "wrong"
+    UNKNOWN = "unknown"
 
 
 class Finding(msgspec.Struct, frozen=True, rename="camel"):
@@ -33,6 +34,7 @@ class Finding(msgspec.Struct, frozen=True, rename="camel"):
 fine = partial(Finding, level=Level.FINE)
 waiting = partial(Finding, level=Level.WAITING)
 wrong = partial(Finding, level=Level.WRONG)
+unknown = partial(Finding, level=Level.UNKNOWN)
 
 
 class WorkerFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,16 +52,17 @@ class WorkerFinding(msgspec.Struct, frozen=True, kw_only=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Every finding on a job and the finding on each worker; no workers where the job is over or not ours.
 
-    training: wanted workers that train, as far as can be seen. all_train: every wanted worker trains, and nothing is
-    wrong. notices: the controller's.
+    training: wanted workers in which exec has shown a rank. all_train: every wanted worker trains, and nothing is
+    wrong. Both are None where that is not known; not_known: why. notices: the controller's.
     """
 
     namespace: str
     name: str
     state: str
     desired: int | None
-    training: int
-    all_train: bool
+    training: int | None
+    all_train: bool | None
+    not_known: str
     job: tuple[Finding, ...]
     workers: tuple[WorkerFinding, ...]
     notices: list[str]

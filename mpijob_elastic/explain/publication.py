@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from mpijob_elastic.explain import ranks
 from mpijob_elastic.explain.case import Case
-from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
+from mpijob_elastic.explain.findings import Finding, waiting, wrong
 from mpijob_elastic.model import durations
 from mpijob_elastic.model.job import LauncherPhase
 
@@ -16,7 +17,7 @@ def causes(case: Case) -> Iterator[Finding]:
         yield wrong("blind-launcher", "is not used: the launcher has no discover_hosts.sh to find it in (see above)")
     if not view.elastic:
         yield from _no_launcher(case)
-        yield fine("trains", "is Ready; the job is not elastic, so mpirun alone decides what runs in it")
+        yield from ranks.seen(case, "is Ready, and the job is not elastic")
     if case.facts.role_readable and (role is None or case.name not in role.exec_names):
         yield _due(case, "no-right", "is not in the launcher's Role yet; the controller adds it next")
     if case.name not in case.view.host_of:

@@ -11,7 +11,7 @@ from mpijob_elastic.decide.lost_ranks import LOST_AFTER
 from mpijob_elastic.decide.retries import RENAMED
 from mpijob_elastic.decide.state import Standing
 from mpijob_elastic.explain.case import Case
-from mpijob_elastic.explain.findings import Finding, fine, waiting, wrong
+from mpijob_elastic.explain.findings import Finding, fine, unknown, waiting, wrong
 from mpijob_elastic.model import durations
 
 # Seconds from a touch until a driver has started ranks: the kubelet takes 0.7 s, discovery 1 s; the rest is to spare.
@@ -23,7 +23,7 @@ def causes(case: Case) -> Iterator[Finding]:
     if any(held.pod == case.name for held in case.facts.frozen):
         said = "is blocked: the launcher still waits for a rank in a pod of this name that is gone (see above)"
         yield wrong("frozen-exec", said)
-    yield from _trains(case)
+    yield from seen(case, "is listed, and the launcher knows it")
     shown_at = case.state.launcher.shown_at
     if shown_at is not None and case.state.now < shown_at + JOINING:
         yield waiting("joining", "is published; the launcher was refreshed a moment ago")
@@ -49,15 +49,23 @@ def causes(case: Case) -> Iterator[Finding]:
     yield wrong("nobody-trains", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
 
 
-def _trains(case: Case) -> Iterator[Finding]:
-    look, published = case.facts.looks.get(case.name), "is published, and the launcher knows it"
+def seen(case: Case, standing: str) -> Iterator[Finding]:
+    """Yield that a rank runs in the worker, or that nobody knows; nothing where exec has shown that none runs."""
+    if why := unseen(case):
+        said = f"{standing}; whether it trains is not known: {why}"
+        yield unknown("not-known", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
+    elif processes := case.facts.looks[case.name].processes:
+        yield fine("trains", f"is training: {', '.join(processes)}")
+
+
+def unseen(case: Case) -> str:
+    """Return why nobody knows whether a rank runs in the worker, "" where exec has shown it."""
+    look, looked = case.facts.looks.get(case.name), case.facts.looked
     if look is None:
-        reason = "it was not checked by exec" if case.facts.looked else "only exec can show whether a rank runs"
-        yield fine("trains", f"{published}; {reason}")
-    elif look.error:
-        yield fine("trains", f"{published}; exec shows no more: {look.error}")
-    elif look.processes:
-        yield fine("trains", f"is training: {', '.join(look.processes)}")
+        others = f"exec looked only into {len(case.facts.looks)} other workers"
+        return others if looked else "only exec can show that, and --no-exec was given"
+    shows_none = not (look.processes or look.error or case.view.elastic)
+    return "exec shows no rank, and mpirun alone decides where ranks run" if shows_none else look.error
 
 
 def _lost(case: Case, training: int) -> Finding:

@@ -9,7 +9,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.install.changes import Say
 from mpijob_elastic.install.objects import Identity
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install.refusal import NotInTime
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.list import list_objects
@@ -39,13 +39,13 @@ async def until(condition: Missing, *, seconds: float, say: Say) -> str:
 
 
 async def wait(condition: Missing, *, seconds: float, say: Say, advice: str) -> None:
-    """Wait as `until` does. Raises `Refused` with what is missing after `seconds`, and `advice`."""
+    """Wait as `until` does. Raises `NotInTime` with what is missing after `seconds`, and `advice`."""
     if late := await until(condition, seconds=seconds, say=say):
-        raise Refused(f"after {seconds:.0f} s {late}; {advice}")
+        raise NotInTime(f"after {seconds:.0f} s {late}; {advice}")
 
 
 async def for_deployments(applier: Applier, deployments: Sequence[Identity], *, seconds: float, say: Say) -> None:
-    """Wait until all replicas of all Deployments are new and available. Raises `Refused`, `errors.KubeError`."""
+    """Wait until all replicas of all Deployments are new and available. Raises `NotInTime`, `errors.KubeError`."""
 
     async def missing() -> str:
         found = await asyncio.gather(*(applier.read(one) for one in deployments))
@@ -53,7 +53,7 @@ async def for_deployments(applier: Applier, deployments: Sequence[Identity], *, 
 
     if late := await until(missing, seconds=seconds, say=say):
         reasons = await _reasons(applier, deployments)
-        raise Refused(
+        raise NotInTime(
             f"not ready after {seconds:.0f} s: {late}{''.join(reasons)}\nThe webhook configurations were not touched. "
             "Correct this and run the same command again"
         )
@@ -71,7 +71,7 @@ async def for_bundles(applier: Applier, hooks: Sequence[Identity], *, seconds: f
         )
 
     if late := await until(missing, seconds=seconds, say=say):
-        raise Refused(
+        raise NotInTime(
             f"not trusted after {seconds:.0f} s: {late}. The log of deployment/{names.WEBHOOK} (or of cert-manager) "
             "says why; until then, calls of the webhook fail and the API server goes on without it"
         )

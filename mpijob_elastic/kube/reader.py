@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Self
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
@@ -175,10 +176,7 @@ class ApiReader:
     async def websocket(
         self, path: str, *, query: list[tuple[str, str]], protocols: tuple[str, ...]
     ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """Open a WebSocket with the first of `protocols` that the server knows; raises as `get` does.
-
-        A refusal carries only its status: the library drops the text.
-        """
+        """Open a WebSocket with the first of `protocols` that the server knows; raises as `get` does."""
         opening = self._session.ws_connect(
             self.host + path,
             params=query,
@@ -191,10 +189,22 @@ class ApiReader:
             try:
                 socket = await opening
             except aiohttp.WSServerHandshakeError as error:
-                wait = error.headers.get("Retry-After") if error.headers else None
-                raise errors.from_response(error.status, f"GET {path} refused".encode(), wait) from error
+                raise await self._refusal(f"{path}?{urlencode(query)}", error) from error
         async with socket:
             yield socket
+
+    async def _refusal(self, path: str, error: aiohttp.WSServerHandshakeError) -> errors.KubeError:
+        """Return the refusal of a WebSocket with its text, which the library drops.
+
+        The same request without an upgrade runs nothing, and is refused in the same words.
+        """
+        try:
+            await self.get(path, limits=Limits(throttled=0.0))
+        except errors.KubeError as told:
+            if getattr(told, "status", None) == error.status:
+                return told
+        wait = error.headers.get("Retry-After") if error.headers else None
+        return errors.from_response(error.status, f"GET {path.partition('?')[0]} refused".encode(), wait)
 
     async def credentials(self) -> dict[str, str]:
         """Return the Authorization header, refreshed when credentials expire; empty with client certificates.

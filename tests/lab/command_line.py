@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from lab.cluster import Cluster
 from mpijob_elastic import __version__
-from mpijob_elastic.cli import app
+from mpijob_elastic.cli import app, exit_codes
 from mpijob_elastic.kube.errors import KubeError
 from tests.lab.upgrades import whole
 
@@ -26,7 +26,7 @@ class CommandLine:
         """Exit code and output; in this process, for a new one takes a second to import what it needs."""
         result = CliRunner().invoke(app, [*arguments, f"--kubeconfig={kubeconfig or self.cluster.kubeconfig}"])
         if isinstance(result.exception, KubeError):
-            return result.exit_code, f"{result.output}{result.exception}"
+            return exit_codes.of(result.exception), f"{result.output}{result.exception}"
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
         return result.exit_code, result.output

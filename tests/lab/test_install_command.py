@@ -295,7 +295,7 @@ def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: Com
     for name in (names.CONTROLLER, names.WEBHOOK):
         clean.cluster.kubectl("rollout", "status", "-n", names.NAMESPACE, f"deployment/{name}", "--timeout=240s")
     code, output = clean.run("install", "--timeout=1")
-    assert code == 1
+    assert code == 4
     assert "not trusted after 1 s" in output
     with Webhook.start(clean.cluster, accounts(clean.cluster)):
         code, output = clean.run("install", "--timeout=240")
@@ -309,13 +309,13 @@ def test_waits_until_webhooks_are_trusted_and_leaves_the_bundle_alone(clean: Com
 def test_no_webhook_is_registered_before_the_pods_are_ready(clean: CommandLine) -> None:
     clean.cluster.kubectl("cordon", "-l", "kubernetes.io/os=linux")
     try:
-        assert clean.run("install", "--timeout=1", f"--image={IMAGE}")[0] == 1
+        assert clean.run("install", "--timeout=1", f"--image={IMAGE}")[0] == 4
         pods = ("-n", names.NAMESPACE, "pod", "--all")
         kubectl_until_done(clean.cluster, "wait", *pods, "--for=condition=PodScheduled=false", patience=PATIENCE)
         code, output = clean.run("install", "--timeout=1")
     finally:
         clean.cluster.kubectl("uncordon", "-l", "kubernetes.io/os=linux")
-    assert code == 1
+    assert code == 4
     assert "not ready after 1 s" in output
     assert "Unschedulable" in output
     with pytest.raises(LabError, match="not found"):

@@ -12,7 +12,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from mpijob_elastic import names
-from mpijob_elastic.cli import app
+from mpijob_elastic.cli import app, exit_codes
+from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.decide import (
     disruption,
     drain,
@@ -217,6 +218,16 @@ def test_each_cause_of_explain_is_named() -> None:
 def test_the_page_of_commands_is_that_of_the_code() -> None:
     """`make docs` writes it."""
     assert commands_page.PAGE.read_text() == commands_page.page()
+
+
+def test_each_command_ends_with_codes_of_the_one_table() -> None:
+    table = dict(re.findall(r"(?<=[:;] )(\d+) ([^;]+?)(?=[;.])", exit_codes.HELP))
+    assert {int(code) for code in table} == set(Exit)
+    for path in sorted([*(ROOT / "mpijob_elastic" / "cli").rglob("*.py"), *PAGES]):
+        for said in re.findall(r"Exit codes: (0 [^.`]+)\.", " ".join(path.read_text().split())):
+            codes = dict(re.findall(r"(?:^|; )(\d+) ([^;]+)", said))
+            assert codes.keys() <= table.keys(), path
+            assert (codes["2"], codes["130"]) == (table["2"], table["130"]), path
 
 
 def test_a_page_makes_a_plain_job_elastic_without_mistakes() -> None:

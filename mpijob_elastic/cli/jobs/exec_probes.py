@@ -77,9 +77,7 @@ async def _look(client: ApiReader, namespace: str, worker: Worker) -> Look:
             if result.exit_code:
                 return Look(error=f"/bin/sh exited with {result.exit_code}")
             lines += result.stdout.splitlines()
-    except errors.Forbidden:
-        return Look(error="you lack the right to exec (create pods/exec)")
-    except errors.KubeError as error:
-        return Look(error=str(error))
+    except errors.KubeError as error:  # also in a policy's own words
+        return Look(error=" ".join(str(error).split()))
     counted = Counter(lines).most_common()
     return Look(processes=tuple(f"{name} (x{count})" if count > 1 else name for name, count in counted))

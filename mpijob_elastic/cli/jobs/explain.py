@@ -25,8 +25,8 @@ class NoSuchWorker(errors.KubeError):
 
 async def explain(
     where: Where, *, job: str, worker: str | None, output: str, look: bool, controller_namespace: str | None = None
-) -> bool:
-    """Print why workers do not train; return True if all do. Raises `errors.KubeError`.
+) -> bool | None:
+    """Print why workers do not train; return True if all do, None if nobody knows. Raises `errors.KubeError`.
 
     controller_namespace: where the controllers' Lease is; None: where the webhook is served, as far as can be seen.
     """

@@ -1,6 +1,7 @@
 """Print an explanation as text."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 
 from mpijob_elastic.explain.findings import Explanation, Finding, Level
@@ -12,8 +13,7 @@ _INDENT = "    "
 
 def text(report: Explanation) -> list[str]:
     """Return the lines of a page, a paragraph for each finding."""
-    counts = f", {report.training} of {report.desired} workers train" if report.workers else ""
-    lines = [f"{report.namespace}/{report.name}: {report.state}{counts}"]
+    lines = _wrapped(f"{report.namespace}/{report.name}: {report.state}{_counts(report)}")
     for finding in report.job:
         lines += ["", *_paragraph(finding)]
     for worker in report.workers:
@@ -24,13 +24,26 @@ def text(report: Explanation) -> list[str]:
     return lines
 
 
+def _counts(report: Explanation) -> str:
+    levels = Counter(worker.cause.level for worker in report.workers if worker.wanted)
+    training, unseen = levels[Level.FINE], levels[Level.UNKNOWN]
+    if not levels or levels.total() < report.desired:  # asked about one of them
+        return ""
+    if unseen and not training:
+        return f", {unseen} of {report.desired} listed; whether they train is not known: {report.not_known}"
+    rest = f"; of {unseen} more that is not known: {report.not_known}" if unseen else ""
+    return f", {training} of {report.desired} workers train{rest}"
+
+
 def _paragraph(finding: Finding, *, host: str = "") -> Iterator[str]:
-    yield from textwrap.wrap(
-        finding.says, WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
-    )
+    yield from _wrapped(finding.says)
     if host:
         yield f"{_INDENT}host name: {host}"
     if finding.level is not Level.FINE:
         yield f"{_INDENT}cause: {finding.cause}"
     if finding.next_step:
         yield f"{_INDENT}next: {finding.next_step}"
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from mpijob_elastic.cli import change_commands as common
+from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.cli.options import Context, Kubeconfig
 from mpijob_elastic.telemetry.terminal import say
 
@@ -15,11 +16,8 @@ if TYPE_CHECKING:
     from mpijob_elastic.kube.writer import ApiWriter
     from upgrade.findings import Report
 
-WITH_CARE = 3
-NO = 4
-
 Output = Literal["table", "json", "yaml"]
-_VERDICTS = {0: "go", WITH_CARE: "go with care", NO: "no"}
+_VERDICTS = {"GO": ("go", Exit.DONE), "CARE": ("go with care", Exit.OTHERWISE), "NO": ("no", Exit.REFUSED)}
 
 
 def preflight(
@@ -40,7 +38,7 @@ def preflight(
 
     - `mpijob-elastic upgrade preflight -o json`: the same for programs
 
-    Exit codes: 0 go; 1 no answer (no cluster); 2 wrong usage; 3 go with care; 4 no.
+    Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer of the API server; 130 Ctrl-C.
     """
     from upgrade import preflight as looking  # noqa: PLC0415 - --help need not load the client
 
@@ -49,8 +47,7 @@ def preflight(
     async def work(client: ApiWriter) -> None:
         report = await looking.look(client, plan, now=time.time())
         say(*_rendered(report, output).removesuffix("\n").split("\n"))
-        if report.verdict:
-            raise typer.Exit(report.verdict)
+        raise typer.Exit(_VERDICTS[report.verdict.name][1])
 
     common.run(work, kubeconfig, context)
 
@@ -92,7 +89,8 @@ def apply(
 
     - `mpijob-elastic upgrade apply --overlay prometheus --yes`: without confirmation, with the image that runs
 
-    Exit codes: 0 done; 1 not done (refused, no rights, declined, the canary failed); 2 wrong usage; 130 interrupted.
+    Exit codes: 0 done; 1 refused (no rights, declined); 2 wrong usage; 4 not ready in time (the canary included), or no
+    answer of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.install import installer  # noqa: PLC0415 - --help need not load the client
     from upgrade import apply  # noqa: PLC0415
@@ -119,7 +117,8 @@ def status(*, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
 
     - `mpijob-elastic upgrade status`: show phase, definition and objects
 
-    Exit codes: 0 complete; 1 no answer (no rights, no cluster); 2 wrong usage; 3 begun, not complete; 4 no upgrade.
+    Exit codes: 0 complete; 1 no upgrade, or no rights; 2 wrong usage; 3 begun, not complete; 4 no answer of the API
+    server; 130 Ctrl-C.
     """
     from upgrade import status  # noqa: PLC0415 - --help need not load the client
 
@@ -127,7 +126,7 @@ def status(*, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
         found = await status.look(client)
         say(*found.lines())
         if not found.complete:
-            raise typer.Exit(WITH_CARE if found.begun else NO)
+            raise typer.Exit(Exit.OTHERWISE if found.begun else Exit.REFUSED)
 
     common.run(work, kubeconfig, context)
 
@@ -150,7 +149,8 @@ def rollback(
 
     - `mpijob-elastic upgrade rollback --yes`: without confirmation
 
-    Exit codes: 0 done; 1 not done (refused, no rights, declined, not gone in time); 2 wrong usage; 130 interrupted.
+    Exit codes: 0 done; 1 refused (no rights, declined); 2 wrong usage; 4 not gone in time, or no answer of the API
+    server; 130 Ctrl-C.
     """
     from upgrade import rollback  # noqa: PLC0415 - --help need not load the client
 
@@ -179,4 +179,4 @@ def _table(report: Report) -> str:
     lines = columns(("TOPIC", "VERDICT", "FOUND"), found)
     if jobs:
         lines += ["", *columns(("NAMESPACE", "JOB", "ELASTIC", "WHY"), jobs)]
-    return "\n".join([*lines, "", f"Verdict: {_VERDICTS[report.verdict]}"]) + "\n"
+    return "\n".join([*lines, "", f"Verdict: {_VERDICTS[report.verdict.name][0]}"]) + "\n"

@@ -34,7 +34,8 @@ def adopt(
 
     - `mpijob-elastic upgrade adopt train -n ml`: say what is lost, and ask
 
-    Exit codes: 0 done, or not needed; 1 not done (refused, not confirmed, not in time); 2 wrong usage; 130 interrupted.
+    Exit codes: 0 done, or not needed; 1 refused (not confirmed, no rights); 2 wrong usage; 4 not in time, or no answer
+    of the API server; 130 Ctrl-C.
     """
     from mpijob_elastic.cli.target import default_namespace, kubeconfig_file  # noqa: PLC0415
     from upgrade import adopt  # noqa: PLC0415 - --help need not load the client
@@ -75,7 +76,8 @@ def convert(
 
     - `mpijob-elastic upgrade convert --live trainingjob/mnist -n ml`: convert a job in the cluster
 
-    Exit codes: 0 done; 1 not done (no YAML, not readable, no such job); 2 wrong usage.
+    Exit codes: 0 done; 1 refused (no YAML, not readable, no such job); 2 wrong usage; 4 no answer of the API server;
+    130 Ctrl-C.
     """
     from upgrade.conversion import files  # noqa: PLC0415 - --help need not load the client
 

@@ -34,7 +34,8 @@ def scale(
 
     - `mpijob-elastic upgrade scale --remove`: bring the recorded definition back
 
-    Exit codes: 0 done; 1 not done (refused, no rights); 2 wrong usage; 130 interrupted.
+    Exit codes: 0 done; 1 refused (no rights); 2 wrong usage; 4 not served in time, or no answer of the API server; 130
+    Ctrl-C.
     """
     from upgrade import record  # noqa: PLC0415 - --help need not load the client
     from upgrade import scale as subresource  # noqa: PLC0415

@@ -14,7 +14,10 @@ from typer.testing import CliRunner
 
 from lab.ports import free_ports
 from mpijob_elastic import __version__
-from mpijob_elastic.cli import app
+from mpijob_elastic.cli import app, exit_codes, main
+from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.install.refusal import NotInTime, Refused
+from mpijob_elastic.kube.errors import Unreachable
 from tests.faults.kubeconfig import write_plain
 
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
@@ -39,6 +42,34 @@ def test_help_has_an_example_of_the_command(command: str) -> None:
 @pytest.mark.parametrize("command", ["get", "watch", "explain"])
 def test_help_tells_the_exit_codes(command: str) -> None:
     assert "Exit codes: 0 " in run(command, "--help")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["get"], Exit.NOT_KNOWN),
+        (["explain", "train"], Exit.NOT_KNOWN),
+        (["upgrade", "status"], Exit.NOT_KNOWN),
+        (["upgrade", "convert", "nowhere.yaml"], Exit.REFUSED),
+        (["get", "--wide"], Exit.USAGE),
+        (["version"], Exit.DONE),
+    ],
+)
+def test_the_exit_code_says_who_has_to_act(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: Exit
+) -> None:
+    write_plain(tmp_path / "kubeconfig", "http://127.0.0.1:1")  # nobody listens there
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    monkeypatch.setattr(sys, "argv", ["mpijob-elastic", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code
+
+
+def test_a_timeout_is_no_refusal() -> None:
+    codes = [exit_codes.of(error("late")) for error in (NotInTime, Unreachable, Refused)]
+    assert codes == [Exit.NOT_KNOWN, Exit.NOT_KNOWN, Exit.REFUSED]
 
 
 def test_version() -> None:

@@ -197,18 +197,19 @@ def test_of_frozen_execs_it_is_said_who_ends_them() -> None:
 
 def test_one_worker_can_be_asked_about_alone() -> None:
     view = job(workers=(worker(0), worker(1), pending(2)), config=config(pods(0, 1)))
-    assert not explain(view, Facts(), now=NOW).all_train
-    assert explain(view, Facts(), now=NOW, worker="j-worker-1").all_train
+    seen = Facts(looks=dict.fromkeys(pods(0, 1), BUSY))
+    assert not explain(view, seen, now=NOW).all_train
+    assert explain(view, seen, now=NOW, worker="j-worker-1").all_train
     assert [found.name for found in explain(view, Facts(), now=NOW, worker="j-worker-2").workers] == ["j-worker-2"]
 
 
 def test_a_drain_beside_workers_that_train_is_nothing_wrong() -> None:
     assert of_worker(job(3, replicas=2), 2).cause == "leaving"
-    assert explain(job(3, replicas=2), Facts(), now=NOW).all_train
+    assert explain(job(3, replicas=2), Facts(looks=dict.fromkeys(pods(0, 1), BUSY)), now=NOW).all_train
 
 
 def test_all_train_only_where_nothing_is_wrong() -> None:
-    assert not explain(job(), Facts(controller="away"), now=NOW).all_train
+    assert not explain(job(), Facts(controller="away", looks=dict.fromkeys(pods(0, 1, 2), BUSY)), now=NOW).all_train
     assert not explain(job(0), Facts(), now=NOW).all_train
 
 

@@ -32,7 +32,7 @@ def test_the_next_step_needs_a_controller_that_leads(view: JobView, cause: str, 
 
 
 def test_without_the_right_to_read_roles_nothing_is_said_of_them() -> None:
-    assert of_worker(job(role=None), 2, role_readable=False).cause == "trains"
+    assert of_worker(job(role=None), 2, role_readable=False).cause == "not-known"
     found = of_worker(job(role=None, config=TWO), 2, role_readable=False)
     assert found.cause == "not-published"
     assert "the right to read Roles" in found.says
@@ -78,9 +78,9 @@ def test_before_and_after_the_launcher_runs_nobody_trains(phase: LauncherPhase |
 def test_a_launcher_without_the_list_never_learns_of_a_new_worker() -> None:
     view = job(launcher=launcher(mounts_discovery=False), config=config(pods(0, 1, 2), hostfile=pods(0, 1)))
     assert of_worker(view, 2).cause == "blind-launcher"
-    assert of_worker(view, 1).cause == "trains"
+    assert of_worker(view, 1).cause == "not-known"
 
 
 def test_a_job_that_is_not_elastic_waits_for_no_list() -> None:
     found = of_worker(job(elastic=False, config=config([])), 2)
-    assert (found.cause, found.level) == ("trains", Level.FINE)
+    assert (found.cause, found.level) == ("not-known", Level.UNKNOWN)

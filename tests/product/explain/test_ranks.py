@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from mpijob_elastic.decide.retries import RENAMED
-from mpijob_elastic.explain.facts import Look
+from mpijob_elastic.explain import explain
+from mpijob_elastic.explain.facts import Facts, Look
 from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.horovodrun import Launch
@@ -30,15 +31,44 @@ def test_a_rank_that_is_seen_trains() -> None:
 @pytest.mark.parametrize(
     ("looked", "look", "words"),
     [
-        (False, None, "only exec can show"),
-        (True, None, "was not checked by exec"),
-        (True, Look(error="no rights"), "exec shows no more: no rights"),
+        (False, None, "only exec can show that, and --no-exec was given"),
+        (True, None, "exec looked only into 2 other workers"),
+        (True, Look(error="a policy says no"), "a policy says no"),
     ],
 )
-def test_what_cannot_be_seen_is_said_and_counts_as_training(looked: bool, look: Look | None, words: str) -> None:
-    found = of_worker(job(), 2, looked=looked, looks={LAST: look} if look else {})
-    assert (found.cause, found.level) == ("trains", Level.FINE)
-    assert words in found.says
+def test_what_cannot_be_seen_is_not_known(looked: bool, look: Look | None, words: str) -> None:
+    looks = dict.fromkeys(("j-worker-0", "j-worker-1"), BUSY) if looked else {}
+    looks |= {LAST: look} if look else {}
+    found = of_worker(job(), 2, looked=looked, looks=looks)
+    assert (found.cause, found.level) == ("not-known", Level.UNKNOWN)
+    assert found.says.endswith(f"is listed, and the launcher knows it; whether it trains is not known: {words}")
+
+
+def test_in_a_job_that_is_not_elastic_a_rank_can_be_seen_and_its_absence_means_nothing() -> None:
+    plain = job(elastic=False, config=config([]))
+    assert of_worker(plain, 2, looked=True, looks={LAST: BUSY}).cause == "trains"
+    found = of_worker(plain, 2, looked=True, looks={LAST: IDLE})
+    assert (found.cause, found.level) == ("not-known", Level.UNKNOWN)
+    assert found.says.endswith("exec shows no rank, and mpirun alone decides where ranks run")
+
+
+@pytest.mark.parametrize(
+    ("looks", "facts", "training", "all_train"),
+    [
+        (dict.fromkeys(pods(0, 1, 2), BUSY), {}, 3, True),
+        (dict.fromkeys(pods(0, 1), BUSY), {}, None, None),
+        ({}, {}, None, None),
+        ({}, {"controller": "no controller leads"}, None, False),
+        (OTHERS_TRAIN, {}, 2, False),
+        ({"j-worker-0": BUSY, LAST: IDLE}, {}, None, False),
+    ],
+)
+def test_that_all_train_is_said_only_where_it_is_known(
+    looks: dict[str, Look], facts: dict[str, str], training: int | None, all_train: bool | None
+) -> None:
+    found = explain(job(), Facts(looked=True, looks=looks, **facts), now=NOW)  # type: ignore[arg-type]
+    assert (found.training, found.all_train) == (training, all_train)
+    assert bool(found.not_known) is (training is None)
 
 
 def test_a_worker_without_a_rank_while_others_train_has_lost_it() -> None:

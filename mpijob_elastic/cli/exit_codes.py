@@ -1,0 +1,28 @@
+"""The exit codes of all commands, so that a script need not know which command it runs."""
+
+from enum import IntEnum
+
+from mpijob_elastic.install.refusal import NotInTime
+from mpijob_elastic.kube import errors
+
+
+class Exit(IntEnum):
+    """How a command ended; HELP says it to users."""
+
+    DONE = 0
+    REFUSED = 1
+    USAGE = 2
+    OTHERWISE = 3
+    NOT_KNOWN = 4
+    INTERRUPTED = 130
+
+
+HELP = (
+    "Exit codes of all commands: 0 done; 1 refused or wrong; 2 wrong usage; 3 done otherwise than asked, or in part; "
+    "4 not known, or still going at the timeout; 130 Ctrl-C."
+)
+
+
+def of(error: Exception) -> Exit:
+    """Return the code for an error. Without an answer of the API server nobody knows what was done."""
+    return Exit.NOT_KNOWN if isinstance(error, NotInTime | errors.Unreachable) else Exit.REFUSED
