@@ -156,9 +156,6 @@ WEBHOOK_CONFIGURATION = "mpijob-elastic"
 # The webhook is not called for a namespace that has this label set to "disabled".
 NAMESPACE_OPT_OUT = f"{PREFIX}injection"
 
-# For `kubectl delete pod` of a launcher: with a grace period the operator sees it end, and fails the job.
-AT_ONCE = "--grace-period=0 --force"
-
 PATH_MUTATE = "/mutate"
 PATH_VALIDATE = "/validate"
 # Followed by a secret, and in the configuration of this hook alone: its answer to a review changes a pod.
@@ -174,6 +171,11 @@ _HOST = re.compile(r"(?P<pod>.+-worker-(?:0|[1-9][0-9]{0,9}))\.r(?P<incarnation>
 def config_map(job: str) -> str:
     """Return the name of a job's ConfigMap [operator]."""
     return f"{job}-config"
+
+
+def adopt(job: str, namespace: str) -> str:
+    """Return the command that recreates a job's launcher [ours]; to delete it with a grace period fails the job."""
+    return f"{PROGRAM} upgrade adopt {job} -n {namespace}"
 
 
 def launcher(job: str) -> str:

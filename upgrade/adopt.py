@@ -8,11 +8,11 @@ from mpijob_elastic.install.changes import Ask, Say
 from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import ApiReader
-from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS
+from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView, Ref
 from mpijob_elastic.observe import live
-from upgrade import job_impact
+from upgrade import canary, job_impact
 from upgrade.job_impact import Readiness
 
 
@@ -28,10 +28,10 @@ async def adopt(client: ApiWriter, namespace: str, job: str, *, ask: Ask, say: S
         return True
     if found.readiness is not Readiness.RESTART or view.launcher is None:
         raise Refused(f"{namespace}/{job} cannot be adopted ({found.readiness}): {found.why}")
-    if await client.find(MUTATING_WEBHOOKS.path(name=names.WEBHOOK_CONFIGURATION)) is None:
+    if not await canary.is_webhook_called(client, namespace):
         raise Refused(
-            "the webhook is not installed, so a new launcher would not see the host list either; "
-            "run `mpijob-elastic upgrade apply` first"
+            f"the webhook is not called for jobs in {namespace}, so a new launcher would not see the host list either; "
+            "an administrator runs `mpijob-elastic upgrade status`, or `mpijob-elastic upgrade apply` first"
         )
     say(f"pod {namespace}/{view.launcher.ref.name} will be deleted, and mpi-operator will recreate it")
     say(f"lost: {job_impact.cost(view.launcher, now=now)}; its {len(view.workers)} workers stay, their ranks end")

@@ -65,4 +65,4 @@ def _with_launcher(view: JobView, launcher: Launcher, *, now: float) -> tuple[Re
         return (Readiness.ELASTIC, "managed") if managed else (Readiness.LIVE, "its launcher mounts the host list")
     if launcher.phase is LauncherPhase.DELIVERING:
         return Readiness.LIVE, "its launcher has not started"
-    return Readiness.RESTART, f"{cost(launcher, now=now)}: mpijob-elastic upgrade adopt {view.name} -n {view.namespace}"
+    return Readiness.RESTART, f"{cost(launcher, now=now)}: {names.adopt(view.name, view.namespace)}"

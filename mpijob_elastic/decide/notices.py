@@ -177,9 +177,9 @@ def _launcher(state: JobState, launcher: Launcher) -> Iterable[Note]:
             "LauncherWithoutDiscovery",
             f"{pod} started without {names.DISCOVER_HOSTS_PATH}: before the job was elastic, before mpijob-elastic was "
             f"installed or while its webhook was down. So the running job cannot change its size{kept}. It takes a new "
-            f"launcher: to make the job elastic, delete {pod} with {names.AT_ONCE}, or the operator fails the job "
-            f"(training restarts from its last checkpoint). To delete "
-            f'surplus workers anyway, annotate the job {names.DELETE_UNSEEN}="true"',
+            f"launcher: `{names.adopt(state.view.name, state.view.namespace)}` makes it (training restarts from its "
+            "last checkpoint). If you delete the pod instead, the operator fails the job. To delete surplus workers "
+            f'anyway, annotate the job {names.DELETE_UNSEEN}="true"',
         )
     elif (tries := state.view.memory.launchers) and RELAUNCHED.is_given_up(tries) and not launcher.mounts_discovery:
         yield warning(
@@ -222,8 +222,8 @@ def _remedy(view: JobView) -> str:
         return f'remove its annotation {names.ENABLED}="false"'
     return (
         f"let its launcher run horovodrun --host-discovery-script {names.DISCOVER_HOSTS_PATH}. That takes a new "
-        f"launcher: edit the job, then delete {names.launcher(view.name)} with {names.AT_ONCE}, or the operator fails "
-        "the job (training restarts from its last checkpoint)"
+        f"launcher: edit the job, then type `{names.adopt(view.name, view.namespace)}` (training restarts from its "
+        "last checkpoint)"
     )
 
 

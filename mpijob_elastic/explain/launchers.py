@@ -40,7 +40,7 @@ def findings(job: Case) -> Iterator[Finding]:
             "was installed, or while its webhook was down. The running job cannot change its size until it has a new "
             "launcher; training then restarts from its last checkpoint"
         )
-        yield wrong("blind-launcher", said, next_step=job.kubectl("delete pod", name, names.AT_ONCE))
+        yield wrong("blind-launcher", said, next_step=names.adopt(job.view.name, job.view.namespace))
     refused = next((line for line in job.view.notices.splitlines() if line.startswith(f"{REFRESH_REFUSED}: ")), "")
     if refused and job.state.launcher.refresh_due:
         yield wrong("refresh-refused", refused.partition(": ")[2], next_step=job.controller_log)

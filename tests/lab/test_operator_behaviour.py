@@ -10,6 +10,7 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.operator.process import Operator
 from lab.processes import Identity
+from tests.lab.job import LINGERS
 from tests.lab.waiting import until
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
@@ -221,6 +222,24 @@ def test_a_failed_job_begins_again_only_without_its_completion_time_and_stays_fa
     job.running()
     conditions = {one["type"]: one["status"] for one in job.get("mpijob/j")["status"]["conditions"]}
     assert (conditions["Running"], conditions["Failed"]) == ("True", "True")
+
+
+def test_a_launcher_deleted_at_once_is_made_again_and_one_that_is_seen_to_end_fails_the_job(
+    operator: Operator, job: Job
+) -> None:
+    """Hence `upgrade adopt`, and no `kubectl delete pod`, in docs/elastic-jobs.md."""
+    job.create()
+    job.running()
+    before = job.get("pod/j-launcher")["metadata"]["uid"]
+    job.kubectl("delete", "pod/j-launcher", "--grace-period=0", "--force")
+    until(lambda: job.created("pod", "--selector=mpi-job-role=launcher")[0]["metadata"]["uid"] != before)
+    job.kubectl("annotate", "pod/j-launcher", f"{LINGERS}=")
+    job.kubectl("delete", "pod/j-launcher", "--wait=false")
+    job.end("j-launcher", "Failed")  # what its kubelet says once SIGTERM has ended it, in the grace period
+    job.wait("mpijob/j", "condition=Failed")
+    job.kubectl("delete", "pod/j-launcher", "--grace-period=0", "--force")
+    time.sleep(2)  # an operator that means to create it takes milliseconds
+    assert sorted(job.workers()) == [pod["metadata"]["name"] for pod in job.get("pods")["items"]]
 
 
 def test_a_failed_worker_stays_and_a_deleted_one_comes_back(operator: Operator, job: Job) -> None:

@@ -1,13 +1,17 @@
 """An edit for the next launcher does not reach the driver that runs; nor does the loss of our memory."""
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from tests.lab.command_line import CommandLine
 from tests.lab.job import HOROVODRUN, MPIRUN, Job, State
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
@@ -20,6 +24,21 @@ def template(command: list[str]) -> dict[str, Any]:
     """An edit of the launcher's template."""
     container = {"name": "launcher", "image": "horovod:test", "command": command}
     return {"spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [container]}}}}}}
+
+
+def editor(cluster: Cluster, namespace: str) -> Path:
+    """The kubeconfig of a user with the role `edit` in this namespace, and the same for MPIJobs."""
+    bound = (f"--serviceaccount={namespace}:scientist", "-n", namespace)
+    cluster.kubectl("create", "serviceaccount", "scientist", "-n", namespace)
+    cluster.kubectl("create", "rolebinding", "edit", "--clusterrole=edit", *bound)
+    verbs = "--verb=get,list,watch,create,update,patch,delete"
+    cluster.kubectl("create", "role", "mpijobs", verbs, "--resource=mpijobs.kubeflow.org", "-n", namespace)
+    cluster.kubectl("create", "rolebinding", "mpijobs", "--role=mpijobs", *bound)
+    return cluster.service_account_kubeconfig(namespace, "scientist")
+
+
+async def typed(cluster: Cluster, *words: str, kubeconfig: Path) -> tuple[int, str]:
+    return await asyncio.to_thread(CommandLine(cluster).run, *words, kubeconfig=kubeconfig)
 
 
 def items(state: State) -> list[str]:
@@ -52,6 +71,30 @@ async def test_no_edit_cuts_a_plain_job_that_runs(job: Job, edit: dict[str, Any]
     assert items(after) == [names.KEY_KUBEXEC, names.KEY_HOSTFILE]
     assert (after.hosts, after.hostfile, after.exec_names) == (before.hosts, before.hostfile, before.exec_names)
     assert after.refreshed is None
+
+
+async def test_a_user_with_the_role_edit_gets_a_new_launcher_by_the_command_that_is_named(
+    job: Job, cluster: Cluster
+) -> None:
+    scientist = editor(cluster, job.namespace)
+    await job.create(replicas=2, command=MPIRUN)
+    await job.until(lambda state: state.launcher_runs, "mpirun runs")
+    await job.patch(template(HOROVODRUN))
+    adopt = f"mpijob-elastic upgrade adopt train -n {job.namespace}"
+    before = await job.until(lambda state: adopt in state.notices, "the notice names the command")
+
+    code, output = await typed(cluster, "explain", "train", "-n", job.namespace, "-o", "json", kubeconfig=scientist)
+    report = json.loads(output)
+    assert (code, report["job"][0]["cause"], report["job"][0]["nextStep"]) == (1, "blind-launcher", adopt)
+    assert "last checkpoint" in report["job"][0]["says"]
+
+    code, output = await typed(cluster, *adopt.split()[1:], "--yes", kubeconfig=scientist)
+    assert (code, "training starts again from its last checkpoint" in output) == (0, True), output
+    await job.scale(3)
+    after = await job.settled(3)
+    assert items(after) == [names.KEY_KUBEXEC, names.KEY_HOSTFILE, names.KEY_DISCOVER_HOSTS]
+    assert "Failed" not in after.conditions
+    assert before.workers.keys() <= after.workers.keys()
 
 
 async def test_no_edit_of_the_template_keeps_an_elastic_driver_from_scaling(job: Job) -> None:

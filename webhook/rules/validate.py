@@ -87,10 +87,10 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
             f"stay. Run horovodrun with --host-discovery-script {names.DISCOVER_HOSTS_PATH}, in a new launcher"
         )
     if new.elastic and not old.elastic and old.policy.enabled is not False:
-        launcher = names.launcher(new.metadata.name)
         yield (
-            f"this job becomes elastic with a new launcher: if {launcher} has started, its workers stay until you "
-            f"delete {launcher} with {names.AT_ONCE} (training restarts from its last checkpoint)"
+            "this job becomes elastic with a new launcher: until you type "
+            f"`{names.adopt(new.metadata.name, new.metadata.namespace)}`, a launcher that runs keeps its workers "
+            "(training restarts from its last checkpoint)"
         )
     if new.slots != old.slots:
         yield (

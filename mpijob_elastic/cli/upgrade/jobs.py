@@ -28,7 +28,9 @@ def adopt(
 ) -> None:
     """Make a running job elastic by recreating its launcher: training starts again from the last checkpoint.
 
-    Only jobs that ran before the upgrade need this; `mpijob-elastic upgrade preflight` names them.
+    A job needs this if its launcher started before mpijob-elastic was installed, before the job was made elastic, or
+    while the webhook was down; `mpijob-elastic explain` says so. To delete the pod instead makes the operator fail the
+    job.
 
     For example:
 

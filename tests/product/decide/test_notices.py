@@ -98,7 +98,7 @@ def test_the_way_out_is_named_and_whether_workers_go() -> None:
     asked, _ = notices.tell(derive(job(launcher=BLIND, policy=Policy(delete_without_discovery=True)), now=NOW))
     assert kept is not None
     assert asked is not None
-    assert "delete j-launcher" in kept.text
+    assert "upgrade adopt j -n default" in kept.text
     assert "not deleted on a scale-in" in kept.text
     assert "not deleted on a scale-in" not in asked.text
 
@@ -158,9 +158,12 @@ def test_a_worker_that_is_given_up_is_told(view: JobView, word: str) -> None:
 @pytest.mark.parametrize(
     ("view", "remedy"),
     [
-        (job(replicas=2, launcher=PLAIN, spec_elastic=False), "edit the job, then delete j-launcher"),
+        (
+            job(replicas=2, launcher=PLAIN, spec_elastic=False),
+            "edit the job, then type `mpijob-elastic upgrade adopt j -n default`",
+        ),
         (job(replicas=2, elastic=False), 'remove its annotation mpijob-elastic/enabled="false"'),
-        (job(replicas=2, launcher=PLAIN), "It takes a new launcher: to make the job elastic, delete j-launcher"),
+        (job(replicas=2, launcher=PLAIN), "new launcher: `mpijob-elastic upgrade adopt j -n default`"),
     ],
 )
 def test_a_notice_recommends_no_edit_that_the_driver_cannot_follow(view: JobView, remedy: str) -> None:

@@ -262,7 +262,8 @@ def test_a_job_that_becomes_elastic_needs_a_new_launcher(edit: Object, before: O
     warnings = on_update(running(**edit), running(**before)).warnings
     new = [warning for warning in warnings if "becomes elastic with a new launcher" in warning]
     assert bool(new) is told
-    assert all("delete train-launcher" in warning and len(warning) <= LONGEST_WARNING for warning in new)
+    adopt = "`mpijob-elastic upgrade adopt train -n default`"
+    assert all(adopt in warning and "last checkpoint" in warning and len(warning) <= LONGEST_WARNING for warning in new)
     assert on_update(mpi_job(**edit), mpi_job(**before)).warnings == tuple(
         warning for warning in warnings if warning not in new and "Worker.replicas" not in warning
     )
