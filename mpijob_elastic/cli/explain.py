@@ -1,13 +1,11 @@
 """`mpijob-elastic explain`."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace
-
-Output = Literal["table", "json", "yaml"]
+from mpijob_elastic.cli.options import Context, Kubeconfig, Namespace, Output
 
 _EXITS = {True: Exit.DONE, False: Exit.REFUSED, None: Exit.NOT_KNOWN}
 

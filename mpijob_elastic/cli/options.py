@@ -1,7 +1,7 @@
 """Options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -27,6 +27,7 @@ JobsNamespaces = Annotated[
         help="Handle the jobs of this namespace only; repeatable. In the variable, spaces separate the names.",
     ),
 ]
+Output = Literal["table", "json", "yaml"]
 HealthPort = Annotated[
     int, typer.Option(min=0, max=65535, help="Port of /healthz, /readyz and /metrics; 0: any free port.")
 ]

@@ -53,8 +53,8 @@ class Facts:
     state: the job's, in one word. resized_at: since when it has its size, at the latest. pods: by name. events: the
     newest warning on an object, by its name. threats: why a node is about to go, by the pod on it. surplus: when
     workers beyond the size were created, by name. home: the namespace of controller and webhook. controller, webhook:
-    what keeps them from working, "" where nothing does. launch: how horovodrun was started. looks: by worker; looked:
-    exec was used at all. frozen: `kubectl exec`s of the launcher whose pod is gone. places: of Workloads that wait in
+    what keeps them from working, "" where nothing does. launch: how horovodrun was started. looks: by worker, none
+    with --no-exec. frozen: `kubectl exec`s of the launcher whose pod is gone. places: of Workloads that wait in
     a queue, by uid.
     """
 
@@ -70,7 +70,6 @@ class Facts:
     webhook: str = ""
     launch: Launch | None = None
     role_readable: bool = True
-    looked: bool = False
     looks: Mapping[str, Look] = field(default_factory=dict)
     frozen: tuple[Exec, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict)

@@ -34,7 +34,6 @@ class Finding(msgspec.Struct, frozen=True, rename="camel"):
 fine = partial(Finding, level=Level.FINE)
 waiting = partial(Finding, level=Level.WAITING)
 wrong = partial(Finding, level=Level.WRONG)
-unknown = partial(Finding, level=Level.UNKNOWN)
 
 
 class WorkerFinding(msgspec.Struct, frozen=True, kw_only=True):

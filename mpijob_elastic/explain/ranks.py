@@ -11,7 +11,7 @@ from mpijob_elastic.decide.lost_ranks import LOST_AFTER
 from mpijob_elastic.decide.retries import RENAMED
 from mpijob_elastic.decide.state import Standing
 from mpijob_elastic.explain.case import Case
-from mpijob_elastic.explain.findings import Finding, fine, unknown, waiting, wrong
+from mpijob_elastic.explain.findings import Finding, Level, fine, waiting, wrong
 from mpijob_elastic.model import durations
 
 # Seconds from a touch until a driver has started ranks: the kubelet takes 0.7 s, discovery 1 s; the rest is to spare.
@@ -53,17 +53,18 @@ def seen(case: Case, standing: str) -> Iterator[Finding]:
     """Yield that a rank runs in the worker, or that nobody knows; nothing where exec has shown that none runs."""
     if why := unseen(case):
         said = f"{standing}; whether it trains is not known: {why}"
-        yield unknown("not-known", said, next_step=case.kubectl("logs", case.launcher, "--tail=50"))
+        yield Finding("not-known", said, case.kubectl("logs", case.launcher, "--tail=50"), Level.UNKNOWN)
     elif processes := case.facts.looks[case.name].processes:
         yield fine("trains", f"is training: {', '.join(processes)}")
 
 
 def unseen(case: Case) -> str:
     """Return why nobody knows whether a rank runs in the worker, "" where exec has shown it."""
-    look, looked = case.facts.looks.get(case.name), case.facts.looked
-    if look is None:
-        others = f"exec looked only into {len(case.facts.looks)} other workers"
-        return others if looked else "only exec can show that, and --no-exec was given"
+    looks = case.facts.looks
+    if not looks:
+        return "only exec can show that, and --no-exec was given"
+    if (look := looks.get(case.name)) is None:
+        return f"exec looked only into {len(looks)} other workers"
     shows_none = not (look.processes or look.error or case.view.elastic)
     return "exec shows no rank, and mpirun alone decides where ranks run" if shows_none else look.error
 

@@ -209,9 +209,9 @@ def test_each_event_and_notice_is_explained() -> None:
 
 def test_each_cause_of_explain_is_named() -> None:
     source = "\n".join(path.read_text() for path in (ROOT / "mpijob_elastic" / "explain").glob("*.py"))
-    causes = re.findall(r'(?:cause ?= ?|_due\(case, |else |(?:fine|waiting|wrong)\)?\()"([a-z]+(?:-[a-z]+)*)"', source)
+    causes = re.findall(r'(?:cause ?= ?|_due\(case, |else |(?:fine|waiting|wrong|Finding)\)?\()"([a-z]+(?:-[a-z]+)*)"', source)
     page = (DOCS / "troubleshooting.md").read_text()
-    assert {"out-of-memory", "no-right", "ended-after-resize"} <= set(causes)
+    assert {"out-of-memory", "no-right", "ended-after-resize", "not-known"} <= set(causes)
     assert [cause for cause in causes if f"`{cause}`" not in page] == []
 
 

@@ -80,7 +80,6 @@ async def _facts(
         webhook=webhook,
         launch=snapshot.job.facts.launch,
         role_readable=snapshot.role_readable,
-        looked=look,
         looks=looks,
         frozen=frozen,
         places=snapshot.places,

@@ -27,7 +27,7 @@ def text(report: Explanation) -> list[str]:
 def _counts(report: Explanation) -> str:
     levels = Counter(worker.cause.level for worker in report.workers if worker.wanted)
     training, unseen = levels[Level.FINE], levels[Level.UNKNOWN]
-    if not levels or levels.total() < report.desired:  # asked about one of them
+    if not levels or report.desired is None or levels.total() < report.desired:  # asked about one of them
         return ""
     if unseen and not training:
         return f", {unseen} of {report.desired} listed; whether they train is not known: {report.not_known}"

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mpijob_elastic.cli import change_commands as common
 from mpijob_elastic.cli.exit_codes import Exit
-from mpijob_elastic.cli.options import Context, Kubeconfig
+from mpijob_elastic.cli.options import Context, Kubeconfig, Output
 from mpijob_elastic.telemetry.terminal import say
 
 if TYPE_CHECKING:
     from mpijob_elastic.kube.writer import ApiWriter
     from upgrade.findings import Report
 
-Output = Literal["table", "json", "yaml"]
 _VERDICTS = {"GO": ("go", Exit.DONE), "CARE": ("go with care", Exit.OTHERWISE), "NO": ("no", Exit.REFUSED)}
 
 
@@ -40,13 +39,15 @@ def preflight(
 
     Exit codes: 0 go; 1 no; 2 wrong usage; 3 go with care; 4 no answer of the API server; 130 Ctrl-C.
     """
-    from upgrade import preflight as looking  # noqa: PLC0415 - --help need not load the client
+    from mpijob_elastic.cli.jobs import get  # noqa: PLC0415 - --help need not load the client
+    from upgrade import preflight as looking  # noqa: PLC0415
 
     plan = common.plan(overlay, None, jobs_namespace)
 
     async def work(client: ApiWriter) -> None:
         report = await looking.look(client, plan, now=time.time())
-        say(*_rendered(report, output).removesuffix("\n").split("\n"))
+        write = get.WRITERS.get(output)
+        say(*(write(report.data()).split("\n") if write else _table(report)))
         raise typer.Exit(_VERDICTS[report.verdict.name][1])
 
     common.run(work, kubeconfig, context)
@@ -162,16 +163,7 @@ def rollback(
     common.run(work, kubeconfig, context)
 
 
-def _rendered(report: Report, output: Output) -> str:
-    import msgspec  # noqa: PLC0415 - --help need not load them
-    import yaml  # noqa: PLC0415
-
-    if output == "json":
-        return msgspec.json.format(msgspec.json.encode(report.data())).decode() + "\n"
-    return str(yaml.safe_dump(report.data(), sort_keys=False)) if output == "yaml" else _table(report)
-
-
-def _table(report: Report) -> str:
+def _table(report: Report) -> list[str]:
     from mpijob_elastic.cli.jobs.table import columns  # noqa: PLC0415 - --help need not load it
 
     found = [(one.topic, one.verdict.name.lower(), one.text) for one in report.findings]
@@ -179,4 +171,4 @@ def _table(report: Report) -> str:
     lines = columns(("TOPIC", "VERDICT", "FOUND"), found)
     if jobs:
         lines += ["", *columns(("NAMESPACE", "JOB", "ELASTIC", "WHY"), jobs)]
-    return "\n".join([*lines, "", f"Verdict: {_VERDICTS[report.verdict.name][0]}"]) + "\n"
+    return [*lines, "", f"Verdict: {_VERDICTS[report.verdict.name][0]}"]

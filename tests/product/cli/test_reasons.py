@@ -47,7 +47,7 @@ def test_what_holds_for_the_job_comes_first_and_what_the_controller_says_last() 
 )
 def test_what_is_not_known_is_said_first_with_the_reason(busy: tuple[int, ...], said: str) -> None:
     looks = dict.fromkeys(pods(0, 1, 2), Look(error="a policy says no")) | dict.fromkeys(pods(*busy), BUSY)
-    report = explain(job(), Facts(state="Running", looked=True, looks=looks), now=NOW)
+    report = explain(job(), Facts(state="Running", looks=looks), now=NOW)
     assert reasons.text(report)[0] == f"default/j: Running, {said}"
 
 

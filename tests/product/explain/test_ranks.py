@@ -23,31 +23,29 @@ def run(**options: object) -> Launch:
 
 
 def test_a_rank_that_is_seen_trains() -> None:
-    found = of_worker(job(), 2, looked=True, looks={LAST: Look(processes=("python3 (x2)", "sh"))})
+    found = of_worker(job(), 2, looks={LAST: Look(processes=("python3 (x2)", "sh"))})
     assert (found.cause, found.level) == ("trains", Level.FINE)
     assert "j-worker-2 is training: python3 (x2), sh" in found.says
 
 
 @pytest.mark.parametrize(
-    ("looked", "look", "words"),
+    ("others", "look", "words"),
     [
-        (False, None, "only exec can show that, and --no-exec was given"),
-        (True, None, "exec looked only into 2 other workers"),
-        (True, Look(error="a policy says no"), "a policy says no"),
+        ((), None, "only exec can show that, and --no-exec was given"),
+        ((0, 1), None, "exec looked only into 2 other workers"),
+        ((0, 1), Look(error="a policy says no"), "a policy says no"),
     ],
 )
-def test_what_cannot_be_seen_is_not_known(looked: bool, look: Look | None, words: str) -> None:
-    looks = dict.fromkeys(("j-worker-0", "j-worker-1"), BUSY) if looked else {}
-    looks |= {LAST: look} if look else {}
-    found = of_worker(job(), 2, looked=looked, looks=looks)
+def test_what_cannot_be_seen_is_not_known(others: tuple[int, ...], look: Look | None, words: str) -> None:
+    found = of_worker(job(), 2, looks=dict.fromkeys(pods(*others), BUSY) | ({LAST: look} if look else {}))
     assert (found.cause, found.level) == ("not-known", Level.UNKNOWN)
     assert found.says.endswith(f"is listed, and the launcher knows it; whether it trains is not known: {words}")
 
 
 def test_in_a_job_that_is_not_elastic_a_rank_can_be_seen_and_its_absence_means_nothing() -> None:
     plain = job(elastic=False, config=config([]))
-    assert of_worker(plain, 2, looked=True, looks={LAST: BUSY}).cause == "trains"
-    found = of_worker(plain, 2, looked=True, looks={LAST: IDLE})
+    assert of_worker(plain, 2, looks={LAST: BUSY}).cause == "trains"
+    found = of_worker(plain, 2, looks={LAST: IDLE})
     assert (found.cause, found.level) == ("not-known", Level.UNKNOWN)
     assert found.says.endswith("exec shows no rank, and mpirun alone decides where ranks run")
 
@@ -66,7 +64,7 @@ def test_in_a_job_that_is_not_elastic_a_rank_can_be_seen_and_its_absence_means_n
 def test_that_all_train_is_said_only_where_it_is_known(
     looks: dict[str, Look], facts: dict[str, str], training: int | None, all_train: bool | None
 ) -> None:
-    found = explain(job(), Facts(looked=True, looks=looks, **facts), now=NOW)  # type: ignore[arg-type]
+    found = explain(job(), Facts(looks=looks, **facts), now=NOW)  # type: ignore[arg-type]
     assert (found.training, found.all_train) == (training, all_train)
     assert bool(found.not_known) is (training is None)
 

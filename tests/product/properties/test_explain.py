@@ -20,7 +20,6 @@ FACTS = st.builds(
     Facts,
     controller=st.sampled_from(["", "no controller leads"]),
     role_readable=st.booleans(),
-    looked=st.just(value=True),
     looks=st.dictionaries(st.sampled_from(NAMES), LOOKS),
 )
 
