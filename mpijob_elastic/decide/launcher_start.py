@@ -6,8 +6,8 @@ min-replicas, or what horovodrun needs for its -np, since it gives up after HORO
 kubectl-delivery waits without a limit.
 
 A launcher that read a longer hostfile can never start; without our mount it can never become elastic. Both are deleted,
-and the operator creates the launcher again. Safety rule 7: a launcher whose main container has started is never
-deleted. Before that nothing is lost.
+and the operator creates the launcher again. Safety rule 7: a launcher whose main container has started is deleted only
+to suspend its job. Before that nothing is lost.
 """
 
 from mpijob_elastic import names

@@ -213,7 +213,8 @@ def _size(view: JobView) -> Iterable[Note]:
         yield warning(
             "SlotsUnchanged",
             f"{names.launcher(view.name)} keeps slotsPerWorker {published.slots} while it runs; the new value "
-            f"{view.slots} takes effect when the launcher is recreated",
+            f"{view.slots} takes effect with the next launcher: suspend the job, and resume it once it has stopped "
+            "(training restarts from its last checkpoint)",
         )
 
 

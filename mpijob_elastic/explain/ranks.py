@@ -66,7 +66,7 @@ def unseen(case: Case) -> str:
     if (look := looks.get(case.name)) is None:
         return f"exec looked only into {len(looks)} other workers"
     shows_none = not (look.processes or look.error or case.view.elastic)
-    return "exec shows no rank, and mpirun alone decides where ranks run" if shows_none else look.error
+    return "exec shows no rank, and the launcher alone decides where ranks run" if shows_none else look.error
 
 
 def _lost(case: Case, training: int) -> Finding:

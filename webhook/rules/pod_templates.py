@@ -32,7 +32,7 @@ def changed(after: msgspec.Raw, before: msgspec.Raw, *, queued: bool = False) ->
     new, old = _decoder.decode(after), _decoder.decode(before)
     warnings = []
     if _differ(new.of("Launcher"), old.of("Launcher")):
-        warnings.append("Launcher.template: the existing launcher keeps the old template until it is recreated")
+        warnings.append("Launcher.template: for the next launcher: suspend and resume the job (this restarts training)")
     if _differ(new.of("Worker"), old.of("Worker")):
         warnings.append(
             "Worker.template: existing workers keep the old template; only workers created later get the new one"

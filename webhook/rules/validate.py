@@ -94,8 +94,8 @@ def _changes(new: JobFacts, old: JobFacts) -> Iterator[str]:
         )
     if new.slots != old.slots:
         yield (
-            f"{SLOTS_FIELD} {old.slots} to {new.slots}: the running job keeps {old.slots}, because its hostfile is "
-            "written once; delete and recreate the job to change it"
+            f"{SLOTS_FIELD} {old.slots} to {new.slots}: the running job keeps {old.slots} until it has a new launcher: "
+            "suspend and resume it, or, if it is not elastic, delete and recreate it (this restarts training)"
         )
 
 

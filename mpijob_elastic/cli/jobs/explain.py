@@ -58,14 +58,13 @@ async def _facts(
     client: ApiReader, snapshot: Snapshot, registered: Registration | None, *, pod: str, look: bool, home: str
 ) -> Facts:
     view, now = snapshot.view, time.time()
-    look = look and not (view.finished or view.deleting or view.foreign)
     controller, webhook, events, threats, surplus, (looks, frozen) = await asyncio.gather(
         dependencies.controller_trouble(lambda: dependencies.lease(client, home), namespace=home, now=now),
         _webhook(client, view, registered),
         dependencies.warnings(client, view.namespace, dict(_troubled(view, pod))),
         dependencies.threats(client, _threatened(snapshot)),
         dependencies.surplus(client, view),
-        _by_exec(client, view, pod, look=look and view.driver_running),
+        _by_exec(client, view, pod, look=look and not (view.finished or view.deleting or view.foreign)),
     )
     return Facts(
         state=snapshot.job.state,
@@ -116,7 +115,7 @@ async def _by_exec(
     client: ApiReader, view: JobView, pod: str, *, look: bool
 ) -> tuple[Mapping[str, Look], tuple[Exec, ...]]:
     """Return what exec shows of the workers and of the execs that the launcher holds; nothing unless `look`."""
-    if not look:
+    if not (look and view.driver_running):
         return {}, ()
     running = [worker for worker in view.workers if worker.running and not worker.deleting]
     # The worker in question comes first. The others matter too: its silence means more while they train.

@@ -29,10 +29,9 @@ def _counts(report: Explanation) -> str:
     training, unseen = levels[Level.FINE], levels[Level.UNKNOWN]
     if not levels or report.desired is None or levels.total() < report.desired:  # asked about one of them
         return ""
-    if unseen and not training:
-        return f", {unseen} of {report.desired} listed; whether they train is not known: {report.not_known}"
-    rest = f"; of {unseen} more that is not known: {report.not_known}" if unseen else ""
-    return f", {training} of {report.desired} workers train{rest}"
+    said = "workers train" if training or not unseen else "listed"
+    rest = f"; whether {'the others' if training else 'they'} train is not known: {report.not_known}" if unseen else ""
+    return f", {training or unseen} of {report.desired} {said}{rest}"
 
 
 def _paragraph(finding: Finding, *, host: str = "") -> Iterator[str]:

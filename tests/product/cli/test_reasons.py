@@ -42,7 +42,7 @@ def test_what_holds_for_the_job_comes_first_and_what_the_controller_says_last() 
     ("busy", "said"),
     [
         ((), "3 of 3 listed; whether they train is not known: a policy says no"),
-        ((0, 1), "2 of 3 workers train; of 1 more that is not known: a policy says no"),
+        ((0, 1), "2 of 3 workers train; whether the others train is not known: a policy says no"),
     ],
 )
 def test_what_is_not_known_is_said_first_with_the_reason(busy: tuple[int, ...], said: str) -> None:

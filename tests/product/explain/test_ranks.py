@@ -47,7 +47,7 @@ def test_in_a_job_that_is_not_elastic_a_rank_can_be_seen_and_its_absence_means_n
     assert of_worker(plain, 2, looks={LAST: BUSY}).cause == "trains"
     found = of_worker(plain, 2, looks={LAST: IDLE})
     assert (found.cause, found.level) == ("not-known", Level.UNKNOWN)
-    assert found.says.endswith("exec shows no rank, and mpirun alone decides where ranks run")
+    assert found.says.endswith("exec shows no rank, and the launcher alone decides where ranks run")
 
 
 @pytest.mark.parametrize(
