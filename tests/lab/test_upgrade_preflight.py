@@ -19,7 +19,7 @@ from tests.lab.versions import EVERYTHING
 from tests.product.upgrade.definitions import definition
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
-GO, CARE, NO = 0, 3, 4
+GO, CARE, NO = 0, 3, 1
 GROUP = "kai.alibabacloud.com"
 
 
