@@ -292,4 +292,4 @@ async def test_a_process_that_is_killed_leaves_nothing_undone(legacy: Lab, clien
     code, output = legacy.run("rollback", "--yes")
     assert code == 0, output
     assert whole(legacy.cluster) == before
-    assert legacy.run("status")[0] == 4
+    assert legacy.run("status")[0] == 1
