@@ -23,17 +23,16 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     replicas: 0 where size_known is false. launch: how its launcher starts the ranks, None if the command cannot be
     read. gloo_timeout: seconds until Gloo gives up a peer, 0 if nothing says. reported: the operator has written its
-    status. started_at: when the operator saw it first. own_deadline: of the launcher's template. run_policy: empty
-    unless we are asked to act on it. finished: Succeeded, or Failed for good. retries: Failed, and a launcher that
-    fails is made again. ended_at: when, None unless it did; succeeded_at: the same of a success. notices: our
-    annotation on it, "" without. lacks_selector: its status counts the workers and does not say how to find them.
-    pod_labels: of the templates, by role. suspended_by: the field or annotation that suspends it, "" if it is not, or
-    not elastic. gang: None unless it asks for a gang scheduler. queue: of Kueue, "" if it asks for none;
-    priority_class: there. prebuilt: the Workload that MultiKueue made for it here, "" without. elsewhere: MultiKueue
-    runs it in another cluster. own_grace: of the workers' template. size_manager: the GitOps tool that sets the size of
-    a job with the annotation autoscale, "" if none does. place: equal for jobs whose workers need the same kind of
-    node. seccomp_profiles: of the templates, by role and container. worker_counts: what each worker counts for in a
-    ResourceQuota.
+    status. run_policy: empty unless we are asked to act on it. finished: Succeeded, or Failed for good. retries:
+    Failed, and a launcher that fails is made again. ended_at: when, None unless it did; succeeded_at: the same of a
+    success. notices: our annotation on it, "" without. lacks_selector: its status counts the workers and does not say
+    how to find them. pod_labels: of the templates, by role. suspended_by: the field or annotation that suspends it, ""
+    if it is not, or not elastic. gang: None unless it asks for a gang scheduler. queue: of Kueue, "" if it asks for
+    none; priority_class: there. prebuilt: the Workload that MultiKueue made for it here, "" without. elsewhere:
+    MultiKueue runs it in another cluster. own_grace: of the workers' template. size_manager: the GitOps tool that sets
+    the size of a job with the annotation autoscale, "" if none does. place: equal for jobs whose workers need the same
+    kind of node. seccomp_profiles: of the templates, by role and container. worker_counts: what each worker counts for
+    in a ResourceQuota.
     """
 
     metadata: Owned
@@ -50,8 +49,6 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     clean_pod_policy: str
     deleting: bool
     reported: bool
-    started_at: float | None
-    own_deadline: int | None
     own_grace: int | None
     run_policy: RunPolicy
     finished: bool
@@ -71,11 +68,6 @@ class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
     size_manager: str
     place: str
     worker_counts: Mapping[str, int]
-
-    @property
-    def deadline(self) -> int | None:
-        """Seconds that the launcher may run, None without a limit."""
-        return self.run_policy.active_deadline if self.own_deadline is None else self.own_deadline
 
     @property
     def np_workers(self) -> int:
@@ -143,8 +135,6 @@ def of(job: MPIJob) -> JobFacts:
         clean_pod_policy=spec.clean_pod_policy or "None",
         deleting=job.metadata.deleting,
         reported=bool(status.conditions),
-        started_at=seconds(status.start_time),
-        own_deadline=job.pod(names.ROLE_LAUNCHER).active_deadline_seconds,
         own_grace=job.pod(names.ROLE_WORKER).termination_grace_period_seconds,
         run_policy=asked_run,
         finished=job.finished,

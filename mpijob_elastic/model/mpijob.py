@@ -61,7 +61,6 @@ class PodSpec(Wire, frozen=True):
     containers: list[Container | None] | None = None
     init_containers: list[Container | None] | None = None
     security_context: Any = None
-    active_deadline_seconds: int | None = None
     termination_grace_period_seconds: int | None = None
     priority_class_name: str | None = None
     scheduler_name: str | None = None
@@ -132,7 +131,6 @@ class Status(Wire, frozen=True):
 
     conditions: list[Condition | None] | None = None
     replica_statuses: ReplicaStatuses | None = None
-    start_time: str | None = None
     completion_time: str | None = None
 
 

@@ -140,19 +140,19 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
         job = mpijob.decode(request.object)
         new = job_facts.of(job)
         scaling = context.autoscalers(request.namespace, request.name)
-        doubts = hpa_fit.of_job(new, scaling, now=context.now()) if scaling else ()
+        doubts = hpa_fit.of_job(new, scaling) if scaling else ()
         verdict = _with(validate.created(job, new), (*doubts, *gang.warnings(job, new, queue=context.queue)))
         verdict = _with(verdict, _shortages(context, request, new, more=new.replicas))
         return _refusing(verdict, _refusals(context, job, new, None))
 
     def job_updated(request: Request) -> Verdict:
-        job, before, now = mpijob.decode(request.object), mpijob.decode(request.old_object), context.now()
+        job, before = mpijob.decode(request.object), mpijob.decode(request.old_object)
         if job.metadata.deleting or before.finished:
             return review.UNCHANGED
         new, old = job_facts.of(job), job_facts.of(before)
-        verdict = validate.updated(job, before, new=new, old=old, now=now, dry_run=request.dry_run)
+        verdict = validate.updated(job, before, new=new, old=old, dry_run=request.dry_run)
         if scaling := context.autoscalers(request.namespace, request.name):
-            after, known = (hpa_fit.of_job(facts, scaling, now=now) for facts in (new, old))
+            after, known = (hpa_fit.of_job(facts, scaling) for facts in (new, old))
             verdict = _with(verdict, review.new_warnings(after, known))
         verdict = _with(verdict, _shortages(context, request, new, more=new.replicas - old.replicas))
         verdict = _refusing(verdict, _refusals(context, job, new, old))
@@ -169,7 +169,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
             return ()
         target = request.namespace, hpa.spec.scale_target_ref.name
         there, job = context.autoscalers(*target), context.job(*target)
-        return hpa_fit.of_autoscaler(hpa, there=there, job=job, now=context.now())
+        return hpa_fit.of_autoscaler(hpa, there=there, job=job)
 
     def autoscaler_changed(request: Request) -> Verdict:
         before = autoscaler(request, request.old_object) if request.operation == UPDATE else ()
@@ -178,7 +178,7 @@ def validating(context: ReviewContext) -> Mapping[Kind, Handler]:
     def scaled(request: Request) -> Verdict:
         after, before = scales.decode(request.object), scales.decode(request.old_object)
         job = context.job(request.namespace, request.name)
-        verdict = scale.updated(after, before, job, now=context.now(), dry_run=request.dry_run)
+        verdict = scale.updated(after, before, job, dry_run=request.dry_run)
         return _with(verdict, _shortages(context, request, job, more=after.spec.replicas - before.spec.replicas))
 
     return {

@@ -16,20 +16,18 @@ from webhook.rules.hpa_facts import HpaFacts
 _NAMED = 24
 
 
-def of_job(job: JobFacts, autoscalers: Sequence[HpaFacts], *, now: float) -> Iterator[str]:
+def of_job(job: JobFacts, autoscalers: Sequence[HpaFacts]) -> Iterator[str]:
     """Yield the warnings about a job and all HPAs that scale it."""
     yield from _rivals(autoscalers)
     for autoscaler in autoscalers:
-        yield from (f"HPA {_name(autoscaler)}: {text}" for text in _doubts(job, autoscaler, now))
+        yield from (f"HPA {_name(autoscaler)}: {text}" for text in _doubts(job, autoscaler))
 
 
-def of_autoscaler(
-    autoscaler: HpaFacts, *, there: Sequence[HpaFacts], job: JobFacts | None, now: float
-) -> Iterator[str]:
+def of_autoscaler(autoscaler: HpaFacts, *, there: Sequence[HpaFacts], job: JobFacts | None) -> Iterator[str]:
     """Yield the warnings about an HPA. there: all HPAs of its job, perhaps with an older version of itself."""
     yield from _rivals([autoscaler, *(other for other in there if other.metadata.name != autoscaler.metadata.name)])
     if job is not None and not job.deleting:
-        yield from (f"HPA {_name(autoscaler)}: {text}" for text in _doubts(job, autoscaler, now))
+        yield from (f"HPA {_name(autoscaler)}: {text}" for text in _doubts(job, autoscaler))
 
 
 def _rivals(autoscalers: Sequence[HpaFacts]) -> Iterator[str]:
@@ -39,7 +37,7 @@ def _rivals(autoscalers: Sequence[HpaFacts]) -> Iterator[str]:
         yield f"HPAs {both} scale the same job, so neither works (AmbiguousSelector): delete one of them"
 
 
-def _doubts(job: JobFacts, autoscaler: HpaFacts, now: float) -> Iterator[str]:
+def _doubts(job: JobFacts, autoscaler: HpaFacts) -> Iterator[str]:
     if job.finished:
         yield "the job has finished, so every scale is refused: delete the HPA"
         return
@@ -48,9 +46,6 @@ def _doubts(job: JobFacts, autoscaler: HpaFacts, now: float) -> Iterator[str]:
         yield "this job is not elastic, so new workers stay unused and surplus workers keep running"
     sizes = autoscaler.min_replicas, autoscaler.spec.max_replicas
     yield from dict.fromkeys(doubt for replicas in sizes for doubt in size.doubts(job, replicas))
-    soon = size.ends_soon(job, now=now)
-    if soon and job.replicas < autoscaler.spec.max_replicas:
-        yield f"it may still grow this job, but {soon}"
 
 
 def _bounds(job: JobFacts, autoscaler: HpaFacts) -> Iterator[str]:

@@ -29,7 +29,7 @@ class Scale(Wire, frozen=True):
     spec: ScaleSpec = ScaleSpec()
 
 
-def updated(scale: Scale, before: Scale, job: JobFacts | None, *, now: float, dry_run: bool) -> Verdict:
+def updated(scale: Scale, before: Scale, job: JobFacts | None, *, dry_run: bool) -> Verdict:
     """Return the verdict on a changed Scale; `job` is its MPIJob as last seen."""
     after = scale.spec.replicas
     if after == before.spec.replicas:
@@ -44,8 +44,7 @@ def updated(scale: Scale, before: Scale, job: JobFacts | None, *, now: float, dr
     shown = size.change(job, before=before.spec.replicas, after=after) if dry_run else None
     if not shown and after < before.spec.replicas and job.reported and not job.elastic:
         shown = "this job is not elastic, so its surplus workers keep running"
-    late = size.late_growth(job, before=before.spec.replicas, after=after, now=now)
-    return Verdict(warnings=(*((shown,) if shown else ()), *size.doubts(job, after), *late))
+    return Verdict(warnings=(*((shown,) if shown else ()), *size.doubts(job, after)))
 
 
 def _refusal(job: JobFacts, replicas: int, *, before: int) -> Refusal | None:

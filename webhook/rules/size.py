@@ -13,8 +13,6 @@ from mpijob_elastic.model.horovodrun import HOROVODRUN
 from mpijob_elastic.model.job_facts import JobFacts
 from webhook.rules.review import Refusal
 
-# Seconds. A new worker takes minutes to be scheduled, pull its image and join, and then has to pay off.
-SOON = 600.0
 # So many workers are named; the rest is counted.
 _NAMED = 3
 # The largest size of an elastic job that names none: so many workers, or so many times its --max-np if that is more.
@@ -83,25 +81,6 @@ def change(job: JobFacts, *, before: int, after: int) -> str | None:
     if not job.reported:
         return f"{scale} before the job starts"
     return f"{scale}: {_grow(job, range(before, after)) if after > before else _shrink(job, range(after, before))}"
-
-
-def ends_soon(job: JobFacts, *, now: float) -> str | None:
-    """Return when the job ends, in words, if that is so soon that growing it is of no use.
-
-    An object tells one deadline: activeDeadlineSeconds in the launcher's template, or in a run policy that we act on.
-    The kubelet counts it from the pod's start, which is never before the job's.
-    """
-    if job.deadline is None:
-        return None
-    age = max(0.0, now - job.started_at) if job.started_at is not None else 0.0
-    left = max(0.0, job.deadline - age)
-    return f"its launcher's activeDeadlineSeconds ends it in {durations.render(round(left))}" if left < SOON else None
-
-
-def late_growth(job: JobFacts, *, before: int, after: int, now: float) -> tuple[str, ...]:
-    """Return a warning if the job grows although it ends soon."""
-    end = ends_soon(job, now=now) if after > before and job.reported else None
-    return (f"new workers may come too late for this job: {end}",) if end else ()
 
 
 def _grow(job: JobFacts, new: range) -> str:

@@ -32,7 +32,7 @@ def created(job: MPIJob, new: JobFacts) -> Verdict:
     )
 
 
-def updated(job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, now: float, dry_run: bool = False) -> Verdict:
+def updated(job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, dry_run: bool = False) -> Verdict:
     """Return the verdict on a changed MPIJob; `new` and `old` are the facts of both versions.
 
     A dry run also shows the effect of a change of size.
@@ -46,7 +46,7 @@ def updated(job: MPIJob, before: MPIJob, *, new: JobFacts, old: JobFacts, now: f
             *_no_effect(new, old),
             *((*_changes(new, old), *_queued(new, old)) if old.reported else ()),
             *lint.updated(job, before, new=new, old=old),
-            *_resized(new, old, now=now, dry_run=dry_run),
+            *_resized(new, old, dry_run=dry_run),
         ),
     )
 
@@ -115,8 +115,7 @@ def _queued(new: JobFacts, old: JobFacts) -> Iterator[str]:
         )
 
 
-def _resized(new: JobFacts, old: JobFacts, *, now: float, dry_run: bool) -> Iterator[str]:
-    yield from size.late_growth(new, before=old.replicas, after=new.replicas, now=now)
+def _resized(new: JobFacts, old: JobFacts, *, dry_run: bool) -> Iterator[str]:
     shown = size.change(new, before=old.replicas, after=new.replicas) if dry_run else None
     if shown:
         yield shown

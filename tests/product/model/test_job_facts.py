@@ -234,9 +234,9 @@ def test_a_condition_of_nulls_says_nothing() -> None:
     ],
 )
 def test_a_launcher_of_nulls_starts_nothing(containers: list[Any] | None) -> None:
-    template = {"spec": {"containers": containers, "activeDeadlineSeconds": None}}
+    template = {"spec": {"containers": containers}}
     facts = job(spec={"mpiReplicaSpecs": {"Launcher": {"template": template}}})
-    assert (facts.launch, facts.elastic, facts.deadline) == (None, False, None)
+    assert (facts.launch, facts.elastic) == (None, False)
 
 
 def test_ranks_are_started_by_the_first_container_but_any_may_read_the_host_list() -> None:
@@ -255,10 +255,11 @@ def test_a_worker_has_at_least_one_slot(slots: int | None) -> None:
 
 
 def test_times_are_seconds_and_unreadable_times_are_none() -> None:
+    done = [{"type": "Succeeded", "status": "True"}]
     metadata = {"creationTimestamp": "1970-01-01T00:00:07Z"}
-    facts = job(metadata=metadata, status={"startTime": "1970-01-01T00:00:09Z"})
-    assert (facts.created_at, facts.started_at) == (7.0, 9.0)
-    assert job(status={"startTime": "soon"}).started_at is None
+    facts = job(metadata=metadata, status={"conditions": done, "completionTime": "1970-01-01T00:00:09Z"})
+    assert (facts.created_at, facts.ended_at) == (7.0, 9.0)
+    assert job(status={"conditions": done, "completionTime": "soon"}).ended_at is None
 
 
 @pytest.mark.parametrize(

@@ -92,12 +92,6 @@ def test_a_job_that_does_not_ask_has_none_whatever_it_says(asked: str | None) ->
     assert [problem.field for problem in facts(asked, "x").problems if "runPolicy" in problem.field] == []
 
 
-def test_the_templates_own_deadline_comes_first() -> None:
-    assert facts("true", {ACTIVE: 60}).deadline == 60
-    assert facts("true", {ACTIVE: 60}, own=90).deadline == 90
-    assert facts(None, {ACTIVE: 60}).deadline is None
-
-
 def test_a_bad_value_is_a_problem_of_the_job() -> None:
     [problem] = facts("true", {ACTIVE: "1h"}).problems
     assert problem.field == f"spec.runPolicy.{ACTIVE}"

@@ -22,7 +22,7 @@ def on_create(job: Object) -> Verdict:
 def on_update(job: Object, before: Object) -> Verdict:
     after, earlier = msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob)
     new, old = job_facts.of(after), job_facts.of(earlier)
-    return validate.updated(after, earlier, new=new, old=old, now=0.0)
+    return validate.updated(after, earlier, new=new, old=old)
 
 
 def annotated(**annotations: str) -> Object:
