@@ -48,7 +48,7 @@ class Running:
 async def serve(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal ends the drain.
 
-    Raises `kube.errors.Unreachable` without a cluster configuration, OSError if a port is taken.
+    Raises `kube.errors.Unconfigured` without a cluster configuration, OSError if a port is taken.
     """
     log = structlog.get_logger("webhook")
     asked, pressed = _stop_signals()

@@ -32,7 +32,7 @@ class Where:
 async def reached(where: Where) -> AsyncIterator[tuple[ApiReader, str | None]]:
     """Give a connected client and the namespace, None for all of them.
 
-    Raises `errors.Unreachable` where no configuration can be used.
+    Raises `errors.Unconfigured` where no configuration can be used.
     """
     file = kubeconfig_file(where.kubeconfig)
     user_agent = f"mpijob-elastic/{__version__}"

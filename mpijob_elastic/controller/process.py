@@ -50,7 +50,7 @@ _EXPECTED = (errors.Conflict, Outdated, NotLeader)
 async def run(settings: Settings) -> None:
     """Run until SIGTERM or SIGINT.
 
-    Raises `kube.errors.Unreachable` if no cluster configuration is found, OSError if the port is taken.
+    Raises `kube.errors.Unconfigured` if no cluster configuration is found, OSError if the port is taken.
     """
     spare_memory()
     stop = asyncio.Event()

@@ -15,7 +15,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 async def connect(*, user_agent: str, kubeconfig: Path | None = None, context: str | None = None) -> ApiWriter:
     """Connect with `kubeconfig` if given, else in-cluster, else with $KUBECONFIG or ~/.kube/config.
 
-    Code that only reads declares the client an `ApiReader`. Raises `errors.Unreachable` without usable configuration.
+    Code that only reads declares the client an `ApiReader`. Raises `errors.Unconfigured` without usable configuration.
     """
     where = str(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
     configuration = Configuration()

@@ -16,6 +16,10 @@ class Unreachable(KubeError):
     """No answer: refused, reset, timed out, TLS failure. A write may or may not have taken place."""
 
 
+class Unconfigured(KubeError):
+    """No usable configuration of a cluster: nothing was asked."""
+
+
 class ApiError(KubeError):
     """The API server answered with an error status.
 

@@ -23,7 +23,7 @@ _OTHER_CONTENT = (TypeError, AttributeError, LookupError)
 
 
 def load(files: str, context: str | None) -> KubeConfigLoader:
-    """Return the configuration in one or more files. Raises `errors.Unreachable` with what is wrong with them."""
+    """Return the configuration in one or more files. Raises `errors.Unconfigured` with what is wrong with them."""
     with usable(files):
         if not any(Path(file).expanduser().exists() for file in files.split(os.pathsep) if file):
             raise config.ConfigException("there is no such file")
@@ -56,11 +56,11 @@ def impersonation(loader: KubeConfigLoader) -> list[tuple[str, str]]:
 
 @contextmanager
 def usable(where: str) -> Iterator[None]:
-    """Turn whatever is wrong with a configuration into one sentence: an `errors.Unreachable`."""
+    """Turn whatever is wrong with a configuration into one sentence: an `errors.Unconfigured`."""
     try:
         yield
     except (*_OTHER_CONTENT, config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
         reason = "it is no kubeconfig" if isinstance(error, _OTHER_CONTENT) else " ".join(str(error).split())
-        raise errors.Unreachable(
+        raise errors.Unconfigured(
             f"no usable cluster configuration in {where}: {reason}; pass --kubeconfig or set KUBECONFIG"
         ) from error

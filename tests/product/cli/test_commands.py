@@ -17,7 +17,7 @@ from mpijob_elastic import __version__
 from mpijob_elastic.cli import app, exit_codes, main
 from mpijob_elastic.cli.exit_codes import Exit
 from mpijob_elastic.install.refusal import NotInTime, Refused
-from mpijob_elastic.kube.errors import Unreachable
+from mpijob_elastic.kube.errors import Unconfigured, Unreachable
 from tests.faults.kubeconfig import write_plain
 
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
@@ -68,8 +68,8 @@ def test_the_exit_code_says_who_has_to_act(
 
 
 def test_a_timeout_is_no_refusal() -> None:
-    codes = [exit_codes.of(error("late")) for error in (NotInTime, Unreachable, Refused)]
-    assert codes == [Exit.NOT_KNOWN, Exit.NOT_KNOWN, Exit.REFUSED]
+    codes = [exit_codes.of(error("late")) for error in (NotInTime, Unreachable, Refused, Unconfigured)]
+    assert codes == [Exit.NOT_KNOWN, Exit.NOT_KNOWN, Exit.REFUSED, Exit.REFUSED]
 
 
 def test_version() -> None:

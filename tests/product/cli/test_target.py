@@ -120,5 +120,5 @@ def test_a_kubeconfig_that_cannot_be_used_gets_one_sentence(
 @pytest.mark.parametrize("command", [["get"], ["install", "--dry-run"], ["upgrade", "adopt", "train"]])
 def test_an_unknown_context_is_named(tmp_path: Path, command: list[str]) -> None:
     done = CliRunner().invoke(app, [*command, f"--kubeconfig={kubeconfig(tmp_path / 'k')}", "--context=third"])
-    assert isinstance(done.exception, errors.Unreachable)
+    assert isinstance(done.exception, errors.Unconfigured)
     assert "it has no context third" in str(done.exception)
