@@ -49,6 +49,8 @@ class Pods:
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         pod = request.match_info["pod"]
+        if "Upgrade" not in request.headers:  # after a refusal: which words it has
+            return await self._answer(request, None)
         self.asked.append(pod)
         self.containers.append(request.query["container"])
         self.scripts.append(request.query.getall("command")[-1])

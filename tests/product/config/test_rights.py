@@ -48,7 +48,7 @@ def test_in_one_namespace_the_webhook_knows_jobs_and_autoscalers_of_that_one() -
 
 
 @pytest.mark.parametrize("more", [(), (Overlay.SINGLE_NAMESPACE,)])
-def test_with_cert_manager_the_webhook_only_reads_jobs_autoscalers_and_queues(more: tuple[Overlay, ...]) -> None:
+def test_with_cert_manager_the_webhook_only_reads(more: tuple[Overlay, ...]) -> None:
     manifests = {(one["kind"], name_of(one)): one for one in overlays.combined((Overlay.CERT_MANAGER, *more))}
     bindings = [one for one in manifests.values() if "subjects" in one and one["subjects"][0]["name"] == names.WEBHOOK]
     granted = [(one["roleRef"]["kind"], (one["roleRef"]["name"], one["metadata"].get("namespace"))) for one in bindings]
@@ -57,6 +57,7 @@ def test_with_cert_manager_the_webhook_only_reads_jobs_autoscalers_and_queues(mo
         "mpijobs",
         "horizontalpodautoscalers",
         "queues",
+        "resourcequotas",
     }
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list", "watch"}
 

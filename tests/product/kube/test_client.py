@@ -164,7 +164,7 @@ class _Pieces(aiohttp.StreamReader):
 
 
 async def test_a_missing_configuration_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(errors.Unreachable, match="--kubeconfig"):
+    with pytest.raises(errors.Unconfigured, match="--kubeconfig"):
         await connect(user_agent="test", kubeconfig=tmp_path / "none")
 
 
