@@ -149,8 +149,7 @@ class Launcher:
     """The launcher pod; node, disruption, ends_at and gates as for a worker.
 
     container: the driver's. delivering_since: when kubectl-delivery started. started_at: when the container started,
-    None while it does not run.
-    ended_at: when it ended, None unless it did, and the job with it.
+    None while it does not run. ended_at: when it ended, None unless it did, and the job with it.
     held: the execs by which it holds its ranks, as execs into it have shown. mounts_discovery: it mounts
     discover_hosts.sh, so it was elastic at its creation. names_discovery: its own command says that it is elastic.
     refused: None unless its last touch was refused. grouped: as for a worker. failures: how often its main container

@@ -196,7 +196,9 @@ def _refusals(context: ReviewContext, job: mpijob.MPIJob, new: JobFacts, old: Jo
 
 
 def _shortages(context: ReviewContext, request: Request, job: JobFacts | None, *, more: int) -> tuple[str, ...]:
-    return tuple(quota.shortages(job, context.quotas(request.namespace), more=more)) if job else ()
+    if job is None or more <= 0:  # most edits leave the size alone, and a cluster may have many quotas
+        return ()
+    return tuple(quota.shortages(job, context.quotas(request.namespace), more=more))
 
 
 def _outcome(verdict: Verdict) -> str:

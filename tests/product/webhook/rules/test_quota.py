@@ -110,3 +110,13 @@ def test_nobody_reads_more_than_a_few() -> None:
     hard = {f"requests.r{number}": "0" for number in range(20)}
     asked = {"requests": {f"r{number}": "1" for number in range(20)}}
     assert len(grown(job(4, asked), limit({}, hard))) == 5
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_quotas_are_not_looked_through_where_no_worker_is_added(size: int) -> None:
+    looked = list[str]()
+    context = replace(NOTHING, quotas=lambda namespace: looked.append(namespace) or ())  # type: ignore[func-returns-value]
+    before, after = job(2), job(size)
+    after["metadata"]["annotations"] = {"note": "changed"}
+    verdict = handlers.answer(review.parse(body(after, old=before)), handlers.validating(context)).verdict
+    assert (verdict.allowed, looked) == (True, [])
