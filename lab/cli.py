@@ -15,7 +15,7 @@ from lab.layout import Layout
 from lab.lifeline import Lifeline
 from lab.node import cli as node
 from lab.options import DEFAULT_NODES, Options
-from lab.programs import ALL, OF_REAL_NODE
+from lab.programs import ALL, OF_REAL_NODE, PEERS
 from lab.versions import DEFAULT_KUBERNETES, KubernetesVersion
 
 
@@ -51,6 +51,7 @@ RealNode = Annotated[bool, typer.Option("--real-node", help="As --real-nodes 1."
 Version = Annotated[str, typer.Option(help="Kubernetes release; others than the default are built at first use.")]
 Foreground = Annotated[bool, typer.Option("--foreground", help="Stay, and end the lab with Ctrl-C.")]
 Kind = Annotated[bool, typer.Option("--kind", help="Let kind make the lab, in Docker (not covered by our tests).")]
+Peers = Annotated[list[str] | None, typer.Argument(help="Their names; all if left out.")]
 Component = Annotated[str | None, typer.Argument(help="As kube-apiserver; all if left out.")]
 Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines to print.")]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Print what is added too, until Ctrl-C.")]
@@ -166,11 +167,14 @@ def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES), real_node
         print(f"{program.name:<24}{getattr(programs, program.field)}")
 
 
-@app.command(epilog=examples("python -m lab peers"))
-def peers() -> None:
+@app.command(epilog=examples("python -m lab peers", "python -m lab peers kueue volcano-scheduler"))
+def peers(names: Peers = None) -> None:
     """Build the programs of other projects beside which `make test-peers` tests, and print where they are."""
+    unknown = set(names or ()) - {one.name for one in PEERS}
+    if unknown:
+        raise LabError(f"no peer is called {', '.join(sorted(unknown))}; there are {', '.join(p.name for p in PEERS)}.")
     with progress() as say:
-        built = ensure_peers(say)
+        built = ensure_peers(say, [one for one in PEERS if not names or one.name in names])
     for name, path in built.items():
         print(f"{name:<24}{path}")
 
