@@ -32,14 +32,19 @@ class Wanted:
 
 
 def measure(parts: Sequence[Part], wanted: Wanted) -> None:
-    """Run all parts and show their results. A failed part does not stop the others. Raises SystemExit.
-
-    Nothing starts if the peer cannot start.
-    """
-    end_on_sigterm()
-    ready(wanted.peer)
+    """Run all parts and show their results. A failed part does not stop the others. Raises SystemExit."""
+    prepare(wanted.peer)
     about = report.circumstances()
-    found, failures = _run(parts, wanted)
+    found: list[Findings] = []
+    failures: list[Exception] = []
+    with progress() as say:
+        setting = Setting(repeat=wanted.repeat, say=say, ours=wanted.ours, peer=wanted.peer)
+        for part in parts:
+            try:
+                found.append(asyncio.run(part(setting)))
+                failures.extend(found[-1].failures)
+            except TROUBLE as error:
+                failures.append(error)
     done = Report(
         circumstances=about,
         notes=tuple(note for findings in found for note in findings.notes),
@@ -49,41 +54,18 @@ def measure(parts: Sequence[Part], wanted: Wanted) -> None:
     if wanted.json:
         report.save(done, wanted.json)
     for failure in failures:
-        _tell(failure)
+        print(f"not measured: {failure}", file=sys.stderr)
     if failures:
         raise SystemExit(FAILED)
-    if wanted.check and report.missed(done.figures):
+    if wanted.check and any(figure.verdict is False for figure in done.figures):
         raise SystemExit(MISSED)
 
 
-def end_on_sigterm() -> None:
-    """Treat SIGTERM like Ctrl-C, so that it also ends the processes that we started."""
+def prepare(peer: Peer) -> None:
+    """Let SIGTERM end our processes as Ctrl-C does; end the program if the peer cannot start. Raises SystemExit."""
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-
-
-def ready(peer: Peer) -> None:
-    """End the program if the peer cannot start now. Raises SystemExit."""
     try:
         peer.check()
     except LabError as error:
-        _tell(error)
+        print(f"not measured: {error}", file=sys.stderr)
         raise SystemExit(FAILED) from error
-
-
-def _tell(failure: Exception) -> None:
-    print(f"not measured: {failure}", file=sys.stderr)
-
-
-def _run(parts: Sequence[Part], wanted: Wanted) -> tuple[list[Findings], list[Exception]]:
-    found: list[Findings] = []
-    failures: list[Exception] = []
-    with progress() as say:
-        setting = Setting(repeat=wanted.repeat, say=say, ours=wanted.ours, peer=wanted.peer)
-        for part in parts:
-            try:
-                findings = asyncio.run(part(setting))
-                found.append(findings)
-                failures.extend(findings.failures)
-            except TROUBLE as error:
-                failures.append(error)
-    return found, failures
