@@ -13,7 +13,7 @@ from bench import report, runner
 from bench.parts import events, real, scale, starts, throughput, webhook
 from bench.parts.context import TROUBLE
 from bench.runner import Part, Wanted
-from bench.sides import Ours, Peer
+from bench.sides import Peer
 from bench.spot import report as spot
 from bench.spot.contest import SideName
 
@@ -73,15 +73,7 @@ def measure(  # noqa: PLR0913 - a command has as many parameters as options
         Path | None, typer.Option("--json", dir_okay=False, help="Also write all samples to this file.")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Exit with 3 if a target was missed.")] = False,
-    peer_operator: Annotated[
-        Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Binary to compare with instead of mpi-operator v0.3.0."),
-    ] = None,
     peer_flag: Annotated[list[str] | None, typer.Option(help="An extra flag for the peer.")] = None,
-    operator_qps: Annotated[
-        int | None, typer.Option(min=0, help="Requests per second of the operator beside us; 0: no limit.")
-    ] = None,
-    operator_burst: Annotated[int, typer.Option(min=1, help="The same: burst of requests.")] = 10,
     trace: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="For spot: a published spot trace (JSON).")
     ] = None,
@@ -90,10 +82,9 @@ def measure(  # noqa: PLR0913 - a command has as many parameters as options
     side: Annotated[list[SideName] | None, typer.Option(help="For spot: play only this; may be repeated.")] = None,
 ) -> None:
     """Measure."""
-    peer = Peer(binary=peer_operator.resolve() if peer_operator else None, flags=tuple(peer_flag or ()))
+    peer = Peer(flags=tuple(peer_flag or ()))
     if what is not What.SPOT:
-        ours = Ours(qps=operator_qps, burst=operator_burst)
-        runner.measure(_PARTS[what], Wanted(repeat=repeat, json=json, check=check, ours=ours, peer=peer))
+        runner.measure(_PARTS[what], Wanted(repeat=repeat, json=json, check=check, peer=peer))
         return
     if trace is None:
         raise typer.BadParameter("spot needs a trace: see docs/spot-economics.md", param_hint="--trace")
@@ -101,7 +92,7 @@ def measure(  # noqa: PLR0913 - a command has as many parameters as options
         wanted = spot.read(trace, size=machines, hours=hours)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--trace") from error
-    runner.prepare(peer)
+    runner.end_on_sigterm()
     try:
         found = asyncio.run(spot.play(wanted, peer=peer, sides=side or ()))
     except TROUBLE as error:

@@ -13,8 +13,8 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
+from bench.figures import percentile
 from bench.processes import pin, usage
-from bench.statistics import percentile
 from lab.errors import LabError
 from mpijob_elastic import names
 

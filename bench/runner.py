@@ -11,9 +11,8 @@ from typing import Any
 from bench import report
 from bench.parts.context import TROUBLE, Findings, Setting
 from bench.report import Report
-from bench.sides import Ours, Peer
+from bench.sides import Peer
 from lab.display import progress
-from lab.errors import LabError
 
 FAILED, MISSED = 1, 3
 
@@ -27,18 +26,17 @@ class Wanted:
     repeat: int
     json: Path | None
     check: bool
-    ours: Ours = field(default_factory=Ours)
     peer: Peer = field(default_factory=Peer)
 
 
 def measure(parts: Sequence[Part], wanted: Wanted) -> None:
     """Run all parts and show their results. A failed part does not stop the others. Raises SystemExit."""
-    prepare(wanted.peer)
+    end_on_sigterm()
     about = report.circumstances()
     found: list[Findings] = []
     failures: list[Exception] = []
     with progress() as say:
-        setting = Setting(repeat=wanted.repeat, say=say, ours=wanted.ours, peer=wanted.peer)
+        setting = Setting(repeat=wanted.repeat, say=say, peer=wanted.peer)
         for part in parts:
             try:
                 found.append(asyncio.run(part(setting)))
@@ -61,11 +59,6 @@ def measure(parts: Sequence[Part], wanted: Wanted) -> None:
         raise SystemExit(MISSED)
 
 
-def prepare(peer: Peer) -> None:
-    """Let SIGTERM end our processes as Ctrl-C does; end the program if the peer cannot start. Raises SystemExit."""
+def end_on_sigterm() -> None:
+    """Treat SIGTERM like Ctrl-C, so that it also ends the processes that we started."""
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        peer.check()
-    except LabError as error:
-        print(f"not measured: {error}", file=sys.stderr)
-        raise SystemExit(FAILED) from error

@@ -53,7 +53,6 @@ class Operator:
         namespace: str | None = None,
         gang_scheduling: str | None = None,
         qps: int | None = None,
-        binary: Path | None = None,
         flags: Sequence[str] = (),
     ) -> Iterator["Operator"]:
         """Run an operator for as long as the block lasts, for one namespace or all; raise LabError.
@@ -63,18 +62,17 @@ class Operator:
         at once), 0 not at all.
 
         `untouched` runs the release's own program: with a lock, with the release's limits, and with HEALTH_PORT, so
-        only once on a machine. `binary` is run like that, too; MPI_OPERATOR_BIN names one to run in v0.2.3's place.
-        `flags` are passed on.
+        only once on a machine. MPI_OPERATOR_BIN names a binary to run in v0.2.3's place. `flags` are passed on.
         """
         override = os.environ.get(BINARY_VARIABLE) if release is Release.V0_2_3 else None
-        given = binary or (Path(override) if override else None)
+        given = Path(override) if override else None
         own = given or (_built(cluster, "mpi_operator", release) if untouched else None)
         options = [f"--kubectl-delivery-image={KUBECTL_DELIVERY_IMAGE}"]
         options += [f"--namespace={namespace}"] if namespace else []
         options += [f"--gang-scheduling={gang_scheduling}"] if gang_scheduling else []
         if own:
             if given is None:
-                check_health_port(own.name)
+                _check_health_port(own.name)
             _free_lock(cluster)
             options.append(f"--lock-namespace={LOCK_NAMESPACE}")
         else:
@@ -84,12 +82,13 @@ class Operator:
             yield cls(program=program, log=log, pid=process.pid)
 
 
-def check_health_port(name: str, port: int = HEALTH_PORT) -> None:
+def _check_health_port(name: str) -> None:
     """Raise LabError if the operator program `name` could not start now, as another program has its port."""
-    if ports.taken(port):
+    if ports.taken(HEALTH_PORT):
         raise LabError(
-            f"{name} answers about its health on port {port}, which no flag changes, and another program listens "
-            f"there: end that program (`ss -ltnp 'sport = :{port}'` names it), or run this in a container of its own"
+            f"{name} answers about its health on port {HEALTH_PORT}, which no flag changes, and another program "
+            f"listens there: end that program (`ss -ltnp 'sport = :{HEALTH_PORT}'` names it), or run this in a "
+            "container of its own"
         )
 
 
