@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from bench import admission, admission_overhead, drain, fleet, jobs, namespaces, reviews, scale, throughput
+from bench import admission, admission_overhead, drain, fleet, jobs, namespaces, reviews, scale
 from bench.admission_overhead import Ground, Pattern
 from bench.changes import Writer
 from bench.fleet import Fleet
 from bench.jobs import AGENT
-from bench.parts import starts
+from bench.parts import starts, throughput
 from bench.sides import Ours, Peer
 from lab import registration
 from lab.cluster import Cluster

@@ -27,16 +27,6 @@ def test_pods_run_at_once_and_are_deleted_at_once(cluster: Cluster, namespace: s
     cluster.kubectl("delete", "-n", namespace, "pod/p", "--timeout=240s")
 
 
-def test_a_pod_on_hold_stays_pending_until_it_is_let_go(cluster: Cluster, namespace: str) -> None:
-    held = pod("held", annotations={"lab.mpijob-elastic/hold": "true"})
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=held)
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("later"))
-    cluster.kubectl("wait", "-n", namespace, "pod/later", "--for=condition=Ready", "--timeout=240s")
-    assert cluster.kubectl("get", "-n", namespace, "pod/held", "-o", "jsonpath={.status.phase}") == "Pending"
-    cluster.kubectl("annotate", "-n", namespace, "pod/held", "lab.mpijob-elastic/hold-")
-    cluster.kubectl("wait", "-n", namespace, "pod/held", "--for=condition=Ready", "--timeout=240s")
-
-
 def test_a_service_account_may_do_what_its_role_says_and_nothing_else(cluster: Cluster, namespace: str) -> None:
     cluster.kubectl("create", "-n", namespace, "serviceaccount", "reader")
     cluster.kubectl("create", "-n", namespace, "role", "reader", "--verb=get,list", "--resource=configmaps")

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.client import HTTPSConnection
 
-import aiohttp
 import pytest
 
 from lab.cluster import Cluster
@@ -102,34 +101,6 @@ def test_a_pod_that_failed_has_no_commands_left_and_takes_none(cluster: Cluster,
     with start("a", "true") as process:
         assert "completed pod" in process.communicate()[1]
     assert process.returncode == 1
-
-
-@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", "v5.channel.k8s.io"])
-async def test_websocket_clients_are_served_too(
-    cluster: Cluster, namespace: str, pods: list[str], protocol: str
-) -> None:
-    """The API server translates v5, as kubectl speaks, and hands v4, as Python clients speak, on as it is."""
-    pki = cluster.state_dir / "pki"
-    context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
-    context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-    url = f"{cluster.server}/api/v1/namespaces/{namespace}/pods/a/exec"
-    query = [
-        ("command", "sh"),
-        ("command", "-c"),
-        ("command", "echo out; exit 3"),
-        ("stdout", "true"),
-        ("stderr", "true"),
-    ]
-    received: dict[int, bytes] = {}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.ws_connect(url, params=query, ssl=context, protocols=[protocol]) as websocket,
-    ):
-        async for message in websocket:
-            received[message.data[0]] = received.get(message.data[0], b"") + message.data[1:]
-    assert received[1] == b"out\n"
-    status = json.loads(received[3])
-    assert status["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
 
 
 def test_only_holders_of_a_certificate_of_the_lab_can_run_commands(cluster: Cluster) -> None:
