@@ -4,8 +4,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.layout import Layout
 from lab.operator import KUBECTL_DELIVERY_IMAGE, Release
-from lab.processes import spawn
+from lab.processes import await_start, new_log, spawn
 
 BINARY_VARIABLE = "MPI_OPERATOR_BIN"
 LOCK_NAMESPACE = "mpi-operator"
@@ -26,8 +24,6 @@ HEALTH_PORT = 8080
 STARTED = "Started workers"
 PATIENCE = 120.0  # seconds to start on a busy machine
 GRACE = 5.0  # seconds to end
-POLL = 0.02  # seconds
-LOG_LINES = 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,10 +100,14 @@ def _limits(qps: int | None) -> list[str]:
 
 @contextmanager
 def _running(cluster: Cluster, command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    log = _new_log(cluster)
+    log = new_log(Layout(cluster.state_dir).logs, "operator")
     process = spawn(command, log=log, environment={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)})
     try:
-        _wait_until_started(process, log)
+
+        def started() -> bool:
+            return STARTED in log.read_text(errors="replace")
+
+        await_start(process, started, name="operator", log=log, within=PATIENCE)
         yield process, log
     finally:
         process.send_signal(signal.SIGTERM)
@@ -115,23 +115,6 @@ def _running(cluster: Cluster, command: list[str]) -> Iterator[tuple[subprocess.
             process.wait(GRACE)
         process.kill()
         process.wait()
-
-
-def _wait_until_started(process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while STARTED not in (text := log.read_text(errors="replace")):
-        code = process.poll()
-        if code is not None or time.monotonic() > deadline:
-            what = f"ended with exit code {code}" if code is not None else f"did not start within {PATIENCE:.0f} s"
-            tail = "\n".join(text.splitlines()[-LOG_LINES:])
-            raise LabError(f"the operator {what}. The end of {log}:\n{tail}")
-        time.sleep(POLL)
-
-
-def _new_log(cluster: Cluster) -> Path:
-    descriptor, name = tempfile.mkstemp(prefix="operator-", suffix=".log", dir=Layout(cluster.state_dir).logs)
-    os.close(descriptor)
-    return Path(name)
 
 
 def _free_lock(cluster: Cluster) -> None:
