@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 # The image of controller, webhook and command line: docker build -t REPOSITORY/mpijob-elastic:0.2.0 .
-# `make image` makes a smaller one without Docker, with the same packages, user and entrypoint (lab/images/product).
+# Untested: nobody has built it yet. `make image` makes a smaller one without Docker, with the same packages, user and entrypoint (lab/images/product).
 # For a build that can be repeated bit by bit, give the base by digest (`docker buildx imagetools inspect` shows it):
 #   --build-arg PYTHON=python:3.12.11-slim-bookworm@sha256:...
 ARG PYTHON=python:3.12.11-slim-bookworm

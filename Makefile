@@ -67,8 +67,8 @@ bench: lab-binaries  ## Measure; see docs/performance.md
 image: setup  ## Build the image into dist/, without Docker and without root (Debian, Ubuntu)
 	$(PYTHON_BIN) -m lab.images.product
 
-release: image  ## Build wheel, image, chart, kubectl plugin and checksums into dist/ (RELEASE_URL: where they will be)
-	$(PYTHON_BIN) -m lab.release $(RELEASE_URL)
+release: image  ## Build wheel, image, chart and checksums into dist/
+	$(PYTHON_BIN) -m lab.release
 
 docs: $(SITE)/made  ## Build docs/ as a site into dist/site; broken links and headings fail
 	@$(PYTHON_BIN) -m scripts.commands_page
@@ -80,7 +80,7 @@ $(SITE)/made: requirements/docs.txt | setup
 	@.venv/bin/uv pip sync --quiet --python $(SITE) --require-hashes requirements/docs.txt
 	@touch $@
 
-manifests: lab-binaries  ## Write the dashboard, and render config/ into the package, as `mpijob-elastic install` applies it, and into the chart
+manifests: lab-binaries  ## Render config/ into the package, as `mpijob-elastic install` applies it, and into the chart
 	$(PYTHON_BIN) -m lab.render
 
 lock: setup  ## Write the lock files again from pyproject.toml

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench import admission
-from bench.statistics import percentile
+from bench.figures import percentile
 from lab import registration
 from lab.cluster import Cluster
 from lab.errors import LabError

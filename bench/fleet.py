@@ -4,8 +4,6 @@ The benchmark creates them, because the operator's limit of 5 writes a second wo
 are bound to nodes from the start, which bypasses the scheduler; kwok lets them run.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,11 +33,6 @@ class Fleet:
 
     count: int
     workers: int
-
-    @classmethod
-    def of_pods(cls, number: int, *, workers: int) -> Fleet:
-        """Return a fleet of about `number` pods."""
-        return cls(count=number // (workers + 1), workers=workers)
 
     @property
     def pods(self) -> int:

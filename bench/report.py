@@ -74,11 +74,6 @@ def save(report: msgspec.Struct, path: Path) -> None:
     path.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
 
 
-def missed(figures: Sequence[Figure]) -> list[Figure]:
-    """Return the figures that missed their target."""
-    return [figure for figure in figures if figure.verdict is False]
-
-
 def _topics(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
     topics: dict[str, list[Figure]] = {}
     for figure in figures:

@@ -6,8 +6,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from bench.figures import Figure, Target, spreads
-from bench.statistics import Spread
+from bench.figures import Figure, Spread, Target, spreads
 
 NOTHING = "-"
 

@@ -11,10 +11,9 @@ from typing import Self
 from lab.components import Component
 from lab.errors import LabError
 from lab.layout import Layout
-from lab.processes import Identity, spawn
+from lab.processes import LOG_LINES, Identity, spawn
 
 LOST_PORT = "address already in use"
-LOG_LINES = 15
 
 
 class ComponentEndedError(LabError):

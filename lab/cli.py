@@ -1,18 +1,19 @@
 """The commands of `python -m lab`."""
 
 import signal
+import subprocess
 import sys
 from typing import Annotated, NoReturn
 
 import typer
 
-from lab import control, kind, logs
+from lab import control, kind
 from lab.build import ensure_peers, ensure_programs
+from lab.control import Lifeline
 from lab.display import progress, report
 from lab.errors import LabError
 from lab.images import cli as images
 from lab.layout import Layout
-from lab.lifeline import Lifeline
 from lab.node import cli as node
 from lab.options import DEFAULT_NODES, Options
 from lab.programs import ALL, OF_REAL_NODE, PEERS
@@ -139,14 +140,11 @@ def print_logs(
     if kind.is_kind(layout):
         print(f"written to {kind.export_logs(layout)}")
         return
-    files = logs.log_files(layout, component)
-    if follow and component is None:
-        raise LabError("--follow needs the name of one component, as in `python -m lab logs kwok -f`.")
-    for path in files:
-        with path.open(errors="replace") as file:
-            print(f"==> {path} <==", *logs.tail(file, lines), sep="\n", flush=True)
-            for text in logs.follow(path, file) if follow else ():
-                print(text, end="", flush=True)
+    there = sorted(layout.logs.glob("*.log"))
+    chosen = [path for path in there if component in (None, path.stem)]
+    if not chosen:
+        raise LabError(f"lab {name!r} has no such log; there are {', '.join(path.stem for path in there) or 'none'}.")
+    subprocess.run(["tail", "--verbose", f"--lines={lines}", *["-F"] * follow, *chosen], check=False)
 
 
 @app.command(epilog=examples("export KUBECONFIG=$(python -m lab kubeconfig)"))

@@ -10,10 +10,10 @@ from typing import Self
 from lab import control
 from lab.api import Api
 from lab.build import Say
+from lab.control import Lifeline
 from lab.errors import LabError
 from lab.kubeconfig import read_server, write_token_kubeconfig
 from lab.layout import Layout
-from lab.lifeline import Lifeline
 from lab.lock import is_held
 from lab.node import commands, images
 from lab.node.addresses import places

@@ -2,7 +2,6 @@
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import LabError
@@ -27,11 +26,21 @@ def state_dir() -> Path:
     return _xdg("XDG_STATE_HOME", ".local/state")
 
 
-@dataclass(frozen=True)
 class Layout:
     """The files of one lab below `root`."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.name = root.name
+        self.lock = root / "lock"  # a living supervisor holds it locked
+        self.state = root / "lab.json"  # written by the supervisor
+        self.logs = root / "logs"  # one for each component, and the supervisor's
+        self.pki = root / "pki"
+        self.kubeconfigs = root / "kubeconfigs"  # of components and ServiceAccounts
+        self.kubeconfig = root / "kubeconfig"  # the administrator's
+        self.audit_log = root / "audit.log"  # a line of JSON for each audited request (manifests/audit-policy.yaml)
+        self.etcd = root / "etcd"  # its data
+        self.node = root / "node"  # files of the real nodes
 
     @classmethod
     def of(cls, name: str) -> "Layout":
@@ -43,56 +52,6 @@ class Layout:
             )
         return cls(state_dir() / name)
 
-    @property
-    def name(self) -> str:
-        """Name of the lab."""
-        return self.root.name
-
-    @property
-    def lock(self) -> Path:
-        """File that a living supervisor holds locked."""
-        return self.root / "lock"
-
-    @property
-    def state(self) -> Path:
-        """The supervisor's state file."""
-        return self.root / "lab.json"
-
-    @property
-    def logs(self) -> Path:
-        """Directory with one log for each component, and the supervisor's."""
-        return self.root / "logs"
-
     def log(self, component: str) -> Path:
         """Log of one component."""
         return self.logs / f"{component}.log"
-
-    @property
-    def pki(self) -> Path:
-        """Directory of keys and certificates."""
-        return self.root / "pki"
-
-    @property
-    def kubeconfigs(self) -> Path:
-        """Directory of the kubeconfigs of components and ServiceAccounts."""
-        return self.root / "kubeconfigs"
-
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
-        return self.root / "kubeconfig"
-
-    @property
-    def audit_log(self) -> Path:
-        """JSON lines, one for each audited request (see manifests/audit-policy.yaml)."""
-        return self.root / "audit.log"
-
-    @property
-    def etcd(self) -> Path:
-        """Data directory of etcd."""
-        return self.root / "etcd"
-
-    @property
-    def node(self) -> Path:
-        """Files of the real node."""
-        return self.root / "node"

@@ -1,18 +1,22 @@
 """Allow one supervisor for each lab: a file lock, which the kernel releases however its holder ends.
 
-So the lock, and no pid, says whether a lab lives.
+So the lock, and no pid, says whether a lab lives. Who holds it may clear away what a lab that was killed has left.
 """
 
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lab.layout import Layout
+from lab.node import cgroups
+from lab.state import read_state
 
 # A caller of `is_held` holds a free lock for some microseconds.
 PATIENCE = 1.0  # seconds
+DYING = 10.0  # seconds that components may take to end after their supervisor; the kernel kills them at once
 
 
 @contextmanager
@@ -36,6 +40,19 @@ def is_held(layout: Layout) -> bool:
     if descriptor is not None:
         os.close(descriptor)
     return descriptor is None
+
+
+def clear(layout: Layout) -> None:
+    """Remove all files of a lab but its lock, which the caller holds. Raise LabError if another version wrote them."""
+    state = read_state(layout)
+    for identity in state.components.values() if state else ():
+        identity.ends_within(DYING)
+    cgroups.remove(cgroups.name(layout))
+    for path in layout.root.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path != layout.lock:
+            path.unlink()
 
 
 def _try(layout: Layout) -> int | None:

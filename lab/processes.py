@@ -10,10 +10,16 @@ import os
 import select
 import signal
 import subprocess
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.errors import LabError
+
+LOG_LINES = 15  # of the end of a log that an error shows
+START_POLL = 0.02  # seconds
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -116,3 +122,24 @@ def spawn(command: Sequence[str], *, log: Path, environment: Mapping[str, str]) 
             start_new_session=True,
             preexec_fn=tied_to_this_process(),  # noqa: PLW1509 - the caller has no threads
         )
+
+
+def new_log(folder: Path, name: str) -> Path:
+    """Create an empty log of its own in a folder."""
+    descriptor, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=folder)
+    os.close(descriptor)
+    return Path(path)
+
+
+def await_start(
+    process: subprocess.Popen[bytes], ready: Callable[[], bool], *, name: str, log: Path, within: float
+) -> None:
+    """Return once it is ready; raise LabError with the end of its log if it ends or takes longer."""
+    deadline = time.monotonic() + within
+    while not ready():
+        code = process.poll()
+        if code is not None or time.monotonic() > deadline:
+            what = f"ended with exit code {code}" if code is not None else f"is not ready after {within:.0f} s"
+            tail = "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+            raise LabError(f"the {name} {what}. The end of {log}:\n{tail}")
+        time.sleep(START_POLL)

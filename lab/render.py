@@ -7,7 +7,7 @@ It is here because kubectl is: users of the package need none.
 import subprocess
 from pathlib import Path
 
-from lab import chart, dashboard
+from lab import chart
 from lab.build import ensure_programs
 from lab.errors import LabError
 from lab.operator import types
@@ -28,9 +28,8 @@ def kustomize(program: Path, directory: Path, *, verb: str = "kustomize") -> str
 
 
 def main() -> None:
-    """Write the operator's types, and the dashboard before what it is part of."""
+    """Write the operator's types, the rendered overlays, and the chart's templates."""
     types.TABLE.write_text(types.table())
-    dashboard.write()
     kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
     for overlay in (DEFAULT, *Overlay):
         (MANIFESTS / f"{overlay}.yaml").write_text(kustomize(kubectl, OVERLAYS / overlay))

@@ -9,8 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -20,16 +18,13 @@ from pathlib import Path
 from typing import Self
 
 from lab.cluster import Cluster
-from lab.errors import LabError
 from lab.install import Installed
 from lab.layout import Layout
 from lab.ports import free_ports
-from lab.processes import spawn
+from lab.processes import await_start, new_log, spawn
 
 PATIENCE = 180.0  # seconds to become ready
 GRACE = 30.0  # seconds to end after SIGTERM, as in our Deployments
-POLL = 0.02  # seconds
-LOG_LINES = 15
 ROOT = Path(__file__).parents[1]
 
 
@@ -90,25 +85,15 @@ class Replica:
         [port] = free_ports(1)
         command = [sys.executable, "-m", *program]
         own = [f"--kubeconfig={kubeconfig}", f"--health-port={port}"]
-        log = _new_log(cluster, name)
+        log = new_log(Layout(cluster.state_dir).logs, name)
         process = spawn([*command, *own, *options], log=log, environment=_environment(jobs_namespaces))
         replica = cls(process=process, log=log, health=f"http://127.0.0.1:{port}")
         try:
-            replica._await_ready(name)
+            await_start(process, replica.ready, name=name, log=log, within=PATIENCE)
             yield replica
         finally:
             replica.signal(signal.SIGCONT)  # one that was stopped cannot end
             replica.terminate()
-
-    def _await_ready(self, name: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not self.ready():
-            code = self.process.poll()
-            if code is not None or time.monotonic() > deadline:
-                what = f"ended with exit code {code}" if code is not None else f"is not ready after {PATIENCE:.0f} s"
-                tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-LOG_LINES:])
-                raise LabError(f"the {name} {what}. The end of {self.log}:\n{tail}")
-            time.sleep(POLL)
 
 
 class Controller(Replica):
@@ -146,12 +131,6 @@ class Webhook(Replica):
         kubeconfig = installed.webhook_kubeconfig
         with cls._run(cluster, "webhook", kubeconfig, options, program, installed.namespaces) as running:
             yield running
-
-
-def _new_log(cluster: Cluster, name: str) -> Path:
-    descriptor, path = tempfile.mkstemp(prefix=f"{name}-", suffix=".log", dir=Layout(cluster.state_dir).logs)
-    os.close(descriptor)
-    return Path(path)
 
 
 def _environment(jobs_namespaces: Sequence[str]) -> dict[str, str]:

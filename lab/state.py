@@ -11,6 +11,9 @@ from lab.options import Options
 from lab.processes import Identity
 from lab.programs import Programs
 
+# What `up` writes to a supervisor after the request, when the lab shall live on without it.
+DETACH = b"detach\n"
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Request of `up` to the supervisor: the first line of the supervisor's standard input."""

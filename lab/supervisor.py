@@ -7,11 +7,12 @@ Life of a lab
   so goes the lab.
 - SIGTERM, SIGINT and SIGHUP end it. If it is killed, the kernel ends the components (see lab.processes).
 - If a component ends by itself, the lab is of no use: it ends, and the state and the logs stay to tell why.
-- While it is up, the supervisor does what it is asked to do with real nodes (see lab.keeper).
+- While it is up, the supervisor does what it is asked to do with real nodes (see lab.node.commands).
 """
 
 import contextlib
 import os
+import select
 import shutil
 import signal
 import sys
@@ -23,18 +24,38 @@ import msgspec
 
 from lab.children import Children
 from lab.errors import LabError
-from lab.keeper import HeldLifeline, Stopped, keep
 from lab.layout import Layout
-from lab.lock import held
+from lab.lock import clear, held
 from lab.node import cgroups, commands
 from lab.ports import free_ports
 from lab.processes import Identity, orphans_awaited
-from lab.remains import clear
 from lab.startup import Started, Startup
-from lab.state import Request, State, decode_request, encode, write_state
+from lab.state import DETACH, Request, State, decode_request, encode, write_state
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Stopped(BaseException):
+    """The lab shall end."""
+
+
+class HeldLifeline:
+    """The supervisor's end of its lifeline: a process that wants the lab holds the other end."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptors = [descriptor]
+
+    def descriptors(self) -> list[int]:
+        """Return what becomes readable when there is something to check."""
+        return self._descriptors
+
+    def check(self) -> None:
+        """Raise Stopped if the lab was let down."""
+        for descriptor in select.select(self._descriptors, [], [], 0)[0]:
+            if os.read(descriptor, len(DETACH)) != DETACH:
+                raise Stopped
+            self._descriptors = []
 
 
 class Supervisor:
@@ -88,7 +109,15 @@ class Supervisor:
         with commands.taken(self._layout, started.rack) as asked:
             self._report(self._ready(started, children, seconds=seconds))
             _write_to(self._layout.log("supervisor"), STDOUT)
-            keep(children, lifeline, asked, lambda: self._report(self._ready(started, children, seconds=seconds)))
+            while True:
+                with children.pidfds() as ends:
+                    waited_for = [*lifeline.descriptors(), *asked.descriptors(), *ends]
+                    readable = select.select(waited_for, [], [])[0]
+                lifeline.check()
+                children.check()
+                if set(asked.descriptors()) & set(readable):
+                    asked.take()
+                    self._report(self._ready(started, children, seconds=seconds))
 
     def _say(self, message: str) -> None:
         self._report(msgspec.structs.replace(self._state, message=message))

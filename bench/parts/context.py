@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from bench.figures import Figure
 from bench.jobs import AGENT
-from bench.sides import Ours, Peer
+from bench.sides import Peer
 from lab.cluster import Cluster
 from lab.errors import LabError
 from mpijob_elastic.kube.client import connect
@@ -20,11 +20,10 @@ TROUBLE = (LabError, KubeError, OSError)
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """Number of repeats, the function that reports progress, and the compared sides."""
+    """Number of repeats, the function that reports progress, and the peer."""
 
     repeat: int
     say: Callable[[str], None]
-    ours: Ours = field(default_factory=Ours)
     peer: Peer = field(default_factory=Peer)
 
 

@@ -6,12 +6,12 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from bench import namespaces
-from bench.parts.context import Findings, Setting
-from bench.parts.partial_results import until_trouble
+from bench.parts.context import TROUBLE, Findings, Setting
 from bench.real import figures, touch, transcript
 from bench.real.installation import installed
 from bench.real.transcript import Round
 from lab.cluster import Cluster
+from lab.errors import LabError
 from lab.images import build, delivery
 from lab.node import requirements
 from lab.options import Options
@@ -40,9 +40,9 @@ async def run(setting: Setting) -> Findings:
             setting.say("changes of a ConfigMap, with and without a touch")
             delays = touch.run(cluster, namespace=where, changes=CHANGES_WITH_TOUCH, pods=PODS_WITHOUT)
             cluster.kubectl("delete", "pods", "--all", "--namespace", where)
-        peer, without_peer = until_trouble(_rounds(cluster, setting, setting.peer.start, ["with the peer"]))
+        peer, without_peer = _rounds(cluster, setting, setting.peer.start, ["with the peer"])
         turns = [f"with us, {turn} of {setting.repeat}" for turn in range(1, setting.repeat + 1)]
-        ours, without_us = until_trouble(_rounds(cluster, setting, partial(installed, say=setting.say), turns))
+        ours, without_us = _rounds(cluster, setting, partial(installed, say=setting.say), turns)
     return Findings(
         figures=figures.figures(delays, ours=ours, peer=peer),
         notes=figures.notes(peer),
@@ -50,12 +50,17 @@ async def run(setting: Setting) -> Findings:
     )
 
 
-def _rounds(cluster: Cluster, setting: Setting, side: Side, turns: Sequence[str]) -> dict[str, Callable[[], Round]]:
-    titles = [f"a job trains and is resized {turn}" for turn in turns]
-    return {title: partial(_round, cluster, setting, side, title) for title in titles}
-
-
-def _round(cluster: Cluster, setting: Setting, side: Side, title: str) -> Round:
-    setting.say(title)
-    with side(cluster), namespaces.passing(cluster, "train") as where:
-        return transcript.run(cluster, namespace=where)
+def _rounds(
+    cluster: Cluster, setting: Setting, side: Side, turns: Sequence[str]
+) -> tuple[list[Round], list[Exception]]:
+    """Run the rounds until a failure. Return the results, and the failure with its title, if any."""
+    taken: list[Round] = []
+    for turn in turns:
+        title = f"a job trains and is resized {turn}"
+        setting.say(title)
+        try:
+            with side(cluster), namespaces.passing(cluster, "train") as where:
+                taken.append(transcript.run(cluster, namespace=where))
+        except TROUBLE as error:
+            return taken, [LabError(f"{title}: {error}")]
+    return taken, []

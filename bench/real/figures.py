@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from bench import targets
-from bench.figures import Figure, Target
+from bench.figures import Figure, Target, percentile
 from bench.real.timeline import Course
 from bench.real.touch import Delays
 from bench.real.transcript import LIMIT, SIZES, Round
-from bench.statistics import percentile
 
 TOUCH = "From a change of a mounted ConfigMap until the container sees it"
 TRAINING = "A job that trains"

@@ -1,12 +1,9 @@
-"""Spot economics: how much of the saving of spot machines remains after interruptions, for each way to handle them.
+"""Spot economics: how many steps of training remain when machines are taken away, for each way to handle that.
 
-    trace, synthetic_trace,
-      published_trace                 which machines exist when (pure)
-    costs, tally, blacklist, driver,
-      kubelet, training               the model of training (pure)
-    clock, time_shift, pool, world, ranks,
-      contenders, replay, contest     play a trace to real control planes
-    economics, svg, chart, report     bills, table, picture
+    trace                                     which machines exist when
+    costs, tally, driver, kubelet, training   the model of training (pure)
+    pool, world, ranks, time_shift, replay    play a trace to a real control plane
+    contest, report                           the compared ways, and the table
 
 docs/spot-economics.md says what is real, what is modelled, and where the limits are.
 """

@@ -18,7 +18,6 @@ class Costs:
     reset: from a killed rank, or a commit with leaving ranks, to training with the rest; measured.
     start: added by new ranks: process, imports, broadcast; measured 4.9 s minus `reset` and `poll`.
     elastic_timeout: the driver ends after this time without a host (HOROVOD_ELASTIC_TIMEOUT).
-    cooldown: horovodrun's --blacklist-cooldown-range; None if not given: a lost host never returns.
     """
 
     step: float = 0.25
@@ -28,4 +27,3 @@ class Costs:
     reset: float = 1.2
     start: float = 2.5
     elastic_timeout: float = 600.0
-    cooldown: tuple[float, float] | None = None

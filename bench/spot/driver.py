@@ -3,7 +3,7 @@
 From horovod/runner/elastic/driver.py and measurements with Horovod 0.28.1:
 - it runs discover_hosts.sh once a second; a change reaches the ranks at their next commit, and the ring re-forms;
 - a rank whose host left the list ends by itself there, and its exit does not count;
-- a rank that dies breaks the ring at once, and its host is blacklisted by name (see blacklist);
+- a rank that dies breaks the ring at once, and its host name is never used again (blacklisted);
 - at least one host of the last ring must be in the next, or no rank has the training's state: the job ends;
 - a listed host that cannot be reached fails like a dead rank.
 A static job is the same without the list: any dead rank ends it.
@@ -11,9 +11,7 @@ A static job is the same without the list: any dead rank ends it.
 
 import math
 from collections.abc import Iterable, Mapping
-from random import Random
 
-from bench.spot.blacklist import Blacklist
 from bench.spot.costs import Costs
 from bench.spot.tally import Tally
 from mpijob_elastic.names import pod_of
@@ -22,7 +20,7 @@ from mpijob_elastic.names import pod_of
 class Driver:
     """A run of horovodrun. `failed` says why it ended, "" while it runs. Times are seconds and never go back."""
 
-    def __init__(self, *, now: float, costs: Costs, tally: Tally, elastic: bool, chance: Random) -> None:
+    def __init__(self, *, now: float, costs: Costs, tally: Tally, elastic: bool) -> None:
         self._costs = costs
         self._tally = tally
         self._elastic = elastic
@@ -32,7 +30,7 @@ class Driver:
         self._change_at = math.inf
         self._poll_at = now
         self._give_up_at = now + costs.elastic_timeout
-        self._blacklist = Blacklist(cooldown=costs.cooldown, chance=chance)
+        self._blacklist: set[str] = set()
         self.failed = ""
 
     @property
@@ -41,14 +39,9 @@ class Driver:
         return self._ring.keys()
 
     @property
-    def world(self) -> int:
-        """Number of training ranks."""
-        return len(self._ring) if self._trains else 0
-
-    @property
     def killed(self) -> int:
         """Number of ranks that died while others continued."""
-        return self._blacklist.losses
+        return len(self._blacklist)
 
     def tick(self, now: float, *, listed: Iterable[str], running: Mapping[str, str]) -> None:
         """Do what is due. `listed`: the output of the script; `running`: uids of the pods that can have a rank."""
@@ -63,17 +56,15 @@ class Driver:
         if self._trains:
             self._change(now, running)
 
-    def next_change(self, now: float, *, listed: Iterable[str]) -> float:
+    def next_change(self, *, listed: Iterable[str]) -> float:
         """Return the time of the next change if nothing else changes."""
         if self.failed:
             return math.inf
-        listed = tuple(listed)
-        news = self._elastic and {*self._blacklist.usable(listed, now)} != {*self._known}
-        cooled = self._blacklist.next_usable(listed, now)
+        news = self._elastic and {*self._usable(listed)} != {*self._known}
         # The driver decides to give up only when it polls.
         waits = math.inf if self._ring else max(self._give_up_at, self._poll_at)
         forms = math.inf if self._forms_at is None else self._forms_at
-        return min(forms, self._change_at, waits, cooled, self._poll_at if news else math.inf)
+        return min(forms, self._change_at, waits, self._poll_at if news else math.inf)
 
     @property
     def _trains(self) -> bool:
@@ -86,15 +77,14 @@ class Driver:
         if not self._elastic:
             self._fail(now, f"{min(lost)} was lost")
             return
-        for host in sorted(lost):
-            self._blacklist.add(host, now)
-        self._known = self._blacklist.usable(self._known, now)
+        self._blacklist |= lost
+        self._known = self._usable(self._known)
         self._tally.cut(now)
         self._form(now, running)
 
     def _learn(self, now: float, listed: Iterable[str], running: Mapping[str, str]) -> None:
         if self._elastic or not self._ring:
-            self._known = self._blacklist.usable(listed, now)
+            self._known = self._usable(listed)
         if self._ring:
             return
         if self._known:
@@ -117,6 +107,9 @@ class Driver:
             self._fail(at, "no host of the last ring is left")
             return
         self._start(at, running)
+
+    def _usable(self, hosts: Iterable[str]) -> tuple[str, ...]:
+        return tuple(host for host in hosts if host not in self._blacklist)
 
     def _start(self, at: float, running: Mapping[str, str]) -> None:
         newcomers = any(host not in self._ring for host in self._known)

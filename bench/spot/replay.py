@@ -1,7 +1,8 @@
 """Play a trace to a side: machines come and go, the real control plane acts, the model trains on the result.
 
 Five times a second: make the due moves of the trace, read the job, advance the model, do what the model wants (start
-and end ranks, let the launcher start, create a failed job again). If all is at rest, skip to the next change.
+and end ranks, let the launcher start, create a failed job again). If all is at rest, the trace's time skips to the next
+change. So the real programs work at their true speed beside notices and costs of true length, and nothing is scaled.
 """
 
 import asyncio
@@ -11,17 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from bench import jobs
+from bench import jobs, namespaces
 from bench.audit import Tail
 from bench.spot import world
-from bench.spot.clock import Clock
-from bench.spot.contenders import HOLD, Contender
+from bench.spot.contest import HOLD, Contender
 from bench.spot.costs import Costs
 from bench.spot.pool import Pool
 from bench.spot.ranks import Ranks
 from bench.spot.time_shift import shift
 from bench.spot.trace import Trace
-from bench.spot.training import Point, Training
+from bench.spot.training import Training
 from bench.spot.world import World
 from lab.cluster import Cluster
 from lab.errors import LabError
@@ -37,6 +37,8 @@ PATIENCE = 60.0
 SHORTEST_SKIP = 1.0
 # Seconds without a write after which a pod that could run is no longer waited for. Busy cores may need many.
 OWED_PATIENCE = 60.0
+# Draws the kubelet's periods.
+SEED = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,6 @@ class Outcome:
     killed: ranks that died with their machine or pod. failures: why the job ended, for each restart.
     """
 
-    points: tuple[Point, ...]
     useful: float
     lost: float
     gpu_seconds: float
@@ -55,57 +56,60 @@ class Outcome:
     real_seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ground:
-    """The place of a replay: the lab, where the side already runs, and a namespace of its own."""
+async def play(
+    cluster: Cluster, client: ApiWriter, trace: Trace, contender: Contender, *, say: Callable[[str], None]
+) -> Outcome:
+    """Start a side, and play the trace to it. Raises LabError, KubeError."""
+    say(f"{contender.title}: starting")
+    with contender.start(cluster):
+        namespace = namespaces.create(cluster, f"spot-{contender.name}")
+        return await _Replay(cluster, client, trace, contender, namespace, say).run()
 
-    cluster: Cluster
-    client: ApiWriter
-    namespace: str
-    say: Callable[[str], None]
 
-
-class Replay:
-    """A replay of a trace to a side."""
-
-    def __init__(self, ground: Ground, trace: Trace, contender: Contender, *, costs: Costs, seed: int) -> None:
-        self._ground = ground
-        self._client = ground.client
-        self._namespace = ground.namespace
+class _Replay:
+    def __init__(
+        self,
+        cluster: Cluster,
+        client: ApiWriter,
+        trace: Trace,
+        contender: Contender,
+        namespace: str,
+        say: Callable[[str], None],
+    ) -> None:
+        self._cluster = cluster
+        self._client = client
         self._trace = trace
         self._contender = contender
-        self._moves = deque(trace.moves())
-        self._training = Training(
-            costs=costs, size=trace.size, elastic=contender.elastic, chance=Random(f"kubelet {seed}")
-        )
-        self._pool = Pool(ground.cluster, ground.client, name=contender.name, namespace=ground.namespace)
-        self._tail = Tail(ground.cluster.audit_log)
+        self._namespace = namespace
+        self._say = say
+        self._moves = deque(trace.moves)
+        chance = Random(SEED)
+        self._training = Training(costs=Costs(), size=trace.size, elastic=contender.elastic, chance=chance)
+        self._pool = Pool(cluster, client, name=contender.name, namespace=namespace)
+        self._tail = Tail(cluster.audit_log)
         self._ranks: Ranks | None = None
         self._acted_at = time.time()
+        self._skipped = 0.0
 
     async def run(self) -> Outcome:
         """Play the trace to its end. Raises LabError, and what `ApiReader` raises."""
         await self._pool.prepare()
         await self._create()
-        clock = Clock(time.monotonic)
+        begin = time.monotonic()
         try:
-            while (now := clock.now()) < self._trace.horizon:
+            while (now := time.monotonic() - begin + self._skipped) < self._trace.horizon:
                 seen = await self._turn(now)
                 if self._rests(seen):
-                    await self._jump(clock, seen)
+                    await self._skip(now, seen)
                 await asyncio.sleep(TICK)
         finally:
             if self._ranks:
                 self._ranks.close()
+        real_seconds = time.monotonic() - begin
         await self._remove()
         await self._pool.close()
-        return self._outcome(clock.real)
-
-    def _outcome(self, real_seconds: float) -> Outcome:
         training, end = self._training, self._trace.horizon
-        training.close(end)
         return Outcome(
-            points=tuple(training.points),
             useful=training.tally.useful(end),
             lost=training.tally.lost,
             gpu_seconds=training.tally.gpu_seconds(end),
@@ -117,23 +121,29 @@ class Replay:
     async def _turn(self, now: float) -> World:
         while self._moves and self._moves[0].at <= now:
             move = self._moves.popleft()
-            self._ground.say(f"{self._contender.title}: {now / 3600:.2f} h, {move.name} {move.kind}")
+            self._say(f"{self._contender.title}: {now / 3600:.2f} h, {move.name} {move.kind}")
             await self._pool.make(move)
             self._acted()
         seen = await world.look(self._client, self._namespace, gone=self._pool.gone)
         self._training.tick(now, seen, lost=self._ranks.lost() if self._ranks else ())
         if self._training.failed:
-            await self._restart()
+            self._say(f"{self._contender.title}: the job starts again: {self._training.failures[-1]}")
+            await self._remove()
+            await self._create()
+            self._training.again()
         elif not seen.started and self._training.delivered(seen):
-            await self._release()
+            path = PODS.path(self._namespace, names.launcher(jobs.JOB))
+            patch = {"metadata": {"annotations": {HOLD: None}}}
+            await self._client.patch_object(path, body=patch, content_type=MERGE_PATCH)
+            self._acted()
         self._follow(seen)
         return seen
 
     def _follow(self, seen: World) -> None:
-        if not (self._contender.elastic and self._ground.cluster.exec_offered and seen.started):
+        if not (self._contender.elastic and self._cluster.exec_offered and seen.started):
             return
         if self._ranks is None:
-            self._ranks = Ranks.of(self._ground.cluster, self._namespace)
+            self._ranks = Ranks.of(self._cluster, self._namespace)
         if self._ranks.follow(self._training.ring, kubexec=seen.kubexec):
             self._acted()
 
@@ -142,33 +152,17 @@ class Replay:
         needed = self._contender.quiet if self._training.settled(seen) else self._contender.patience
         if self._training.owed(seen, machines=len(self._pool.usable)):
             needed = max(needed, OWED_PATIENCE)
-        if time.time() - self._acted_at < needed:
-            return False
         writes = [write.at for write in self._tail.writes() if write.namespace == self._namespace]
-        return time.time() - max(writes, default=0.0) >= needed
+        return time.time() - max([self._acted_at, *writes]) >= needed
 
-    async def _jump(self, clock: Clock, seen: World) -> None:
+    async def _skip(self, now: float, seen: World) -> None:
         """Skip to the next change, unless it comes very soon."""
         move = self._moves[0].at if self._moves else self._trace.horizon
-        now = clock.now()
-        coming = min(move, self._trace.horizon, self._training.next_change(now, seen))
-        skipped = coming - now
-        if skipped < SHORTEST_SKIP:
+        seconds = min(move, self._trace.horizon, self._training.next_change(seen)) - now
+        if seconds < SHORTEST_SKIP:
             return
-        if not self._contender.remembers or await shift(self._client, self._namespace, seconds=skipped):
-            clock.skip_to(coming)
-
-    async def _release(self) -> None:
-        patch = {"metadata": {"annotations": {HOLD: None}}}
-        path = PODS.path(self._namespace, names.launcher(jobs.JOB))
-        await self._client.patch_object(path, body=patch, content_type=MERGE_PATCH)
-        self._acted()
-
-    async def _restart(self) -> None:
-        self._ground.say(f"{self._contender.title}: the job starts again: {self._training.failures[-1]}")
-        await self._remove()
-        await self._create()
-        self._training.again()
+        if not self._contender.remembers or await shift(self._client, self._namespace, seconds=seconds):
+            self._skipped += seconds
 
     async def _create(self) -> None:
         manifest = self._contender.manifest(size=self._trace.size, selector=self._pool.selector)

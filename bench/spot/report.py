@@ -1,20 +1,30 @@
-"""The results of a replay, as a table and as JSON: bills and events of each side, beside on-demand machines."""
+"""Play a trace to the sides, and show what each made of it: `python -m bench spot`."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
 
 import msgspec
 from rich import box
 from rich.table import Table
 
-from bench.report import Circumstances, line
-from bench.spot import economics
+from bench import report as bench_report
+from bench.jobs import AGENT
+from bench.report import Circumstances
+from bench.sides import Ours, Peer
+from bench.spot import replay, trace
+from bench.spot.contest import SideName, contenders
 from bench.spot.costs import Costs
-from bench.spot.economics import Bill, Prices
 from bench.spot.replay import Outcome
 from bench.spot.trace import Trace
 from bench.tables import NOTHING, number, wide_console
+from lab.cluster import Cluster
+from lab.display import progress
+from mpijob_elastic.kube.client import connect
 
 HOUR = 3600.0
+# Prices of a GPU-hour, in any currency: the promised saving is 70 %.
+SPOT, ON_DEMAND = 0.30, 1.00
 HEADINGS = (
     "side",
     "GPU-hours paid",
@@ -23,10 +33,7 @@ HEADINGS = (
     "lost steps",
     "ranks killed",
     "job restarts",
-    "cost",
-    "per 1,000 steps",
     "saving",
-    "of the promised",
 )
 
 
@@ -36,60 +43,54 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     circumstances: Circumstances
     trace: Trace
     costs: Costs
-    prices: Prices
-    notes: tuple[str, ...]
     outcomes: Mapping[str, Outcome]
 
 
+async def play(wanted: Trace, *, peer: Peer, sides: Collection[SideName]) -> Report:
+    """Play the trace to the sides; none means all. Raises LabError, KubeError."""
+    about = bench_report.circumstances()
+    outcomes = {}
+    with progress() as say, Cluster.start(name=f"bench-{os.getpid()}", say=say) as cluster:
+        async with await connect(user_agent=AGENT, kubeconfig=cluster.kubeconfig) as client:
+            for side in contenders(peer=peer, ours=Ours()):
+                if not sides or side.name in sides:
+                    outcomes[side.title] = await replay.play(cluster, client, wanted, side, say=say)
+    return Report(circumstances=about, trace=wanted, costs=Costs(), outcomes=outcomes)
+
+
+def read(path: Path, *, size: int, hours: float) -> Trace:
+    """Return the trace in a file. Raises ValueError, OSError."""
+    return trace.read(path.read_bytes(), name=path.name, size=size, longest=hours * HOUR)
+
+
 def show(report: Report) -> None:
-    """Print the report."""
-    console = wide_console()
-    console.print(line(report.circumstances))
-    for note in (*_about(report), *report.notes):
-        console.print(note, markup=False)
-    console.print(table(report))
-
-
-def table(report: Report) -> Table:
-    """Return a row per side, between on-demand machines and the upper limit of spot machines."""
-    trace, costs, prices = report.trace, report.costs, report.prices
-    shown = Table(box=box.MARKDOWN)
+    """Print a row for each side, between on-demand machines and spot machines of which no second is lost."""
+    played, step = report.trace, report.costs.step
+    table = Table(box=box.MARKDOWN)
     for heading in HEADINGS:
-        shown.add_column(heading, justify="left" if heading == HEADINGS[0] else "right", overflow="fold")
-    demanded = economics.on_demand(trace, prices=prices, costs=costs)
-    shown.add_row(*_bound("on demand, never interrupted", demanded))
+        table.add_column(heading, justify="left" if heading == HEADINGS[0] else "right", overflow="fold")
+    whole, paid = played.size * played.horizon, played.machine_seconds
+    none = [NOTHING] * 3
+    table.add_row("on demand, never interrupted", *_amounts(whole, whole, played.horizon / step), *none, f"{0:.1%}")
     for title, outcome in report.outcomes.items():
-        shown.add_row(*_cells(title, outcome, economics.spot(trace, useful=outcome.useful, prices=prices, costs=costs)))
-    ideal = economics.spot(trace, useful=economics.best(trace, costs=costs), prices=prices, costs=costs)
-    shown.add_row(*_bound("spot, if no second were lost", ideal))
-    return shown
+        happened = [number(outcome.lost), str(outcome.killed), str(len(outcome.failures))]
+        amounts = _amounts(paid, outcome.gpu_seconds, outcome.useful)
+        table.add_row(title, *amounts, *happened, _saving(played, outcome.useful, step=step))
+    best = paid / played.size / step
+    row = [*_amounts(paid, paid, best), *none, _saving(played, best, step=step)]
+    table.add_row("spot, if no second were lost", *row)
+    console = wide_console()
+    console.print(bench_report.line(report.circumstances))
+    console.print(f"Trace: {played.source}; {played.interruptions} interruptions.", markup=False)
+    console.print(f"A GPU-hour: {SPOT:.2f} spot, {ON_DEMAND:.2f} on demand.", table, sep="\n")
 
 
-def _about(report: Report) -> Sequence[str]:
-    trace, prices = report.trace, report.prices
-    silent = sum(instance.gone is not None and instance.noticed is None for instance in trace.instances)
-    taken = f"{trace.interruptions} interruptions, {silent} of them without notice"
-    each = f"{prices.spot:g} spot, {prices.on_demand:g} on demand"
-    return [f"Trace: {trace.source}; {taken}.", f"A GPU-hour: {each}; promised saving {prices.promised:.0%}."]
+def _amounts(paid: float, trained: float, useful: float) -> list[str]:
+    return [number(paid / HOUR), number(trained / HOUR), number(useful)]
 
 
-def _cells(title: str, outcome: Outcome, bill: Bill) -> list[str]:
-    happened = [number(outcome.lost), str(outcome.killed), str(len(outcome.failures))]
-    return [title, *_amounts(bill, outcome.gpu_seconds), *happened, *_money(bill)]
-
-
-def _bound(title: str, bill: Bill) -> list[str]:
-    return [title, *_amounts(bill, bill.gpu_hours * HOUR), NOTHING, NOTHING, NOTHING, *_money(bill)]
-
-
-def _amounts(bill: Bill, trained: float) -> list[str]:
-    return [number(bill.gpu_hours), number(trained / HOUR), number(bill.useful)]
-
-
-def _money(bill: Bill) -> list[str]:
-    each = NOTHING if bill.per_thousand is None else f"{bill.per_thousand:.4f}"
-    return [f"{bill.cost:,.2f}", each, _percent(bill.saving), _percent(bill.survives)]
-
-
-def _percent(share: float | None) -> str:
-    return NOTHING if share is None else f"{share:.1%}"
+def _saving(played: Trace, useful: float, *, step: float) -> str:
+    """Return the saved share of what these steps cost on demand: a GPU is paid for while it exists, used or not."""
+    if not useful:
+        return NOTHING
+    return f"{1 - played.machine_seconds * SPOT / (played.size * useful * step * ON_DEMAND):.1%}"

@@ -36,11 +36,6 @@ async def shift(client: ApiWriter, namespace: str, *, seconds: float) -> bool:
     return True
 
 
-def shifted_memory(memory: Memory, *, seconds: float) -> Memory:
-    """Return the controller's memory with every time moved back."""
-    return msgspec.convert(shifted(msgspec.to_builtins(memory), seconds=seconds), Memory)
-
-
 def shifted(json: Any, *, seconds: float) -> Any:  # noqa: ANN401 - any JSON
     """Return JSON with every time moved back: the fields `at` and `..._at` at any depth."""
     if not isinstance(json, dict):
@@ -60,7 +55,8 @@ async def _shift_memory(client: ApiWriter, namespace: str, seconds: float) -> No
     memory = memory_text.parse(metadata.get("annotations", {}).get(names.MEMORY))
     if memory is None:
         return
-    text = memory_text.render(shifted_memory(memory, seconds=seconds))
+    moved = msgspec.convert(shifted(msgspec.to_builtins(memory), seconds=seconds), Memory)
+    text = memory_text.render(moved)
     change = {"resourceVersion": metadata["resourceVersion"], "annotations": {names.MEMORY: text}}
     await client.patch_object(path, body={"metadata": change}, content_type=MERGE_PATCH)
 

@@ -1,13 +1,22 @@
-"""A spot trace: which machines exist when. Times are seconds from the start of the trace."""
+"""A spot trace: which machines exist when. Times are seconds from the start of the trace.
 
-from collections.abc import Iterable
+The format is that of "Can't Be Late" (NSDI 2024), https://github.com/skypilot-org/spot-traces, a JSON object a file:
+
+    {"metadata": {"gap_seconds": 300}, "data": [4, 4, 3, 4]}
+
+`data` has the number of available machines at each tick, `gap_seconds` apart; 1 or 0 in traces of a single node. The
+format does not say which machine went, or whether there was a notice: the oldest goes first, at the tick that first
+misses it, two minutes after its notice, as AWS gives it.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
+from typing import Annotated
 
+import msgspec
 
-class TraceError(ValueError):
-    """A trace is impossible: what is wrong, where, and what is allowed."""
+NOTICE = 120.0
 
 
 class Kind(StrEnum):
@@ -23,21 +32,8 @@ _ORDER = (Kind.GONE, Kind.NOTICE, Kind.UP)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Instance:
-    """One machine with one GPU: when it joins, when it gets its notice, when it is taken.
-
-    noticed: None if it is taken without a notice; gone: None if it outlives the trace.
-    """
-
-    name: str
-    up: float
-    noticed: float | None = None
-    gone: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Move:
-    """One change of one machine."""
+    """One change of one machine, which has one GPU."""
 
     at: float
     kind: Kind
@@ -46,53 +42,60 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """`size` machines are wanted for `horizon` seconds. `source` says in words where the instances come from."""
+    """`size` machines are wanted for `horizon` seconds; the moves in order. `source` says where they come from."""
 
     source: str
     size: int
     horizon: float
-    instances: tuple[Instance, ...]
-
-    def __post_init__(self) -> None:
-        """Raise TraceError if a machine's times are out of order, or more machines are up than wanted."""
-        if self.size < 1 or self.horizon <= 0:
-            what = f"a trace of {self.size} machines for {self.horizon:g} s"
-            raise TraceError(f"{what} is impossible: give at least 1 machine, and more than 0 s")
-        for instance in self.instances:
-            gone = self.horizon if instance.gone is None else instance.gone
-            if not 0 <= instance.up <= (gone if instance.noticed is None else instance.noticed) <= gone <= self.horizon:
-                raise TraceError(f"{instance}: needs 0 <= up <= noticed <= gone <= {self.horizon:g}")
-        if any(count > self.size for _, count in self.counts()):
-            raise TraceError(f"more than the wanted {self.size} machines are up at once")
-
-    def moves(self) -> list[Move]:
-        """Return all moves in order."""
-        return sorted(self._moves(), key=lambda move: (move.at, _ORDER.index(move.kind), move.name))
-
-    def counts(self) -> list[tuple[float, int]]:
-        """Return the number of machines over time: each time of change, with the number from then on."""
-        found: list[tuple[float, int]] = []
-        count = 0
-        for at, moves in groupby(self.moves(), key=lambda move: move.at):
-            count += sum({Kind.UP: 1, Kind.NOTICE: 0, Kind.GONE: -1}[move.kind] for move in moves)
-            found.append((at, count))
-        return found
+    moves: Sequence[Move]
 
     @property
     def machine_seconds(self) -> float:
         """The paid time: each machine from joining until it is taken, used or not."""
-        ends = (self.horizon if instance.gone is None else instance.gone for instance in self.instances)
-        return sum(ends) - sum(instance.up for instance in self.instances)
+        ends = {Kind.UP: 1, Kind.NOTICE: 0, Kind.GONE: -1}
+        return sum(ends[move.kind] * (self.horizon - move.at) for move in self.moves)
 
     @property
     def interruptions(self) -> int:
         """Number of machines that are taken."""
-        return sum(instance.gone is not None for instance in self.instances)
+        return sum(move.kind is Kind.GONE for move in self.moves)
 
-    def _moves(self) -> Iterable[Move]:
-        for instance in self.instances:
-            yield Move(at=instance.up, kind=Kind.UP, name=instance.name)
-            if instance.noticed is not None:
-                yield Move(at=instance.noticed, kind=Kind.NOTICE, name=instance.name)
-            if instance.gone is not None:
-                yield Move(at=instance.gone, kind=Kind.GONE, name=instance.name)
+
+class _Metadata(msgspec.Struct):
+    gap_seconds: Annotated[float, msgspec.Meta(gt=0)]
+
+
+class _File(msgspec.Struct):
+    metadata: _Metadata
+    data: Annotated[list[Annotated[int, msgspec.Meta(ge=0)]], msgspec.Meta(min_length=1)]
+
+
+def read(text: bytes, *, name: str, size: int, longest: float) -> Trace:
+    """Return a trace of at most `size` machines and `longest` seconds. `name` is the file's. Raises ValueError."""
+    try:
+        file = msgspec.json.decode(text, type=_File)
+    except msgspec.DecodeError as error:
+        raise ValueError(
+            f"{name} is not a spot trace: {error}. "
+            'Allowed is {"metadata": {"gap_seconds": SECONDS}, "data": [MACHINES, ...]}'
+        ) from error
+    gap = file.metadata.gap_seconds
+    horizon = min(longest, gap * len(file.data))
+    ticks = [(tick * gap, min(count, size)) for tick, count in enumerate(file.data) if tick * gap < horizon]
+    moves = sorted(_moves(ticks), key=lambda move: (move.at, _ORDER.index(move.kind), move.name))
+    source = f"{name}, {size} machines at most, {horizon / 3600:g} h"
+    return Trace(source=source, size=size, horizon=horizon, moves=moves)
+
+
+def _moves(ticks: Sequence[tuple[float, int]]) -> Iterable[Move]:
+    alive: list[Move] = []
+    made = 0
+    for at, count in ticks:
+        while len(alive) > count:
+            oldest = alive.pop(0)
+            yield Move(at=max(oldest.at, at - NOTICE), kind=Kind.NOTICE, name=oldest.name)
+            yield Move(at=at, kind=Kind.GONE, name=oldest.name)
+        while len(alive) < count:
+            alive.append(Move(at=at, kind=Kind.UP, name=str(made)))
+            made += 1
+            yield alive[-1]

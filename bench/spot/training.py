@@ -7,7 +7,6 @@ When the driver ends, the job has failed. Its owner creates it again at once, an
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from random import Random
 
 from bench.spot.costs import Costs
@@ -16,15 +15,6 @@ from bench.spot.kubelet import Mount
 from bench.spot.tally import Tally
 from bench.spot.world import World, hosts
 from mpijob_elastic.names import pod_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class Point:
-    """Training ranks and useful steps, from a time on."""
-
-    at: float
-    world: int
-    useful: float
 
 
 class Training:
@@ -38,7 +28,6 @@ class Training:
         self._driver: Driver | None = None
         self._mount: Mount | None = None
         self.tally = Tally(costs=costs, size=size)
-        self.points: list[Point] = [Point(at=0.0, world=0, useful=0.0)]
         self.killed = 0
         self.failures: list[str] = []
 
@@ -67,9 +56,7 @@ class Training:
         if self.failed or not world.started:
             return
         if self._driver is None:
-            self._driver = Driver(
-                now=now, costs=self._costs, tally=self.tally, elastic=self._elastic, chance=self._chance
-            )
+            self._driver = Driver(now=now, costs=self._costs, tally=self.tally, elastic=self._elastic)
             self._mount = Mount(now=now, content=world.script, touch=world.touch, chance=self._chance)
         assert self._mount is not None
         self._mount.tick(now, content=world.script, touch=world.touch)
@@ -78,35 +65,25 @@ class Training:
         self.killed += self._driver.killed - before
         if self._driver.failed:
             self.failures.append(self._driver.failed)
-        self._note(now)
 
     def again(self) -> None:
         """Forget the driver: the job was created again."""
         self._driver = self._mount = None
 
-    def next_change(self, now: float, world: World) -> float:
+    def next_change(self, world: World) -> float:
         """Return the time of the next change if the world does not change."""
         if self._driver is None or self._mount is None or self.failed:
             return math.inf
-        listed = self._driver.next_change(now, listed=self._listed(world))
+        listed = self._driver.next_change(listed=self._listed(world))
         return min(listed, self._mount.next_change(world.script))
 
     def settled(self, world: World) -> bool:
         """Return True if exactly the running workers train, so that nothing waits."""
         return self._driver is not None and {pod_of(host) for host in self._driver.ring} == world.running.keys()
 
-    def close(self, now: float) -> None:
-        """Record the end of the trace."""
-        self._note(now, always=True)
-
     def _listed(self, world: World) -> tuple[str, ...]:
         assert self._mount is not None
         return hosts(self._mount.content) if self._elastic else world.hostfile
-
-    def _note(self, now: float, *, always: bool = False) -> None:
-        world = self._driver.world if self._driver else 0
-        if always or world != self.points[-1].world:
-            self.points.append(Point(at=now, world=world, useful=self.tally.useful(now)))
 
 
 def _reachable(world: World, lost: Collection[str]) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -34,58 +35,23 @@ class World:
     touch: str = ""
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str
-    uid: str
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    deletion_timestamp: str = ""
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-
-
-class _Status(msgspec.Struct):
-    phase: str = ""
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
-    spec: _Spec
-    status: _Status
-
-
-class _Pods(msgspec.Struct):
-    items: list[_Pod]
-
-
-class _ConfigMap(msgspec.Struct):
-    data: dict[str, str] = {}
-
-
 async def look(client: ApiWriter, namespace: str, *, gone: Collection[str]) -> World:
     """Read the job; `gone` are the taken machines. Raises as `ApiReader` does."""
     # From the API server's cache: this costs next to nothing, and is a few milliseconds old.
     query = {"labelSelector": f"{names.LABEL_JOB_NAME}={jobs.JOB}", "resourceVersion": "0"}
-    pods, config = await asyncio.gather(client.get(PODS.path(namespace), query=query), _config(client, namespace))
-    return seen(pods, config, gone=gone)
-
-
-def seen(pods: bytes, config: bytes | None, *, gone: Collection[str]) -> World:
-    """Return the world from a list of pods and the job's ConfigMap. Raises msgspec.DecodeError."""
-    found = msgspec.json.decode(pods, type=_Pods).items
-    data = msgspec.json.decode(config, type=_ConfigMap).data if config else {}
-    launcher = next((pod for pod in found if pod.metadata.name == names.launcher(jobs.JOB)), None)
+    listed, data = await asyncio.gather(client.get(PODS.path(namespace), query=query), _config(client, namespace))
+    pods = {pod["metadata"]["name"]: pod for pod in msgspec.json.decode(listed)["items"]}
+    launcher = pods.get(names.launcher(jobs.JOB))
+    workers = {name: pod for name, pod in pods.items() if pod is not launcher}
     return World(
-        running={pod.metadata.name: pod.metadata.uid for pod in found if pod is not launcher and _trains(pod, gone)},
-        pods=frozenset(pod.metadata.name for pod in found),
+        running={name: pod["metadata"]["uid"] for name, pod in workers.items() if _trains(pod, gone)},
+        pods=frozenset(pods),
         script=data.get(names.KEY_DISCOVER_HOSTS, ""),
         hostfile=tuple(line.split()[0] for line in data.get(names.KEY_HOSTFILE, "").splitlines()),
         kubexec=data.get(names.KEY_KUBEXEC, ""),
-        launcher=launcher.metadata.uid if launcher else "",
-        started=launcher is not None and launcher.status.phase == "Running",
-        touch=str(sorted(launcher.metadata.annotations.items())) if launcher else "",
+        launcher=launcher["metadata"]["uid"] if launcher else "",
+        started=launcher is not None and launcher["status"].get("phase") == "Running",
+        touch=str(sorted(launcher["metadata"].get("annotations", {}).items())) if launcher else "",
     )
 
 
@@ -95,13 +61,15 @@ def hosts(script: str) -> tuple[str, ...]:
     return tuple(line.rpartition(":")[0] for line in lines)
 
 
-def _trains(pod: _Pod, gone: Collection[str]) -> bool:
-    there = not pod.metadata.deletion_timestamp and pod.spec.node_name not in gone
-    return there and pod.status.phase == "Running"
+def _trains(pod: Mapping[str, Any], gone: Collection[str]) -> bool:
+    there = "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName", "") not in gone
+    return there and pod["status"].get("phase") == "Running"
 
 
-async def _config(client: ApiWriter, namespace: str) -> bytes | None:
+async def _config(client: ApiWriter, namespace: str) -> Mapping[str, str]:
     try:
-        return await client.get(CONFIG_MAPS.path(namespace, names.config_map(jobs.JOB)))
+        found = msgspec.json.decode(await client.get(CONFIG_MAPS.path(namespace, names.config_map(jobs.JOB))))
     except errors.NotFound:
-        return None
+        return {}
+    data: Mapping[str, str] = found.get("data", {})
+    return data

@@ -4,8 +4,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.layout import Layout
 from lab.operator import KUBECTL_DELIVERY_IMAGE, Release
-from lab.processes import spawn
+from lab.processes import await_start, new_log, spawn
 
 BINARY_VARIABLE = "MPI_OPERATOR_BIN"
 LOCK_NAMESPACE = "mpi-operator"
@@ -26,8 +24,6 @@ HEALTH_PORT = 8080
 STARTED = "Started workers"
 PATIENCE = 120.0  # seconds to start on a busy machine
 GRACE = 5.0  # seconds to end
-POLL = 0.02  # seconds
-LOG_LINES = 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +49,6 @@ class Operator:
         namespace: str | None = None,
         gang_scheduling: str | None = None,
         qps: int | None = None,
-        binary: Path | None = None,
         flags: Sequence[str] = (),
     ) -> Iterator["Operator"]:
         """Run an operator for as long as the block lasts, for one namespace or all; raise LabError.
@@ -63,18 +58,17 @@ class Operator:
         at once), 0 not at all.
 
         `untouched` runs the release's own program: with a lock, with the release's limits, and with HEALTH_PORT, so
-        only once on a machine. `binary` is run like that, too; MPI_OPERATOR_BIN names one to run in v0.2.3's place.
-        `flags` are passed on.
+        only once on a machine. MPI_OPERATOR_BIN names a binary to run in v0.2.3's place. `flags` are passed on.
         """
         override = os.environ.get(BINARY_VARIABLE) if release is Release.V0_2_3 else None
-        given = binary or (Path(override) if override else None)
+        given = Path(override) if override else None
         own = given or (_built(cluster, "mpi_operator", release) if untouched else None)
         options = [f"--kubectl-delivery-image={KUBECTL_DELIVERY_IMAGE}"]
         options += [f"--namespace={namespace}"] if namespace else []
         options += [f"--gang-scheduling={gang_scheduling}"] if gang_scheduling else []
         if own:
             if given is None:
-                check_health_port(own.name)
+                _check_health_port(own.name)
             _free_lock(cluster)
             options.append(f"--lock-namespace={LOCK_NAMESPACE}")
         else:
@@ -84,12 +78,13 @@ class Operator:
             yield cls(program=program, log=log, pid=process.pid)
 
 
-def check_health_port(name: str, port: int = HEALTH_PORT) -> None:
+def _check_health_port(name: str) -> None:
     """Raise LabError if the operator program `name` could not start now, as another program has its port."""
-    if ports.taken(port):
+    if ports.taken(HEALTH_PORT):
         raise LabError(
-            f"{name} answers about its health on port {port}, which no flag changes, and another program listens "
-            f"there: end that program (`ss -ltnp 'sport = :{port}'` names it), or run this in a container of its own"
+            f"{name} answers about its health on port {HEALTH_PORT}, which no flag changes, and another program "
+            f"listens there: end that program (`ss -ltnp 'sport = :{HEALTH_PORT}'` names it), or run this in a "
+            "container of its own"
         )
 
 
@@ -105,10 +100,14 @@ def _limits(qps: int | None) -> list[str]:
 
 @contextmanager
 def _running(cluster: Cluster, command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    log = _new_log(cluster)
+    log = new_log(Layout(cluster.state_dir).logs, "operator")
     process = spawn(command, log=log, environment={**os.environ, "KUBECONFIG": str(cluster.kubeconfig)})
     try:
-        _wait_until_started(process, log)
+
+        def started() -> bool:
+            return STARTED in log.read_text(errors="replace")
+
+        await_start(process, started, name="operator", log=log, within=PATIENCE)
         yield process, log
     finally:
         process.send_signal(signal.SIGTERM)
@@ -116,23 +115,6 @@ def _running(cluster: Cluster, command: list[str]) -> Iterator[tuple[subprocess.
             process.wait(GRACE)
         process.kill()
         process.wait()
-
-
-def _wait_until_started(process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while STARTED not in (text := log.read_text(errors="replace")):
-        code = process.poll()
-        if code is not None or time.monotonic() > deadline:
-            what = f"ended with exit code {code}" if code is not None else f"did not start within {PATIENCE:.0f} s"
-            tail = "\n".join(text.splitlines()[-LOG_LINES:])
-            raise LabError(f"the operator {what}. The end of {log}:\n{tail}")
-        time.sleep(POLL)
-
-
-def _new_log(cluster: Cluster) -> Path:
-    descriptor, name = tempfile.mkstemp(prefix="operator-", suffix=".log", dir=Layout(cluster.state_dir).logs)
-    os.close(descriptor)
-    return Path(name)
 
 
 def _free_lock(cluster: Cluster) -> None:

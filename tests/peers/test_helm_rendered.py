@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lab import chart
-from lab.release import archives
+from lab import chart, release
 from mpijob_elastic import __version__
 from mpijob_elastic.install import overlays
 from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE, RIGHTS_TO_EVICT, for_jobs_in, with_image
@@ -49,7 +48,7 @@ def test_the_chart_is_config(helm: Path, chosen: tuple[Overlay, ...]) -> None:
 
 def test_the_packed_chart_of_a_release_is_the_chart(helm: Path, tmp_path: Path) -> None:
     packed = tmp_path / "chart.tgz"
-    archives.write_chart(packed)
+    release.write_chart(packed)
     assert f"version: {__version__}" in run(helm, "show", "chart", str(packed)).stdout
     for values in ({}, *VALUES.values()):
         assert rendered(helm, values, chart=packed) == rendered(helm, values)

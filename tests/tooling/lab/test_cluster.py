@@ -1,7 +1,6 @@
-"""The lab is a real cluster: its API checks, authorizes, audits and collects garbage; its pods come and go at once."""
+"""The lab is a real cluster: its API authorizes and audits; its pods come and go at once."""
 
 import json
-import re
 import stat
 
 import pytest
@@ -9,8 +8,6 @@ import pytest
 from lab.cluster import Cluster
 from lab.errors import LabError
 from tests.lab.waiting import may
-
-TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "none"}]}}
 
 
 def pod(name: str, **metadata: object) -> str:
@@ -21,21 +18,6 @@ def pod(name: str, **metadata: object) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec})
 
 
-def mpijob(name: str, *, launchers: int = 1, workers: int = 2, slots: int = 1) -> str:
-    replicas = {
-        "Launcher": {"replicas": launchers, "template": TEMPLATE},
-        "Worker": {"replicas": workers, "template": TEMPLATE},
-    }
-    return json.dumps(
-        {
-            "apiVersion": "kubeflow.org/v1",
-            "kind": "MPIJob",
-            "metadata": {"name": name},
-            "spec": {"slotsPerWorker": slots, "mpiReplicaSpecs": replicas, "unknown": {"field": "kept"}},
-        }
-    )
-
-
 def test_pods_run_at_once_and_are_deleted_at_once(cluster: Cluster, namespace: str) -> None:
     cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("p"))
     cluster.kubectl("wait", "-n", namespace, "pod/p", "--for=condition=Ready", "--timeout=240s")
@@ -43,62 +25,6 @@ def test_pods_run_at_once_and_are_deleted_at_once(cluster: Cluster, namespace: s
     assert status["phase"] == "Running"
     assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
     cluster.kubectl("delete", "-n", namespace, "pod/p", "--timeout=240s")
-
-
-def test_a_pod_on_hold_stays_pending_until_it_is_let_go(cluster: Cluster, namespace: str) -> None:
-    held = pod("held", annotations={"lab.mpijob-elastic/hold": "true"})
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=held)
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("later"))
-    cluster.kubectl("wait", "-n", namespace, "pod/later", "--for=condition=Ready", "--timeout=240s")
-    assert cluster.kubectl("get", "-n", namespace, "pod/held", "-o", "jsonpath={.status.phase}") == "Pending"
-    cluster.kubectl("annotate", "-n", namespace, "pod/held", "lab.mpijob-elastic/hold-")
-    cluster.kubectl("wait", "-n", namespace, "pod/held", "--for=condition=Ready", "--timeout=240s")
-
-
-def test_owned_objects_are_collected_with_their_mpijob(cluster: Cluster, namespace: str) -> None:
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=mpijob("j"))
-    uid = cluster.kubectl("get", "-n", namespace, "mpijob/j", "-o", "jsonpath={.metadata.uid}")
-    owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j", "uid": uid, "controller": True}
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("owned", ownerReferences=[owner]))
-    cluster.kubectl("delete", "-n", namespace, "mpijob/j")
-    cluster.kubectl("wait", "-n", namespace, "pod/owned", "--for=delete", "--timeout=240s")
-
-
-def test_mpijobs_keep_unknown_fields_and_have_a_status_of_their_own(cluster: Cluster, namespace: str) -> None:
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=mpijob("j"))
-    change = '{"spec": {"slotsPerWorker": 7}, "status": {"startTime": "2030-01-01T00:00:00Z"}}'
-    cluster.kubectl("patch", "-n", namespace, "mpijob/j", "--subresource=status", "--type=merge", f"--patch={change}")
-    found = json.loads(cluster.kubectl("get", "-n", namespace, "mpijob/j", "-o", "json"))
-    assert found["spec"]["unknown"] == {"field": "kept"}
-    assert found["spec"]["slotsPerWorker"] == 1
-    assert found["status"] == {"startTime": "2030-01-01T00:00:00Z"}
-
-
-@pytest.mark.parametrize(
-    ("invalid", "field"),
-    [
-        (mpijob("j", slots=0), "spec.slotsPerWorker"),
-        (mpijob("j", launchers=2), "spec.mpiReplicaSpecs.Launcher.replicas"),
-        (mpijob("j", launchers=0), "spec.mpiReplicaSpecs.Launcher.replicas"),
-        (mpijob("j", workers=0), "spec.mpiReplicaSpecs.Worker.replicas"),
-    ],
-)
-def test_mpijobs_are_validated_as_the_operator_registers_them(
-    cluster: Cluster, namespace: str, invalid: str, field: str
-) -> None:
-    with pytest.raises(LabError, match=re.escape(field)):
-        cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=invalid)
-
-
-def test_podgroups_keep_what_they_are_given(cluster: Cluster, namespace: str) -> None:
-    group = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": "g"},
-        "spec": {"minMember": 3},
-    }
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(group))
-    assert cluster.kubectl("get", "-n", namespace, "podgroup/g", "-o", "jsonpath={.spec.minMember}") == "3"
 
 
 def test_a_service_account_may_do_what_its_role_says_and_nothing_else(cluster: Cluster, namespace: str) -> None:
@@ -134,9 +60,3 @@ def test_the_audit_log_names_who_wrote_what(cluster: Cluster, namespace: str) ->
         ("delete", "lab-admin"),
     ]
     assert all(event["stageTimestamp"] and event["level"] == "Metadata" for event in about_c)
-
-
-def test_the_aggregation_layer_is_ready_for_an_api_service(cluster: Cluster) -> None:
-    client = "extension-apiserver-authentication"
-    published = cluster.kubectl("get", "-n", "kube-system", "configmap", client, "-o", "json")
-    assert "BEGIN CERTIFICATE" in json.loads(published)["data"]["requestheader-client-ca-file"]

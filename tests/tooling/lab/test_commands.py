@@ -125,26 +125,24 @@ def test_a_lab_whose_component_ended_ends_and_says_why(shell: Shell) -> None:
     assert shell.run("logs", "kube-scheduler").returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_lab_in_the_foreground_ends_with_its_command(shell: Shell, number: signal.Signals) -> None:
+def test_a_lab_in_the_foreground_ends_with_its_command(shell: Shell) -> None:
     with shell.start("up", "--foreground") as command:
         assert command.stdout is not None
         assert "lab default is ready" in command.stdout.readline()
         state = shell.state()
-        command.send_signal(number)
+        command.kill()
         command.communicate()
     assert all_end(processes(state))
     assert not listening(state)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_start_leaves_nothing(shell: Shell, number: signal.Signals) -> None:
+def test_an_interrupted_start_leaves_nothing(shell: Shell) -> None:
     with shell.start("up") as command:
         assert command.stderr is not None
         while "kube-apiserver" not in command.stderr.readline():
             pass
         state = shell.state()
-        command.send_signal(number)
+        command.kill()
         command.communicate()
     assert command.returncode != 0
     assert all_end(processes(state))

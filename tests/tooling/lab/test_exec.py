@@ -8,7 +8,6 @@ from collections.abc import Callable
 from http import HTTPStatus
 from http.client import HTTPSConnection
 
-import aiohttp
 import pytest
 
 from lab.cluster import Cluster
@@ -41,12 +40,10 @@ Exec = Callable[..., subprocess.Popen[str]]
 def start(cluster: Cluster, namespace: str, pods: list[str]) -> Exec:
     """A function that starts a command in a pod."""
 
-    def start(pod: str, *command: str, stdin: int | None = None) -> subprocess.Popen[str]:
+    def start(pod: str, *command: str) -> subprocess.Popen[str]:
         kubectl = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "-n", namespace]
-        flags = ["--stdin"] if stdin else []
         return subprocess.Popen(
-            [*kubectl, "exec", *flags, pod, "--", *command],
-            stdin=stdin,
+            [*kubectl, "exec", pod, "--", *command],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -60,12 +57,6 @@ def test_output_and_exit_code_come_back(start: Exec) -> None:
         out, err = process.communicate()
     assert (process.returncode, out) == (3, "out\n")
     assert err.startswith("err\n")
-
-
-def test_standard_input_goes_in(start: Exec) -> None:
-    with start("a", "cat", stdin=subprocess.PIPE) as process:
-        out, _ = process.communicate("three\nlines\nhere")
-    assert (process.returncode, out) == (0, "three\nlines\nhere")
 
 
 def test_a_command_sees_the_processes_of_its_own_pod_only(start: Exec) -> None:
@@ -110,50 +101,6 @@ def test_a_pod_that_failed_has_no_commands_left_and_takes_none(cluster: Cluster,
     with start("a", "true") as process:
         assert "completed pod" in process.communicate()[1]
     assert process.returncode == 1
-
-
-def test_a_pod_of_the_same_name_starts_afresh(cluster: Cluster, namespace: str, start: Exec, pods: list[str]) -> None:
-    with start("a", *RANK) as rank:
-        assert rank.stdout is not None
-        rank.stdout.readline()
-        manifest = cluster.kubectl("get", "-n", namespace, "pod/a", "-o", "json")
-        spec = {"containers": json.loads(manifest)["spec"]["containers"][:1]}
-        spec["containers"][0].pop("volumeMounts")
-        cluster.kubectl("delete", "-n", namespace, "pod/a", "--timeout=240s")
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": spec}
-        cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=json.dumps(body))
-        cluster.kubectl("wait", "-n", namespace, "pod/a", "--for=condition=Ready", "--timeout=240s")
-        with start("a", *PROCESSES) as process:
-            assert "sleep 300" not in process.communicate()[0]
-        rank.wait()
-
-
-@pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", "v5.channel.k8s.io"])
-async def test_websocket_clients_are_served_too(
-    cluster: Cluster, namespace: str, pods: list[str], protocol: str
-) -> None:
-    """The API server translates v5, as kubectl speaks, and hands v4, as Python clients speak, on as it is."""
-    pki = cluster.state_dir / "pki"
-    context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
-    context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-    url = f"{cluster.server}/api/v1/namespaces/{namespace}/pods/a/exec"
-    query = [
-        ("command", "sh"),
-        ("command", "-c"),
-        ("command", "echo out; exit 3"),
-        ("stdout", "true"),
-        ("stderr", "true"),
-    ]
-    received: dict[int, bytes] = {}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.ws_connect(url, params=query, ssl=context, protocols=[protocol]) as websocket,
-    ):
-        async for message in websocket:
-            received[message.data[0]] = received.get(message.data[0], b"") + message.data[1:]
-    assert received[1] == b"out\n"
-    status = json.loads(received[3])
-    assert status["details"]["causes"] == [{"reason": "ExitCode", "message": "3"}]
 
 
 def test_only_holders_of_a_certificate_of_the_lab_can_run_commands(cluster: Cluster) -> None:

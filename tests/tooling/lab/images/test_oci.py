@@ -3,14 +3,15 @@
 import gzip
 import hashlib
 import json
+import os
 import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.images.archive import File, write_layer
-from lab.images.oci import Settings, digest, full, read_layers, write_image, write_renamed
+from lab.images.archive import File, Folder, Link, tree, write_layer
+from lab.images.oci import Settings, digest, write_image, write_renamed
 
 SETTINGS = Settings(
     entrypoint=("run",), command=("it",), environment={"A": "1"}, user="65532:65532", labels={"title": "run"}
@@ -88,20 +89,21 @@ def test_a_renamed_image_is_the_same_under_another_name(layers: list[Path], tmp_
     assert digest(renamed) == digest(image)
 
 
-def test_layers_can_be_read_again(layers: list[Path], tmp_path: Path) -> None:
-    write_image(tmp_path / "image.tar", reference="name:tag", layers=layers, settings=SETTINGS, compress=True)
-    assert [layer.getnames() for layer in read_layers(tmp_path / "image.tar")] == [["low.tar"], ["high.tar"]]
-
-
-@pytest.mark.parametrize(
-    ("reference", "expected"),
-    [
-        ("name:tag", "docker.io/library/name:tag"),
-        ("team/name:tag", "docker.io/team/name:tag"),
-        ("localhost/name:tag", "localhost/name:tag"),
-        ("registry.example.com/name:tag", "registry.example.com/name:tag"),
-        ("registry:5000/name:tag", "registry:5000/name:tag"),
-    ],
-)
-def test_a_node_knows_an_image_by_its_full_reference(reference: str, expected: str) -> None:
-    assert full(reference) == expected
+def test_a_folder_becomes_the_same_layer_whoever_made_it(tmp_path: Path) -> None:
+    for name, umask, moment in (("one", 0o022, 1), ("other", 0o077, 2)):
+        before = os.umask(umask)
+        program = tmp_path / name / "usr" / "bin" / "program"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!")
+        program.chmod(0o755 & ~umask)
+        (tmp_path / name / "sh").symlink_to("/usr/bin/program")
+        (tmp_path / name / "tmp").mkdir()
+        (tmp_path / name / "tmp").chmod(0o1777)
+        os.utime(program, (moment, moment))
+        os.umask(before)
+        write_layer(tmp_path / f"{name}.tar", tree(tmp_path / name))
+    assert (tmp_path / "one.tar").read_bytes() == (tmp_path / "other.tar").read_bytes()
+    entries = tree(tmp_path / "one")
+    assert entries["tmp"] == Folder(mode=0o1777)
+    assert entries["sh"] == Link("/usr/bin/program")
+    assert entries["usr/bin/program"] == File(content=tmp_path / "one/usr/bin/program", mode=0o755)

@@ -73,23 +73,3 @@ async def test_the_service_address_leads_to_the_api_server(echo: int) -> None:
         writer.write_eof()
         assert await reader.read() == b"heard a request"
         writer.close()
-
-
-@pytest.mark.parametrize(
-    ("head", "expected"),
-    [
-        (b"CONNECT 10.245.0.1:10250 HTTP/1.1\r\n\r\n", ("10.245.0.1", 10250)),
-        (b"CONNECT [fd00::1]:443 HTTP/1.1\r\n\r\n", ("fd00::1", 443)),
-    ],
-)
-def test_targets(head: bytes, expected: tuple[str, int]) -> None:
-    assert gateway.target(head) == expected
-
-
-def test_the_machine_is_loopback_or_a_name() -> None:
-    assert [gateway.is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "10.245.0.1")] == [
-        True,
-        True,
-        True,
-        False,
-    ]

@@ -1,4 +1,4 @@
-"""Whatever a control plane does to a job, the model's books balance."""
+"""Spot economics: whatever a control plane does to a job, the model's books balance."""
 
 from collections.abc import Mapping
 from random import Random
@@ -7,10 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bench.spot import economics, synthetic_trace
+from bench.spot import trace
 from bench.spot.costs import Costs
-from bench.spot.economics import Prices
-from bench.spot.synthetic_trace import Rules
+from bench.spot.tally import Tally
 from bench.spot.training import Training
 from bench.spot.world import World
 from mpijob_elastic import names
@@ -65,11 +64,11 @@ def test_steps_are_counted_once(
             training.tick(now, world)
             if training.failed:
                 training.again()
-            if training.points[-1].world:
+            if training.tally.gpu_seconds(now + 1) > training.tally.gpu_seconds(now):
                 assert {names.pod_of(host) for host in training.ring} <= world.running.keys()
             assert training.tally.lost >= lost_before
             assert training.tally.useful(now) <= useful_before + TICK / COSTS.step
-            assert training.next_change(now, world) >= now - TICK
+            assert training.next_change(world) >= now - TICK
             now += TICK
     done = training.tally.gpu_seconds(now) / SIZE / COSTS.step
     assert training.tally.useful(now) + training.tally.lost == pytest.approx(done, abs=1e-6)
@@ -90,19 +89,50 @@ def test_skipping_to_what_comes_next_is_the_same_as_waiting_for_it(workers: list
     while now <= end:
         world = before if now < 50 else after
         skipped.tick(now, world)
-        coming = min(skipped.next_change(now, world), 50.0 if now < 50 else end)
+        coming = min(skipped.next_change(world), 50.0 if now < 50 else end)
         now = max(coming, now + TICK)
     assert list(waited.ring) == list(skipped.ring)
     assert waited.failures == skipped.failures
     assert waited.tally.useful(end) == pytest.approx(skipped.tally.useful(end), abs=SIZE * COSTS.commit / COSTS.step)
 
 
-@given(seed=st.integers(0, 10**6), size=st.integers(1, 12), hours=st.floats(0.5, 72), mean=st.floats(0.2, 24))
-def test_every_synthetic_trace_is_one(seed: int, size: int, hours: float, mean: float) -> None:
-    """Its own checks hold, it begins with all machines, and money follows machines."""
-    rules = Rules(mean_life=mean * synthetic_trace.HOUR, shortage_share=0.5)
-    trace = synthetic_trace.generate(seed, size=size, horizon=hours * synthetic_trace.HOUR, rules=rules)
-    assert trace.counts()[0] == (0.0, size)
-    assert 0 < trace.machine_seconds <= size * trace.horizon + 1e-6
-    bill = economics.spot(trace, useful=economics.best(trace, costs=COSTS), prices=Prices(), costs=COSTS)
-    assert bill.survives == pytest.approx(1)
+@pytest.fixture
+def tally() -> Tally:
+    return Tally(costs=Costs(step=0.5, commit=10, checkpoint=100), size=4)
+
+
+def test_a_step_counts_by_the_share_of_gpus_that_train(tally: Tally) -> None:
+    tally.begin(5, 4)
+    tally.pause(15)
+    tally.begin(15, 1)
+    assert (tally.useful(25), tally.gpu_seconds(25)) == (25, 50)
+
+
+def test_a_ring_that_breaks_goes_back_to_its_last_commit(tally: Tally) -> None:
+    tally.begin(3, 4)
+    tally.cut(27)
+    assert tally.useful(30) == 40
+    assert tally.lost == pytest.approx(8)
+
+
+def test_a_job_that_ends_goes_back_to_its_last_checkpoint(tally: Tally) -> None:
+    tally.begin(90, 4)
+    tally.pause(130)
+    tally.begin(131, 2)
+    tally.fail(161)
+    assert (tally.useful(161), tally.lost) == (20, 90)
+
+
+def test_the_oldest_machine_goes_first_two_minutes_after_its_notice() -> None:
+    text = b'{"metadata": {"gap_seconds": 600}, "data": [2, 3, 1]}'
+    found = trace.read(text, name="t", size=3, longest=1500)
+    assert [(move.at, move.kind.value, move.name) for move in found.moves] == [
+        (0, "up", "0"),
+        (0, "up", "1"),
+        (600, "up", "2"),
+        (1080, "notice", "0"),
+        (1080, "notice", "1"),
+        (1200, "gone", "0"),
+        (1200, "gone", "1"),
+    ]
+    assert (found.machine_seconds, found.interruptions) == (2 * 1200 + 900, 2)
