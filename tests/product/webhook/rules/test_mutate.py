@@ -45,7 +45,7 @@ def test_a_launcher_gets_the_item_at_the_end_and_nothing_else() -> None:
 
 
 def annotated(**job: Any) -> Object:
-    return mpi_job(annotations={"mpijob-elastic/enabled": "true"}, **job)
+    return mpi_job(**{"command": PLAIN, "annotations": {"mpijob-elastic/enabled": "true"}, **job})
 
 
 STRANGER = annotated()
@@ -56,7 +56,7 @@ STRANGER["metadata"] = {**STRANGER["metadata"], "uid": "of an earlier job of thi
     ("job", "patched"),
     [
         (None, False),
-        (mpi_job(), False),
+        (mpi_job(command=PLAIN), False),
         (annotated(), True),
         (STRANGER, False),
         # The template was edited after the operator had read it.
@@ -73,7 +73,7 @@ def test_a_plain_launcher_gets_nothing_unless_its_job_says_that_it_is_elastic(
 
 def test_a_launcher_that_names_the_file_gets_it_whatever_its_job_says() -> None:
     pod = launcher_pod()
-    assert patch_pod(pod, mpi_job(annotations={"mpijob-elastic/enabled": "false"}))
+    assert patch_pod(pod, mpi_job(command=PLAIN, annotations={"mpijob-elastic/enabled": "false"}))
 
 
 def limited(*, command: list[str] = PLAIN, asked: str = "true", uid: str = "5f1b") -> Object:

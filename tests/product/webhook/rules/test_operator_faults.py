@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, mpi_job
 from webhook.rules import handlers, review
 from webhook.rules.review import LONGEST_WARNING, Verdict
 
@@ -15,7 +15,7 @@ def verdict(job: Object, old: Object | None = None) -> Verdict:
 
 def job(*env: object, **worker: Any) -> Object:
     """A job of plain mpirun with this environment and these fields in the container of its workers."""
-    made = mpi_job(conditions=["Created"])
+    made = mpi_job(command=PLAIN, conditions=["Created"])
     made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0] |= {"env": [*env], **worker}
     return made
 
@@ -79,8 +79,8 @@ def test_of_many_faults_a_few_are_named_and_all_may_be_mended_one_by_one() -> No
     assert verdict(job(*many, **others), job(*many)).allowed
 
 
-@pytest.mark.parametrize("command", [None, ELASTIC])
-def test_each_dropped_field_is_named_once_at_creation_with_its_meaning(command: list[str] | None) -> None:
+@pytest.mark.parametrize("command", [PLAIN, ELASTIC])
+def test_each_dropped_field_is_named_once_at_creation_with_its_meaning(command: list[str]) -> None:
     made = mpi_job(command=command)
     for role in ("Launcher", "Worker"):
         spec = made["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]

@@ -12,7 +12,7 @@ from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.job_facts import JobFacts
 from mpijob_elastic.model.mpijob import MPIJob
-from tests.product.webhook.objects import ELASTIC, Object, body, config_map, mpi_job
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, config_map, mpi_job
 from webhook.rules import handlers, review
 from webhook.rules.handlers import NOTHING
 
@@ -53,7 +53,7 @@ def hosts(count: int, *, slots: int = 1) -> list[str]:
         (mpi_job(replicas=2, command=ELASTIC, annotations=LEAST), hosts(2)),
         (mpi_job(replicas=1, command=ELASTIC, annotations=LEAST), hosts(1)),
         (mpi_job(replicas=4, command=ELASTIC), hosts(4)),
-        (mpi_job(replicas=4, annotations=LEAST), hosts(4)),
+        (mpi_job(replicas=4, command=PLAIN, annotations=LEAST), hosts(4)),
         (mpi_job(replicas=4, command=[*ELASTIC[:1], "-np", "3", *ELASTIC[1:]], annotations=LEAST), hosts(3)),
     ],
     ids=["elastic", "at its least", "below its least", "no least", "not elastic", "what horovodrun needs"],

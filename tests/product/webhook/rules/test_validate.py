@@ -9,7 +9,7 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.mpijob import MPIJob
-from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, mpi_job
 from webhook.rules import handlers, review, validate
 from webhook.rules.review import LONGEST_WARNING, Verdict
 
@@ -32,7 +32,7 @@ def annotated(**annotations: str) -> Object:
 
 
 def test_a_plain_job_is_let_through_without_a_word() -> None:
-    assert on_create(mpi_job()) == Verdict()
+    assert on_create(mpi_job(command=PLAIN)) == Verdict()
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_an_unknown_annotation_is_warned_of_once_with_the_nearest_name(written: 
 
 
 def running(**fields: Any) -> Object:
-    return mpi_job(**fields, conditions=["Created", "Running"])
+    return mpi_job(**{"command": PLAIN, **fields}, conditions=["Created", "Running"])
 
 
 def test_shrinking_a_job_that_is_not_elastic_is_warned_of() -> None:
@@ -264,7 +264,7 @@ def test_a_job_that_becomes_elastic_needs_a_new_launcher(edit: Object, before: O
     assert bool(new) is told
     adopt = "`mpijob-elastic upgrade adopt train -n default`"
     assert all(adopt in warning and "last checkpoint" in warning and len(warning) <= LONGEST_WARNING for warning in new)
-    assert on_update(mpi_job(**edit), mpi_job(**before)).warnings == tuple(
+    assert on_update(mpi_job(**{"command": PLAIN, **edit}), mpi_job(**{"command": PLAIN, **before})).warnings == tuple(
         warning for warning in warnings if warning not in new and "Worker.replicas" not in warning
     )
 
@@ -347,7 +347,8 @@ BOUNDED = {names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "8"}
 
 @pytest.mark.parametrize("asking", [{names.SUSPEND: "true"}, {names.AUTOSCALE: "cpu=70", **BOUNDED}])
 def test_a_plain_job_is_told_once_what_has_no_effect(asking: dict[str, str]) -> None:
-    plain, asked = mpi_job(conditions=["Created"]), mpi_job(annotations=asking, conditions=["Created"])
+    plain = mpi_job(command=PLAIN, conditions=["Created"])
+    asked = mpi_job(command=PLAIN, annotations=asking, conditions=["Created"])
     told = f"{next(iter(asking))} has no effect: this job is not elastic"
     assert told in on_create(asked).warnings
     assert told in on_update(asked, plain).warnings
