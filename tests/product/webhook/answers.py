@@ -30,7 +30,7 @@ def patch_of(rule: PodRule, pod: Object, job: Object | None) -> Patch:
 def patched(rule: PodRule, pod: Object, job: Object | None) -> Object:
     """The pod after the rule's patch; a webhook that is called again leaves it as it is."""
     stored: Object = jsonpatch.apply_patch(pod, patch_of(rule, pod, job))
-    assert patch_of(rule, stored, job) == ()
+    assert jsonpatch.apply_patch(stored, patch_of(rule, stored, job)) == stored
     return stored
 
 
