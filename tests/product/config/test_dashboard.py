@@ -52,7 +52,7 @@ def test_each_query_is_about_metrics_and_labels_that_there_are(query: Query) -> 
 def test_what_can_be_chosen_is_a_label_of_the_jobs() -> None:
     for variable in json.loads(dashboard.text())["templating"]["list"]:
         if variable["type"] == "query":
-            metric, labels = re.fullmatch(r"label_values\((\w+)(.*)\)", variable["query"]["query"]).groups()  # type: ignore[union-attr]
+            metric, labels = re.fullmatch(r"label_values\((\w+)(.*)\)", variable["query"]["query"]).groups()
             assert {*re.findall(r"exported_\w+", labels)} <= served()[metric]
 
 

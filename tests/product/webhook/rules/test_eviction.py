@@ -15,7 +15,7 @@ from tests.product.webhook.objects import mpi_job
 from webhook.rules import eviction, review
 from webhook.rules.eviction import Step
 
-GOING = {"deletionTimestamp": "2026-11-23T00:00:00Z"}
+GOING: Object = {"deletionTimestamp": "2026-11-23T00:00:00Z"}
 JOB = running()
 
 

@@ -203,6 +203,9 @@ MAIN = "workers have 2 containers and no spec.mainContainer: ranks start in the 
         ),
         pytest.param(QUEUED, edited(QUEUED, image="new"), {}, (NEW_WORKERS, OLD_QUOTA), id="an image of a queued job"),
         pytest.param(STARTED, reordered(STARTED), {}, (), id="the order of keys"),
+        pytest.param(
+            QUEUED, good(labels=TEAM | {"a": "b"}, conditions=["Created"]), {}, (), id="a label of a queued job"
+        ),
         pytest.param(THREE, ONE, {"dryRun": True}, (SHRINKS,), id="a size in a dry run"),
         pytest.param(THREE, ONE, {}, (), id="a size"),
     ],

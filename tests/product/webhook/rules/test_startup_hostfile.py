@@ -15,7 +15,9 @@ LEAST = {names.MIN_REPLICAS: "2"}
 def stored(config: Object, *, known: Object | None) -> list[str]:
     """The lines of the hostfile that the API server stores, where the webhook knows that job."""
     table = handlers.mutating(knowing(known))
-    patched: Object = jsonpatch.apply_patch(config, handlers.answer(review.parse(body(config)), table).verdict.patch)
+    patch = handlers.answer(review.parse(body(config)), table).verdict.patch
+    patched: Object = jsonpatch.apply_patch(config, patch)
+    assert len(patch) == 1 + (patched["data"]["hostfile"] != config["data"]["hostfile"])
     assert patched["data"]["discover_hosts.sh"] == "#!/bin/sh\n"
     assert handlers.answer(review.parse(body(patched)), table).verdict.patch == ()
     lines: list[str] = patched["data"]["hostfile"].splitlines()
