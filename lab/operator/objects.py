@@ -1,11 +1,11 @@
 """The objects that mpi-operator v0.2.3 makes of a job, for tests without a lab and for fleets that no operator makes.
 
 They are made from samples/two-workers.json: a job and what the operator made of it, read from an API server.
-tests/lab/test_operator_behaviour.py holds the samples against the operator.
+tests/lab/test_operator_samples.py holds the samples against the operator.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ ROLE_BINDINGS = Resource(group="rbac.authorization.k8s.io", version="v1", plural
 SAMPLES = Path(__file__).parent / "samples"
 # In samples, in place of the job's uid.
 UID = "<uid of the MPIJob>"
+ELASTIC = ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
+PLAIN = ["mpirun", "python", "train.py"]
 _JOB = "scale"
 _NAMESPACE = '"namespace": "default"'
 
@@ -26,6 +28,40 @@ def sample(name: str) -> dict[str, Object]:
     """Return a job and what the operator made of it, by KIND/NAME. Raise OSError if there is no such sample."""
     world: dict[str, Object] = json.loads((SAMPLES / f"{name}.json").read_text())
     return world
+
+
+def mpi_job(
+    *,
+    name: str = "train",
+    namespace: str = "default",
+    uid: str = "5f1b",
+    replicas: int = 2,
+    slots: int = 1,
+    command: Sequence[str] = ELASTIC,
+    annotations: Mapping[str, str] | None = None,
+    conditions: Iterable[str] | None = None,
+) -> Object:
+    """Return a MPIJob; `conditions` are the types that are True, so a job that the operator has seen has Created."""
+    roles = {"Launcher": (1, {"command": [*command]}), "Worker": (replicas, {})}
+    job: Object = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "MPIJob",
+        "metadata": {"name": name, "namespace": namespace, "uid": uid, "annotations": dict(annotations or {})},
+        "spec": {
+            "slotsPerWorker": slots,
+            "mpiReplicaSpecs": {
+                role: {
+                    "replicas": number,
+                    "template": {"spec": {"containers": [{"name": role.lower(), "image": "horovod:test"} | words]}},
+                }
+                for role, (number, words) in roles.items()
+            },
+        },
+    }
+    if conditions is not None:
+        found = [{"type": kind, "status": "True", "reason": f"MPIJob{kind}"} for kind in conditions]
+        job["status"] = {"conditions": found}
+    return job
 
 
 def config_map(job: Object) -> Object:
@@ -72,6 +108,20 @@ def worker(job: Object, index: int) -> Object:
     if not first.get("command"):
         first |= sleep
     return pod
+
+
+def stored(made: Object, *, phase: str = "Running") -> Object:
+    """Return an object of a job as an API server keeps it: with a uid and a time of creation, a pod with its phase."""
+    kept = {"uid": f"uid of {made['metadata']['name']}", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    status = {"status": {"phase": phase}} if made["kind"] == "Pod" else {}
+    return {**made, "metadata": {**made["metadata"], **kept}, **status}
+
+
+def mounted(launcher_pod: Object) -> list[Object]:
+    """Return the items of the job's ConfigMap that a launcher pod mounts."""
+    [items] = [volume["configMap"]["items"] for volume in launcher_pod["spec"]["volumes"] if "configMap" in volume]
+    found: list[Object] = items
+    return found
 
 
 def workers(job: Object, count: int | None = None) -> list[str]:

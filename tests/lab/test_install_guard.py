@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -13,6 +13,8 @@ import pytest
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.install import Installed
+from lab.operator import objects
+from lab.operator.objects import UID, Object
 from mpijob_elastic import names
 from mpijob_elastic.act import end_execs, launcher_execs
 from mpijob_elastic.act.worker_probes import END as END_RANKS
@@ -44,10 +46,9 @@ from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, needs("ValidatingAdmissionPolicy")]
 JOB = "train"
-LABELS = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_NAME: JOB}
-APP = {names.LABEL_APP: JOB}
-LAUNCHER, WORKER = names.launcher(JOB), names.worker(JOB, 0)
+LAUNCHER, WORKER, GATED = names.launcher(JOB), names.worker(JOB, 0), names.worker(JOB, 1)
 CONFIG = names.config_map(JOB)
+DRY_RUN = {"dryRun": "All"}
 PROBE, TOLD, ENDED = (["/bin/sh", "-c", script] for script in (SCRIPT, TELL, END_RANKS))
 # No process has so high a number.
 NO_EXEC = Exec(pid=4_194_305, ticks=5000, pod=WORKER, started_at=0.0)
@@ -112,150 +113,456 @@ NO_WORKERS = (
     f"{JOB}-worker-",
     LAUNCHER,
 )
-# What a real job's ConfigMap is like with 1,000 workers.
-HOSTFILE = names.hostfile([names.worker(JOB, index) for index in range(1000)], slots=8)
+
+THEIRS, ANOTHERS, OURS = ({"name": gate} for gate in ("x.example/theirs", "mpijob-elastic/other", names.GATE_SUSPENDED))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Account:
-    """Does things in a namespace with the token of one of our ServiceAccounts."""
+class Sent:
+    """A request of an account, `ok` if it goes through; UID in its body stands for that of the job."""
 
-    client: ApiWriter
+    ok: bool
+    by: str
+    method: str
+    resource: Resource
+    name: str = ""
+    part: str | None = None
+    body: Any = None
+    query: dict[str, str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accounts:
+    """Controller, webhook and administrator, and what they send to a namespace with one job's objects."""
+
+    clients: dict[str, ApiWriter]
     namespace: str
+    uid: str
 
-    async def patches(self, resource: Resource, name: str, patch: object) -> None:
-        path = resource.path(self.namespace, name)
-        form = JSON_PATCH if isinstance(patch, list) else MERGE_PATCH
-        await self.client.patch_object(path, body=patch, content_type=form)
+    async def goes_through(self, sent: Sent, policy: str) -> bool:
+        """Tell whether it does; raise what is no refusal of that policy."""
+        client, body = self.clients[sent.by], json.loads(json.dumps(sent.body).replace(UID, self.uid))
+        path = sent.resource.path(self.namespace, sent.name, sent.part)
+        try:
+            if sent.method == "create":
+                await client.create_object(path, body=body, query=sent.query)
+            elif sent.method == "delete":
+                await client.delete_object(path, query=sent.query)
+            else:
+                form = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
+                await client.patch_object(path, body=body, content_type=form, query=sent.query)
+        except errors.Forbidden as error:
+            if f"ValidatingAdmissionPolicy '{policy}' with binding" not in str(error):
+                raise
+            return False
+        return True
 
-    async def patches_status(self, name: str, patch: object) -> None:
-        path = MPI_JOBS.path(self.namespace, name, "status")
-        await self.client.patch_object(path, body=patch, content_type=MERGE_PATCH)
-
-    async def deletes(self, pod: str, *, dry_run: bool = False) -> None:
-        query = {"dryRun": "All"} if dry_run else None
-        await self.client.delete_object(PODS.path(self.namespace, pod), query=query)
-
-    async def executes(self, pod: str, command: list[str]) -> str:
-        result = await exec_in_pod(self.client, self.namespace, pod, container="main", command=command, timeout=10)
-        return result.stdout
+    async def expect(self, policy: str, *requests: Sent) -> None:
+        """Send these in order, and hold the answers against what is expected."""
+        assert [sent for sent in requests if await self.goes_through(sent, policy) is not sent.ok] == []
 
 
-@contextmanager
-def refused(policy: str) -> Iterator[None]:
-    with pytest.raises(errors.Forbidden, match=f"ValidatingAdmissionPolicy '{policy}' with binding"):
-        yield
+def typed(resource: Resource) -> Object:
+    return {"apiVersion": resource.api_version, "kind": resource.kind}
+
+
+def patched(
+    ok: bool, resource: Resource, name: str, *bodies: Any, by: str = "controller", part: str | None = None
+) -> list[Sent]:
+    return [Sent(ok=ok, by=by, method="patch", resource=resource, name=name, part=part, body=body) for body in bodies]
+
+
+def created(ok: bool, resource: Resource, *bodies: Any, by: str = "controller") -> list[Sent]:
+    return [Sent(ok=ok, by=by, method="create", resource=resource, body=typed(resource) | body) for body in bodies]
+
+
+def deleted(ok: bool, resource: Resource, name: str) -> Sent:
+    return Sent(ok=ok, by="controller", method="delete", resource=resource, name=name)
+
+
+def by_administrator(body: Any, part: str | None = None) -> Sent:
+    """A change of the job, after which something else holds."""
+    [change] = patched(True, MPI_JOBS, JOB, body, by="administrator", part=part)
+    return change
 
 
 @pytest.fixture
-async def controller(cluster: Cluster, installed: Installed, namespace: str) -> AsyncIterator[Account]:
-    """The controller, in a namespace with one job's objects and foreign ones beside them."""
-    create(cluster, namespace, [mpi_job()])
+async def accounts(
+    cluster: Cluster, client: ApiWriter, installed: Installed, namespace: str
+) -> AsyncIterator[Accounts]:
+    create(cluster, namespace, [mpi_job(namespace)])
     uid = cluster.kubectl("get", "mpijob", JOB, "-n", namespace, "-o", "jsonpath={.metadata.uid}")
-    create(cluster, namespace, [*jobs_objects(owner(uid)), *foreign_objects()])
-    async with await connect(user_agent="test", kubeconfig=installed.controller_kubeconfig) as client:
-        account = Account(client=client, namespace=namespace)
-        await policies_act(account)
-        yield account
+    create(
+        cluster,
+        namespace,
+        json.loads(json.dumps([*jobs_objects(namespace), *foreign_objects(namespace)]).replace(UID, uid)),
+    )
+    async with AsyncExitStack() as stack:
+        kubeconfigs = {"controller": installed.controller_kubeconfig, "webhook": installed.webhook_kubeconfig}
+        clients = {
+            account: await stack.enter_async_context(await connect(user_agent="test", kubeconfig=kubeconfig))
+            for account, kubeconfig in kubeconfigs.items()
+        }
+        found = Accounts(clients={**clients, "administrator": client}, namespace=namespace, uid=uid)
+        await policies_act(found)
+        yield found
 
 
-async def policies_act(account: Account) -> None:
+async def policies_act(accounts: Accounts) -> None:
     """A new policy takes a moment."""
+    tried = Sent(ok=False, by="controller", method="delete", resource=PODS, name="foreign", query=DRY_RUN)
     async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                await account.deletes("foreign", dry_run=True)
-            except errors.Forbidden:
-                return
+        while await accounts.goes_through(tried, "mpijob-elastic-pods"):
             await asyncio.sleep(0.05)
 
 
-async def test_pods_only_the_launchers_touch(controller: Account) -> None:
-    await controller.patches(PODS, LAUNCHER, annotations({names.REFRESHED: "one"}))
-    await controller.patches(PODS, LAUNCHER, annotations({names.REFRESHED: None}))
-    for patch in (
+def annotations(values: dict[str, str | None]) -> Object:
+    return {"metadata": {"annotations": values}}
+
+
+def added(path: str, value: Any, *, instead: bool = False) -> Object:
+    return {"op": "replace" if instead else "add", "path": path, "value": value}
+
+
+def removed(path: str) -> Object:
+    return {"op": "remove", "path": path}
+
+
+def size(replicas: int) -> Object:
+    return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
+
+
+TOUCHED, REQUESTED = (
+    annotations({names.REFRESHED: "one"}),
+    annotations({names.EVICTION: "requested 2026-11-23T00:00:00Z"}),
+)
+RELEASED = annotations({names.EVICTION: "released 2026-11-23T00:00:00Z"})
+UNOWNED: Object = {"metadata": {"ownerReferences": None}}
+HELD: Object = {"metadata": {"finalizers": ["x.example/y"]}}
+# Other admission plugins run before the policies, so to these it looks as if we had sent it.
+MARKS = {"policy.example.com/checked": "yes"}
+MARKED: Object = {"metadata": {"annotations": MARKS, "labels": MARKS}}
+UNLABELLED: Object = {"metadata": {"labels": {"app": None}}}
+EVIL_IMAGE = [added("/spec/containers/0/image", "evil", instead=True)]
+
+
+def in_role(role: str | None) -> Object:
+    return {"metadata": {"labels": {names.LABEL_JOB_ROLE: role}}}
+
+
+GATES, FIRST_GATE, NODES = (
+    "/spec/schedulingGates",
+    f"{'/spec/schedulingGates'}/2",
+    added("/spec/nodeSelector", {"a": "b"}),
+)
+ENDED_AT_ONCE, ENDED_LATER = ([added("/spec/activeDeadlineSeconds", seconds)] for seconds in (1, 60))
+PODS_SENT = [
+    *patched(True, PODS, LAUNCHER, TOUCHED, annotations({names.REFRESHED: None}), MARKED),
+    *patched(
+        False,
+        PODS,
+        LAUNCHER,
         annotations({names.STATUS: "x"}),
         annotations({"kept": "no"}),
         annotations({"kept": None}),
-        {"metadata": {"labels": {names.LABEL_JOB_ROLE: names.ROLE_WORKER}}},
-        {"metadata": {"labels": {names.LABEL_JOB_ROLE: None}}},
-        {"metadata": {"finalizers": ["x.example/y"]}},
-        {"metadata": {"ownerReferences": None}},
-        [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil"}],
+    ),
+    *patched(False, PODS, LAUNCHER, in_role(names.ROLE_WORKER), in_role(None), HELD, UNOWNED, EVIL_IMAGE),
+    *patched(False, PODS, "foreign", TOUCHED),
+    # Of a pod's spec only our gates.
+    *patched(False, PODS, GATED, [added(GATES, [ANOTHERS, OURS], instead=True)], [removed(GATES)], [NODES]),
+    *patched(False, PODS, GATED, [removed(FIRST_GATE), NODES], [removed(FIRST_GATE), *EVIL_IMAGE]),
+    *patched(False, PODS, GATED, [removed(FIRST_GATE), *ENDED_AT_ONCE]),
+    *patched(True, PODS, GATED, [added(GATES, [THEIRS], instead=True)]),
+    # Only a launcher that is restarted, as this is without a restartPolicy of its own, and only at once.
+    *patched(False, PODS, LAUNCHER, ENDED_LATER),
+    *patched(False, PODS, WORKER, ENDED_AT_ONCE),
+    *patched(True, PODS, LAUNCHER, ENDED_AT_ONCE),
+    deleted(False, PODS, "foreign"),
+    deleted(True, PODS, WORKER),
+]
+EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": WORKER}}
+ANOTHER_PLUGIN: dict[str, str | None] = {"another.plugin/adds": "x"}
+EVICTIONS_SENT = [
+    *patched(True, PODS, WORKER, REQUESTED, by="webhook"),
+    *patched(True, PODS, WORKER, RELEASED),
+    *patched(True, PODS, WORKER, annotations(REQUESTED["metadata"]["annotations"] | ANOTHER_PLUGIN), by="webhook"),
+    *patched(False, PODS, WORKER, RELEASED, annotations({names.EVICTION: None}), TOUCHED, by="webhook"),
+    *patched(False, PODS, WORKER, annotations({"another.plugin/adds": "y"}), by="webhook"),
+    *patched(False, PODS, WORKER, in_role(names.ROLE_LAUNCHER), HELD, UNOWNED, EVIL_IMAGE, by="webhook"),
+    *patched(False, PODS, LAUNCHER, REQUESTED, by="webhook"),
+    *patched(False, PODS, "foreign", REQUESTED, by="webhook"),
+    *(
+        Sent(
+            ok=bool(query),
+            by="webhook",
+            method="create",
+            resource=PODS,
+            name=WORKER,
+            part="eviction",
+            body=EVICTION,
+            query=query,
+        )
+        for query in (DRY_RUN, None)
+    ),
+]
+
+
+def data(**keys: Any) -> Object:
+    named = {"script": names.KEY_DISCOVER_HOSTS, "hostfile": names.KEY_HOSTFILE, "kubexec": names.KEY_KUBEXEC}
+    return {"data": {named.get(key, key): value for key, value in keys.items()}}
+
+
+HOSTS = [names.worker(JOB, 0), names.host(names.worker(JOB, 11), 12)]
+HOSTFILE = names.hostfile([names.worker(JOB, index) for index in range(1000)], slots=4)
+MAPPED = kubexec.mapped(KUBEXEC)
+EVERY_WORKER = [names.worker(JOB, index) for index in range(MOST_WORKERS)]
+LONG_HOSTS = [names.host(pod, 999_999_999) for pod in EVERY_WORKER]
+CONFIG_MAPS_SENT = [
+    *(
+        sent
+        for hosts, slots in ((HOSTS, 8), ([], 1))
+        for body in (data(script=names.discover_hosts(hosts, slots=slots), hostfile=HOSTFILE),)
+        for sent in patched(True, CONFIG_MAPS, CONFIG, {**annotations({names.MEMORY: "{}"}), **body})
+    ),
+    # Once, and never back.
+    *patched(True, CONFIG_MAPS, CONFIG, data(kubexec=MAPPED), MARKED),
+    *patched(False, CONFIG_MAPS, CONFIG, *(data(kubexec=text) for text in ("evil", KUBEXEC, f"{MAPPED}\n", None))),
+    *patched(False, CONFIG_MAPS, CONFIG, data(more="x"), data(hostfile=None), {"binaryData": {"more": "eA=="}}),
+    *patched(False, CONFIG_MAPS, CONFIG, {"immutable": True}, annotations({names.STATUS: "x"}), UNLABELLED, UNOWNED),
+    *patched(False, CONFIG_MAPS, CONFIG, *(data(script=script) for script in NO_SCRIPTS)),
+    *patched(False, CONFIG_MAPS, CONFIG, *(data(hostfile=hostfile) for hostfile in NO_HOSTFILES)),
+    *patched(False, CONFIG_MAPS, "foreign", data(kubexec=MAPPED), data(hostfile="evil")),
+    *patched(False, CONFIG_MAPS, "kube-root-ca.crt", {"data": {"ca.crt": "evil"}}),
+    # The API server bounds the cost of an expression: the script of the largest job under long names must be within.
+    *patched(
+        True,
+        CONFIG_MAPS,
+        CONFIG,
+        data(
+            script=names.discover_hosts(LONG_HOSTS, slots=2**31 - 1),
+            hostfile=names.hostfile(EVERY_WORKER, slots=2**31 - 1),
+        ),
+    ),
+]
+LISTED = "/rules/1/resourceNames"
+ROLES_SENT = [
+    *patched(True, ROLES, LAUNCHER, [added(LISTED, EVERY_WORKER)], MARKED),
+    *patched(False, ROLES, LAUNCHER, *([added(f"{LISTED}/-", name)] for name in NO_WORKERS)),
+    *patched(False, ROLES, LAUNCHER, [added(LISTED, [], instead=True)], [removed(LISTED)], [removed("/rules/0")]),
+    *patched(False, ROLES, LAUNCHER, [added("/rules/0/resourceNames", ["x-worker-1"])]),
+    *patched(False, ROLES, LAUNCHER, [added("/rules/0/verbs", ["get"], instead=True)], UNLABELLED),
+    *patched(False, ROLES, "foreign", [added("/rules", [], instead=True)]),
+]
+MATCH = "gang.scheduling.koordinator.sh/match-policy"
+GROUP: Object = {"spec": {"minMember": 5, "priorityClassName": "low"}}
+TUNED, RETUNED = (
+    {**annotations({"volcano.sh/task-topology-affinity": affinity}), "spec": {"queue": "team"}} for affinity in "ab"
+)
+
+
+def owned(name: str, **metadata: Any) -> Object:
+    reference = {**typed(MPI_JOBS), "name": JOB, "uid": UID, "controller": True}
+    return {"metadata": {"name": name, "ownerReferences": [reference], **metadata}}
+
+
+POD_GROUPS_SENT = [
+    *created(False, POD_GROUPS, GROUP | {"metadata": {"name": "other"}}),
+    *created(True, POD_GROUPS, GROUP | owned(JOB, annotations={"kept": "yes"})),
+    *patched(True, POD_GROUPS, JOB, {"spec": {"minMember": 3}}, TUNED, RETUNED),
+    *patched(
+        True, POD_GROUPS, JOB, *(annotations({MATCH: said}) for said in ("waiting-and-running", "once-satisfied"))
+    ),
+    *patched(
+        False, POD_GROUPS, JOB, annotations({MATCH: None}), {"spec": {"minMember": 4}}, {"spec": {"minMember": 0}}
+    ),
+    *patched(False, POD_GROUPS, JOB, {"spec": {"priorityClassName": "high"}}, {"spec": {"minResources": {"cpu": "1"}}}),
+    *patched(False, POD_GROUPS, JOB, annotations({"kept": "no"}), annotations({"kept": None}), UNOWNED),
+]
+
+
+HPA, MANAGED = names.autoscaler(JOB), {names.LABEL_MANAGED_BY: names.PROGRAM}
+TARGET, DEPLOYMENT = {**typed(MPI_JOBS), "name": JOB}, {"apiVersion": "apps/v1", "kind": "Deployment", "name": JOB}
+
+
+def scaling(target: Object, metadata: Object) -> Object:
+    return {"spec": {"scaleTargetRef": target, "maxReplicas": 3}, **metadata}
+
+
+AUTOSCALERS_SENT = [
+    *created(False, AUTOSCALERS, scaling(DEPLOYMENT, owned(HPA, labels=MANAGED))),
+    *created(False, AUTOSCALERS, scaling(TARGET | {"name": "other"}, owned(HPA, labels=MANAGED))),
+    *created(False, AUTOSCALERS, scaling(TARGET, owned(HPA, labels={}))),
+    *created(False, AUTOSCALERS, scaling(TARGET, {"metadata": {"name": HPA, "labels": MANAGED}})),
+    *created(True, AUTOSCALERS, scaling(TARGET, owned(HPA, labels=MANAGED))),
+    *patched(True, AUTOSCALERS, HPA, {"spec": {"maxReplicas": 4}}),
+    *patched(False, AUTOSCALERS, HPA, {"spec": {"scaleTargetRef": DEPLOYMENT}}, UNOWNED, HELD),
+    *patched(False, AUTOSCALERS, HPA, {"metadata": {"labels": {names.LABEL_MANAGED_BY: None}}}),
+    *created(True, AUTOSCALERS, scaling(TARGET, {"metadata": {"name": "of-a-user"}}), by="administrator"),
+    deleted(False, AUTOSCALERS, "of-a-user"),
+    deleted(True, AUTOSCALERS, HPA),
+]
+
+
+def sizes(*allowed: int, of: Object) -> list[Sent]:
+    """Whether the controller may set these sizes once the job says this."""
+    tried = [
+        (by_administrator(size(5)), *patched(replicas in allowed, MPI_JOBS, JOB, size(replicas)))
+        for replicas in (1, 2, 4, 6, 7)
+    ]
+    return [by_administrator(of), *(sent for pair in tried for sent in pair)]
+
+
+def held(value: str | None) -> Object:
+    return annotations({names.KUBEQUEUE_SUSPEND: value})
+
+
+MPI_JOBS_SENT = [
+    *patched(True, MPI_JOBS, JOB, annotations({names.STATUS: "waiting"}), annotations({names.STATUS: None}), MARKED),
+    *patched(False, MPI_JOBS, JOB, annotations({names.ENABLED: "true"}), annotations({"kept": "no"})),
+    *patched(False, MPI_JOBS, JOB, annotations({"kept": None}), UNLABELLED, size(9)),
+    # The hold of KubeQueue.
+    *(
+        sent
+        for before in ("true", "false", None)
+        for sent in (
+            by_administrator(held(before)),
+            *patched(True, MPI_JOBS, JOB, held("true")),
+            *patched(False, MPI_JOBS, JOB, held("false")),
+            *patched(True, MPI_JOBS, JOB, held(None)),
+        )
+    ),
+    # Sizes of jobs that ask for it.
+    *sizes(of={}),
+    *sizes(1, 2, 4, of=annotations({names.SCALE_TIMEOUT: "60s"})),
+    *sizes(2, 4, 6, of=annotations({names.AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"})),
+    *patched(False, MPI_JOBS, JOB, {"spec": size(4)["spec"] | {"slotsPerWorker": 2}}),
+    *sizes(of=annotations({names.MAX_REPLICAS: "many"})),
+    *sizes(of=annotations({names.AUTOSCALE: "cpu=70", names.MAX_REPLICAS: "6", names.SCALE_TIMEOUT: None})),
+]
+COUNTED = {"conditions": [{"type": "Created", "status": "True"}], "replicaStatuses": {"Worker": {"active": 1}}}
+
+
+def counts(**worker: Any) -> Object:
+    return {"replicaStatuses": {"Worker": worker}}
+
+
+SELECTOR = counts(selector=names.worker_selector(JOB))
+STATUS_SENT = [
+    by_administrator({"status": COUNTED}, "status"),
+    *(
+        sent
+        for ok, status in (
+            (False, {"conditions": []}),
+            (False, {"startTime": "2026-01-01T00:00:00Z"}),
+            (False, counts(active=2)),
+            (False, counts(active=None)),
+            (False, {"replicaStatuses": {"Launcher": {"active": 1}}}),
+            (False, counts(selector="app=other")),
+            (False, {"replicaStatuses": None}),
+            (True, SELECTOR),
+        )
+        for sent in patched(ok, MPI_JOBS, JOB, {"status": status}, part="status")
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("policy", "requests"),
+    [
+        pytest.param("mpijob-elastic-pods", PODS_SENT, id="the launcher's touch, our gates, pods of jobs"),
+        pytest.param("mpijob-elastic-evictions", EVICTIONS_SENT, id="the webhook marks workers and evicts nobody"),
+        pytest.param("mpijob-elastic-config-maps", CONFIG_MAPS_SENT, id="host lists and memory"),
+        pytest.param("mpijob-elastic-roles", ROLES_SENT, id="workers by name"),
+        pytest.param("mpijob-elastic-pod-groups", POD_GROUPS_SENT, id="PodGroups of jobs, to fewer pods"),
+        pytest.param("mpijob-elastic-autoscalers", AUTOSCALERS_SENT, id="HPAs of the job that controls them"),
+        pytest.param("mpijob-elastic-mpijobs", MPI_JOBS_SENT, id="what we say of jobs, and sizes if asked"),
+        pytest.param("mpijob-elastic-mpijob-status", STATUS_SENT, id="the selector of a status"),
+    ],
+)
+async def test_only_what_we_write_goes_through(accounts: Accounts, policy: str, requests: list[Sent]) -> None:
+    await accounts.expect(policy, *requests)
+
+
+async def test_roles_never_more_than_we_hold(accounts: Accounts) -> None:
+    more = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+    [sent] = patched(False, ROLES, LAUNCHER, [added("/rules/-", more)])
+    with pytest.raises(errors.Forbidden):
+        await accounts.goes_through(sent, "none")
+
+
+UNIT_NAME = names.queue_unit(JOB)
+CONSUMER: Object = {"spec": {"consumerRef": {**typed(MPI_JOBS), "name": JOB}}}
+UNIT: Object = {**CONSUMER, **owned(UNIT_NAME, annotations={names.WORKERS: "2"})}
+
+
+@pytest.mark.parametrize("part", ["status", None], ids=["a status of its own", "no subresource"])
+async def test_queue_units_only_of_the_job_that_controls_them_and_never_a_grant(
+    cluster: Cluster, accounts: Accounts, part: str | None
+) -> None:
+    of_others = {"spec": {"consumerRef": CONSUMER["spec"]["consumerRef"] | {"name": "other"}}}
+    granted: list[Object] = [] if part else [UNIT | {"status": {"phase": "Dequeued"}}]
+    phases = [{"status": {"phase": phase}} for phase in ("Dequeued", "Succeed", "")]
+    with served(cluster, subresource=bool(part)):
+        await accounts.expect(
+            "mpijob-elastic-queue-units",
+            *created(False, QUEUE_UNITS, UNIT | owned("other"), UNIT | {"metadata": {"name": UNIT_NAME}}),
+            *created(False, QUEUE_UNITS, UNIT | of_others, *granted),
+            *created(True, QUEUE_UNITS, UNIT | {"status": {"phase": "Enqueued"}}),
+            *patched(False, QUEUE_UNITS, UNIT_NAME, *phases, part=part),
+            *patched(True, QUEUE_UNITS, UNIT_NAME, {"status": {"phase": "Running"}}, part=part),
+            *patched(False, QUEUE_UNITS, UNIT_NAME, {"spec": {"resource": {"cpu": "0"}}}, UNOWNED),
+            *patched(False, QUEUE_UNITS, UNIT_NAME, annotations({names.WORKERS: "1"})),
+            *created(True, QUEUE_UNITS, UNIT | {"metadata": {"name": "of-a-user"}}, by="administrator"),
+            deleted(False, QUEUE_UNITS, "of-a-user"),
+            deleted(True, QUEUE_UNITS, UNIT_NAME),
+        )
+
+
+SURE = ("uid", "resource_version")
+LATE: Object = {"spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}}
+ASKS = {**annotations({names.RUN_POLICY: "true"}), **LATE}
+
+
+def ended(condition: str, reason: str = "", completed: str | None = "2026-01-01T00:00:00Z") -> Sent:
+    conditions = [{"type": condition, "status": "True", "reason": reason}]
+    return by_administrator({"status": {"conditions": conditions, "completionTime": completed}}, "status")
+
+
+async def test_mpijobs_only_finished_ones_that_ask_for_it_are_deleted(accounts: Accounts) -> None:
+    policy, path = "mpijob-elastic-mpijob-deletions", MPI_JOBS.path(accounts.namespace, JOB)
+
+    async def delete(*preconditions: str) -> None:
+        controller = accounts.clients["controller"]
+        metadata = msgspec.json.decode(await controller.get(path))["metadata"]
+        keep = {"resource_version": metadata["resourceVersion"], "uid": metadata["uid"]}
+        await controller.delete_object(path, **{key: keep[key] for key in preconditions})
+
+    async def refuses(*changes: Sent, preconditions: tuple[str, ...] = SURE) -> None:
+        await accounts.expect("none", *changes)
+        with pytest.raises(errors.Forbidden, match=f"ValidatingAdmissionPolicy '{policy}' with binding"):
+            await delete(*preconditions)
+
+    await refuses()
+    await refuses(by_administrator(ASKS), ended("Running"))
+    await refuses(ended("Failed", "MPIJobEvicted"))
+    await refuses(ended("Failed", "MPIJobFailed", None))
+    for spoiled in (
+        *(annotations({names.RUN_POLICY: said}) for said in (None, "false")),
+        {"spec": {"runPolicy": None}},
     ):
-        with refused("mpijob-elastic-pods"):
-            await controller.patches(PODS, LAUNCHER, patch)
-    with refused("mpijob-elastic-pods"):
-        await controller.patches(PODS, "foreign", annotations({names.REFRESHED: "one"}))
+        await refuses(ended("Failed", "MPIJobFailed"), by_administrator(ASKS), by_administrator(spoiled))
+    for preconditions in ((), ("uid",), ("resource_version",)):
+        await refuses(by_administrator(ASKS), preconditions=preconditions)
+    await delete(*SURE)
 
 
-async def test_the_webhook_only_marks_workers_and_evicts_nobody(installed: Installed, controller: Account) -> None:
-    policy, requested = "mpijob-elastic-evictions", "requested 2026-11-23T00:00:00Z"
-    async with await connect(user_agent="test", kubeconfig=installed.webhook_kubeconfig) as client:
-        webhook = Account(client=client, namespace=controller.namespace)
-        await webhook.patches(PODS, WORKER, annotations({names.EVICTION: requested}))
-        await controller.patches(PODS, WORKER, annotations({names.EVICTION: "released 2026-11-23T00:00:00Z"}))
-        await webhook.patches(PODS, WORKER, annotations({names.EVICTION: requested, "another.plugin/adds": "x"}))
-        for patch in (
-            annotations({names.EVICTION: "released 2026-11-23T00:00:00Z"}),
-            annotations({names.EVICTION: None}),
-            annotations({names.REFRESHED: "x"}),
-            annotations({"another.plugin/adds": "y"}),
-            {"metadata": {"labels": {names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER}}},
-            {"metadata": {"finalizers": ["x.example/y"]}},
-            {"metadata": {"ownerReferences": None}},
-            [{"op": "replace", "path": "/spec/containers/0/image", "value": "evil"}],
-        ):
-            with refused(policy):
-                await webhook.patches(PODS, WORKER, patch)
-        for other in (LAUNCHER, "foreign"):
-            with refused(policy):
-                await webhook.patches(PODS, other, annotations({names.EVICTION: requested}))
-        body = {**kind("policy/v1", "Eviction"), "metadata": {"name": WORKER}}
-        path = PODS.path(webhook.namespace, WORKER, "eviction")
-        await client.create_object(path, body=body, query={"dryRun": "All"})
-        with refused(policy):
-            await client.create_object(path, body=body)
+async def executes(accounts: Accounts, pod: str, command: list[str]) -> str:
+    client = accounts.clients["controller"]
+    result = await exec_in_pod(client, accounts.namespace, pod, container="main", command=command, timeout=10)
+    return result.stdout
 
 
-async def test_of_a_pods_spec_only_our_scheduling_gates(cluster: Cluster, controller: Account) -> None:
-    uid = cluster.kubectl("get", "mpijob", JOB, "-n", controller.namespace, "-o", "jsonpath={.metadata.uid}")
-    gates = [{"name": gate} for gate in ("x.example/theirs", "mpijob-elastic/other", names.GATE_SUSPENDED)]
-    gated = pod(names.worker(JOB, 1), LABELS)
-    gated["metadata"]["ownerReferences"] = [owner(uid)]
-    gated["spec"]["schedulingGates"] = gates
-    create(cluster, controller.namespace, [gated])
-    path = "/spec/schedulingGates"
-    for patch in (
-        [{"op": "replace", "path": path, "value": gates[1:]}],
-        [{"op": "remove", "path": path}],
-        [{"op": "add", "path": "/spec/nodeSelector", "value": {"a": "b"}}],
-        [{"op": "remove", "path": f"{path}/2"}, {"op": "add", "path": "/spec/nodeSelector", "value": {"a": "b"}}],
-        [{"op": "remove", "path": f"{path}/2"}, {"op": "replace", "path": "/spec/containers/0/image", "value": "x"}],
-        [{"op": "remove", "path": f"{path}/2"}, {"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 1}],
-    ):
-        with refused("mpijob-elastic-pods"):
-            await controller.patches(PODS, names.worker(JOB, 1), patch)
-    await controller.patches(PODS, names.worker(JOB, 1), [{"op": "replace", "path": path, "value": gates[:1]}])
-
-
-async def test_of_the_launchers_only_one_that_is_restarted_is_ended(cluster: Cluster, controller: Account) -> None:
-    def ends(seconds: int) -> list[dict[str, Any]]:
-        return [{"op": "add", "path": "/spec/activeDeadlineSeconds", "value": seconds}]
-
-    for name in (LAUNCHER, WORKER):  # the launcher restarts always, as these pods have no restartPolicy of their own
-        with refused("mpijob-elastic-pods"):
-            await controller.patches(PODS, name, ends(1 if name == WORKER else 60))
-    await controller.patches(PODS, LAUNCHER, ends(1))
-
-
-async def test_pods_only_of_jobs_are_deleted(controller: Account) -> None:
-    with refused("mpijob-elastic-pods"):
-        await controller.deletes("foreign")
-    await controller.deletes(WORKER)
-
-
-async def test_exec_only_the_five_commands_each_where_it_belongs(cluster: Cluster, controller: Account) -> None:
+async def test_exec_only_the_five_commands_each_where_it_belongs(cluster: Cluster, accounts: Accounts) -> None:
     for pod, command in (
         (WORKER, ["/bin/sh", "-c", "id"]),
         (WORKER, [*PROBE[:2], SCRIPT + "id\n"]),
@@ -278,454 +585,115 @@ async def test_exec_only_the_five_commands_each_where_it_belongs(cluster: Cluste
     ):
         # Who is refused a WebSocket is not told why; that it is not the rights, the last lines show.
         with pytest.raises(errors.Forbidden):
-            await controller.executes(pod, command)
+            await executes(accounts, pod, command)
     if cluster.exec_offered:
         pods = (f"pod/{WORKER}", f"pod/{LAUNCHER}")
-        cluster.kubectl("wait", "-n", controller.namespace, *pods, "--for=condition=Ready", "--timeout=240s")
-        assert await controller.executes(WORKER, PROBE) == "idle\n"
-        assert await controller.executes(WORKER, TOLD) == "told\n"
-        assert await controller.executes(WORKER, ENDED) == "told\n"
-        assert (await controller.executes(LAUNCHER, launcher_execs.COMMAND)).startswith("main ")
-        assert await controller.executes(LAUNCHER, END) == "gone\ngone\n"
+        cluster.kubectl("wait", "-n", accounts.namespace, *pods, "--for=condition=Ready", "--timeout=240s")
+        answers = (
+            (WORKER, PROBE, "idle"),
+            (WORKER, TOLD, "told"),
+            (WORKER, ENDED, "told"),
+            (LAUNCHER, END, "gone\ngone"),
+        )
+        for pod, command, says in answers:
+            assert await executes(accounts, pod, command) == f"{says}\n"
+        assert (await executes(accounts, LAUNCHER, launcher_execs.COMMAND)).startswith("main ")
 
 
-async def test_exec_no_input(cluster: Cluster, installed: Installed, controller: Account) -> None:
-    command = ("exec", "-i", "-n", controller.namespace, WORKER, "--", *PROBE)
+async def test_exec_no_input(cluster: Cluster, installed: Installed, accounts: Accounts) -> None:
+    command = ("exec", "-i", "-n", accounts.namespace, WORKER, "--", *PROBE)
     with pytest.raises(LabError, match="ValidatingAdmissionPolicy 'mpijob-elastic-exec' with binding"):
         cluster.kubectl(*command, stdin="id\n", kubeconfig=installed.controller_kubeconfig)
 
 
-async def test_config_maps_only_the_host_lists_and_the_memory(controller: Account) -> None:
-    hosts = [names.worker(JOB, 0), names.host(names.worker(JOB, 11), 12)]
-    for script in (names.discover_hosts(hosts, slots=8), names.discover_hosts([], slots=1)):
-        data = {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: HOSTFILE.replace("slots=8", "slots=4")}
-        await controller.patches(CONFIG_MAPS, CONFIG, {**annotations({names.MEMORY: "{}"}), "data": data})
-    # Once, and never back.
-    await controller.patches(CONFIG_MAPS, CONFIG, {"data": {names.KEY_KUBEXEC: kubexec.mapped(KUBEXEC)}})
-    for patch in (
-        {"data": {names.KEY_KUBEXEC: "evil"}},
-        {"data": {names.KEY_KUBEXEC: KUBEXEC}},
-        {"data": {names.KEY_KUBEXEC: f"{kubexec.mapped(KUBEXEC)}\n"}},
-        {"data": {names.KEY_KUBEXEC: None}},
-        {"data": {"more": "x"}},
-        {"data": {names.KEY_HOSTFILE: None}},
-        {"binaryData": {"more": "eA=="}},
-        {"immutable": True},
-        annotations({names.STATUS: "x"}),
-        {"metadata": {"labels": {"app": None}}},
-        {"metadata": {"ownerReferences": None}},
-        *({"data": {names.KEY_DISCOVER_HOSTS: script}} for script in NO_SCRIPTS),
-        *({"data": {names.KEY_HOSTFILE: hostfile}} for hostfile in NO_HOSTFILES),
-    ):
-        with refused("mpijob-elastic-config-maps"):
-            await controller.patches(CONFIG_MAPS, CONFIG, patch)
-    with refused("mpijob-elastic-config-maps"):
-        await controller.patches(CONFIG_MAPS, "foreign", {"data": {names.KEY_KUBEXEC: kubexec.mapped(KUBEXEC)}})
-    for name, key in (("foreign", names.KEY_HOSTFILE), ("kube-root-ca.crt", "ca.crt")):
-        with refused("mpijob-elastic-config-maps"):
-            await controller.patches(CONFIG_MAPS, name, {"data": {key: "evil"}})
-
-
-async def test_config_maps_of_the_largest_job(controller: Account) -> None:
-    """The API server bounds the cost of an expression; a script of 10,000 hosts under long names must be within."""
-    pods = [names.worker(JOB, index) for index in range(MOST_WORKERS)]
-    script = names.discover_hosts([names.host(pod, 999_999_999) for pod in pods], slots=2**31 - 1)
-    data = {names.KEY_DISCOVER_HOSTS: script, names.KEY_HOSTFILE: names.hostfile(pods, slots=2**31 - 1)}
-    await controller.patches(CONFIG_MAPS, CONFIG, {"data": data})
-
-
-async def test_what_other_admission_plugins_add_is_let_through(controller: Account) -> None:
-    """They run before the policies, so to these it looks as if we had sent it."""
-    marks = {"policy.example.com/checked": "yes"}
-    patch = {"metadata": {"annotations": marks, "labels": marks}}
-    for resource, name in ((PODS, LAUNCHER), (CONFIG_MAPS, CONFIG), (ROLES, LAUNCHER), (MPI_JOBS, JOB)):
-        await controller.patches(resource, name, patch)
-
-
-async def test_roles_of_the_largest_job(controller: Account) -> None:
-    workers = [names.worker(JOB, index) for index in range(MOST_WORKERS)]
-    await controller.patches(ROLES, LAUNCHER, [{"op": "add", "path": "/rules/1/resourceNames", "value": workers}])
-
-
-async def test_roles_only_workers_by_name(controller: Account) -> None:
-    path = "/rules/1/resourceNames"
-    workers = [names.worker(JOB, index) for index in range(1000)]
-    await controller.patches(ROLES, LAUNCHER, [{"op": "add", "path": path, "value": workers}])
-    for patch in (
-        *([{"op": "add", "path": f"{path}/-", "value": name}] for name in NO_WORKERS),
-        [{"op": "replace", "path": path, "value": []}],
-        [{"op": "remove", "path": path}],
-        [{"op": "add", "path": "/rules/0/resourceNames", "value": ["x-worker-1"]}],
-        [{"op": "replace", "path": "/rules/0/verbs", "value": ["get"]}],
-        [{"op": "remove", "path": "/rules/0"}],
-        {"metadata": {"labels": {"app": None}}},
-    ):
-        with refused("mpijob-elastic-roles"):
-            await controller.patches(ROLES, LAUNCHER, patch)
-    with refused("mpijob-elastic-roles"):
-        await controller.patches(ROLES, "foreign", [{"op": "replace", "path": "/rules", "value": []}])
-
-
-async def test_roles_never_more_than_we_hold(controller: Account) -> None:
-    more = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
-    with pytest.raises(errors.Forbidden):
-        await controller.patches(ROLES, LAUNCHER, [{"op": "add", "path": "/rules/-", "value": more}])
-
-
-async def test_pod_groups_only_of_jobs_and_only_to_fewer_pods(cluster: Cluster, controller: Account) -> None:
-    uid = cluster.kubectl("get", "mpijob", JOB, "-n", controller.namespace, "-o", "jsonpath={.metadata.uid}")
-    path = POD_GROUPS.path(controller.namespace)
-    group = {**kind(POD_GROUPS.api_version, POD_GROUPS.kind), "spec": {"minMember": 5, "priorityClassName": "low"}}
-    with refused("mpijob-elastic-pod-groups"):
-        await controller.client.create_object(path, body={**group, "metadata": {"name": "other"}})
-    metadata = {"name": JOB, "ownerReferences": [owner(uid)], "annotations": {"kept": "yes"}}
-    await controller.client.create_object(path, body={**group, "metadata": metadata})
-    await controller.patches(POD_GROUPS, JOB, {"spec": {"minMember": 3}})
-    tuned = {**annotations({"volcano.sh/task-topology-affinity": "a"}), "spec": {"queue": "team"}}
-    await controller.patches(POD_GROUPS, JOB, tuned)
-    await controller.patches(POD_GROUPS, JOB, {**tuned, **annotations({"volcano.sh/task-topology-affinity": "b"})})
-    match = "gang.scheduling.koordinator.sh/match-policy"
-    for policy in ("waiting-and-running", "once-satisfied"):
-        await controller.patches(POD_GROUPS, JOB, annotations({match: policy}))
-    for patch in (
-        annotations({match: None}),
-        {"spec": {"minMember": 4}},
-        {"spec": {"minMember": 0}},
-        {"spec": {"priorityClassName": "high"}},
-        {"spec": {"minResources": {"cpu": "1"}}},
-        annotations({"kept": "no"}),
-        annotations({"kept": None}),
-        {"metadata": {"ownerReferences": None}},
-    ):
-        with refused("mpijob-elastic-pod-groups"):
-            await controller.patches(POD_GROUPS, JOB, patch)
-
-
-async def test_autoscalers_only_of_the_job_that_controls_them(cluster: Cluster, controller: Account) -> None:
-    uid = cluster.kubectl("get", "mpijob", JOB, "-n", controller.namespace, "-o", "jsonpath={.metadata.uid}")
-    path, name = AUTOSCALERS.path(controller.namespace), names.autoscaler(JOB)
-    target = kind(MPI_JOBS.api_version, MPI_JOBS.kind) | {"name": JOB}
-    deployment = kind("apps/v1", "Deployment") | {"name": JOB}
-    labels = {names.LABEL_MANAGED_BY: names.PROGRAM}
-    metadata: dict[str, Any] = {"name": name, "labels": labels, "ownerReferences": [owner(uid)]}
-
-    def hpa(scaled: dict[str, str], metadata: dict[str, Any]) -> dict[str, Any]:
-        spec = {"scaleTargetRef": scaled, "maxReplicas": 3}
-        return {**kind(AUTOSCALERS.api_version, AUTOSCALERS.kind), "metadata": metadata, "spec": spec}
-
-    bad = [
-        hpa(deployment, metadata),
-        hpa({**target, "name": "other"}, metadata),
-        hpa(target, {**metadata, "labels": {}}),
-        hpa(target, {**metadata, "ownerReferences": []}),
-    ]
-    for body in bad:
-        with refused("mpijob-elastic-autoscalers"):
-            await controller.client.create_object(path, body=body)
-    await controller.client.create_object(path, body=hpa(target, metadata))
-    await controller.patches(AUTOSCALERS, name, {"spec": {"maxReplicas": 4}})
-    for patch in (
-        {"spec": {"scaleTargetRef": deployment}},
-        {"metadata": {"labels": {names.LABEL_MANAGED_BY: None}}},
-        {"metadata": {"ownerReferences": None}},
-        {"metadata": {"finalizers": ["example.com/keep"]}},
-    ):
-        with refused("mpijob-elastic-autoscalers"):
-            await controller.patches(AUTOSCALERS, name, patch)
-    of_a_user = hpa(target, {"name": "of-a-user"})
-    cluster.kubectl("create", "-n", controller.namespace, "-f", "-", stdin=json.dumps(of_a_user))
-    with refused("mpijob-elastic-autoscalers"):
-        await controller.client.delete_object(AUTOSCALERS.path(controller.namespace, "of-a-user"))
-    await controller.client.delete_object(AUTOSCALERS.path(controller.namespace, name))
-
-
-async def test_queue_units_only_of_the_job_that_controls_them_and_never_a_grant(
-    cluster: Cluster, controller: Account
-) -> None:
-    uid = cluster.kubectl("get", "mpijob", JOB, "-n", controller.namespace, "-o", "jsonpath={.metadata.uid}")
-    path, name = QUEUE_UNITS.path(controller.namespace), names.queue_unit(JOB)
-    metadata: dict[str, Any] = {"name": name, "annotations": {names.WORKERS: "2"}, "ownerReferences": [owner(uid)]}
-    spec: dict[str, Any] = {"consumerRef": kind(MPI_JOBS.api_version, MPI_JOBS.kind) | {"name": JOB}}
-    unit = {**kind(QUEUE_UNITS.api_version, QUEUE_UNITS.kind), "metadata": metadata, "spec": spec}
-
-    async def marks(phase: str, status: str | None = "status") -> None:
-        body = {"status": {"phase": phase}}
-        found = QUEUE_UNITS.path(controller.namespace, name, status)
-        await controller.client.patch_object(found, body=body, content_type=MERGE_PATCH)
-
-    policy = "mpijob-elastic-queue-units"
-    for subresource in (True, False):
-        with served(cluster, subresource=subresource):
-            for bad in (
-                {"metadata": {**metadata, "name": "other"}},
-                {"metadata": {**metadata, "ownerReferences": []}},
-                {"spec": {"consumerRef": {**spec["consumerRef"], "name": "other"}}},
-                *([] if subresource else [{"status": {"phase": "Dequeued"}}]),
-            ):
-                with refused(policy):
-                    await controller.client.create_object(path, body={**unit, **bad})
-            await controller.client.create_object(path, body={**unit, "status": {"phase": "Enqueued"}})
-            part = "status" if subresource else None
-            for phase in ("Dequeued", "Succeed", ""):
-                with refused(policy):
-                    await marks(phase, part)
-            await marks("Running", part)
-            for patch in (
-                {"spec": {"resource": {"cpu": "0"}}},
-                annotations({names.WORKERS: "1"}),
-                {"metadata": {"ownerReferences": None}},
-            ):
-                with refused(policy):
-                    await controller.patches(QUEUE_UNITS, name, patch)
-            cluster.kubectl("create", "-n", controller.namespace, "-f", "-", stdin=json.dumps(of_a_user(unit)))
-            with refused(policy):
-                await controller.client.delete_object(QUEUE_UNITS.path(controller.namespace, "of-a-user"))
-            await controller.client.delete_object(QUEUE_UNITS.path(controller.namespace, name))
-
-
-def of_a_user(unit: dict[str, Any]) -> dict[str, Any]:
-    return {**unit, "metadata": {"name": "of-a-user"}}
-
-
-async def test_mpijobs_only_the_hold_of_kube_queue(cluster: Cluster, controller: Account) -> None:
-    for before in ("true", "false", None):
-        cluster.kubectl(
-            "patch",
-            "mpijob",
-            JOB,
-            "-n",
-            controller.namespace,
-            "--type=merge",
-            f"--patch={json.dumps(annotations({names.KUBEQUEUE_SUSPEND: before}))}",
-        )
-        await controller.patches(MPI_JOBS, JOB, annotations({names.KUBEQUEUE_SUSPEND: "true"}))
-        with refused("mpijob-elastic-mpijobs"):
-            await controller.patches(MPI_JOBS, JOB, annotations({names.KUBEQUEUE_SUSPEND: "false"}))
-        await controller.patches(MPI_JOBS, JOB, annotations({names.KUBEQUEUE_SUSPEND: None}))
-
-
-async def test_mpijobs_only_what_we_say_of_them(controller: Account) -> None:
-    await controller.patches(MPI_JOBS, JOB, annotations({names.STATUS: "waiting"}))
-    await controller.patches(MPI_JOBS, JOB, annotations({names.STATUS: None}))
-    for patch in (
-        annotations({names.ENABLED: "true"}),
-        annotations({"kept": "no"}),
-        annotations({"kept": None}),
-        {"metadata": {"labels": {"app": None}}},
-        {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 9}}}},
-    ):
-        with refused("mpijob-elastic-mpijobs"):
-            await controller.patches(MPI_JOBS, JOB, patch)
-
-
-async def test_mpijobs_sizes_only_of_jobs_that_ask_for_it(cluster: Cluster, controller: Account) -> None:
-    def patch(body: dict[str, Any]) -> None:
-        where = ("-n", controller.namespace, "mpijob", JOB, "--type=merge", f"--patch={json.dumps(body)}")
-        cluster.kubectl("patch", *where)
-
-    async def sizes(*allowed: int, of: tuple[int, ...] = (1, 2, 4, 6, 7)) -> None:
-        for replicas in of:
-            size = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
-            patch({"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 5}}}})
-            with nullcontext() if replicas in allowed else refused("mpijob-elastic-mpijobs"):
-                await controller.patches(MPI_JOBS, JOB, size)
-
-    await sizes()
-    patch(annotations({names.SCALE_TIMEOUT: "60s"}))
-    await sizes(1, 2, 4)
-    patch(annotations({names.AUTOSCALE: "fill", names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "6"}))
-    await sizes(2, 4, 6)
-    more = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}, "slotsPerWorker": 2}}
-    with refused("mpijob-elastic-mpijobs"):
-        await controller.patches(MPI_JOBS, JOB, more)
-    patch(annotations({names.MAX_REPLICAS: "many"}))
-    await sizes()
-    patch(annotations({names.AUTOSCALE: "cpu=70", names.MAX_REPLICAS: "6", names.SCALE_TIMEOUT: None}))
-    await sizes()
-
-
-async def test_mpijobs_only_finished_ones_that_ask_for_it_are_deleted(cluster: Cluster, controller: Account) -> None:
-    path = MPI_JOBS.path(controller.namespace, JOB)
-
-    def patch(body: dict[str, Any], *more: str) -> None:
-        where = ("-n", controller.namespace, "mpijob", JOB, "--type=merge", f"--patch={json.dumps(body)}")
-        cluster.kubectl("patch", *where, *more)
-
-    def end(condition: str, reason: str = "", completed: str | None = "2026-01-01T00:00:00Z") -> None:
-        found = [{"type": condition, "status": "True", "reason": reason}]
-        patch({"status": {"conditions": found, "completionTime": completed}}, "--subresource=status")
-
-    async def delete(*preconditions: str) -> None:
-        metadata = msgspec.json.decode(await controller.client.get(path))["metadata"]
-        keep = {"resource_version": metadata["resourceVersion"], "uid": metadata["uid"]}
-        await controller.client.delete_object(path, **{key: keep[key] for key in preconditions})
-
-    async def refuses(*preconditions: str) -> None:
-        with refused("mpijob-elastic-mpijob-deletions"):
-            await delete(*preconditions)
-
-    sure = ("uid", "resource_version")
-    asks = annotations({names.RUN_POLICY: "true"})
-    await refuses(*sure)
-    patch({**asks, "spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}})
-    for condition, reason, completed in (
-        ("Running", "", "2026-01-01T00:00:00Z"),
-        ("Failed", "MPIJobEvicted", "2026-01-01T00:00:00Z"),
-        ("Failed", "MPIJobFailed", None),
-    ):
-        end(condition, reason, completed)
-        await refuses(*sure)
-    end("Failed", "MPIJobFailed")
-    for spoiled in (
-        annotations({names.RUN_POLICY: None}),
-        annotations({names.RUN_POLICY: "false"}),
-        {"spec": {"runPolicy": None}},
-    ):
-        patch(spoiled)
-        await refuses(*sure)
-        patch({**asks, "spec": {"runPolicy": {"ttlSecondsAfterFinished": 0}}})
-    for preconditions in ((), ("uid",), ("resource_version",)):
-        await refuses(*preconditions)
-    await delete(*sure)
-
-
-async def test_of_the_status_only_the_selector(cluster: Cluster, controller: Account) -> None:
-    operators = {"conditions": [{"type": "Created", "status": "True"}], "replicaStatuses": {"Worker": {"active": 1}}}
-    patch = json.dumps({"status": operators})
-    where = ("-n", controller.namespace, JOB, "--subresource=status", "--type=merge")
-    cluster.kubectl("patch", "mpijob", *where, f"--patch={patch}")
-    refusals: list[dict[str, Any]] = [
-        {"conditions": []},
-        {"startTime": "2026-01-01T00:00:00Z"},
-        {"replicaStatuses": {"Worker": {"active": 2}}},
-        {"replicaStatuses": {"Worker": {"active": None}}},
-        {"replicaStatuses": {"Launcher": {"active": 1}}},
-        {"replicaStatuses": {"Worker": {"selector": "app=other"}}},
-        {"replicaStatuses": None},
-    ]
-    for status in refusals:
-        with refused("mpijob-elastic-mpijob-status"):
-            await controller.patches_status(JOB, {"status": status})
-    selector = {"selector": names.worker_selector(JOB)}
-    await controller.patches_status(JOB, {"status": {"replicaStatuses": {"Worker": selector}}})
-
-
-async def test_secrets_only_the_certificates(installed: Installed, controller: Account) -> None:
-    other = {"metadata": {"name": "other"}, "type": "Opaque"}
-    account = {"kubernetes.io/service-account.name": names.CONTROLLER}
+async def test_secrets_only_the_certificates(accounts: Accounts) -> None:
     token = {
-        "metadata": {"name": names.CERTIFICATE_SECRET, "annotations": account},
+        "metadata": {
+            "name": names.CERTIFICATE_SECRET,
+            "annotations": {"kubernetes.io/service-account.name": names.CONTROLLER},
+        },
         "type": "kubernetes.io/service-account-token",
     }
-    async with await connect(user_agent="test", kubeconfig=installed.webhook_kubeconfig) as webhook:
-        for body in (other, token):
-            with refused("mpijob-elastic-secrets"):
-                await webhook.create_object(SECRETS.path(names.NAMESPACE), body={**body, **kind("v1", "Secret")})
+    other = {"metadata": {"name": "other"}, "type": "Opaque"}
+    ours = replace(accounts, namespace=names.NAMESPACE)
+    await ours.expect("mpijob-elastic-secrets", *created(False, SECRETS, other, token, by="webhook"))
 
 
 @pytest.mark.parametrize("resource", [MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS])
-async def test_of_the_webhook_configurations_only_the_bundle(
-    installed: Installed, controller: Account, resource: Resource
-) -> None:
+async def test_of_the_webhook_configurations_only_the_bundle(accounts: Accounts, resource: Resource) -> None:
+    client, hook = accounts.clients["webhook"], "/webhooks/0"
     path = resource.path(name=names.WEBHOOK_CONFIGURATION)
-    async with await connect(user_agent="test", kubeconfig=installed.webhook_kubeconfig) as client:
-        hook = "/webhooks/0"
-        bundle = {"op": "add", "path": f"{hook}/clientConfig/caBundle", "value": "eA=="}
-        query = {"dryRun": "All"}
-        await client.patch_object(path, body=[bundle], content_type=JSON_PATCH, query=query)
-        another = {"op": "copy", "from": hook, "path": "/webhooks/-"}
-        refusals: list[dict[str, object]] = [
-            {"op": "replace", "path": f"{hook}/clientConfig/url", "value": "https://127.0.0.1:1/"},
-            {"op": "add", "path": f"{hook}/rules/0/resources/-", "value": "secrets"},
-            {"op": "replace", "path": f"{hook}/rules/0/operations", "value": ["DELETE"]},
-            {"op": "replace", "path": f"{hook}/failurePolicy", "value": "Fail"},
-            {"op": "replace", "path": f"{hook}/timeoutSeconds", "value": 30},
-            {"op": "remove", "path": f"{hook}/namespaceSelector"},
-            {"op": "add", "path": f"{hook}/matchConditions", "value": [{"name": "never", "expression": "false"}]},
-            {"op": "add", "path": f"{hook}/objectSelector", "value": {"matchLabels": {"x": "y"}}},
-            {"op": "remove", "path": hook},
-            {"op": "move", "from": hook, "path": "/webhooks/1"},
-            {"op": "remove", "path": "/webhooks"},
-            {"op": "add", "path": "/metadata/labels/x", "value": "y"},
-            {"op": "add", "path": "/metadata/finalizers", "value": ["x.example/y"]},
-        ]
-        for change in refusals:
-            with refused("mpijob-elastic-webhook-configurations"):
-                await client.patch_object(path, body=[change], content_type=JSON_PATCH, query=query)
-        for number, found in enumerate(msgspec.json.decode(await client.get(path))["webhooks"]):
-            url, field = found["clientConfig"]["url"], f"/webhooks/{number}/clientConfig/url"
-            origin, may = "/".join(url.split("/")[:3]), found["name"] == names.EVICTIONS_HOOK
-            secret = f"/evict/{'0' * 64}"
-            for value in (
-                "https://127.0.0.1:1" + secret,
-                f"{origin}/evict/1",
-                f"{origin}/validated",
-            ):
-                with refused("mpijob-elastic-webhook-configurations"):
-                    change = {"op": "replace", "path": field, "value": value}
-                    await client.patch_object(path, body=[change], content_type=JSON_PATCH, query=query)
-            with nullcontext() if may else refused("mpijob-elastic-webhook-configurations"):
-                change = {"op": "replace", "path": field, "value": origin + secret}
-                await client.patch_object(path, body=[change], content_type=JSON_PATCH, query=query)
-        renamed = {"op": "replace", "path": f"{hook}/name", "value": "more.webhook.mpijob-elastic"}
-        with refused("mpijob-elastic-webhook-configurations"):
-            await client.patch_object(path, body=[another, renamed], content_type=JSON_PATCH, query=query)
+
+    async def changes(*patch: Object) -> None:
+        await client.patch_object(path, body=[*patch], content_type=JSON_PATCH, query=DRY_RUN)
+
+    async def refuses(*patch: Object) -> None:
+        with pytest.raises(errors.Forbidden, match="'mpijob-elastic-webhook-configurations' with binding"):
+            await changes(*patch)
+
+    await changes(added(f"{hook}/clientConfig/caBundle", "eA=="))
+    for change in (
+        added(f"{hook}/clientConfig/url", "https://127.0.0.1:1/", instead=True),
+        added(f"{hook}/rules/0/resources/-", "secrets"),
+        added(f"{hook}/rules/0/operations", ["DELETE"], instead=True),
+        added(f"{hook}/failurePolicy", "Fail", instead=True),
+        added(f"{hook}/timeoutSeconds", 30, instead=True),
+        removed(f"{hook}/namespaceSelector"),
+        added(f"{hook}/matchConditions", [{"name": "never", "expression": "false"}]),
+        added(f"{hook}/objectSelector", {"matchLabels": {"x": "y"}}),
+        removed(hook),
+        {"op": "move", "from": hook, "path": "/webhooks/1"},
+        removed("/webhooks"),
+        added("/metadata/labels/x", "y"),
+        added("/metadata/finalizers", ["x.example/y"]),
+    ):
+        await refuses(change)
+    await refuses(
+        {"op": "copy", "from": hook, "path": "/webhooks/-"},
+        added(f"{hook}/name", "more.webhook.mpijob-elastic", instead=True),
+    )
+    for number, found in enumerate(msgspec.json.decode(await client.get(path))["webhooks"]):
+        field, secret = f"/webhooks/{number}/clientConfig/url", f"/evict/{'0' * 64}"
+        origin = "/".join(found["clientConfig"]["url"].split("/")[:3])
+        for value in (f"https://127.0.0.1:1{secret}", f"{origin}/evict/1", f"{origin}/validated"):
+            await refuses(added(field, value, instead=True))
+        may = found["name"] == names.EVICTIONS_HOOK
+        await (changes if may else refuses)(added(field, origin + secret, instead=True))
 
 
-def kind(api_version: str, name: str) -> dict[str, str]:
-    return {"apiVersion": api_version, "kind": name}
-
-
-def annotations(values: dict[str, str | None]) -> dict[str, Any]:
-    return {"metadata": {"annotations": values}}
-
-
-def create(cluster: Cluster, namespace: str, bodies: list[dict[str, Any]]) -> None:
-    stdin = json.dumps({**kind("v1", "List"), "items": bodies})
+def create(cluster: Cluster, namespace: str, bodies: list[Object]) -> None:
+    stdin = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies})
     cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=stdin)
 
 
-def owner(uid: str) -> dict[str, Any]:
-    return {**kind("kubeflow.org/v1", "MPIJob"), "name": JOB, "uid": uid, "controller": True}
+def mpi_job(namespace: str, **facts: Any) -> Object:
+    job = objects.mpi_job(
+        name=JOB, namespace=namespace, **{"replicas": 1, "annotations": {"kept": "yes"}, "uid": UID, **facts}
+    )
+    job["metadata"]["labels"] = {names.LABEL_APP: JOB}
+    return job
 
 
-def mpi_job() -> dict[str, Any]:
-    replicas = {role: {"replicas": 1, "template": {"spec": {"containers": []}}} for role in ("Launcher", "Worker")}
-    return {
-        **kind("kubeflow.org/v1", "MPIJob"),
-        "metadata": {"name": JOB, "annotations": {"kept": "yes"}, "labels": APP},
-        "spec": {"mpiReplicaSpecs": replicas},
+def pod(name: str, role: str = "", **spec: Any) -> Object:
+    labels = {
+        names.LABEL_GROUP_NAME: names.GROUP,
+        names.LABEL_JOB_NAME: JOB,
+        **({names.LABEL_JOB_ROLE: role} if role else {}),
+    }
+    metadata = {**(owned(name) if role else {"metadata": {"name": name}})["metadata"], "labels": labels}
+    containers = [{"name": "main", "image": "none"}]
+    return typed(PODS) | {
+        "metadata": metadata | {"annotations": {"kept": "yes"}},
+        "spec": {"containers": containers, **spec},
     }
 
 
-def pod(name: str, labels: dict[str, str]) -> dict[str, Any]:
-    metadata = {"name": name, "labels": labels, "annotations": {"kept": "yes"}}
-    spec = {"containers": [{"name": "main", "image": "none"}]}
-    return {**kind("v1", "Pod"), "metadata": metadata, "spec": spec}
+def jobs_objects(namespace: str) -> list[Object]:
+    """What the operator makes of the job, with pods that need nothing else, and a hostfile as of 1,000 workers."""
+    made = [objects.config_map(mpi_job(namespace, replicas=1000, slots=8)), objects.role(mpi_job(namespace))]
+    pods = [pod(LAUNCHER, names.ROLE_LAUNCHER), pod(WORKER, names.ROLE_WORKER)]
+    return [*made, *pods, pod(GATED, names.ROLE_WORKER, schedulingGates=[THEIRS, ANOTHERS, OURS])]
 
 
-def config_map(name: str) -> dict[str, Any]:
-    data = {names.KEY_HOSTFILE: HOSTFILE, names.KEY_KUBEXEC: KUBEXEC}
-    return {**kind("v1", "ConfigMap"), "metadata": {"name": name, "labels": APP}, "data": data}
-
-
-def role(name: str) -> dict[str, Any]:
-    rules = [
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"], "resourceNames": [WORKER]},
-    ]
-    return {**kind("rbac.authorization.k8s.io/v1", "Role"), "metadata": {"name": name, "labels": APP}, "rules": rules}
-
-
-def jobs_objects(reference: dict[str, Any]) -> list[dict[str, Any]]:
-    bodies = [
-        pod(LAUNCHER, {**LABELS, names.LABEL_JOB_ROLE: names.ROLE_LAUNCHER}),
-        pod(WORKER, {**LABELS, names.LABEL_JOB_ROLE: names.ROLE_WORKER}),
-        config_map(CONFIG),
-        role(LAUNCHER),
-    ]
-    return [{**body, "metadata": {**body["metadata"], "ownerReferences": [reference]}} for body in bodies]
-
-
-def foreign_objects() -> list[dict[str, Any]]:
-    return [pod("foreign", LABELS), config_map("foreign"), role("foreign")]
+def foreign_objects(namespace: str) -> list[Object]:
+    return [pod("foreign"), *({**one, "metadata": {"name": "foreign"}} for one in jobs_objects(namespace)[:2])]

@@ -17,7 +17,7 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.job import HOROVODRUN, MPIRUN, Job
+from tests.lab.job import MPIRUN, Job
 from tests.lab.launchers import ITEM, UNMUTATED, items, label, launcher, tried
 from tests.lab.reviews import plain_pod, reviews
 from tests.lab.waiting import PATIENCE
@@ -43,11 +43,10 @@ async def test_what_the_operator_makes_has_the_script_from_the_start(client: Api
     assert data["discover_hosts.sh"] == "#!/bin/sh\n"
 
 
-@pytest.mark.parametrize("command", [HOROVODRUN, MPIRUN], ids=["elastic", "plain"])
 @pytest.mark.usefixtures("operator", "webhook")
-async def test_pods_keep_the_labels_of_their_templates(client: ApiWriter, namespace: str, command: list[str]) -> None:
+async def test_pods_keep_the_labels_of_their_templates(client: ApiWriter, namespace: str) -> None:
     job, labels = Job(client=client, namespace=namespace), {"team": "vision", "sidecar.istio.io/inject": "false"}
-    await job.create(replicas=1, command=command, labels={**labels, "mpi-job-name": "another", "not a label": "x"})
+    await job.create(replicas=1, command=MPIRUN, labels={**labels, "mpi-job-name": "another", "not a label": "x"})
     state = await job.until(lambda state: bool(state.launcher and state.workers), "its pods")
 
     assert state.launcher is not None
@@ -198,37 +197,6 @@ async def edited(cluster: Cluster, job: Job, tmp_path: Path, sed: str) -> str:
     return (tmp_path / "seen").read_text()
 
 
-@pytest.mark.usefixtures("webhook")
-async def test_what_admission_missed_blocks_nobody_later(client: ApiWriter, cluster: Cluster, namespace: str) -> None:
-    body = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "disabled"}}}
-    path = NAMESPACES.path(None, namespace)
-    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
-    job = Job(client=client, namespace=namespace)
-    while True:
-        try:
-            await job.create(replicas=2, annotations={names.MAX_REPLICAS: "1", names.ENABLED: "yes"})
-            break
-        except errors.Invalid:
-            await asyncio.sleep(0.1)
-    body = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "no"}}}
-    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
-    other = Job(client=client, namespace=namespace, name="other")
-    while True:
-        try:
-            await other.create(replicas=2, annotations={names.ENABLED: "yes"})
-        except errors.Invalid:
-            break
-        await other.delete()
-        await asyncio.sleep(0.1)
-
-    await job.patch({"metadata": {"labels": {"team": "a"}}})
-    cluster.kubectl("annotate", "mpijob", job.name, "example.com/note=x", "--namespace", namespace)
-    with pytest.raises(errors.Invalid, match="above"):
-        await job.scale(3)
-    await job.annotate(max_replicas=None, enabled=None)
-    await job.scale(3)
-
-
 NUMBER = {"containers": [{"name": "worker", "image": "horovod:test", "env": [{"name": "A", "value": 1}]}]}
 STALLS = "containers[0].env[0].value: 1 is not a string; put it in quotes. mpi-operator v0.2.3 cannot read such a job"
 NO_SIZE = "spec.mpiReplicaSpecs.Worker.replicas: is missing; write the number of workers. mpi-operator v0.2.3 crashes"
@@ -236,36 +204,6 @@ NO_SIZE = "spec.mpiReplicaSpecs.Worker.replicas: is missing; write the number of
 
 def resized(replicas: int | None) -> Object:
     return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
-
-
-@pytest.mark.usefixtures("webhook")
-@pytest.mark.parametrize("annotations", [{}, {names.ENABLED: "false"}], ids=["elastic", "disabled"])
-async def test_what_stops_the_operator_for_all_jobs_is_refused(
-    client: ApiWriter, namespace: str, annotations: dict[str, str]
-) -> None:
-    job = Job(client=client, namespace=namespace)
-    with pytest.raises(errors.Invalid) as refused:
-        await job.create(replicas=2, annotations=annotations, worker_spec=NUMBER)
-    assert STALLS in refused.value.message
-    await job.create(replicas=2, annotations=annotations)
-    for patch, says in ((resized(None), NO_SIZE), (template(NUMBER), STALLS)):
-        with pytest.raises(errors.Invalid) as refused:
-            await job.patch(patch)
-        assert says in refused.value.message
-    await said(job, [{"type": "Succeeded", "status": "True"}])
-    with pytest.raises(errors.Invalid) as refused:
-        await job.patch(resized(None))
-    assert NO_SIZE in refused.value.message
-
-
-@pytest.mark.usefixtures("webhook")
-async def test_kubectl_edit_shows_where_the_size_went(
-    client: ApiWriter, cluster: Cluster, namespace: str, tmp_path: Path
-) -> None:
-    job = Job(client=client, namespace=namespace)
-    await job.create(replicas=2)
-    seen = await edited(cluster, job, tmp_path, "/replicas: 2/d")
-    assert f"# * {NO_SIZE}" in seen
 
 
 @pytest.mark.usefixtures("webhook")

@@ -31,7 +31,7 @@ from mpijob_elastic.install.overlays import Overlay
 from mpijob_elastic.model import bounds, disruption_signs, durations, job_facts, policy
 from mpijob_elastic.model.mpijob import MPIJob
 from mpijob_elastic.telemetry.metrics import Metrics
-from scripts import commands_page
+from scripts import commands_page, rights_table
 from tests.campaign.__main__ import PARTS
 from webhook.metrics import Metrics as WebhookMetrics
 
@@ -223,52 +223,15 @@ def test_the_page_of_commands_is_that_of_the_code() -> None:
     assert commands_page.PAGE.read_text() == commands_page.page()
 
 
+def test_the_rights_of_the_page_are_those_of_the_manifests() -> None:
+    """`make docs` writes them."""
+    assert rights_table.PAGE.read_text() == rights_table.page()
+
+
 def test_each_guarantee_is_beside_a_test() -> None:
     guarantees = rows(DOCS / "reliability.md", "[1-8]")[:8]  # below are defects, which have numbers too
     assert [cells[0] for cells in guarantees] == [str(number) for number in range(1, 9)]
     assert [cells[1] for cells in guarantees if "::" not in cells[2]] == []
-
-
-@pytest.mark.parametrize("account", ["controller", "webhook"])
-def test_the_rights_of_the_page_are_those_of_the_manifests(account: str) -> None:
-    parts = [
-        part
-        for cells in rows(DOCS / "install.md", f"{account}\\b.*")
-        if len(cells) == 3
-        for part in cells[2].split(" · ")
-    ]
-    verbs = {"get", "list", "watch", "create", "patch", "update", "delete"}
-    for resource, granted in rights(f"mpijob-elastic-{account}").items():
-        kind = resource.removesuffix("/status")
-        named = [part for part in parts if re.search(rf"\b{PLAIN_WORDS.get(kind, kind)}\b(?!/)", part, re.IGNORECASE)]
-        said = " ".join(part.partition("; their status:")[2 * resource.endswith("/status")] for part in named)
-        assert verbs & set(re.findall(r"\w+", said)) == granted, resource
-
-
-# What the page calls some resources.
-PLAIN_WORDS = {
-    "mutatingwebhookconfigurations": "webhook configurations",
-    "validatingwebhookconfigurations": "webhook configurations",
-    "customresourcedefinitions": "the definition of MPIJobs",
-    "horizontalpodautoscalers": "(?:HPAs|HorizontalPodAutoscalers)",
-}
-
-
-def rights(account: str) -> dict[str, set[str]]:
-    """Return the verbs that an account has on each resource."""
-    manifests = overlays.rendered("default")
-    bound = {
-        (one["roleRef"]["kind"], one["roleRef"]["name"], one["metadata"].get("namespace"))
-        for one in manifests
-        if one["kind"].endswith("RoleBinding") and account in [subject["name"] for subject in one["subjects"]]
-    }
-    found: dict[str, set[str]] = {}
-    for one in manifests:
-        if (one["kind"], one["metadata"]["name"], one["metadata"].get("namespace")) in bound:
-            for rule in one["rules"]:
-                for resource in rule["resources"]:
-                    found.setdefault(resource, set()).update(rule["verbs"])
-    return found
 
 
 def test_the_go_that_the_readme_asks_for_is_that_of_the_lab() -> None:

@@ -5,20 +5,47 @@ from typing import Any
 import msgspec
 import pytest
 
+from lab.operator import objects
+from lab.operator.objects import Object
 from mpijob_elastic import names
-from mpijob_elastic.model import kubexec, mpijob
+from mpijob_elastic.model import kubexec, memory_text, mpijob
+from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.observe import facts_config, facts_pod
 from tests.builders import KUBEXEC
 from tests.product.upgrade.definitions import applied
-from tests.product.upgrade.objects import SCRIPT, config_map, job, launcher, worker
 from upgrade import traces
+from upgrade.traces import Traces
+
+SCRIPT = names.discover_hosts(["train-worker-0"], slots=1)
+EMPTY = names.discover_hosts([], slots=1)
+
+
+def job(annotations: dict[str, str] | None = None, **fields: Any) -> Object:
+    return {**objects.mpi_job(namespace="ml", replicas=1, annotations=annotations), **fields}
+
+
+def config_map(*, script: str | None = SCRIPT, managed: bool = True, owner: bool = True) -> Object:
+    made = objects.stored(objects.config_map(job()))
+    memory = {names.MEMORY: memory_text.render(Memory())} if managed else {}
+    made["metadata"] |= {"annotations": memory | {"theirs": "1"}} | ({} if owner else {"ownerReferences": []})
+    made["data"] |= {names.KEY_DISCOVER_HOSTS: script} if script is not None else {}
+    return made
+
+
+def launcher(*, mounts: bool = True, phase: str = "Running", refreshed: bool = True) -> Object:
+    made = objects.stored(objects.launcher(job()), phase=phase)
+    made["metadata"]["annotations"] = {names.REFRESHED: "x"} if refreshed else {}
+    if mounts:
+        objects.mounted(made).append({"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS})
+    return made
+
+
+def worker(index: int, *, phase: str = "Running") -> Object:
+    return objects.stored(objects.worker(job(), index), phase=phase)
 
 
 def find(
-    *,
-    jobs: Iterable[dict[str, Any]] = (),
-    config_maps: Iterable[dict[str, Any]] = (),
-    pods: Iterable[dict[str, Any]] = (),
+    *, jobs: Iterable[Object] = (), config_maps: Iterable[Object] = (), pods: Iterable[Object] = ()
 ) -> traces.Traces:
     return traces.find(
         jobs=[mpijob.decode(msgspec.json.encode(one)) for one in jobs],
@@ -27,15 +54,21 @@ def find(
     )
 
 
-def without(config: dict[str, Any]) -> dict[str, Any]:
-    found = find(config_maps=[config])
-    [removal] = found.removals
+def without(config: Object) -> Object:
+    [removal] = find(config_maps=[config]).removals
     return applied(copy.deepcopy(config), removal.patch)
 
 
-def test_key_and_memory_go_from_a_job_without_a_launcher() -> None:
-    after = without(config_map())
-    assert after["data"] == {"hostfile": "train-worker-0 slots=1\n", "kubexec.sh": "x"}
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(config_map(), id="a list with its memory"),
+        pytest.param(config_map(script=EMPTY, managed=False), id="the empty list of the webhook"),
+    ],
+)
+def test_key_and_memory_go_from_a_job_without_a_launcher(config: Object) -> None:
+    after = without(config)
+    assert after["data"] == objects.config_map(job())["data"]
     assert after["metadata"]["annotations"] == {"theirs": "1"}
 
 
@@ -45,31 +78,34 @@ def test_kubexec_becomes_the_operators_again() -> None:
     assert without(config)["data"][names.KEY_KUBEXEC] == KUBEXEC
 
 
-def test_what_a_live_launcher_mounts_stays_with_its_memory() -> None:
-    found = find(config_maps=[config_map()], pods=[launcher(refreshed=False)])
-    assert (found.removals, found.kept) == ((), ("ml/train",))
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(config_map(script=SCRIPT, managed=False), id="a list without our memory"),
+        pytest.param(config_map(owner=False), id="of no job"),
+        pytest.param(config_map(script=None, managed=False), id="no list"),
+    ],
+)
+def test_what_others_wrote_stays(config: Object) -> None:
+    assert find(config_maps=[config]) == Traces()
 
 
-@pytest.mark.parametrize("pod", [launcher(mounts=False), launcher(phase="Succeeded"), launcher(phase="Failed")])
-def test_a_launcher_that_does_not_mount_it_or_has_ended_keeps_nothing(pod: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("pod", "kept", "removed"),
+    [
+        pytest.param(launcher(refreshed=False), ("ml/train",), set(), id="mounts it and lives"),
+        pytest.param(launcher(mounts=False), (), {"train-launcher", "train-config"}, id="does not mount it"),
+        pytest.param(launcher(phase="Succeeded"), (), {"train-launcher", "train-config"}, id="has succeeded"),
+        pytest.param(launcher(phase="Failed"), (), {"train-launcher", "train-config"}, id="has failed"),
+    ],
+)
+def test_a_live_launcher_keeps_what_it_mounts(pod: Object, kept: tuple[str, ...], removed: set[str]) -> None:
     found = find(config_maps=[config_map()], pods=[pod])
-    assert found.kept == ()
-    assert {one.name for one in found.removals} == {"train-launcher", "train-config"}
-
-
-def test_the_empty_list_of_the_webhook_goes_and_what_others_wrote_stays() -> None:
-    empty = config_map(script=names.discover_hosts([], slots=1), managed=False)
-    assert names.KEY_DISCOVER_HOSTS not in without(empty)["data"]
-    for foreign in (
-        config_map(script=SCRIPT, managed=False),
-        config_map(owner=False),
-        config_map(script=None, managed=False),
-    ):
-        assert find(config_maps=[foreign]) == traces.Traces()
+    assert (found.kept, {one.name for one in found.removals}) == (kept, removed)
 
 
 @pytest.mark.parametrize("pods", [[], [launcher(refreshed=False)]])
-def test_the_key_of_a_job_that_was_handed_over_is_anothers(pods: list[dict[str, Any]]) -> None:
+def test_the_key_of_a_job_that_was_handed_over_is_anothers(pods: list[Object]) -> None:
     found = find(jobs=[job({names.STATUS: "HandedOver: to another"})], config_maps=[config_map()], pods=pods)
     first, last = found.removals
     assert applied(copy.deepcopy(config_map()), first.patch)["data"] == config_map()["data"]
@@ -78,35 +114,34 @@ def test_the_key_of_a_job_that_was_handed_over_is_anothers(pods: list[dict[str, 
     assert (last.resource.kind, found.kept) == ("MPIJob", ())
 
 
-def test_our_annotations_go_and_users_stay() -> None:
-    said = {names.STATUS: "waiting", names.MIN_REPLICAS: "1"}
-    one = job(said)
+def test_our_annotations_go_from_this_very_object_and_users_stay() -> None:
+    one = job({names.STATUS: "waiting", names.MIN_REPLICAS: "1"})
     [removal] = find(jobs=[one]).removals
     assert applied(copy.deepcopy(one), removal.patch)["metadata"]["annotations"] == {names.MIN_REPLICAS: "1"}
     assert str(removal) == f"MPIJob ml/train: {names.STATUS}"
+    assert {"op": "test", "path": "/metadata/uid", "value": one["metadata"]["uid"]} in removal.patch
 
 
-def test_our_selector_goes_from_the_status_and_anothers_stays() -> None:
-    one = job()
-    one["status"] = {"replicaStatuses": {"Worker": {"active": 1, "selector": names.worker_selector("train")}}}
+def test_our_selector_goes_from_the_status() -> None:
+    one = job(status={"replicaStatuses": {"Worker": {"active": 1, "selector": names.worker_selector("train")}}})
     [removal] = find(jobs=[one]).removals
     assert removal.path.endswith("/namespaces/ml/mpijobs/train/status")
     assert applied(copy.deepcopy(one), removal.patch)["status"] == {"replicaStatuses": {"Worker": {"active": 1}}}
-    one["status"]["replicaStatuses"]["Worker"]["selector"] = "theirs=1"
-    assert find(jobs=[one]).removals == ()
 
 
-@pytest.mark.parametrize("status", [None, {"conditions": None, "replicaStatuses": None}])
-def test_a_status_that_the_operator_left_null_has_no_selector(status: dict[str, None] | None) -> None:
-    assert find(jobs=[{**job(), "status": status}]).removals == ()
-
-
-def test_a_patch_is_of_this_very_object() -> None:
-    [removal] = find(jobs=[job({names.STATUS: "x"})]).removals
-    assert {"op": "test", "path": "/metadata/uid", "value": "job"} in removal.patch
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"replicaStatuses": {"Worker": {"active": 1, "selector": "theirs=1"}}}, id="another selector"),
+        pytest.param(None, id="a null status"),
+        pytest.param({"conditions": None, "replicaStatuses": None}, id="a status of nulls"),
+    ],
+)
+def test_any_other_status_stays(status: Object | None) -> None:
+    assert find(jobs=[job(status=status)]).removals == ()
 
 
 def test_surplus_are_running_workers_beyond_the_size() -> None:
     pods = [launcher(), worker(0), worker(1), worker(2, phase="Failed")]
-    assert find(jobs=[job(replicas=1)], pods=pods).surplus == ("ml/train-worker-1",)
+    assert find(jobs=[job()], pods=pods).surplus == ("ml/train-worker-1",)
     assert find(pods=pods).surplus == ()

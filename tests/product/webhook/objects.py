@@ -1,53 +1,22 @@
-"""Objects as the operator and the API server make them, and the reviews that carry them."""
+"""What the API server sends to the webhook: objects as the operator makes them, and the reviews that carry them."""
 
 import json
 from typing import Any
 
 from lab.operator import objects
+from lab.operator.objects import ELASTIC, PLAIN, Object, mpi_job
 
-Object = dict[str, Any]
-
-
-def mpi_job(
-    *,
-    name: str = "train",
-    replicas: int = 2,
-    slots: int = 1,
-    command: list[str] | None = None,
-    annotations: dict[str, str] | None = None,
-    conditions: list[str] | None = None,
-) -> Object:
-    """A MPIJob; `conditions` are the types that are True, so one that the operator has seen has at least Created."""
-    launcher = command or PLAIN
-    job: Object = {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "MPIJob",
-        "metadata": {"name": name, "namespace": "default", "uid": "5f1b", "annotations": annotations or {}},
-        "spec": {
-            "slotsPerWorker": slots,
-            "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "template": _template("launcher", launcher)},
-                "Worker": {"replicas": replicas, "template": _template("worker", None)},
-            },
-        },
-    }
-    if conditions is not None:
-        job["status"] = {"conditions": [{"type": kind, "status": "True", "reason": kind} for kind in conditions]}
-    return job
-
-
-ELASTIC = ["horovodrun", "--host-discovery-script", "/etc/mpi/discover_hosts.sh", "python", "train.py"]
-PLAIN = ["mpirun", "python", "train.py"]
+__all__ = ["ELASTIC", "PLAIN", "Object", "body", "config_map", "launcher_pod", "mpi_job", "review", "worker_pod"]
 
 
 def launcher_pod(**job: Any) -> Object:
-    """The launcher pod that mpi-operator v0.2.3 creates for `mpi_job(**job)`; elastic unless a command is given."""
-    return objects.launcher(mpi_job(**{"command": ELASTIC, **job}))
+    """The launcher pod that mpi-operator v0.2.3 creates for `mpi_job(**job)`."""
+    return objects.launcher(mpi_job(**job))
 
 
-def worker_pod() -> Object:
+def worker_pod(index: int = 0) -> Object:
     """A worker pod of it."""
-    return objects.worker(mpi_job(), 0)
+    return objects.worker(mpi_job(), index)
 
 
 def config_map(**job: Any) -> Object:
@@ -82,8 +51,3 @@ def review(obj: Object | None, *, old: Object | None = None, **request: Any) -> 
 def body(obj: Object | None, *, old: Object | None = None, **request: Any) -> bytes:
     """The same, as it goes over the wire."""
     return json.dumps(review(obj, old=old, **request)).encode()
-
-
-def _template(name: str, command: list[str] | None) -> Object:
-    container: Object = {"name": name, "image": "horovod:test"}
-    return {"spec": {"containers": [{**container, "command": command} if command else container]}}

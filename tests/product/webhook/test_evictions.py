@@ -11,19 +11,19 @@ import aiohttp
 import msgspec
 import pytest
 
-from lab.operator import objects as made
+from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import JSON, USUAL, Limits
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import eviction as marks
-from tests.product.webhook.objects import Object, body
-from tests.product.webhook.rules.test_eviction import NOW, job, known, request, worker
+from tests.product.webhook.answers import NOW, knowing, running
+from tests.product.webhook.evicted import EVICTION, request, worker
+from tests.product.webhook.objects import Object, body, mpi_job
 from webhook.admission import Admission
 from webhook.evictions import Evictions
 from webhook.listener import listening
 from webhook.metrics import Metrics
-from webhook.rules.handlers import ReviewContext
 from webhook.settings import Limits as Bounds
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -36,9 +36,8 @@ class Api(ApiWriter):
 
     def __init__(self, **answers: Object | Exception) -> None:
         self.asked: list[tuple[str, str, Any]] = []
-        launcher = made.launcher(job())
-        [config] = [volume["configMap"] for volume in launcher["spec"]["volumes"] if "configMap" in volume]
-        config["items"].append({"key": names.KEY_DISCOVER_HOSTS})
+        launcher = objects.launcher(mpi_job())
+        objects.mounted(launcher).append({"key": names.KEY_DISCOVER_HOSTS})
         found: dict[str, Object | Exception] = {"worker": worker(), "evict": {}, "mark": {}}
         self.answers = {**found, "launcher": {**launcher, "status": {"phase": "Running"}}, **answers}
 
@@ -69,13 +68,7 @@ class Api(ApiWriter):
 
 
 def evictions(api: Api, *, secret: str = SECRET) -> Evictions:
-    facts = known(job())
-    context = ReviewContext(
-        job=lambda _namespace, name: facts if name == "train" else None,
-        autoscalers=lambda _namespace, _job: (),
-        now=lambda: NOW,
-    )
-    return Evictions(api, context=context, secret_path=lambda: secret)
+    return Evictions(api, context=knowing(running()), secret_path=lambda: secret)
 
 
 async def test_the_first_try_asks_the_budgets_marks_the_pod_and_waits() -> None:
@@ -97,7 +90,7 @@ async def test_the_next_try_waits_and_writes_nothing() -> None:
         {"worker": worker(mark=marks.released(NOW - 1))},
         {"evict": BUDGET},
         {"evict": errors.Forbidden(status=403, reason="Forbidden", message="by a policy")},
-        {"launcher": {**made.launcher(job()), "status": {"phase": "Running"}}},
+        {"launcher": {**objects.launcher(mpi_job()), "status": {"phase": "Running"}}},
     ],
 )
 async def test_what_need_not_wait_passes_unmarked(answers: dict[str, Any]) -> None:
@@ -142,8 +135,7 @@ async def serving(answering: Evictions | None) -> AsyncIterator[aiohttp.ClientSe
 
 
 async def test_only_who_knows_the_path_is_answered() -> None:
-    asked = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "train-worker-0"}}
-    sent = body(asked, subResource="eviction")
+    sent = body(EVICTION, subResource="eviction")
     api = Api()
     async with serving(evictions(api)) as client:
         for path in ("/evict/", "/evict/guessed", f"{SECRET}/more", "/", f"/validate{SECRET}"):

@@ -5,130 +5,104 @@ from typing import Any
 
 import pytest
 
-from lab.operator import objects as made
+from lab.operator import objects
+from lab.operator.objects import Object
 from mpijob_elastic import names
 from mpijob_elastic.model import eviction as marks
-from mpijob_elastic.model import job_facts
-from mpijob_elastic.model.job_facts import JobFacts
-from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
+from tests.product.webhook.answers import NOW, facts, running
+from tests.product.webhook.evicted import READY, request, worker
+from tests.product.webhook.objects import mpi_job
 from webhook.rules import eviction, review
 from webhook.rules.eviction import Step
-from webhook.rules.review import Request
 
-NOW = 1_700_000_000.0
-READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-
-
-def job(**facts: Any) -> Object:
-    return mpi_job(**{"command": ELASTIC, "conditions": ["Created", "Running"], **facts})
-
-
-def known(found: Object) -> JobFacts:
-    return job_facts.read(json.dumps(found).encode())
-
-
-def worker(*, mark: str = "", status: Object = READY, **metadata: Any) -> Object:
-    pod = made.worker(job(), 0)
-    annotations = {names.EVICTION: mark} if mark else {}
-    return {
-        **pod,
-        "metadata": {**pod["metadata"], "uid": "w", "annotations": annotations, **metadata},
-        "status": status,
-    }
-
-
-def request(*, options: Object | None = None, **fields: Any) -> Request:
-    asked: Object = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "train-worker-0"}}
-    if options is not None:
-        asked["deleteOptions"] = options
-    return review.parse(body(asked, **{"subResource": "eviction", **fields}))
+GOING: Object = {"deletionTimestamp": "2026-11-23T00:00:00Z"}
+JOB = running()
 
 
 def read(pod: Object) -> eviction.Pod:
     return eviction.pod(json.dumps(pod).encode())
 
 
-def step(pod: Object, *, options: Object | None = None, of: Object | None = None) -> Step:
-    return eviction.step(request(options=options), read(pod), known(of or job()), now=NOW)
-
-
 @pytest.mark.parametrize(
-    ("found", "may"),
+    ("job", "asked", "may"),
     [
-        (job(), True),
-        (job(annotations={names.ENABLED: "true"}), True),
-        (job(annotations={names.ENABLED: "false"}), False),
-        (job(annotations={names.STATUS: "HandedOver: another operator"}), False),
-        (job(conditions=["Created", "Succeeded"]), False),
-        ({**job(), "metadata": {**job()["metadata"], "deletionTimestamp": "2026-11-23T00:00:00Z"}}, False),
+        pytest.param(JOB, {}, True, id="elastic"),
+        pytest.param(running(annotations={names.ENABLED: "true"}), {}, True, id="said to be elastic"),
+        pytest.param(running(annotations={names.ENABLED: "false"}), {}, False, id="switched off"),
+        pytest.param(running(annotations={names.STATUS: "HandedOver: another operator"}), {}, False, id="handed over"),
+        pytest.param(running(conditions=["Created", "Succeeded"]), {}, False, id="finished"),
+        pytest.param({**JOB, "metadata": JOB["metadata"] | GOING}, {}, False, id="being deleted"),
+        pytest.param(None, {}, False, id="not known"),
+        pytest.param(JOB, {"dryRun": True}, False, id="a dry run"),
+        pytest.param(JOB, {"options": {"dryRun": ["All"]}}, False, id="a dry run by its options"),
+        pytest.param(JOB, {"options": {"gracePeriodSeconds": 5}}, True, id="other options"),
+        pytest.param(JOB, {"subResource": ""}, False, id="another subresource"),
+        pytest.param(JOB, {"operation": "UPDATE"}, False, id="no creation"),
     ],
 )
-def test_workers_of_jobs_that_go_on_may_wait(found: Object, may: bool) -> None:
-    assert eviction.may_wait(request(), known(found)) is may
+def test_evictions_of_workers_of_jobs_that_go_on_may_wait(job: Object | None, asked: dict[str, Any], may: bool) -> None:
+    assert eviction.may_wait(request(**asked), facts(job) if job else None) is may
 
 
-def test_nobody_else_waits_and_no_dry_run_does() -> None:
-    assert not eviction.may_wait(request(), None)
-    assert not eviction.may_wait(request(dryRun=True), known(job()))
-    assert not eviction.may_wait(request(options={"dryRun": ["All"]}), known(job()))
-    assert not eviction.may_wait(request(subResource=""), known(job()))
-    assert not eviction.may_wait(request(operation="UPDATE"), known(job()))
-    assert eviction.may_wait(request(options={"gracePeriodSeconds": 5}), known(job()))
+SHORT = running(annotations={names.DRAIN_TIMEOUT: "10s"})
+OF_ANOTHER = objects.worker(mpi_job(name="other"), 0)["metadata"]["ownerReferences"]
 
 
 @pytest.mark.parametrize(
-    ("pod", "then"),
+    ("pod", "job", "options", "then"),
     [
-        (worker(), Step.BEGIN),
-        (worker(mark=marks.requested(NOW - 5)), Step.WAIT),
-        (worker(mark=marks.requested(NOW - 59)), Step.WAIT),
-        (worker(mark=marks.requested(NOW - 60)), Step.PASS),
-        (worker(mark=marks.released(NOW - 5)), Step.PASS),
+        pytest.param(worker(), JOB, None, Step.BEGIN, id="a worker"),
+        pytest.param(worker(mark=marks.requested(NOW - 5)), JOB, None, Step.WAIT, id="asked for"),
+        pytest.param(worker(mark=marks.requested(NOW - 59)), JOB, None, Step.WAIT, id="asked for long ago"),
+        pytest.param(worker(mark=marks.requested(NOW - 60)), JOB, None, Step.PASS, id="the timeout is over"),
+        pytest.param(worker(mark=marks.released(NOW - 5)), JOB, None, Step.PASS, id="released"),
+        pytest.param(worker(mark=marks.requested(NOW - 9)), SHORT, None, Step.WAIT, id="within the job's timeout"),
+        pytest.param(worker(mark=marks.requested(NOW - 10)), SHORT, None, Step.PASS, id="the job's timeout is over"),
         # A mark that is over, from far ahead, or no mark at all: another first try.
-        (worker(mark=marks.requested(NOW - 120)), Step.BEGIN),
-        (worker(mark=marks.released(NOW - 60)), Step.BEGIN),
-        (worker(mark=marks.requested(NOW + 600)), Step.BEGIN),
-        (worker(mark="requested tomorrow"), Step.BEGIN),
+        pytest.param(worker(mark=marks.requested(NOW - 120)), JOB, None, Step.BEGIN, id="an old request"),
+        pytest.param(worker(mark=marks.released(NOW - 60)), JOB, None, Step.BEGIN, id="an old release"),
+        pytest.param(worker(mark=marks.requested(NOW + 600)), JOB, None, Step.BEGIN, id="a request from the future"),
+        pytest.param(worker(mark="requested tomorrow"), JOB, None, Step.BEGIN, id="no mark of ours"),
         # Who does not train need not wait.
-        (worker(status={"phase": "Pending"}), Step.PASS),
-        (worker(status={"phase": "Running"}), Step.PASS),
-        (worker(status={"phase": "Failed", "conditions": READY["conditions"]}), Step.PASS),
-        (worker(deletionTimestamp="2026-11-23T00:00:00Z"), Step.PASS),
-        # Nor who is not of this job.
-        (worker(labels={}), Step.PASS),
-        (worker(ownerReferences=[]), Step.PASS),
-        (worker(ownerReferences=made.worker(job(name="other"), 0)["metadata"]["ownerReferences"]), Step.PASS),
+        pytest.param(worker(status={"phase": "Pending"}), JOB, None, Step.PASS, id="pending"),
+        pytest.param(worker(status={"phase": "Running"}), JOB, None, Step.PASS, id="not Ready"),
+        pytest.param(worker(status=READY | {"phase": "Failed"}), JOB, None, Step.PASS, id="failed"),
+        pytest.param(worker(**GOING), JOB, None, Step.PASS, id="being deleted"),
+        # Nor who is not of this job, or not this pod.
+        pytest.param(worker(labels={}), JOB, None, Step.PASS, id="without labels"),
+        pytest.param(worker(ownerReferences=[]), JOB, None, Step.PASS, id="without an owner"),
+        pytest.param(worker(ownerReferences=OF_ANOTHER), running(uid="x"), None, Step.PASS, id="of another job"),
+        pytest.param(
+            worker(), JOB, {"preconditions": {"uid": "gone"}}, Step.PASS, id="another pod of the name is meant"
+        ),
+        pytest.param(worker(), JOB, {"preconditions": {"uid": "w"}}, Step.BEGIN, id="this pod is meant"),
     ],
 )
-def test_an_eviction_begins_waits_or_passes(pod: Object, then: Step) -> None:
-    of = job()
-    if pod["metadata"].get("ownerReferences") and pod["metadata"]["ownerReferences"][0]["name"] == "other":
-        of["metadata"]["uid"] = "another"
-    assert step(pod, of=of) is then
+def test_an_eviction_begins_waits_or_passes(pod: Object, job: Object, options: Object | None, then: Step) -> None:
+    assert eviction.step(request(options=options), read(pod), facts(job), now=NOW) is then
 
 
-def test_the_drain_timeout_of_the_job_bounds_the_wait() -> None:
-    short = job(annotations={names.DRAIN_TIMEOUT: "10s"})
-    assert step(worker(mark=marks.requested(NOW - 9)), of=short) is Step.WAIT
-    assert step(worker(mark=marks.requested(NOW - 10)), of=short) is Step.PASS
+LAUNCHER = objects.launcher(mpi_job())
+MOUNTS = objects.launcher(mpi_job())
+objects.mounted(MOUNTS).append({"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS})
 
 
-def test_an_eviction_of_another_pod_of_the_name_passes() -> None:
-    assert step(worker(), options={"preconditions": {"uid": "gone"}}) is Step.PASS
-    assert step(worker(), options={"preconditions": {"uid": "w"}}) is Step.BEGIN
-
-
-def test_a_driver_that_sees_the_list_runs() -> None:
-    pod = made.launcher(job())
-    [config] = [volume["configMap"] for volume in pod["spec"]["volumes"] if volume["name"] == names.CONFIG_VOLUME]
-    running = {**pod, "status": {"phase": "Running"}}
-    assert not eviction.is_training(read(running), known(job()))
-    config["items"].append({"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS})
-    assert eviction.is_training(read(running), known(job()))
-    assert not eviction.is_training(read(pod), known(job()))
-    assert not eviction.is_training(read({**pod, "status": {"phase": "Succeeded"}}), known(job()))
-    going = {**running, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-11-23T00:00:00Z"}}
-    assert not eviction.is_training(read(going), known(job()))
+@pytest.mark.parametrize(
+    ("pod", "trains"),
+    [
+        pytest.param({**LAUNCHER, "status": {"phase": "Running"}}, False, id="does not see the list"),
+        pytest.param({**MOUNTS, "status": {"phase": "Running"}}, True, id="sees it"),
+        pytest.param(MOUNTS, False, id="does not run yet"),
+        pytest.param({**MOUNTS, "status": {"phase": "Succeeded"}}, False, id="has ended"),
+        pytest.param(
+            {**MOUNTS, "metadata": MOUNTS["metadata"] | GOING, "status": {"phase": "Running"}},
+            False,
+            id="being deleted",
+        ),
+    ],
+)
+def test_a_driver_that_sees_the_list_trains(pod: Object, trains: bool) -> None:
+    assert eviction.is_training(read(pod), facts(JOB)) is trains
 
 
 def test_the_answer_is_the_one_of_a_budget() -> None:

@@ -3,189 +3,163 @@
 import json
 from typing import Any
 
-import jsonpatch
-import msgspec
 import pytest
 
-from lab.operator import objects
+from mpijob_elastic import names
 from mpijob_elastic.model import job_facts, mpijob
-from tests.product.webhook.objects import ELASTIC, PLAIN, Object, launcher_pod, mpi_job
-from webhook.rules import gang, mutate
+from tests.product.webhook.answers import facts, patched
+from tests.product.webhook.objects import PLAIN, Object, launcher_pod, mpi_job, worker_pod
+from webhook.rules import gang
+from webhook.rules.gang import GANG_FIELD, QUEUE_FIELD, QueueState
 
-VOLCANO = {"mpijob-elastic/gang": "volcano"}
+VOLCANO, COSCHEDULING, KOORDINATOR, KUBERNETES = (
+    {"mpijob-elastic/gang": scheduler} for scheduler in ("volcano", "coscheduling", "koordinator", "kubernetes")
+)
 LEAST = {"mpijob-elastic/min-replicas": "2"}
 QUEUES = {"team": "Open", "new": "", "shut": "Closed", "ending": "Closing"}
-
-
-def asking(**job: Any) -> Object:
-    """A job of four that asks for a gang."""
-    return mpi_job(**{"replicas": 4, "command": ELASTIC, "annotations": VOLCANO | LEAST, **job})
-
-
-def patched(pod: Object, job: Object | None) -> Object:
-    facts = job_facts.read(json.dumps(job).encode()) if job else None
-    changed: Object = jsonpatch.apply_patch(pod, gang.marked(msgspec.convert(pod, mutate.Pod), facts))
-    return changed
-
-
-def marks(pod: Object) -> tuple[str, Any, str]:
-    said = pod["metadata"]["annotations"]
-    return said["volcano.sh/task-spec"], said["volcano.sh/preemptable"], pod["spec"]["schedulerName"]
-
-
-def worker_pod(index: int) -> Object:
-    return objects.worker(mpi_job(), index)
-
-
-@pytest.mark.parametrize(
-    ("pod", "expected"),
-    [
-        (launcher_pod(), ("launcher", "false", "volcano")),
-        (worker_pod(0), ("worker", "false", "volcano")),
-        (worker_pod(1), ("worker", "false", "volcano")),
-        (worker_pod(2), ("worker", "true", "volcano")),
-    ],
-)
-def test_workers_above_the_least_size_may_be_preempted_and_no_other_pod(pod: Object, expected: Any) -> None:
-    changed = patched(pod, asking())
-    assert marks(changed) == expected
-    assert changed["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == "train"
-    assert patched(changed, asking()) == changed
-
-
-@pytest.mark.parametrize("job", [asking(annotations=VOLCANO), asking(command=PLAIN)])
-def test_without_a_least_size_no_worker_may_be_preempted(job: Object) -> None:
-    assert marks(patched(worker_pod(3), job)) == ("worker", "false", "volcano")
-
-
-def test_what_the_template_says_stays() -> None:
-    pod = worker_pod(3)
-    pod["metadata"]["annotations"] = {"volcano.sh/preemptable": "false", "mine": "yes"}
-    pod["spec"]["schedulerName"] = "volcano-gpu"
-    changed = patched(pod, asking())
-    assert marks(changed) == ("worker", "false", "volcano-gpu")
-    assert changed["metadata"]["annotations"]["mine"] == "yes"
-    pod["spec"]["schedulerName"] = "default-scheduler"  # as the API server writes it for none
-    assert marks(patched(pod, asking())) == ("worker", "false", "volcano")
-
-
-def test_coscheduling_knows_pods_by_a_label_and_its_name_is_the_users_to_say() -> None:
-    job = asking(annotations={"mpijob-elastic/gang": "coscheduling"})
-    pod = worker_pod(3)
-    changed = patched(pod, job)
-    labels = {**pod["metadata"]["labels"], "scheduling.x-k8s.io/pod-group": "train"}
-    assert changed == {**pod, "metadata": {**pod["metadata"], "labels": labels}}
-    decoded = mpijob.decode(json.dumps(job).encode())
-    [doubt] = gang.warnings(decoded, job_facts.of(decoded), queue=QUEUES.get)
-    assert "only if the default scheduler runs Coscheduling" in doubt
-
-
-KOORDINATOR = {"mpijob-elastic/gang": "koordinator"}
 QUOTA = "quota.scheduling.koordinator.sh/name"
 PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
 
+def asking(
+    asked: Object = VOLCANO, *, labels: Object | None = None, template: Object | None = None, **job: Any
+) -> Object:
+    """A job of four that asks for a gang and may be two, with these labels, and this in its workers' template."""
+    made = mpi_job(**{"replicas": 4, "annotations": asked | LEAST, **job})
+    made["metadata"]["labels"] = labels or {}
+    made["spec"]["mpiReplicaSpecs"]["Worker"]["template"] |= template or {}
+    return made
+
+
+def pod(made: Object, *, annotations: Object | None = None, **spec: Any) -> Object:
+    return {**made, "metadata": {**made["metadata"], "annotations": annotations or {}}, "spec": made["spec"] | spec}
+
+
+def marked(made: Object, *, labels: Object | None = None, annotations: Object | None = None, **spec: Any) -> Object:
+    """The pod with these marks beside what it has."""
+    metadata = made["metadata"]
+    both = {"labels": metadata["labels"] | (labels or {}), "annotations": metadata["annotations"] | (annotations or {})}
+    return {**made, "metadata": metadata | both, "spec": made["spec"] | spec}
+
+
+def of_volcano(role: str, preemptable: str, scheduler: str = "volcano") -> dict[str, Any]:
+    keys = {"scheduling.k8s.io/group-name": "train", "volcano.sh/task-spec": role}
+    return {"annotations": keys | {"volcano.sh/preemptable": preemptable}, "schedulerName": scheduler}
+
+
+def of_koordinator(**quota: str) -> dict[str, Any]:
+    labels = {"pod-group.scheduling.sigs.k8s.io": "train", **({QUOTA: "team"} | quota if quota else {})}
+    gang_name = {"gang.scheduling.koordinator.sh/name": "train"}
+    return {"labels": labels, "annotations": gang_name, "schedulerName": "koord-scheduler"}
+
+
+KEPT, SPARE = of_volcano("worker", "false"), of_volcano("worker", "true")
+IN_QUOTA = asking(KOORDINATOR, labels={QUOTA: "team"})
+SAID = {"volcano.sh/preemptable": "false", "mine": "yes"}
+UNSPARED = {"metadata": {"labels": {PREEMPTIBLE: "false"}}}
+
+
 @pytest.mark.parametrize(
-    ("pod", "kept"), [(launcher_pod(), "false"), (worker_pod(1), "false"), (worker_pod(2), "true")]
-)
-def test_koordinator_knows_pods_by_a_label_and_its_quota_may_take_the_upper_workers(pod: Object, kept: str) -> None:
-    job = asking(annotations=KOORDINATOR | LEAST)
-    changed = patched(pod, job)
-    group = {"pod-group.scheduling.sigs.k8s.io": "train"}
-    assert changed["metadata"]["labels"] == {**pod["metadata"]["labels"], **group}
-    assert changed["metadata"]["annotations"]["gang.scheduling.koordinator.sh/name"] == "train"
-    assert changed["spec"]["schedulerName"] == "koord-scheduler"
-    job["metadata"]["labels"] = {QUOTA: "team"}
-    labels = patched(pod, job)["metadata"]["labels"]
-    assert labels == {**pod["metadata"]["labels"], **group, QUOTA: "team", PREEMPTIBLE: kept}
-
-
-def test_a_template_decides_whether_koordinator_may_take_its_pods() -> None:
-    job = asking(annotations=KOORDINATOR | LEAST)
-    job["metadata"]["labels"] = {QUOTA: "team"}
-    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"] = {"labels": {PREEMPTIBLE: "false"}}
-    assert patched(worker_pod(3), job)["metadata"]["labels"][PREEMPTIBLE] == "false"
-
-
-def numbered() -> Object:
-    pod = worker_pod(0)
-    pod["metadata"]["labels"]["replica-index"] = "0"
-    return pod
-
-
-def renamed() -> Object:
-    pod = worker_pod(0)
-    pod["metadata"]["name"] = "train-other-0"
-    return pod
-
-
-@pytest.mark.parametrize(
-    ("pod", "job"),
+    ("made", "job", "marks"),
     [
-        (worker_pod(0), mpi_job(command=ELASTIC)),
-        (worker_pod(0), None),
-        (worker_pod(0), {**asking(), "metadata": {**asking()["metadata"], "uid": "another"}}),
-        (numbered(), asking()),
-        (renamed(), asking()),
+        pytest.param(pod(launcher_pod()), asking(), of_volcano("launcher", "false"), id="a launcher is kept"),
+        pytest.param(pod(worker_pod(0)), asking(), KEPT, id="the first worker"),
+        pytest.param(pod(worker_pod(1)), asking(), KEPT, id="the last of the least"),
+        pytest.param(pod(worker_pod(2)), asking(), SPARE, id="the first above may be preempted"),
+        pytest.param(pod(worker_pod(3)), asking(annotations=VOLCANO), KEPT, id="without a least size none"),
+        pytest.param(pod(worker_pod(3)), asking(command=PLAIN), KEPT, id="nor of a plain job"),
+        pytest.param(pod(worker_pod(3), annotations=SAID), asking(), KEPT, id="what the template says stays"),
+        pytest.param(
+            pod(worker_pod(3), schedulerName="volcano-gpu"),
+            asking(),
+            of_volcano("worker", "true", "volcano-gpu"),
+            id="its scheduler, too",
+        ),
+        # As the API server writes it for none.
+        pytest.param(pod(worker_pod(3), schedulerName="default-scheduler"), asking(), SPARE, id="no scheduler"),
+        pytest.param(
+            pod(worker_pod(3)),
+            asking(COSCHEDULING),
+            {"labels": {"scheduling.x-k8s.io/pod-group": "train"}},
+            id="coscheduling: a label, and the scheduler's name is the user's to say",
+        ),
+        pytest.param(pod(launcher_pod()), asking(KOORDINATOR), of_koordinator(), id="koordinator: launcher"),
+        pytest.param(pod(worker_pod(2)), asking(KOORDINATOR), of_koordinator(), id="koordinator: without a quota"),
+        pytest.param(
+            pod(launcher_pod()),
+            IN_QUOTA,
+            of_koordinator(**{PREEMPTIBLE: "false"}),
+            id="koordinator: launcher in a quota",
+        ),
+        pytest.param(pod(worker_pod(1)), IN_QUOTA, of_koordinator(**{PREEMPTIBLE: "false"}), id="koordinator: kept"),
+        pytest.param(pod(worker_pod(2)), IN_QUOTA, of_koordinator(**{PREEMPTIBLE: "true"}), id="koordinator: spare"),
+        pytest.param(
+            pod(worker_pod(3)),
+            asking(KOORDINATOR, labels={QUOTA: "team"}, template=UNSPARED),
+            of_koordinator(**{PREEMPTIBLE: "false"}),
+            id="koordinator: the template decides",
+        ),
+        pytest.param(
+            pod(worker_pod(3)),
+            asking(KUBERNETES),
+            {"schedulingGroup": {"podGroupName": "train"}},
+            id="kubernetes: a field",
+        ),
+        pytest.param(pod(worker_pod(0)), mpi_job(), {}, id="no gang"),
     ],
 )
-def test_other_pods_get_no_marks(pod: Object, job: Object | None) -> None:
-    assert patched(pod, job) == pod
+def test_a_pod_gets_the_marks_of_its_gang(made: Object, job: Object, marks: dict[str, Any]) -> None:
+    assert patched(gang.marked, made, job) == marked(made, **marks)
 
 
 def refused(job: Object, old: Object | None = None) -> list[str]:
-    versions = [mpijob.decode(json.dumps(one).encode()) for one in (job, old) if one]
-    new, before = job_facts.of(versions[0]), next(map(job_facts.of, versions[1:]), None)
-    return [str(found) for found in gang.refusals(versions[0], new, before, queue=QUEUES.get)]
+    decoded, before = mpijob.decode(json.dumps(job).encode()), facts(old) if old else None
+    return [str(found) for found in gang.refusals(decoded, job_facts.of(decoded), before, queue=QUEUES.get)]
 
 
-KUBERNETES = {"mpijob-elastic/gang": "kubernetes"}
-
-
-def test_kubernetes_knows_pods_by_a_field_of_their_spec() -> None:
-    pod = worker_pod(3)
-    changed = patched(pod, asking(annotations=KUBERNETES))
-    assert changed == {**pod, "spec": {**pod["spec"], "schedulingGroup": {"podGroupName": "train"}}}
-    assert patched(changed, asking(annotations=KUBERNETES)) == changed
-
-
-def test_two_schedulers_in_a_gang_of_kubernetes_are_a_doubt() -> None:
-    job = asking(annotations=KUBERNETES)
-    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "mine"
+def warned(job: Object, *, queue: QueueState = QUEUES.get) -> list[str]:
     decoded = mpijob.decode(json.dumps(job).encode())
-    [doubt] = gang.warnings(decoded, job_facts.of(decoded), queue=QUEUES.get)
-    assert "starts no pod of the gang" in doubt
+    return list(gang.warnings(decoded, job_facts.of(decoded), queue=queue))
 
 
 def in_queue(queue: str) -> Object:
-    return asking(annotations={**VOLCANO, "scheduling.volcano.sh/queue-name": queue})
+    return asking({**VOLCANO, "scheduling.volcano.sh/queue-name": queue})
 
 
-@pytest.mark.parametrize("queue", ["team", "new"])
-def test_a_queue_that_takes_jobs_is_no_mistake(queue: str) -> None:
-    assert refused(in_queue(queue)) == []
+STARTED = asking(conditions=["Created"])
+CHANGED = "cannot change once the job has started: its pods keep their marks; delete and recreate the job"
+UNKNOWN = "there is no queue typo; see `kubectl get queues.scheduling.volcano.sh`"
 
 
 @pytest.mark.parametrize(
-    ("queue", "why"), [("typo", "there is no queue typo"), ("shut", "shut is Closed"), ("ending", "ending is Closing")]
+    ("old", "job", "said"),
+    [
+        pytest.param(None, in_queue("team"), "", id="an open queue"),
+        pytest.param(None, in_queue("new"), "", id="a queue that is new"),
+        pytest.param(None, in_queue("typo"), f"{QUEUE_FIELD}: {UNKNOWN}", id="no such queue"),
+        pytest.param(in_queue("team"), in_queue("typo"), f"{QUEUE_FIELD}: {UNKNOWN}", id="changed to no queue"),
+        pytest.param(in_queue("typo"), in_queue("typo"), "", id="no such queue before"),
+        pytest.param(
+            None, in_queue("shut"), f"{QUEUE_FIELD}: queue shut is Closed and takes no more jobs", id="a closed queue"
+        ),
+        pytest.param(
+            None,
+            in_queue("ending"),
+            f"{QUEUE_FIELD}: queue ending is Closing and takes no more jobs",
+            id="a closing queue",
+        ),
+        pytest.param(
+            STARTED,
+            asking(annotations={}, conditions=["Created"]),
+            f"{GANG_FIELD}: {CHANGED}",
+            id="started, without a gang",
+        ),
+        pytest.param(STARTED, asking(annotations=VOLCANO, conditions=["Created"]), "", id="started, the same gang"),
+        pytest.param(asking(), asking(annotations={}), "", id="not started"),
+    ],
 )
-def test_a_queue_that_takes_no_job_is_refused_once(queue: str, why: str) -> None:
-    [said] = refused(in_queue(queue))
-    assert said.startswith("metadata.annotations[scheduling.volcano.sh/queue-name]: ")
-    assert why in said
-    assert refused(in_queue(queue), in_queue(queue)) == []
-    assert refused(in_queue(queue), in_queue("team")) == [said]
-
-
-def test_queues_that_cannot_be_read_are_a_doubt() -> None:
-    def unknown(_name: str) -> str | None:
-        raise LookupError
-
-    job = mpijob.decode(json.dumps(in_queue("team")).encode())
-    facts = job_facts.of(job)
-    assert list(gang.refusals(job, facts, None, queue=unknown)) == []
-    [doubt] = gang.warnings(job, facts, queue=unknown)
-    assert "queue team could not be checked" in doubt
+def test_what_a_job_asks_for_by_mistake_is_refused_once(old: Object | None, job: Object, said: str) -> None:
+    assert refused(job, old) == ([said] if said else [])
 
 
 @pytest.mark.parametrize(
@@ -203,34 +177,56 @@ def test_queues_that_cannot_be_read_are_a_doubt() -> None:
     ],
 )
 def test_marks_of_two_schedulers_are_refused(scheduler: str, kind: str, mark: str, value: str) -> None:
-    job = asking(annotations={"mpijob-elastic/gang": scheduler})
-    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"] = {kind: {mark: value}}
-    [said] = refused(job)
-    assert f"{scheduler} and {mark} in a template" in said
-    job["metadata"]["annotations"] = {}
-    assert refused(job) == []
+    template = {"metadata": {kind: {mark: value}}}
+    said = f"{GANG_FIELD}: {scheduler} and {mark} in a template are marks of two schedulers; remove one"
+    assert refused(asking({"mpijob-elastic/gang": scheduler}, template=template)) == [said]
+    assert refused(asking({}, template=template)) == []
 
 
-def test_the_gang_of_a_started_job_stays() -> None:
-    started = asking(conditions=["Created"])
-    [said] = refused(asking(annotations={}, conditions=["Created"]), started)
-    assert "cannot change once the job has started" in said
-    assert refused(asking(annotations=VOLCANO, conditions=["Created"]), started) == []
-    assert refused(asking(annotations={}), asking()) == []
+def unreadable(_name: str) -> str | None:
+    raise LookupError
 
 
-def test_volcano_without_a_gang_is_a_doubt() -> None:
-    job = mpi_job(command=ELASTIC)
-    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = "volcano"
-    decoded = mpijob.decode(json.dumps(job).encode())
-    [doubt] = gang.warnings(decoded, job_facts.of(decoded), queue=QUEUES.get)
-    assert "each pod is a gang of its own" in doubt
-    assert list(gang.warnings(decoded, job_facts.read(json.dumps(asking()).encode()), queue=QUEUES.get)) == []
+def scheduled_by(scheduler: str, asked: Object) -> Object:
+    """A job whose workers name a scheduler."""
+    job = asking(asked)
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["schedulerName"] = scheduler
+    return job
 
 
-def test_a_queue_is_read_with_or_without_a_state() -> None:
-    read = [
-        gang.read_queue(json.dumps({"metadata": {"name": "q"}, **more}).encode()).state
-        for more in ({}, {"status": {"state": "Open"}})
-    ]
-    assert read == ["", "Open"]
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        pytest.param(asking(), "", id="nothing to doubt"),
+        pytest.param(
+            scheduled_by("volcano", {}),
+            f'schedulerName is volcano without {names.GANG}: "volcano": each pod is a gang of its own, unless '
+            "mpi-operator runs with --gang-scheduling",
+            id="volcano without a gang",
+        ),
+        pytest.param(
+            asking(COSCHEDULING),
+            "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling",
+            id="coscheduling by whom",
+        ),
+        pytest.param(
+            scheduled_by("mine", KUBERNETES),
+            "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang",
+            id="two schedulers in a gang of kubernetes",
+        ),
+    ],
+)
+def test_doubts(job: Object, said: str) -> None:
+    assert warned(job) == ([said] if said else [])
+
+
+def test_queues_that_cannot_be_read_are_a_doubt_and_refuse_nothing() -> None:
+    decoded = mpijob.decode(json.dumps(in_queue("team")).encode())
+    assert list(gang.refusals(decoded, job_facts.of(decoded), None, queue=unreadable)) == []
+    said = "queue team could not be checked: the queues of Volcano cannot be read"
+    assert warned(in_queue("team"), queue=unreadable) == [said]
+
+
+@pytest.mark.parametrize(("more", "state"), [({}, ""), ({"status": {"state": "Open"}}, "Open")])
+def test_a_queue_is_read_with_or_without_a_state(more: Object, state: str) -> None:
+    assert gang.read_queue(json.dumps({"metadata": {"name": "q"}, **more}).encode()).state == state

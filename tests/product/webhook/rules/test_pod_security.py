@@ -4,18 +4,15 @@ tests/lab/test_restricted_namespace.py asks the API server's own check of the st
 """
 
 import copy
-import json
 from collections.abc import Iterable
 from typing import Any
 
-import jsonpatch
-import msgspec
 import pytest
 
 from lab.operator import objects
-from mpijob_elastic.model import job_facts
+from tests.product.webhook.answers import patched
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
-from webhook.rules import mutate, pod_security
+from webhook.rules import pod_security
 
 DEFAULT = {"type": "RuntimeDefault"}
 OWN = {"type": "Localhost", "localhostProfile": "ours.json"}
@@ -28,9 +25,12 @@ DELIVERY = {
     "runAsUser": 65534,
     "seccompProfile": DEFAULT,
 }
+AS_THE_POD = {field: value for field, value in DELIVERY.items() if field != "runAsUser"}
 
 
-def made(pod: Object | None, container: Object | None, *, role: str, command: list[str] = ELASTIC) -> tuple[Any, Any]:
+def made(
+    pod: Object | None, container: Object | None, *, role: str = "Worker", command: list[str] = ELASTIC
+) -> tuple[Any, Any]:
     """A job with these security contexts, and the pod of that role that the operator and the API server make of it."""
     job = mpi_job(command=command)
     spec = job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
@@ -47,91 +47,63 @@ def dropped(context: Object) -> Object:
     return {field: value for field, value in context.items() if field != "seccompProfile"}
 
 
-def patched(job: Object | None, pod: Object) -> Object:
-    facts = job_facts.read(json.dumps(job).encode()) if job else None
-    changed: Object = jsonpatch.apply_patch(pod, pod_security.restored(msgspec.convert(pod, mutate.Pod), facts))
-    return changed
-
-
-def contexts(pod: Object) -> list[Object | None]:
-    """The security contexts of the pod, its containers and its init containers."""
-    places: Iterable[Object] = (pod["spec"], *pod["spec"]["containers"], *pod["spec"].get("initContainers", ()))
+def contexts(job: Object, pod: Object) -> list[Object | None]:
+    """The security contexts of the patched pod, its containers and its init containers."""
+    stored = patched(pod_security.restored, pod, job)
+    places: Iterable[Object] = (
+        stored["spec"],
+        *stored["spec"]["containers"],
+        *stored["spec"].get("initContainers", ()),
+    )
     return [place.get("securityContext") for place in places]
 
 
 @pytest.mark.parametrize("command", [ELASTIC, PLAIN])
 def test_a_pod_gets_the_profiles_of_its_template(command: list[str]) -> None:
-    job, pod = made(
-        {"runAsUser": 7, "seccompProfile": DEFAULT}, {"seccompProfile": OWN}, role="Worker", command=command
-    )
-    changed = patched(job, pod)
-    assert contexts(changed) == [{"runAsUser": 7, "seccompProfile": DEFAULT}, {"seccompProfile": OWN}]
-    assert patched(job, changed) == changed
+    job, pod = made({"runAsUser": 7, "seccompProfile": DEFAULT}, {"seccompProfile": OWN}, command=command)
+    assert contexts(job, pod) == [{"runAsUser": 7, "seccompProfile": DEFAULT}, {"seccompProfile": OWN}]
 
 
 def test_a_container_without_a_context_gets_one_and_others_are_left() -> None:
-    job, pod = made(None, {"seccompProfile": OWN}, role="Worker")
+    job, pod = made(None, {"seccompProfile": OWN})
     del pod["spec"]["containers"][0]["securityContext"]
     pod["spec"]["containers"].append({"name": "injected"})
-    assert contexts(patched(job, pod)) == [{}, {"seccompProfile": OWN}, None]
+    assert contexts(job, pod) == [{}, {"seccompProfile": OWN}, None]
 
 
 def test_a_profile_that_the_pod_has_stays() -> None:
-    job, pod = made({"seccompProfile": DEFAULT}, None, role="Worker")
+    job, pod = made({"seccompProfile": DEFAULT}, None)
     pod["spec"]["securityContext"] = {"seccompProfile": OWN}
-    assert patched(job, pod) == pod
-
-
-def test_only_the_pods_of_the_job_itself_get_them() -> None:
-    job, pod = made(POD, CONTAINER, role="Worker")
-    later = {**job, "metadata": {**job["metadata"], "uid": "of a later job of this name"}}
-    for known in (later, None):
-        assert patched(known, pod) == pod
+    assert patched(pod_security.restored, pod, job) == pod
 
 
 @pytest.mark.parametrize(
-    ("pod", "container"),
+    ("pod", "container", "delivery"),
     [
-        (POD, CONTAINER),
-        ({}, {**POD, **CONTAINER}),
-        ({"runAsUser": 0}, {**POD, **CONTAINER, "runAsUser": 7}),
-        (POD, {**CONTAINER, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}),
-        ({**POD, "seccompProfile": OWN}, CONTAINER),
+        pytest.param(POD, CONTAINER, DELIVERY, id="restricted"),
+        pytest.param({}, {**POD, **CONTAINER}, DELIVERY, id="all in the container"),
+        pytest.param({"runAsUser": 0}, {**POD, **CONTAINER, "runAsUser": 7}, DELIVERY, id="root but for the container"),
+        pytest.param(POD, CONTAINER | {"capabilities": {"add": ["X"], "drop": ["ALL"]}}, DELIVERY, id="a capability"),
+        pytest.param({**POD, "seccompProfile": OWN}, CONTAINER, DELIVERY, id="a profile of its own"),
+        pytest.param({**POD, "runAsUser": 7}, CONTAINER, AS_THE_POD, id="the user of the pod"),
+        pytest.param(None, None, None, id="nothing said"),
+        pytest.param({"runAsNonRoot": True}, CONTAINER, None, id="no profile"),
+        pytest.param({"seccompProfile": DEFAULT}, CONTAINER, None, id="perhaps root"),
+        pytest.param({**POD, "seccompProfile": {"type": "Unconfined"}}, CONTAINER, None, id="unconfined"),
+        pytest.param(POD, {**CONTAINER, "runAsNonRoot": False}, None, id="root in the container"),
+        pytest.param(POD, {**CONTAINER, "allowPrivilegeEscalation": True}, None, id="escalation"),
+        pytest.param(POD, {**CONTAINER, "capabilities": {"drop": ["NET_RAW"]}}, None, id="few capabilities dropped"),
+        pytest.param(POD, {"allowPrivilegeEscalation": False}, None, id="no capabilities dropped"),
+        pytest.param(POD, None, None, id="no context in the container"),
     ],
 )
-def test_kubectl_delivery_is_restricted_beside_a_restricted_launcher(pod: Object, container: Object) -> None:
-    job, created = made(pod, container, role="Launcher")
-    changed = patched(job, created)
-    assert contexts(changed) == [pod, container, DELIVERY]
-    assert patched(job, changed) == changed
-
-
-def test_kubectl_delivery_runs_as_the_user_of_the_pod() -> None:
-    job, created = made({**POD, "runAsUser": 7}, CONTAINER, role="Launcher")
-    delivery = contexts(patched(job, created))[-1]
-    assert delivery == {field: value for field, value in DELIVERY.items() if field != "runAsUser"}
-
-
-@pytest.mark.parametrize(
-    ("pod", "container"),
-    [
-        (None, None),
-        ({"runAsNonRoot": True}, CONTAINER),
-        ({"seccompProfile": DEFAULT}, CONTAINER),
-        ({**POD, "seccompProfile": {"type": "Unconfined"}}, CONTAINER),
-        (POD, {**CONTAINER, "runAsNonRoot": False}),
-        (POD, {**CONTAINER, "allowPrivilegeEscalation": True}),
-        (POD, {**CONTAINER, "capabilities": {"drop": ["NET_RAW"]}}),
-        (POD, {"allowPrivilegeEscalation": False}),
-        (POD, None),
-    ],
-)
-def test_kubectl_delivery_stays_as_it_is_beside_any_other(pod: Object | None, container: Object | None) -> None:
-    job, created = made(pod, container, role="Launcher")
-    assert contexts(patched(job, created))[-1] is None
+def test_kubectl_delivery_is_restricted_beside_a_restricted_launcher_only(
+    pod: Object | None, container: Object | None, delivery: Object | None
+) -> None:
+    assert contexts(*made(pod, container, role="Launcher")) == [pod or {}, container, delivery]
 
 
 def test_a_sidecar_that_is_not_restricted_leaves_kubectl_delivery_as_it_is() -> None:
     job, created = made(POD, CONTAINER, role="Launcher")
     created["spec"]["containers"].append({"name": "injected"})
-    assert contexts(patched(job, created))[-1] is None
+    assert contexts(job, created) == [POD, CONTAINER, None, None]

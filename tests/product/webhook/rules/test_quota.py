@@ -1,5 +1,6 @@
 """Warnings of a size that a ResourceQuota of the namespace cannot take."""
 
+import copy
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.model import job_facts
-from tests.product.webhook.objects import Object, body, mpi_job
-from webhook.rules import handlers, quota, review
+from tests.product.webhook.answers import knowing, verdict
+from tests.product.webhook.objects import Object, mpi_job
+from webhook.rules import quota, review
 from webhook.rules.handlers import NOTHING
 from webhook.rules.quota import QuotaFacts
 
@@ -30,37 +31,29 @@ def job(replicas: int, *resources: Object) -> Object:
 
 
 def created(after: Object, found: QuotaFacts) -> tuple[str, ...]:
-    return warned(found, body(after))
+    return warned(found, after)
 
 
 def grown(after: Object, found: QuotaFacts) -> tuple[str, ...]:
     """From two workers."""
-    before = json.loads(json.dumps(after))
+    before = copy.deepcopy(after)
     before["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
-    return warned(found, body(after, old=before))
+    return warned(found, after, before)
 
 
 def scaled(after: Object, found: QuotaFacts) -> tuple[str, ...]:
     """From two workers."""
-    sizes = {"after": after["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"], "before": 2}
-    after["metadata"]["resourceVersion"] = "1"
-    scale = {
-        when: {
-            "apiVersion": "autoscaling/v1",
-            "kind": "Scale",
-            "metadata": after["metadata"],
-            "spec": {"replicas": size},
-        }
-        for when, size in sizes.items()
-    }
-    return warned(found, body(scale["after"], old=scale["before"], subResource="scale"), known=after)
+    metadata, size = after["metadata"], after["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+    typed = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata}
+    sent, before = ({**typed, "spec": {"replicas": replicas}} for replicas in (size, 2))
+    return warned(found, sent, before, behind=after, subResource="scale")
 
 
-def warned(found: QuotaFacts, sent: bytes, *, known: Object | None = None) -> tuple[str, ...]:
-    facts = job_facts.read(json.dumps(known).encode()) if known else None
-    context = replace(NOTHING, quotas=lambda _namespace: [found], job=lambda _namespace, _name: facts)
-    verdict = handlers.answer(review.parse(sent), handlers.validating(context)).verdict
-    return tuple(text for text in verdict.warnings if "ResourceQuota" in text)
+def warned(
+    found: QuotaFacts, sent: Object, before: Object | None = None, *, behind: Object | None = None, **request: str
+) -> tuple[str, ...]:
+    said = verdict(sent, before, context=knowing(behind, quotas=[found]), **request).warnings
+    return tuple(text for text in said if "ResourceQuota" in text)
 
 
 @pytest.mark.parametrize(
@@ -118,5 +111,4 @@ def test_quotas_are_not_looked_through_where_no_worker_is_added(size: int) -> No
     context = replace(NOTHING, quotas=lambda namespace: looked.append(namespace) or ())  # type: ignore[func-returns-value]
     before, after = job(2), job(size)
     after["metadata"]["annotations"] = {"note": "changed"}
-    verdict = handlers.answer(review.parse(body(after, old=before)), handlers.validating(context)).verdict
-    assert (verdict.allowed, looked) == (True, [])
+    assert (verdict(after, before, context=context).allowed, looked) == (True, [])

@@ -1,6 +1,5 @@
 """Verdicts on a MPIJob name the field, its value and the allowed values."""
 
-import copy
 from typing import Any
 
 import msgspec
@@ -9,9 +8,10 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.mpijob import MPIJob
-from tests.product.webhook.objects import ELASTIC, Object, body, mpi_job
-from webhook.rules import handlers, review, validate
-from webhook.rules.review import LONGEST_WARNING, Verdict
+from tests.product.webhook import answers
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
+from webhook.rules import validate
+from webhook.rules.review import LONGEST_WARNING, Refusal, Verdict
 
 
 def on_create(job: Object) -> Verdict:
@@ -21,123 +21,109 @@ def on_create(job: Object) -> Verdict:
 
 def on_update(job: Object, before: Object) -> Verdict:
     after, earlier = msgspec.convert(job, MPIJob), msgspec.convert(before, MPIJob)
-    new, old = job_facts.of(after), job_facts.of(earlier)
-    return validate.updated(after, earlier, new=new, old=old)
+    return validate.updated(after, earlier, new=job_facts.of(after), old=job_facts.of(earlier))
+
+
+def sized(replicas: int = 3, **facts: Any) -> Object:
+    """A running elastic job."""
+    return mpi_job(replicas=replicas, **{"conditions": ["Created", "Running"], **facts})
 
 
 def annotated(**annotations: str) -> Object:
     """A running elastic job of 3 workers with our annotations, given without prefix and with underscores."""
     named = {f"mpijob-elastic/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    return mpi_job(replicas=3, command=ELASTIC, annotations=named, conditions=["Created", "Running"])
-
-
-def test_a_plain_job_is_let_through_without_a_word() -> None:
-    assert on_create(mpi_job()) == Verdict()
+    return sized(annotations=named)
 
 
 @pytest.mark.parametrize(
-    "annotations",
+    "job",
     [
-        {"enabled": "true"},
-        {"enabled": "false"},
-        {"min_replicas": "1", "max_replicas": "3"},
-        {"min_replicas": "3", "max_replicas": "3"},
-        {"drain_timeout": "90s", "replace_failed_workers": "false", "delete_without_discovery": "true"},
-        {"min_replicas": "9", "enabled": "false"},
+        pytest.param(mpi_job(command=PLAIN), id="plain"),
+        pytest.param(annotated(enabled="true"), id="switched on"),
+        pytest.param(annotated(enabled="false"), id="switched off"),
+        pytest.param(annotated(min_replicas="1", max_replicas="3"), id="at the largest size"),
+        pytest.param(annotated(min_replicas="3", max_replicas="3"), id="of one size"),
+        pytest.param(
+            annotated(drain_timeout="90s", replace_failed_workers="false", delete_without_discovery="true"), id="others"
+        ),
+        pytest.param(annotated(min_replicas="9", enabled="false"), id="bounds that are switched off"),
     ],
 )
-def test_good_annotations(annotations: dict[str, str]) -> None:
-    assert on_create(annotated(**annotations)) == Verdict()
+def test_a_job_without_mistakes_is_let_through_without_a_word(job: Object) -> None:
+    assert on_create(job) == Verdict()
 
 
-BAD: list[tuple[dict[str, str], str]] = [
-    ({"enabled": "yes"}, 'metadata.annotations[mpijob-elastic/enabled]: "yes" is not allowed; use "true" or "false"'),
-    ({"enabled": ""}, 'metadata.annotations[mpijob-elastic/enabled]: "" is not allowed; use "true" or "false"'),
-    (
-        {"min_replicas": "x"},
-        'metadata.annotations[mpijob-elastic/min-replicas]: "x" is not allowed; use a whole number from 1 to 10000',
-    ),
-    (
-        {"suspend": "yes"},
-        'metadata.annotations[mpijob-elastic/suspend]: "yes" is not allowed; use "true" or "false"',
-    ),
-    (
-        {"max_replicas": "0"},
-        'metadata.annotations[mpijob-elastic/max-replicas]: "0" is not allowed; use a whole number from 1 to 10000',
-    ),
-    (
+SIZE = "spec.mpiReplicaSpecs.Worker.replicas"
+COUNT = "use a whole number from 1 to 10000"
+BAD: list[Any] = [
+    pytest.param({"enabled": "yes"}, "enabled", '"yes" is not allowed; use "true" or "false"', id="no boolean"),
+    pytest.param({"enabled": ""}, "enabled", '"" is not allowed; use "true" or "false"', id="empty"),
+    pytest.param({"suspend": "yes"}, "suspend", '"yes" is not allowed; use "true" or "false"', id="suspend"),
+    pytest.param({"min_replicas": "x"}, "min-replicas", f'"x" is not allowed; {COUNT}', id="no number"),
+    pytest.param({"max_replicas": "0"}, "max-replicas", f'"0" is not allowed; {COUNT}', id="no worker"),
+    pytest.param(
         {"drain_timeout": "90"},
-        (
-            'metadata.annotations[mpijob-elastic/drain-timeout]: "90" is not allowed; use a duration from 0s to 24h, '
-            'such as "90s" or "2m30s"'
-        ),
+        "drain-timeout",
+        '"90" is not allowed; use a duration from 0s to 24h, such as "90s" or "2m30s"',
+        id="no unit",
     ),
-    (
+    pytest.param(
         {"min_replicas": "4", "max_replicas": "2"},
-        (
-            'metadata.annotations[mpijob-elastic/min-replicas]: "4" is not allowed; use a number not above '
-            "mpijob-elastic/max-replicas (2)"
-        ),
+        "min-replicas",
+        '"4" is not allowed; use a number not above mpijob-elastic/max-replicas (2)',
+        id="the bounds cross",
     ),
-    (
+    pytest.param(
         {"max_replicas": "2"},
-        (
-            "spec.mpiReplicaSpecs.Worker.replicas: 3 is above metadata.annotations[mpijob-elastic/max-replicas] (2); "
-            "use 1 to 2, or change the annotation"
-        ),
+        SIZE,
+        "3 is above metadata.annotations[mpijob-elastic/max-replicas] (2); use 1 to 2, or change the annotation",
+        id="above the largest size",
     ),
-    (
+    pytest.param(
         {"min_replicas": "4", "max_replicas": "8"},
-        (
-            "spec.mpiReplicaSpecs.Worker.replicas: 3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); "
-            "use 4 to 8, or change the annotation"
-        ),
+        SIZE,
+        "3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); use 4 to 8, or change the annotation",
+        id="below the smallest size",
     ),
-    (
+    pytest.param(
         {"min_replicas": "4"},
-        (
-            "spec.mpiReplicaSpecs.Worker.replicas: 3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); "
-            "use 4 to 1000, or change the annotation"
-        ),
+        SIZE,
+        "3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); use 4 to 1000, or change the annotation",
+        id="below the only bound",
+    ),
+    pytest.param(
+        {"autoscale": "cpu=70", "min_replicas": "1"},
+        "autoscale",
+        '"cpu=70" is not allowed; use it beside mpijob-elastic/min-replicas and mpijob-elastic/max-replicas, '
+        "the bounds of the size",
+        id="an HPA without both bounds",
     ),
 ]
 
 
-@pytest.mark.parametrize(("annotations", "message"), BAD)
-def test_refused_at_creation_and_when_brought_in_by_an_update(annotations: dict[str, str], message: str) -> None:
+@pytest.mark.parametrize(("annotations", "at", "message"), BAD)
+def test_refused_at_creation_and_when_brought_in_by_an_update(
+    annotations: dict[str, str], at: str, message: str
+) -> None:
+    field = at if at == SIZE else f"metadata.annotations[mpijob-elastic/{at}]"
     for verdict in (on_create(annotated(**annotations)), on_update(annotated(**annotations), annotated())):
-        assert [str(refusal) for refusal in verdict.refusals] == [message]
+        assert verdict.refusals == (Refusal(field=field, message=message),)
         assert not verdict.allowed
 
 
-def test_a_bad_run_policy_is_refused_once_the_job_asks_for_it() -> None:
-    asks, silent = annotated(run_policy="true"), annotated()
-    for job in (asks, silent):
-        job["spec"]["runPolicy"] = {"activeDeadlineSeconds": "1h"}
-    for verdict in (on_create(asks), on_update(asks, silent), on_update(asks, annotated(run_policy="true"))):
-        [refusal] = verdict.refusals
-        assert refusal.field == "spec.runPolicy.activeDeadlineSeconds"
-        assert refusal.message == '"1h" is not allowed; use a whole number from 1 to 2147483647'
-    for verdict in (on_create(silent), on_update(asks, asks), on_update(silent, asks)):
-        assert verdict.allowed
-
-
-@pytest.mark.parametrize(("annotations", "_message"), BAD)
-def test_what_was_bad_before_never_blocks_another_change(annotations: dict[str, str], _message: str) -> None:
+@pytest.mark.parametrize(("annotations", "_at", "_message"), BAD)
+def test_what_was_bad_before_never_blocks_another_change(annotations: dict[str, str], _at: str, _message: str) -> None:
     before = annotated(**annotations)
-    for field, value in (("labels", {"team": "a"}), ("finalizers", ["x/y"])):
-        after = copy.deepcopy(before)
-        after["metadata"][field] = value
+    said = before["metadata"]["annotations"] | {"mpijob-elastic/status": "draining"}
+    for metadata in ({"labels": {"team": "a"}}, {"finalizers": ["x/y"]}, {"annotations": said}):
+        after = {**before, "metadata": {**before["metadata"], **metadata}}
         assert on_update(after, before) == Verdict()
-    after = copy.deepcopy(before)
-    after["metadata"]["annotations"]["mpijob-elastic/status"] = "draining"
-    after["status"] = {"conditions": []}
-    assert on_update(after, before) == Verdict()
+        assert on_update({**after, "status": {"conditions": []}}, before) == Verdict()
 
 
-@pytest.mark.parametrize(("annotations", "_message"), BAD)
+@pytest.mark.parametrize(("annotations", "_at", "_message"), BAD)
 @pytest.mark.parametrize("end", ["deleting", "Succeeded", "Failed"])
-def test_a_job_that_is_over_is_never_blocked(annotations: dict[str, str], _message: str, end: str) -> None:
+def test_a_job_that_is_over_is_never_blocked(annotations: dict[str, str], _at: str, _message: str, end: str) -> None:
     before, after = annotated(), annotated(**annotations)
     for job in (before, after):
         if end == "deleting":
@@ -159,6 +145,17 @@ def test_an_evicted_job_goes_on_so_its_edits_are_checked(completed: bool) -> Non
     assert not on_update(after, before).allowed
 
 
+def test_a_bad_run_policy_is_refused_once_the_job_asks_for_it() -> None:
+    asks, silent = annotated(run_policy="true"), annotated()
+    for job in (asks, silent):
+        job["spec"]["runPolicy"] = {"activeDeadlineSeconds": "1h"}
+    message = '"1h" is not allowed; use a whole number from 1 to 2147483647'
+    for verdict in (on_create(asks), on_update(asks, silent), on_update(asks, annotated(run_policy="true"))):
+        assert verdict.refusals == (Refusal(field="spec.runPolicy.activeDeadlineSeconds", message=message),)
+    for verdict in (on_create(silent), on_update(asks, asks), on_update(silent, asks)):
+        assert verdict.allowed
+
+
 def test_several_problems_are_all_named() -> None:
     verdict = on_create(annotated(enabled="maybe", drain_timeout="soon"))
     assert [refusal.field for refusal in verdict.refusals] == [
@@ -167,55 +164,52 @@ def test_several_problems_are_all_named() -> None:
     ]
 
 
-def sized(replicas: int, **facts: Any) -> Object:
-    return mpi_job(replicas=replicas, **{"command": ELASTIC, "conditions": ["Created", "Running"], **facts})
-
-
-MAX = "mpijob-elastic/max-replicas"
-SWITCHED_OFF = {"mpijob-elastic/enabled": "false"}
+MAX, MIN = names.MAX_REPLICAS, names.MIN_REPLICAS
+OFF, OWN = {names.ENABLED: "false"}, ["/start.sh"]
 WIDE = [*ELASTIC[:1], "--max-np", "801", *ELASTIC[1:]]
-WITHOUT = f"the largest size without metadata.annotations[{MAX}]; use 1 to"
-LARGEST = [
-    ({}, 1_000, f"1001 is above 1000, {WITHOUT} 1000, or set the annotation"),
-    ({"command": WIDE, "slots": 8}, 1_010, f"1011 is above 1010, {WITHOUT} 1010, or set the annotation"),
-    ({"command": WIDE}, 8_010, f"8011 is above 8010, {WITHOUT} 8010, or set the annotation"),
-    ({"command": [*WIDE[:2], "1001", *WIDE[3:]]}, 10_000, "10001 is above 10000, the largest size; use 1 to 10000"),
-    ({"command": ["mpirun", "x"]}, 10_000, "10001 is above 10000, the largest size; use 1 to 10000"),
-    ({"annotations": SWITCHED_OFF}, 10_000, "10001 is above 10000, the largest size; use 1 to 10000"),
-    ({"annotations": {MAX: "10000"}}, 10_000, "10001 is above 10000, the largest size; use 1 to 10000"),
-    (
-        {"annotations": {"mpijob-elastic/min-replicas": "1200"}},
-        1_200,
-        f"1201 is above 1200, {WITHOUT.replace('use 1', 'use 1200')} 1200, or set the annotation",
-    ),
-]
+WIDEST = [*WIDE[:2], "1001", *WIDE[3:]]
+UNBOUNDED = (
+    f"is above {{0}}, the largest size without metadata.annotations[{MAX}]; use {{1}} to {{0}}, or set the annotation"
+)
+LARGEST = "is above 10000, the largest size; use 1 to 10000"
 
 
-@pytest.mark.parametrize(("facts", "largest", "message"), LARGEST)
+@pytest.mark.parametrize(
+    ("facts", "largest", "message"),
+    [
+        pytest.param({}, 1_000, UNBOUNDED.format(1000, 1), id="no bound"),
+        pytest.param({"command": WIDE, "slots": 8}, 1_010, UNBOUNDED.format(1010, 1), id="max-np of 8 slots a worker"),
+        pytest.param({"command": WIDE}, 8_010, UNBOUNDED.format(8010, 1), id="max-np"),
+        pytest.param({"command": WIDEST}, 10_000, LARGEST, id="a large max-np"),
+        pytest.param({"command": PLAIN}, 10_000, LARGEST, id="plain"),
+        pytest.param({"annotations": OFF}, 10_000, LARGEST, id="switched off"),
+        pytest.param({"annotations": {MAX: "10000"}}, 10_000, LARGEST, id="a bound"),
+        pytest.param({"annotations": {MIN: "1200"}}, 1_200, UNBOUNDED.format(1200, 1200), id="a large smallest size"),
+    ],
+)
 def test_a_size_that_must_be_a_typing_error_is_refused(facts: dict[str, Any], largest: int, message: str) -> None:
     small, fits, over = (sized(replicas, **facts) for replicas in (largest - 1, largest, largest + 1))
     for verdict in (on_create(fits), on_update(fits, small)):
         assert verdict.allowed
     for verdict in (on_create(over), on_update(over, fits)):
-        [refusal] = verdict.refusals
-        assert (refusal.field, refusal.message) == (validate.REPLICAS_FIELD, message)
+        assert verdict.refusals == (Refusal(field=SIZE, message=f"{largest + 1} {message}"),)
 
 
 @pytest.mark.parametrize(
     ("before", "after", "allowed"),
     [
-        (sized(4, annotations={MAX: "2"}), sized(5, annotations={MAX: "2"}), False),
-        (sized(4, annotations={MAX: "2"}), sized(3, annotations={MAX: "2"}), True),
-        (sized(5_000), sized(4_000), True),
-        (sized(5), sized(-1), True),
-        (sized(5_000), sized(5_000, slots=2), True),
-        (sized(5_000), sized(5_000, annotations={MAX: "5000"}), True),
-        (sized(5_000), sized(5_000, annotations={MAX: "4999"}), True),
-        (sized(5_000, annotations={MAX: "5000"}), sized(5_000), False),
-        (sized(1_200, command=["mpirun", "x"]), sized(1_200), False),
+        pytest.param(sized(4, annotations={MAX: "2"}), sized(5, annotations={MAX: "2"}), False, id="further out"),
+        pytest.param(sized(4, annotations={MAX: "2"}), sized(3, annotations={MAX: "2"}), True, id="nearer"),
+        pytest.param(sized(5_000), sized(4_000), True, id="nearer without a bound"),
+        pytest.param(sized(5), sized(-1), True, id="less than none, which its definition refuses"),
+        pytest.param(sized(5_000), sized(5_000, slots=2), True, id="something else"),
+        pytest.param(sized(5_000), sized(5_000, annotations={MAX: "5000"}), True, id="a bound that allows it"),
+        pytest.param(sized(5_000), sized(5_000, annotations={MAX: "4999"}), True, id="a bound that is nearer"),
+        pytest.param(sized(5_000, annotations={MAX: "5000"}), sized(5_000), False, id="without the bound"),
+        pytest.param(sized(1_200, command=PLAIN), sized(1_200), False, id="elastic now"),
     ],
 )
-def test_only_what_goes_further_out_of_bounds_is_refused(before: Object, after: Object, *, allowed: bool) -> None:
+def test_only_what_goes_further_out_of_bounds_is_refused(before: Object, after: Object, allowed: bool) -> None:
     assert on_update(after, before).allowed is allowed
 
 
@@ -228,101 +222,11 @@ def test_only_what_goes_further_out_of_bounds_is_refused(before: Object, after: 
     ],
 )
 def test_an_unknown_annotation_is_warned_of_once_with_the_nearest_name(written: str, meant: str) -> None:
-    job = mpi_job(annotations={written: "1", "example.com/enable": "x"})
+    job = mpi_job(command=PLAIN, annotations={written: "1", "example.com/enable": "x"})
     warning = f"metadata.annotations[{written}] is not known and has no effect; did you mean {meant}?"
     assert on_create(job) == Verdict(warnings=(warning,))
-    assert on_update(job, mpi_job()) == Verdict(warnings=(warning,))
+    assert on_update(job, mpi_job(command=PLAIN)) == Verdict(warnings=(warning,))
     assert on_update(job, job) == Verdict()
-
-
-def running(**fields: Any) -> Object:
-    return mpi_job(**fields, conditions=["Created", "Running"])
-
-
-def test_shrinking_a_job_that_is_not_elastic_is_warned_of() -> None:
-    (warning,) = on_update(running(replicas=1), running(replicas=3)).warnings
-    assert "spec.mpiReplicaSpecs.Worker.replicas 3 to 1: this job is not elastic" in warning
-    assert "--host-discovery-script /etc/mpi/discover_hosts.sh" in warning
-    assert "in a new launcher" in warning
-    assert len(warning) <= LONGEST_WARNING
-
-
-@pytest.mark.parametrize(
-    ("edit", "before", "told"),
-    [
-        ({"annotations": {names.ENABLED: "true"}}, {}, True),
-        ({"command": ELASTIC}, {}, True),
-        # The launcher that runs reads the list, and does so again.
-        ({"command": ELASTIC}, {"command": ELASTIC, "annotations": {names.ENABLED: "false"}}, False),
-        ({"command": ELASTIC, "replicas": 3}, {"command": ELASTIC}, False),
-        ({"replicas": 3}, {}, False),
-    ],
-)
-def test_a_job_that_becomes_elastic_needs_a_new_launcher(edit: Object, before: Object, told: bool) -> None:
-    warnings = on_update(running(**edit), running(**before)).warnings
-    new = [warning for warning in warnings if "becomes elastic with a new launcher" in warning]
-    assert bool(new) is told
-    adopt = "`mpijob-elastic upgrade adopt train -n default`"
-    assert all(adopt in warning and "last checkpoint" in warning and len(warning) <= LONGEST_WARNING for warning in new)
-    assert on_update(mpi_job(**edit), mpi_job(**before)).warnings == tuple(
-        warning for warning in warnings if warning not in new and "Worker.replicas" not in warning
-    )
-
-
-@pytest.mark.parametrize(
-    ("job", "before"),
-    [
-        (running(replicas=1, command=ELASTIC), running(replicas=3, command=ELASTIC)),
-        (running(replicas=3), running(replicas=1)),
-        (mpi_job(replicas=1), mpi_job(replicas=3)),
-        (running(replicas=1), mpi_job(replicas=3, conditions=["Created", "Succeeded"])),
-    ],
-    ids=["elastic", "grows", "not started", "finished"],
-)
-def test_no_warning(job: Object, before: Object) -> None:
-    assert on_update(job, before) == Verdict()
-
-
-def queued(queue: str = "", *, command: list[str] = ELASTIC, conditions: tuple[str, ...] = ("Running",)) -> Object:
-    """A job with this label, and a least size of its own for each."""
-    annotations = {names.MIN_REPLICAS: "2" if queue == "team" else "1"}
-    job = mpi_job(replicas=3, command=command, conditions=[*conditions], annotations=annotations)
-    job["spec"]["cleanPodPolicy"] = "Running"
-    return {**job, "metadata": {**job["metadata"], "labels": {names.LABEL_QUEUE: queue} if queue else {}}}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "told"),
-    [
-        ("team", "other", "an admitted job keeps its quota of team; to move it, suspend and resume it"),
-        ("team", "", "the job leaves its queue: others get its quota at once, and its pods go on"),
-        ("", "team", "pods that run go on outside the quota until Kueue admits the job"),
-    ],
-)
-def test_a_queue_that_changes_is_warned_of(before: str, after: str, told: str) -> None:
-    assert on_update(queued(after), queued(before)).warnings == (f"metadata.labels[{names.LABEL_QUEUE}]: {told}",)
-    waiting = [queued(name, conditions=()) for name in (after, before)]
-    assert on_update(*waiting) == Verdict()
-
-
-def test_a_least_size_that_changes_in_a_queue_is_warned_of() -> None:
-    before, after = queued("team"), queued("team")
-    after["metadata"]["annotations"] = {names.MIN_REPLICAS: "3"}
-    [warning] = on_update(after, before).warnings
-    assert warning == (
-        "mpijob-elastic/min-replicas: an admitted job keeps the quota of its least size at the start; to ask again, "
-        "suspend and resume it"
-    )
-    for job in (before, after):
-        job["metadata"]["labels"] = {}
-    assert on_update(after, before) == Verdict()
-
-
-def test_changed_slots_of_a_running_job_are_warned_of() -> None:
-    (warning,) = on_update(running(slots=2), running(slots=1)).warnings
-    assert warning.startswith("spec.slotsPerWorker 1 to 2: the running job keeps 1")
-    assert len(warning) <= LONGEST_WARNING
-    assert on_update(mpi_job(slots=2), mpi_job(slots=1)) == Verdict()
 
 
 def test_of_many_unknown_annotations_a_few_are_named() -> None:
@@ -330,33 +234,74 @@ def test_of_many_unknown_annotations_a_few_are_named() -> None:
     assert [warning.partition("]")[0][-5:] for warning in verdict.warnings] == [f"{n:05}" for n in range(5)]
 
 
-def test_any_size_is_shown() -> None:
-    job, before = (of_size(replicas) for replicas in (2**31 - 1, 3))
-    for old, new in ((job, before), (before, job)):
-        request = review.parse(body(new, old=old, dryRun=True))
-        answered = handlers.answer(request, handlers.validating(handlers.NOTHING))
-        assert any("would scale" in warning for warning in answered.verdict.warnings)
+def queued(queue: str = "", least: str = "1", **facts: Any) -> Object:
+    """A job with this label and this least size."""
+    job = sized(**{"annotations": {MIN: least}, **facts})
+    job["spec"]["cleanPodPolicy"] = "Running"
+    return {**job, "metadata": {**job["metadata"], "labels": {names.LABEL_QUEUE: queue} if queue else {}}}
 
 
-def of_size(replicas: int) -> Object:
-    return mpi_job(replicas=replicas, conditions=["Created"], command=ELASTIC)
+BECOMES = (
+    "this job becomes elastic with a new launcher: until you type `mpijob-elastic upgrade adopt train -n default`, a "
+    "launcher that runs keeps its workers (training restarts from its last checkpoint)"
+)
+STAYS = (
+    f"{SIZE} 3 to 1: this job is not elastic, so its surplus workers stay. Run horovodrun with "
+    "--host-discovery-script /etc/mpi/discover_hosts.sh, in a new launcher"
+)
+KEEPS = (
+    "spec.slotsPerWorker 1 to 2: the running job keeps 1 until it has a new launcher: suspend and resume it, or, if it "
+    "is not elastic, delete and recreate it (this restarts training)"
+)
+QUEUE = f"metadata.labels[{names.LABEL_QUEUE}]: "
+MOVED = f"{QUEUE}an admitted job keeps its quota of team; to move it, suspend and resume it"
+LEFT = f"{QUEUE}the job leaves its queue: others get its quota at once, and its pods go on"
+JOINED = f"{QUEUE}pods that run go on outside the quota until Kueue admits the job"
+LEAST = f"{MIN}: an admitted job keeps the quota of its least size at the start; to ask again, suspend and resume it"
 
 
-BOUNDED = {names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "8"}
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        pytest.param(sized(3, command=PLAIN), sized(1, command=PLAIN), STAYS, id="plain and smaller"),
+        pytest.param(sized(1, command=PLAIN), sized(3, command=PLAIN), "", id="plain and larger"),
+        pytest.param(sized(3), sized(1), "", id="elastic and smaller"),
+        pytest.param(sized(command=OWN), sized(command=OWN, annotations={names.ENABLED: "true"}), BECOMES, id="on"),
+        pytest.param(sized(command=PLAIN), sized(), BECOMES, id="another command"),
+        # The launcher that runs reads the list, and does so again.
+        pytest.param(sized(annotations=OFF), sized(), "", id="elastic again"),
+        pytest.param(sized(slots=1), sized(slots=2), KEEPS, id="other slots"),
+        pytest.param(queued("team"), queued("other"), MOVED, id="another queue"),
+        pytest.param(queued("team", "2"), queued("", "1"), LEFT, id="no queue any more"),
+        pytest.param(queued("", "1"), queued("team", "2"), JOINED, id="a queue now"),
+        pytest.param(queued("team", "2"), queued("team", "3"), LEAST, id="another least size in a queue"),
+        pytest.param(queued("", "2"), queued("", "3"), "", id="another least size in no queue"),
+    ],
+)
+def test_an_edit_of_a_started_job_is_told_what_it_does_not_do(before: Object, after: Object, told: str) -> None:
+    assert on_update(after, before) == Verdict(warnings=(told,) if told else ())
+    assert len(told) <= LONGEST_WARNING
+    for job in (before, after):
+        del job["status"]
+    assert on_update(after, before) == Verdict()
 
 
-@pytest.mark.parametrize("asking", [{names.SUSPEND: "true"}, {names.AUTOSCALE: "cpu=70", **BOUNDED}])
+def test_a_finished_job_is_told_nothing() -> None:
+    before = sized(3, command=PLAIN, conditions=["Created", "Succeeded"])
+    assert on_update(sized(1, command=PLAIN), before) == Verdict()
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 2**31 - 1), (2**31 - 1, 3)])
+def test_any_size_is_shown(before: int, after: int) -> None:
+    told = answers.verdict(sized(after), sized(before), dryRun=True).warnings
+    assert any("would scale" in warning for warning in told)
+
+
+@pytest.mark.parametrize("asking", [{names.SUSPEND: "true"}, {names.AUTOSCALE: "cpu=70", MIN: "1", MAX: "8"}])
 def test_a_plain_job_is_told_once_what_has_no_effect(asking: dict[str, str]) -> None:
-    plain, asked = mpi_job(conditions=["Created"]), mpi_job(annotations=asking, conditions=["Created"])
+    plain, asked = (sized(command=PLAIN, annotations=said) for said in ({}, asking))
     told = f"{next(iter(asking))} has no effect: this job is not elastic"
     assert told in on_create(asked).warnings
     assert told in on_update(asked, plain).warnings
     assert told not in on_update(asked, asked).warnings
-    assert told not in on_create(mpi_job(command=ELASTIC, annotations=asking)).warnings
-
-
-def test_an_hpa_needs_both_bounds() -> None:
-    asking = mpi_job(command=ELASTIC, annotations={names.AUTOSCALE: "cpu=70", names.MIN_REPLICAS: "1"})
-    (refusal,) = on_create(asking).refusals
-    assert refusal.field == "metadata.annotations[mpijob-elastic/autoscale]"
-    assert "use it beside mpijob-elastic/min-replicas and mpijob-elastic/max-replicas" in refusal.message
+    assert told not in on_create(sized(annotations=asking)).warnings

@@ -1,6 +1,5 @@
 """The grace period of a job's new workers."""
 
-import json
 import os
 import shutil
 import signal
@@ -10,101 +9,78 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-import jsonpatch
-import msgspec
 import pytest
 
 from mpijob_elastic import names
 from mpijob_elastic.act import worker_probes
-from mpijob_elastic.model import job_facts
-from tests.product.webhook.objects import ELASTIC, Object, launcher_pod, mpi_job, worker_pod
-from webhook.rules import mutate, worker_grace
+from tests.product.webhook.answers import patched
+from tests.product.webhook.objects import PLAIN, Object, mpi_job, worker_pod
+from webhook.rules import worker_grace
 
-HOOKED = [{"name": "proxy", "image": "i", "lifecycle": {"preStop": {"exec": {"command": ["true"]}}}}]
+HOOK = {"name": "hooked", "image": "i", "lifecycle": {"preStop": {"exec": {"command": ["true"]}}}}
+PROXY = {"name": "proxy", "image": "i"}
 
 
-def created(pod: Object, *, template: Object | None = None, drain: str | None = None, **job: Any) -> Object:
-    """The pod as it becomes, with this pod spec of the template and this drain-timeout; 30 s is Kubernetes' default."""
-    pod["spec"].setdefault("terminationGracePeriodSeconds", 30)
-    made = mpi_job(**{"command": ELASTIC, "annotations": {names.DRAIN_TIMEOUT: drain} if drain else {}, **job})
+def worker(
+    *, period: int = 30, before: tuple[Object, ...] = (), behind: tuple[Object, ...] = (), **more: Any
+) -> Object:
+    """A worker with this period, which is 30 s unless something says otherwise, and these containers and fields."""
+    pod = worker_pod()
+    first = {**pod["spec"]["containers"][0], **{key: more.pop(key) for key in ("command", "args") if key in more}}
+    pod["spec"] |= {"terminationGracePeriodSeconds": period, "containers": [*before, first, *behind], **more}
+    return pod
+
+
+def asking(*, drain: str = "", template: Object | None = None, **job: Any) -> Object:
+    """A job with this drain-timeout and this in the template of its workers."""
+    made = mpi_job(annotations={names.DRAIN_TIMEOUT: drain} if drain else {}, **job)
     made["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"] |= template or {}
-    facts = job_facts.read(json.dumps(made).encode())
-    changed: Object = jsonpatch.apply_patch(pod, worker_grace.fitting(msgspec.convert(pod, mutate.Pod), facts))
-    return changed
+    return made
 
 
-def told(pod: Object) -> tuple[int, bool]:
-    """Its seconds, and whether it ends by itself when no rank needs them."""
-    main = pod["spec"]["containers"][0]
-    assert (main["command"], main["args"]) in ((["sleep"], ["365d"]), (["/bin/sh", "-c"], [worker_grace.MAIN]))
-    return pod["spec"]["terminationGracePeriodSeconds"], main["command"] != ["sleep"]
+def fitted(pod: Object, seconds: int) -> Object:
+    """The pod with this period and the main process that ends by itself."""
+    own = {"command": ["/bin/sh", "-c"], "args": [worker_grace.MAIN]}
+    containers = [{**one, **own} if one["name"] == "worker" else one for one in pod["spec"]["containers"]]
+    return {**pod, "spec": {**pod["spec"], "terminationGracePeriodSeconds": seconds, "containers": containers}}
 
 
-@pytest.mark.parametrize(("drain", "seconds"), [(None, 60), ("2m", 120), ("90500ms", 91), ("10s", 30), ("0s", 30)])
-def test_a_worker_gets_at_least_its_drain_timeout(drain: str | None, seconds: int) -> None:
-    assert told(created(worker_pod(), drain=drain)) == (seconds, True)
+@pytest.mark.parametrize(
+    ("pod", "job", "seconds"),
+    [
+        pytest.param(worker(), asking(), 60, id="the default drain timeout"),
+        pytest.param(worker(), asking(drain="2m"), 120, id="two minutes"),
+        pytest.param(worker(), asking(drain="90500ms"), 91, id="up to a whole second"),
+        pytest.param(worker(), asking(drain="10s"), 30, id="never less than it has"),
+        pytest.param(worker(), asking(drain="0s"), 30, id="no wait"),
+        pytest.param(worker(period=600), asking(), 600, id="what another webhook made longer"),
+        pytest.param(worker(before=(PROXY,)), asking(), 60, id="behind a container that was put before it"),
+    ],
+)
+def test_a_worker_gets_at_least_its_drain_timeout_and_nothing_else(pod: Object, job: Object, seconds: int) -> None:
+    assert patched(worker_grace.fitting, pod, job) == fitted(pod, seconds)
 
 
-def test_nothing_else_of_it_changes() -> None:
-    pod, changed = worker_pod(), created(worker_pod())
-    main = changed["spec"]["containers"][0]
-    containers = [{**main, "command": ["sleep"], "args": ["365d"]}]
-    assert {**changed, "spec": {**changed["spec"], "containers": containers}} == {
-        **pod,
-        "spec": {**pod["spec"], "terminationGracePeriodSeconds": 60},
-    }
-    assert created(json.loads(json.dumps(changed))) == changed
-
-
-def test_the_container_of_the_ranks_is_found_behind_one_that_was_put_before_it() -> None:
-    pod = worker_pod()
-    pod["spec"]["containers"].insert(0, {"name": "proxy", "image": "i"})
-    assert [one.get("command") for one in created(pod)["spec"]["containers"]] == [None, ["/bin/sh", "-c"]]
-
-
-def test_what_another_webhook_has_made_longer_stays() -> None:
-    pod = worker_pod()
-    pod["spec"]["terminationGracePeriodSeconds"] = 600
-    assert told(created(pod)) == (600, True)
-
-
-@pytest.mark.parametrize("seconds", [0, 30, 300])
-def test_a_period_in_the_template_is_the_users_word(seconds: int) -> None:
-    pod = worker_pod()
-    pod["spec"]["terminationGracePeriodSeconds"] = seconds
-    assert told(created(pod, template={"terminationGracePeriodSeconds": seconds})) == (seconds, False)
-
-
-@pytest.mark.parametrize("command", [["sleep", "infinity"], ["/usr/sbin/sshd", "-D"]])
-def test_so_is_a_command(command: list[str]) -> None:
-    pod = worker_pod()
-    pod["spec"]["containers"][0] |= {"command": command, "args": []}
-    pod["spec"]["terminationGracePeriodSeconds"] = 30
-    assert created(json.loads(json.dumps(pod))) == pod
-
-
-@pytest.mark.parametrize("containers", ["containers", "initContainers"])
-def test_a_hook_has_the_period_that_its_author_knew(containers: str) -> None:
-    pod = worker_pod()
-    pod["spec"].setdefault(containers, []).extend(HOOKED)
-    assert told(created(pod)) == (30, False)
-
-
-def test_a_plain_job_and_the_workers_of_a_newer_operator_stay_as_they_are() -> None:
-    newer = worker_pod()
-    newer["metadata"]["labels"]["replica-index"] = "0"
-    assert told(created(worker_pod(), command=["mpirun"])) == told(created(newer)) == (30, False)
-
-
-def test_a_launcher_stays_as_it_is() -> None:
-    assert created(launcher_pod())["spec"]["containers"] == launcher_pod()["spec"]["containers"]
-
-
-def test_a_worker_of_an_earlier_job_of_that_name_or_an_unknown_one_stays_as_it_is() -> None:
-    pod = worker_pod()
-    assert worker_grace.fitting(msgspec.convert(pod, mutate.Pod), None) == ()
-    pod["metadata"]["ownerReferences"][0]["uid"] = "of an earlier job"
-    assert told(created(pod)) == (30, False)
+@pytest.mark.parametrize(
+    ("pod", "job"),
+    [
+        *(
+            pytest.param(
+                worker(period=seconds),
+                asking(template={"terminationGracePeriodSeconds": seconds}),
+                id=f"{seconds} s in the template",
+            )
+            for seconds in (0, 30, 300)
+        ),
+        pytest.param(worker(command=["sleep", "infinity"], args=[]), asking(), id="another sleep"),
+        pytest.param(worker(command=["/usr/sbin/sshd", "-D"], args=[]), asking(), id="another command"),
+        pytest.param(worker(behind=(HOOK,)), asking(), id="a hook whose author knew the period"),
+        pytest.param(worker(initContainers=[HOOK]), asking(), id="a hook of a sidecar"),
+        pytest.param(worker(), asking(command=PLAIN), id="a plain job"),
+    ],
+)
+def test_what_somebody_else_decided_stays(pod: Object, job: Object) -> None:
+    assert patched(worker_grace.fitting, pod, job) == pod
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,70 @@
+"""What the rules answer: the object that the API server stores after a patch, and the verdict on a request."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jsonpatch
+import msgspec
+
+from lab.operator.objects import Object
+from mpijob_elastic.model import job_facts
+from mpijob_elastic.model.job_facts import JobFacts
+from tests.product.webhook.objects import body, mpi_job
+from webhook.rules import handlers, hpa_facts, mutate, review
+from webhook.rules.handlers import NOTHING, Answer, ReviewContext
+from webhook.rules.json_patch import Patch
+from webhook.rules.quota import QuotaFacts
+from webhook.rules.review import Verdict
+
+# The time of every context here.
+NOW = 1_700_000_000.0
+PodRule = Callable[[mutate.Pod, JobFacts | None], Patch]
+
+
+def facts(job: Object) -> JobFacts:
+    return job_facts.read(json.dumps(job).encode())
+
+
+def patch_of(rule: PodRule, pod: Object, job: Object | None) -> Patch:
+    return rule(msgspec.convert(pod, mutate.Pod), facts(job) if job else None)
+
+
+def patched(rule: PodRule, pod: Object, job: Object | None) -> Object:
+    """The pod after the rule's patch; a webhook that is called again leaves it as it is."""
+    stored: Object = jsonpatch.apply_patch(pod, patch_of(rule, pod, job))
+    assert jsonpatch.apply_patch(stored, patch_of(rule, stored, job)) == stored
+    return stored
+
+
+def knowing(
+    job: Object | None = None, *, hpas: Sequence[Object] = (), quotas: Sequence[QuotaFacts] = ()
+) -> ReviewContext:
+    """The context of a webhook that has seen this job `train`, its HPAs and the ResourceQuotas of its namespace."""
+    found = facts(job) if job else None
+    scaling = [hpa_facts.read(json.dumps(hpa).encode()) for hpa in hpas]
+    return ReviewContext(
+        job=lambda _namespace, name: found if name == "train" else None,
+        autoscalers=lambda _namespace, name: scaling if name == "train" else (),
+        quotas=lambda _namespace: quotas,
+        now=lambda: NOW,
+    )
+
+
+def running(**facts: Any) -> Object:
+    """An elastic job of 3 workers that the operator has reported."""
+    job = mpi_job(**{"replicas": 3, "conditions": ["Created", "Running"], **facts})
+    return {**job, "metadata": {**job["metadata"], "resourceVersion": "1"}}
+
+
+def answer(
+    obj: Object | None, old: Object | None = None, *, context: ReviewContext = NOTHING, **request: Any
+) -> Answer:
+    """The answer of /validate."""
+    return handlers.answer(review.parse(body(obj, old=old, **request)), handlers.validating(context))
+
+
+def verdict(
+    obj: Object | None, old: Object | None = None, *, context: ReviewContext = NOTHING, **request: Any
+) -> Verdict:
+    return answer(obj, old, context=context, **request).verdict

@@ -1,0 +1,28 @@
+"""A worker of the job `train` that somebody evicts, and the request for that."""
+
+from typing import Any
+
+from lab.operator import objects
+from lab.operator.objects import Object
+from mpijob_elastic import names
+from tests.product.webhook.objects import body, mpi_job
+from webhook.rules import review
+from webhook.rules.review import Request
+
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+EVICTION = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "train-worker-0"}}
+
+
+def worker(*, mark: str = "", status: Object = READY, **metadata: Any) -> Object:
+    pod = objects.worker(mpi_job(), 0)
+    annotations = {names.EVICTION: mark} if mark else {}
+    return {
+        **pod,
+        "metadata": {**pod["metadata"], "uid": "w", "annotations": annotations, **metadata},
+        "status": status,
+    }
+
+
+def request(*, options: Object | None = None, **fields: Any) -> Request:
+    asked = EVICTION if options is None else EVICTION | {"deleteOptions": options}
+    return review.parse(body(asked, **{"subResource": "eviction", **fields}))
