@@ -13,6 +13,7 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
 from tests.faults.faults import (
     Call,
     Delay,
@@ -28,7 +29,6 @@ from tests.faults.faults import (
 )
 from tests.faults.kubeconfig import write_plain
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from tests.faults.waiting import eventually
 
 PODS = "/api/v1/namespaces/n/pods"

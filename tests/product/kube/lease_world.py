@@ -15,7 +15,7 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import Lease
 from mpijob_elastic.kube.reader import JSON, USUAL, Limits
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.faults.tiny_api import merged
+from tests.doubles.api import merged
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/n/leases"
 
