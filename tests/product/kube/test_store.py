@@ -61,6 +61,13 @@ def test_an_object_whose_deletion_was_seen_is_not_remembered_when_forgotten_afte
     assert len(changes) == 2
 
 
+def test_forgetting_one_uid_leaves_another_of_its_name() -> None:
+    store, _ = make()
+    store.put(item("a", 5, uid="new"))
+    store.forget("n", "a", "old")
+    assert store.get("n", "a") is not None
+
+
 def test_a_list_begun_before_forgetting_does_not_bring_an_object_back_but_one_begun_after_does() -> None:
     store, _ = make()
     store.put(item("a", 5))
