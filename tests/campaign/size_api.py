@@ -30,7 +30,7 @@ from mpijob_elastic.kube.exec import PROTOCOLS
 from mpijob_elastic.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, LEASES, MPI_JOBS, PODS, Resource
 from mpijob_elastic.kube.writer import JSON_PATCH
 from tests.campaign.size_fleet import Made, Object
-from tests.faults.tiny_api import merged, refusal
+from tests.doubles.api import merged, refusal
 
 # Bytes from which the real server compresses a list; seconds between bookmarks.
 COMPRESSED_FROM, BOOKMARKS = 128 * 1024, 50.0

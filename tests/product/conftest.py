@@ -6,8 +6,8 @@ import pytest
 
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 
 
 @pytest.fixture

@@ -3,32 +3,25 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
+from tests.doubles.shells import Shells, prints
 from tests.faults.faults import (
     Call,
     Delay,
-    Fault,
     Freeze,
-    Lag,
     LoseEvents,
     Request,
-    StaleAnswers,
-    lists,
     watches,
     writes,
 )
-from tests.faults.kubeconfig import write_plain
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from tests.faults.waiting import eventually
 
 PODS = "/api/v1/namespaces/n/pods"
@@ -91,38 +84,6 @@ async def test_a_frozen_stream_keeps_its_lines_and_hands_them_on_when_thawed(
             assert name(await anext(lines)) == "c"
 
 
-class Together(Fault):
-    """No line passes before three have come."""
-
-    def __init__(self) -> None:
-        self._barrier = asyncio.Barrier(3)
-
-    async def line(self, request: Request, line: bytes) -> bytes:
-        await self._barrier.wait()
-        return line
-
-
-async def test_lines_are_struck_as_they_arrive_and_stay_in_order(
-    api: TinyApi, proxy: FaultProxy, client: ApiWriter
-) -> None:
-    with proxy.inject(Together(), on=watches):
-        async with client.stream(PODS, query=WATCH, silence=30) as lines:
-            for each in "abc":
-                await api.create(PODS, each)
-            assert [name(await anext(lines)) for _ in range(3)] == ["a", "b", "c"]
-
-
-async def test_every_line_lags(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
-    with proxy.inject(Lag(seconds=3600), on=watches):
-        async with client.stream(PODS, query=WATCH, silence=30) as lines:
-            await api.create(PODS, "a")
-            reading = asyncio.ensure_future(anext(lines))
-            await asyncio.sleep(0.05)
-            assert not reading.done()
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
-
-
 async def test_only_chosen_requests_are_cut(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
     async with client.stream(PODS, query=WATCH, silence=30) as kept:
         async with client.stream("/api/v1/nodes", query=WATCH, silence=30) as cut:
@@ -144,56 +105,14 @@ async def test_an_event_is_lost_and_the_next_is_not(api: TinyApi, proxy: FaultPr
             assert name(await anext(lines)) == "b"
 
 
-async def test_a_stale_list_is_that_of_the_first_time(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
-    with proxy.inject(StaleAnswers(), on=lists):
-        first = await client.get(PODS, query={"limit": "9"})
-        await api.create(PODS, "a")
-        assert await client.get(PODS, query={"limit": "9"}) == first
-        assert await client.get(PODS, query={"limit": "8"}) != first
-
-
-async def test_a_fault_strikes_as_often_as_was_said_and_requests_are_remembered(
-    proxy: FaultProxy, client: ApiWriter
-) -> None:
-    with proxy.inject(Call(callback=nothing), on=writes, times=1):
-        with pytest.raises(errors.Unreachable):
-            await create(client, "a")
-        await create(client, "a")
-    assert [(request.method, request.path, request.write_number) for request in proxy.requests] == [
-        ("POST", PODS, 1),
-        ("POST", PODS, 2),
-    ]
-    assert proxy.count(writes) == 2
-
-
-async def nothing(_: Request) -> None:
-    """Nobody is killed; the connection breaks all the same."""
-
-
-async def test_exec_goes_through(tmp_path: Path) -> None:
-    async def serve(request: web.Request) -> web.WebSocketResponse:
-        socket = web.WebSocketResponse(protocols=["v5.channel.k8s.io"])
-        await socket.prepare(request)
-        await socket.send_bytes(b"\x01hello")
-        await socket.send_bytes(b"\x03" + json.dumps({"status": "Success"}).encode())
-        await socket.close()
-        return socket
-
-    application = web.Application()
-    application.router.add_get(f"{PODS}/p/exec", serve)
-    runner = web.AppRunner(application, shutdown_timeout=0.01)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    write_plain(tmp_path / "kubeconfig", f"http://127.0.0.1:{runner.addresses[0][1]}")
-    async with (
-        FaultProxy(tmp_path / "kubeconfig") as proxy,
-        await connect(user_agent="test", kubeconfig=proxy.kubeconfig) as client,
-    ):
-        result = await exec_in_pod(client, "n", "p", container="c", command=["true"], timeout=30)
-        assert (result.stdout, result.exit_code) == ("hello", 0)
-        with pytest.raises(errors.NotFound):
-            await exec_in_pod(client, "n", "none", container="c", command=["true"], timeout=30)
-    await runner.cleanup()
+async def test_exec_goes_through(api: TinyApi, client: ApiWriter) -> None:
+    shells = Shells(prints("hello"))
+    shells.uids["none"] = None
+    api.streams["/exec"] = shells.serve
+    result = await exec_in_pod(client, "n", "p", container="c", command=["true"], timeout=30)
+    assert (result.stdout, result.exit_code) == ("hello", 0)
+    with pytest.raises(errors.NotFound):
+        await exec_in_pod(client, "n", "none", container="c", command=["true"], timeout=30)
 
 
 def name(line: bytes) -> str:

@@ -1,17 +1,26 @@
 """What writes need beside a client."""
 
-import math
-
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.product.act.told import Told
+from tests.product.act.writes import Nothing, Taken, Told, gate_of, writer_of
 
 
 @pytest.fixture
 def told(client: ApiWriter) -> Told:
     metrics = Metrics(CollectorRegistry())
-    return Told(Gate(client, time_left=lambda: math.inf, metrics=metrics), metrics)
+    return Told(gate_of(client, metrics), metrics)
+
+
+@pytest.fixture
+def taken() -> Taken:
+    return Taken()
+
+
+@pytest.fixture
+def writer(client: ApiWriter, taken: Taken) -> Writer:
+    """A writer that finds nothing live of what was decided."""
+    return writer_of(client, taken, Nothing())

@@ -1,6 +1,5 @@
 """The end of frozen execs: the script in real shells, on real processes, and when a launcher is asked to run it."""
 
-import asyncio
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -10,25 +9,23 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act import end_execs, launcher_execs
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide import derive, frozen_execs
-from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Removal
+from mpijob_elastic.decide.actions import EndExecs
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.execs import MOST_TRIES, Exec
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, NOW, job, launcher, ref, worker
-from tests.product.act.test_deleting import Taken
-from tests.product.act.test_launcher_execs import SHELLS, kubectl
-from tests.product.kube.test_exec import SUCCESS, Talk, failure, says, server
+from tests.doubles.shells import STATUS, STDOUT, Shells, Talk, connected, failure, prints, says
+from tests.faults.waiting import eventually
+from tests.product.act.kubectl_execs import SHELLS, kubectl
+from tests.product.act.writes import Nothing, Taken, gate_of
 
 POD = "my--job-worker-10"
 
@@ -93,6 +90,7 @@ VIEW = replace(job(2, workers=(worker(0), worker(1))), namespace="n")
 LAUNCHER = replace(launcher(), ref=ref("p"), container="c", started_at=LONG_AGO)
 DEAD = Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO, ticks=5000)
 COUNTER = "mpijob_elastic_ended_execs_total"
+ENDED = prints("ended\nended\n")
 LATER = replace(DEAD, pid=43, pod="j-worker-3")
 
 
@@ -120,33 +118,24 @@ class Sent(Events):
         return [str(self._waiting.get_nowait()[1]["reason"]) for _ in range(self._waiting.qsize())]
 
 
-@dataclass
-class Recheck:
+class Recheck(Nothing):
     """Decides on execs as the test says."""
 
-    of_execs: end_execs.Recheck
+    def __init__(self, of_execs: end_execs.Recheck) -> None:
+        self._of_execs = of_execs
 
     async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
-        return await self.of_execs(view, action)
-
-    async def has_passed(self, at: float) -> bool:
-        return False
-
-    async def suspended(self, view: JobView) -> bool:
-        return True
-
-    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
-        return []
+        return await self._of_execs(view, action)
 
 
 @dataclass(kw_only=True)
 class Ends:
-    """A writer beside the looks that it ends execs in. requests: what the launcher was asked."""
+    """A writer beside the looks that it ends execs in. shells: the launcher."""
 
     writer: Writer
     execs: Execs
     events: Sent
-    requests: list[web.Request]
+    shells: Shells
     counts: Callable[[], list[float]]
 
     async def begin(self) -> None:
@@ -154,28 +143,23 @@ class Ends:
 
     async def done(self) -> tuple[list[bool], list[list[str]], list[str]]:
         """Wait until it is over: whether nothing is left of each exec, the commands that were run, the Events."""
-        while self.execs._asking:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: not self.execs._asking)
         tries = self.execs.held(LAUNCHER.ref.uid).tries
         assert list(tries) == [DEAD, LATER]
         ended = [tries[found] == MOST_TRIES for found in (DEAD, LATER)]
-        assert sum(self.counts()) >= len(self.requests)
+        assert sum(self.counts()) >= len(self.shells.asked)
         assert sum(self.counts()[:2]) == sum(ended)
-        commands = [request.query.getall("command") for request in self.requests]
+        commands = [asked.command for asked in self.shells.asked]
         return ended, commands, self.events.reasons()
 
 
 @asynccontextmanager
-async def ends(
-    folder: Path, talk: Talk, *, recheck: end_execs.Recheck = all_of_them, time_left: float = 60.0
-) -> AsyncIterator[Ends]:
-    async with (
-        server(talk, folder) as requests,
-        await connect(user_agent="t", kubeconfig=folder / "kubeconfig") as client,
-    ):
+async def ends(talk: Talk, *, recheck: end_execs.Recheck = all_of_them, time_left: float = 60.0) -> AsyncIterator[Ends]:
+    shells = Shells(talk)
+    async with connected(shells) as client:
         registry = CollectorRegistry()
         metrics = Metrics(registry)
-        gate = Gate(client, time_left=lambda: time_left, metrics=metrics)
+        gate = gate_of(client, metrics, time_left=time_left)
         events = Sent(gate, metrics=metrics, instance="t", now=lambda: NOW, random=Random(1))
         execs = Execs(client, now=lambda: NOW, wake=lambda namespace, name: None)
         writer = Writer(
@@ -187,78 +171,72 @@ async def ends(
             return [registry.get_sample_value(COUNTER, {"outcome": outcome}) or 0 for outcome in outcomes]
 
         try:
-            yield Ends(writer=writer, execs=execs, events=events, requests=requests, counts=counts)
+            yield Ends(writer=writer, execs=execs, events=events, shells=shells, counts=counts)
         finally:
             await execs.close()
 
 
 async def end(
-    folder: Path, talk: Talk, *, recheck: end_execs.Recheck = all_of_them, time_left: float = 60.0
+    talk: Talk, *, recheck: end_execs.Recheck = all_of_them, time_left: float = 60.0
 ) -> tuple[list[bool], list[list[str]], list[str]]:
-    async with ends(folder, talk, recheck=recheck, time_left=time_left) as world:
+    async with ends(talk, recheck=recheck, time_left=time_left) as world:
         await world.begin()
         return await world.done()
 
 
-async def test_execs_are_ended_by_one_command_and_that_is_said_once(tmp_path: Path) -> None:
-    ended, commands, events = await end(tmp_path, says((1, "ended\nended\n"), (3, SUCCESS)))
+async def test_execs_are_ended_by_one_command_and_that_is_said_once() -> None:
+    ended, commands, events = await end(ENDED)
     assert ended == [True, True]
     assert commands == [end_execs.command((DEAD, LATER))]
     assert commands[0][3:] == ["sh", "41 5000 j-worker-2", "43 5000 j-worker-3"]
     assert events == ["FrozenExecEnded"]
 
 
-async def test_a_shell_that_does_not_answer_holds_no_reconcile_up(tmp_path: Path) -> None:
-    answers = asyncio.Event()
-
-    async def talk(socket: web.WebSocketResponse) -> None:
-        await answers.wait()
-        await says((1, "ended\nended\n"), (3, SUCCESS))(socket)
-
-    async with ends(tmp_path, talk) as world:
+async def test_a_shell_that_does_not_answer_holds_no_reconcile_up() -> None:
+    async with ends(ENDED) as world:
+        world.shells.go.clear()
         await world.begin()
-        while not world.requests:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: world.shells.asked)
         held = replace(LAUNCHER, held=replace(world.execs.held(LAUNCHER.ref.uid), frozen=(DEAD, LATER)))
         assert frozen_execs.end(derive(replace(VIEW, launcher=held), now=NOW)) is None
         await world.begin()  # another look at the job, after another look into its launcher
-        answers.set()
+        world.shells.go.set()
         ended, commands, _ = await world.done()
         assert (ended, len(commands)) == ([True, True], 1)
 
 
-async def test_what_is_no_longer_frozen_is_left_out(tmp_path: Path) -> None:
-    ended, commands, _ = await end(tmp_path, says((1, "ended\n"), (3, SUCCESS)), recheck=one_of_them)
+async def test_what_is_no_longer_frozen_is_left_out() -> None:
+    ended, commands, _ = await end(prints("ended\n"), recheck=one_of_them)
     assert (ended, commands) == ([True, False], [end_execs.command((DEAD,))])
 
 
-async def test_what_had_ended_by_itself_is_not_said_to_be_ended(tmp_path: Path) -> None:
-    ended, _, events = await end(tmp_path, says((1, "gone\ngone\n"), (3, SUCCESS)))
+async def test_what_had_ended_by_itself_is_not_said_to_be_ended() -> None:
+    ended, _, events = await end(prints("gone\ngone\n"))
     assert (ended, events) == ([True, True], [])
 
 
 @pytest.mark.parametrize(
     ("talk", "left"),
     [
-        (says((1, "sh: ended?\n"), (3, SUCCESS)), 2),
-        (says((1, "ended\n"), (3, SUCCESS)), 2),
-        (says((1, "ended\nended\nended\n"), (3, SUCCESS)), 2),
-        (says((1, "ended\nerror\n"), (3, SUCCESS)), 1),
-        (says((1, "ended\nended\n"), (3, failure("NonZeroExitCode", "exit code 1", "1"))), 2),
-        (says((3, failure("InternalError", "no shell"))), 2),
+        (prints("sh: ended?\n"), 2),
+        (prints("ended\n"), 2),
+        (prints("ended\nended\nended\n"), 2),
+        (prints("ended\nerror\n"), 1),
+        (says((STDOUT, "ended\nended\n"), (STATUS, failure("NonZeroExitCode", "exit code 1", "1"))), 2),
+        (says((STATUS, failure("InternalError", "no shell"))), 2),
         (says(), 2),
     ],
 )
-async def test_what_goes_wrong_fails_nothing_and_leaves_them(tmp_path: Path, talk: Talk, left: int) -> None:
-    ended, commands, events = await end(tmp_path, talk)
+async def test_what_goes_wrong_fails_nothing_and_leaves_them(talk: Talk, left: int) -> None:
+    ended, commands, events = await end(talk)
     assert (ended, len(commands), len(events)) == ([left < 2, False], 1, left < 2)
 
 
 @pytest.mark.parametrize("recheck", [none_of_them, cannot_tell])
-async def test_what_does_not_hold_live_is_left_alone(tmp_path: Path, recheck: end_execs.Recheck) -> None:
-    done = await end(tmp_path, says((1, "ended\nended\n"), (3, SUCCESS)), recheck=recheck)
+async def test_what_does_not_hold_live_is_left_alone(recheck: end_execs.Recheck) -> None:
+    done = await end(ENDED, recheck=recheck)
     assert done == ([False, False], [], [])
 
 
-async def test_only_who_leads_ends_anything(tmp_path: Path) -> None:
-    assert await end(tmp_path, says((1, "ended\nended\n"), (3, SUCCESS)), time_left=0.0) == ([False, False], [], [])
+async def test_only_who_leads_ends_anything() -> None:
+    assert await end(ENDED, time_left=0.0) == ([False, False], [], [])

@@ -1,7 +1,6 @@
 """Events come through short trouble, once each, and long or lasting trouble holds nothing up."""
 
 import asyncio
-import math
 from random import Random
 
 import pytest
@@ -9,15 +8,15 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act import events
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.decide.actions import Note
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, job
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Fault, Reset
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
+from tests.product.act.writes import gate_of
 
 NOTE = Note(reason="ScaledIn", message="3 to 2")
 
@@ -30,8 +29,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def send(client: ApiWriter) -> None:
     """Have one Event sent, or given up."""
     metrics = Metrics(CollectorRegistry())
-    gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
-    sender = Events(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
+    sender = Events(gate_of(client, metrics), metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
     sender.emit(job(2), NOTE)
     sending = asyncio.create_task(sender.run())
     await sender.flush()

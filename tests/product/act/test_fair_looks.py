@@ -1,12 +1,10 @@
 """Looks of a tenant whose neighbour has hundreds of shells that hang, in virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import pairwise
 
-import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -15,11 +13,11 @@ from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import LookIntoLauncher, ProbeWorkers
-from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pods, ref, worker
+from tests.doubles.shells import STATUS, STDOUT, SUCCESS, Asked, DirectShells, Message, Shells
 from tests.product.kube.virtual_time import run
 
 HUNG = 320
@@ -28,34 +26,11 @@ TAKES = 0.05
 JobName = tuple[str, str]
 
 
-class Shells(ApiReader):
+async def hangs_elsewhere(asked: Asked) -> AsyncIterator[Message]:
     """Every shell hangs, except in the namespace `other` and in jobs of that name."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[float, str]] = []
-
-    @asynccontextmanager
-    async def websocket(
-        self, path: str, *, query: list[tuple[str, str]], protocols: tuple[str, ...]
-    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        self.asked.append((asyncio.get_running_loop().time(), path))
-        await asyncio.sleep(TAKES if "other" in path else 3600)
-        yield _Socket()  # type: ignore[misc] # it is only read
-
-
-class _Socket:
-    """Says that something runs, and ends."""
-
-    def __init__(self) -> None:
-        self._messages: Iterator[bytes] = iter([b"\x01busy\n", b'\x03{"status":"Success"}'])
-
-    def __aiter__(self) -> "_Socket":
-        return self
-
-    async def __anext__(self) -> aiohttp.WSMessage:
-        for data in self._messages:
-            return aiohttp.WSMessage(aiohttp.WSMsgType.BINARY, data, None)
-        raise StopAsyncIteration
+    await asyncio.sleep(TAKES if "other" in asked.namespace + asked.pod else 3600)
+    yield STDOUT, "busy\n"
+    yield STATUS, SUCCESS
 
 
 def leaving(namespace: str, name: str, count: int) -> JobView:
@@ -83,7 +58,9 @@ async def answers(neighbours: list[JobView], mine: JobView, *, looks: int = 3) -
             times.append(round(loop.time() - began, 2))
         loop.call_later(0.5, begin, (namespace, name))
 
-    prober = Prober(Shells(), metrics=Metrics(CollectorRegistry()), now=loop.time, wake=wake)
+    prober = Prober(
+        DirectShells(Shells(hangs_elsewhere)), metrics=Metrics(CollectorRegistry()), now=loop.time, wake=wake
+    )
     for view in neighbours:
         begin((view.namespace, view.name))
     await asyncio.sleep(10)
@@ -131,7 +108,7 @@ def test_hung_launchers_delay_nobody() -> None:
                 LookIntoLauncher(launcher=found, about=frozenset({"a reason"})),
             )
 
-        execs = Execs(Shells(), now=loop.time, wake=wake)
+        execs = Execs(DirectShells(Shells(hangs_elsewhere)), now=loop.time, wake=wake)
         for index in range(HUNG):
             begin("tenant", f"j{index}")
         await asyncio.sleep(10)
@@ -149,9 +126,12 @@ def test_a_worker_whose_look_hangs_is_looked_at_seldom() -> None:
 
     async def asked() -> list[float]:
         loop = asyncio.get_running_loop()
-        shells, view = Shells(), leaving("tenant", "j", 1)
+        shells, view = Shells(hangs_elsewhere), leaving("tenant", "j", 1)
         prober = Prober(
-            shells, metrics=Metrics(CollectorRegistry()), now=lambda: NOW + loop.time(), wake=lambda *_: None
+            DirectShells(shells),
+            metrics=Metrics(CollectorRegistry()),
+            now=lambda: NOW + loop.time(),
+            wake=lambda *_: None,
         )
         while loop.time() < 58:  # then its drain-timeout is over
             occasion = view.config.occasion("j-worker-1") if view.config else ""
@@ -161,7 +141,7 @@ def test_a_worker_whose_look_hangs_is_looked_at_seldom() -> None:
                 prober.begin(view, look)
             await asyncio.sleep(0.25)
         await prober.close()
-        return [at for at, _ in shells.asked]
+        return [asked.at for asked in shells.asked]
 
     times = run(asked())
     assert [round(at) for at in times[:4]] == [0, 3, 6, 10]

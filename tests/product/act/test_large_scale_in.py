@@ -4,26 +4,20 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from random import Random
-from typing import cast
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act import writer
-from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
-from mpijob_elastic.act.writer import Outdated, Writer
-from mpijob_elastic.decide.actions import DeleteWorkers, Note, Removal
+from mpijob_elastic.act.writer import Outdated
+from mpijob_elastic.decide.actions import DeleteWorkers, Removal
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.job import JobView
-from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import NOW, job, worker
-from tests.product.act.test_deleting import Nothing, Taken, ends_nothing
+from tests.builders import job, worker
+from tests.doubles.api import refused
+from tests.doubles.direct import DirectClient, Sent
+from tests.product.act.writes import NOTE, Nothing, Taken, writer_of
 from tests.product.kube.virtual_time import in_no_time
 
-NOTE = Note(reason="SurplusDeleted", message="it is surplus")
 REMOVALS = tuple(Removal(worker=worker(index), outcome="drained", note=NOTE) for index in reversed(range(2, 100)))
 # Seconds.
 DELETION = READING = 0.05
@@ -39,19 +33,18 @@ class Server:
         self.busy = self.most_busy = 0
         self._changed, self._away = changed, away
 
-    async def delete_object(self, path: str, **_: object) -> bytes:
-        name = path.rpartition("/")[2]
-        self.asked.append((name, asyncio.get_running_loop().time()))
+    async def answer(self, sent: Sent) -> object:
+        self.asked.append((sent.name, asyncio.get_running_loop().time()))
         self.busy += 1
         self.most_busy = max(self.busy, self.most_busy)
         await asyncio.sleep(DELETION)
         self.busy -= 1
         if self._away:
             raise errors.Unreachable("away")
-        if name in self._changed:
-            raise errors.Conflict(status=409, reason="Conflict", message="it has changed")
-        self.deleted.append(name)
-        return b'{"kind": "Status", "status": "Success"}'
+        if sent.name in self._changed:
+            raise refused(409, "Conflict", "it has changed")
+        self.deleted.append(sent.name)
+        return {"kind": "Status", "status": "Success"}
 
 
 class Live(Nothing):
@@ -68,10 +61,7 @@ class Live(Nothing):
 
 
 async def delete(server: Server, live: Live) -> None:
-    metrics = Metrics(CollectorRegistry())
-    gate = Gate(cast("ApiWriter", server), time_left=lambda: math.inf, metrics=metrics)
-    events = Events(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
-    acts = Writer(gate, Taken(), recheck=live, begin_to_end=ends_nothing, events=events, metrics=metrics)
+    acts = writer_of(DirectClient(server.answer), Taken(), live)
     await acts.perform(job(100, replicas=2), DeleteWorkers(removals=REMOVALS))
 
 

@@ -3,43 +3,26 @@
 import asyncio
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
 from mpijob_elastic.act import launcher_execs
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
 from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView
-from tests.builders import LONG_AGO, job, launcher, ref, role, worker
+from tests.builders import LONG_AGO, NOW, job, launcher, ref, role, worker
 from tests.counted import calls
-from tests.product.kube.test_exec import SUCCESS, says, server
-
-NOW = 1_000_000.0
-SHELLS = [["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"]]
-SECRET = "HOROVOD_SECRET_KEY=of nobody's business\nand more"
-
-
-@contextmanager
-def kubectl(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with the command line of kubexec.sh's kubectl."""
-    (folder / "exec").write_text("sleep 300\n")
-    command = ["/opt/kube/kubectl", "exec", *words, "--", "/bin/sh", "-c", f"env {SECRET} python3 train.py"]
-    # The shell takes its first argument, the word exec, for its script.
-    with subprocess.Popen(command, executable="/bin/sh", cwd=folder) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+from tests.doubles.shells import Shells, connected, prints_in_turn
+from tests.faults.waiting import eventually
+from tests.product.act.kubectl_execs import SHELLS, kubectl
 
 
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
@@ -94,17 +77,12 @@ ALIVE, GONE = "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
 
 @asynccontextmanager
 async def looker(
-    folder: Path, *texts: str, answers: asyncio.Event | None = None
+    *texts: str, answers: asyncio.Event | None = None
 ) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
     """Execs of a launcher that answers so, the last answer again and again, and the jobs that it has woken."""
-    rest = list(texts)
-
-    async def talk(socket: web.WebSocketResponse) -> None:
-        if answers:
-            await answers.wait()
-        await says((1, rest.pop(0) if len(rest) > 1 else rest[0]), (3, SUCCESS))(socket)
-
-    async with server(talk, folder), await connect(user_agent="test", kubeconfig=folder / "kubeconfig") as client:
+    shells = Shells(prints_in_turn(*texts))
+    shells.go = answers or shells.go
+    async with connected(shells) as client:
         woken: list[tuple[str, str]] = []
         found = Execs(client, now=lambda: LONG_AGO + 500.25, wake=lambda *job: woken.append(job))
         try:
@@ -117,8 +95,8 @@ async def look(found: Execs, woken: list[tuple[str, str]], *, view: JobView = VI
     """Return the execs held after another look."""
     before = len(woken)
     found.begin(view, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
-    while len(woken) == before or found._asking:  # it wakes just before it ends, and begins nothing until it has
-        await asyncio.sleep(0.01)
+    # It wakes just before it ends, and begins nothing until it has.
+    await eventually(lambda: len(woken) > before and not found._asking)
     return found.held(LAUNCHER.ref.uid)
 
 
@@ -130,14 +108,13 @@ async def ended(found: Execs, outcomes: dict[Exec, bool], *, still_asking: int =
 
     found.begin_to_end(VIEW, EndExecs(launcher=LAUNCHER, execs=tuple(outcomes)), end)
     assert not set(found.held(LAUNCHER.ref.uid).frozen) & set(outcomes)  # nobody is told of them before it is over
-    while len(found._asking) > still_asking:
-        await asyncio.sleep(0.01)
+    await eventually(lambda: len(found._asking) <= still_asking)
     return found.held(LAUNCHER.ref.uid)
 
 
-async def test_what_two_looks_find_is_frozen_and_what_one_finds_is_not(tmp_path: Path) -> None:
+async def test_what_two_looks_find_is_frozen_and_what_one_finds_is_not() -> None:
     up = "main 25\n"
-    async with looker(tmp_path, up + ALIVE + GONE, up + ALIVE + GONE, up + ALIVE) as (found, woken):
+    async with looker(up + ALIVE + GONE, up + ALIVE + GONE, up + ALIVE) as (found, woken):
         once = await look(found, woken)
         assert ([found.pid for found in once.suspects], once.frozen) == ([8], ())
         assert (once.asked_at, once.about) == (LONG_AGO + 500.25, frozenset({"a reason"}))
@@ -153,10 +130,10 @@ def printed(size: int) -> str:
     return "main 25\n" + "".join(islice(lines, size // len("1000 10025 j-worker-2\n")))
 
 
-async def test_twice_as_many_execs_take_twice_the_work(tmp_path: Path) -> None:
+async def test_twice_as_many_execs_take_twice_the_work() -> None:
     counts = []
     for size in (32 * 2**10, 64 * 2**10):
-        async with looker(tmp_path, printed(size)) as (found, woken):
+        async with looker(printed(size)) as (found, woken):
             large = replace(VIEW, role=role(*range(2000)))
             await look(found, woken, view=large)
             with calls() as counted:
@@ -167,38 +144,38 @@ async def test_twice_as_many_execs_take_twice_the_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("slots", [1, 2**31 - 1])
-async def test_no_launcher_is_believed_to_hold_more_execs_than_its_size_allows(tmp_path: Path, slots: int) -> None:
+async def test_no_launcher_is_believed_to_hold_more_execs_than_its_size_allows(slots: int) -> None:
     view = replace(VIEW, slots=slots)
     lines = [f"{pid} 10025 j-worker-2\n" for pid in range(view.most_execs + 1)]
     assert view.most_execs <= MOST_EXECS
-    async with looker(tmp_path, "main 25\n" + "".join(lines[:-1]), "main 25\n" + "".join(lines)) as (found, woken):
+    async with looker("main 25\n" + "".join(lines[:-1]), "main 25\n" + "".join(lines)) as (found, woken):
         assert len((await look(found, woken, view=view)).suspects) == view.most_execs
         assert (await look(found, woken, view=view)).frozen == ()
 
 
-async def test_what_prints_without_end_is_cut_off(tmp_path: Path) -> None:
-    async with looker(tmp_path, "main 25\n" + "#" * BYTES_AN_EXEC * VIEW.most_execs) as (found, woken):
+async def test_what_prints_without_end_is_cut_off() -> None:
+    async with looker("main 25\n" + "#" * BYTES_AN_EXEC * VIEW.most_execs) as (found, woken):
         held = await look(found, woken)
         assert (held.asked_at, held.suspects) == (LONG_AGO + 500.25, ())
 
 
-async def test_a_look_that_fails_proves_nothing(tmp_path: Path) -> None:
-    async with looker(tmp_path, "main 25\n" + GONE, "sh: not found\n") as (found, woken):
+async def test_a_look_that_fails_proves_nothing() -> None:
+    async with looker("main 25\n" + GONE, "sh: not found\n") as (found, woken):
         await look(found, woken)
         after = await look(found, woken)
         assert ([found.pid for found in after.suspects], after.frozen) == ([8], ())
 
 
-async def test_another_process_of_the_same_id_is_not_the_one_that_was_found(tmp_path: Path) -> None:
+async def test_another_process_of_the_same_id_is_not_the_one_that_was_found() -> None:
     other = "8 10026 j-worker-2\n"
-    async with looker(tmp_path, "main 25\n" + GONE, "main 25\n" + other) as (found, woken):
+    async with looker("main 25\n" + GONE, "main 25\n" + other) as (found, woken):
         await look(found, woken)
         after = await look(found, woken)
         assert ([found.ticks for found in after.suspects], after.frozen) == ([10026], ())
 
 
-async def test_what_was_ended_is_not_told_unless_it_is_found_still(tmp_path: Path) -> None:
-    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
+async def test_what_was_ended_is_not_told_unless_it_is_found_still() -> None:
+    async with looker("main 25\n" + GONE) as (found, woken):
         await look(found, woken)
         [dead] = due(await look(found, woken))
         after = await ended(found, {dead: True})
@@ -208,10 +185,10 @@ async def test_what_was_ended_is_not_told_unless_it_is_found_still(tmp_path: Pat
         assert due(again) == ()  # it was ended once, and people are told
 
 
-async def test_what_was_ended_during_a_look_is_not_tried_again(tmp_path: Path) -> None:
+async def test_what_was_ended_during_a_look_is_not_tried_again() -> None:
     answers = asyncio.Event()
     answers.set()
-    async with looker(tmp_path, "main 25\n" + GONE, answers=answers) as (found, woken):
+    async with looker("main 25\n" + GONE, answers=answers) as (found, woken):
         await look(found, woken)
         [dead] = due(await look(found, woken))
         answers.clear()
@@ -220,14 +197,13 @@ async def test_what_was_ended_during_a_look_is_not_tried_again(tmp_path: Path) -
         held = await ended(found, {dead: True}, still_asking=1)
         assert held.tries == {dead: MOST_TRIES}
         answers.set()
-        while found._asking:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: not found._asking)
         held = found.held(LAUNCHER.ref.uid)
         assert (held.suspects, due(held)) == ((dead,), ())
 
 
-async def test_what_cannot_be_ended_is_told_and_tried_again_so_often(tmp_path: Path) -> None:
-    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
+async def test_what_cannot_be_ended_is_told_and_tried_again_so_often() -> None:
+    async with looker("main 25\n" + GONE) as (found, woken):
         await look(found, woken)
         tries = 0
         for _ in range(MOST_TRIES + 2):
@@ -246,17 +222,16 @@ def due(held: Held) -> tuple[Exec, ...]:
     return end.execs if end else ()
 
 
-async def test_where_nobody_knows_since_when_the_launcher_runs_nothing_is_found(tmp_path: Path) -> None:
-    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
+async def test_where_nobody_knows_since_when_the_launcher_runs_nothing_is_found() -> None:
+    async with looker("main 25\n" + GONE) as (found, woken):
         unstarted = replace(LAUNCHER, started_at=None)
         found.begin(VIEW, LookIntoLauncher(launcher=unstarted, about=frozenset({"a reason"})))
-        while not woken:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: woken)
         assert found.held(LAUNCHER.ref.uid) == Held(asked_at=LONG_AGO + 500.25, about=frozenset({"a reason"}))
 
 
-async def test_a_job_that_is_gone_is_forgotten(tmp_path: Path) -> None:
-    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
+async def test_a_job_that_is_gone_is_forgotten() -> None:
+    async with looker("main 25\n" + GONE) as (found, woken):
         await look(found, woken)
         found.forget("n", "other")
         assert found.held(LAUNCHER.ref.uid).suspects
@@ -264,10 +239,9 @@ async def test_a_job_that_is_gone_is_forgotten(tmp_path: Path) -> None:
         assert found.held(LAUNCHER.ref.uid) == Held()
 
 
-async def test_a_look_that_ends_after_its_job_is_forgotten_leaves_nothing(tmp_path: Path) -> None:
-    async with looker(tmp_path, "main 25\n" + GONE) as (found, woken):
+async def test_a_look_that_ends_after_its_job_is_forgotten_leaves_nothing() -> None:
+    async with looker("main 25\n" + GONE) as (found, woken):
         found.begin(VIEW, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
         found.forget("n", "j")
-        while found._asking:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: not found._asking)
         assert (found._held, found._launchers, woken) == ({}, {}, [])

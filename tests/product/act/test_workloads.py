@@ -1,59 +1,33 @@
 """Writes for Kueue: what is read live before them, and what is told."""
 
-import math
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.workloads import Workloads
-from mpijob_elastic.decide.actions import ClearWorkload
+from mpijob_elastic.decide.actions import ClearWorkload, CreateWorkload, PodSet
 from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.job import Ref
 from mpijob_elastic.model.queue import Workload
 from mpijob_elastic.model.wire import Owned
 from mpijob_elastic.observe import workloads
 from mpijob_elastic.telemetry.metrics import Metrics
-from tests.builders import NOW, job
+from tests.builders import NOW, job, ref
+from tests.doubles.api import TinyApi
 from tests.faults.faults import writes
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
-from tests.product.act.test_deleting import Answered
-from tests.product.act.told import Told
-from tests.product.decide.test_workloads import due, queue, waiting
+from tests.product.act.writes import Answered, Taken, Told, gate_of
 
 PODS, WORKLOADS = resources.PODS.path("default"), resources.WORKLOADS.path("default")
 CLASSES = resources.WORKLOAD_PRIORITIES.path()
 
 
-@dataclass
-class Taken:
-    """Takes in Workloads as the caches do."""
-
-    found: list[Workload] = field(default_factory=list)
-
-    def see(self, resource: Resource, raw: bytes) -> None:
-        assert resource is resources.WORKLOADS
-        self.found.append(workloads.read(raw))
-
-    def see_gone(self, resource: Resource, namespace: str, ref: Ref) -> None:
-        pass
-
-
 @pytest.fixture
-def seen() -> Taken:
-    return Taken()
-
-
-@pytest.fixture
-def written(client: ApiWriter, seen: Taken, told: Told) -> Workloads:
+def written(client: ApiWriter, taken: Taken, told: Told) -> Workloads:
     metrics = Metrics(CollectorRegistry())
-    gate = Gate(client, time_left=lambda: math.inf, metrics=metrics)
-    return Workloads(client, gate, seen, events=told, metrics=metrics, now=lambda: NOW)
+    return Workloads(client, gate_of(client, metrics), taken, events=told, metrics=metrics, now=lambda: NOW)
 
 
 def conditions(**status: bool) -> dict[str, Any]:
@@ -65,7 +39,11 @@ async def test_a_class_that_is_missing_is_told_once_and_again_when_it_goes_missi
 ) -> None:
     for pod in ("j-launcher", "j-worker-0"):
         await api.create(PODS, pod, spec={})
-    [asked] = due(waiting(2, queue=queue(priority_class="high")))
+    pods = (
+        PodSet(name="launcher", count=1, like=ref("j-launcher")),
+        PodSet(name="workers", count=2, like=ref("j-worker-0")),
+    )
+    asked = CreateWorkload(name="j-launcher", queue="team", pods=pods, priority_class="high")
     for _ in range(3):
         with pytest.raises(errors.NotFound):
             await written.perform(job(), asked)
@@ -89,7 +67,7 @@ async def test_a_class_that_is_missing_is_told_once_and_again_when_it_goes_missi
     ],
 )
 async def test_quota_is_given_back_only_while_kueue_wants_it(
-    api: TinyApi, proxy: FaultProxy, written: Workloads, seen: Taken, live: dict[str, bool], cleared: bool
+    api: TinyApi, proxy: FaultProxy, written: Workloads, taken: Taken, live: dict[str, bool], cleared: bool
 ) -> None:
     found = await api.create(WORKLOADS, "j-worker-2", status=conditions(**live))
     metadata = Owned(name="j-worker-2", namespace="default", uid=found["metadata"]["uid"])
@@ -97,5 +75,6 @@ async def test_quota_is_given_back_only_while_kueue_wants_it(
     with proxy.inject(Answered(body={"metadata": found["metadata"]}), on=writes):
         await written.perform(job(), ClearWorkload(workload=known))
     assert proxy.count(writes) == cleared
-    [after] = seen.found
-    assert not after.preempted
+    [(resource, after)] = taken.answers
+    assert resource is resources.WORKLOADS
+    assert not workloads.read(msgspec.json.encode(after)).preempted

@@ -17,7 +17,7 @@ from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.observe.facts_pod import PodFacts
 from tests.product.cli import worlds
-from tests.product.cli.test_get import Answers, forbidden, serving, status
+from tests.product.cli.cluster import Answers, forbidden, serving, status
 from tests.product.kube.virtual_time import run
 
 NOW = 1_767_225_600.0

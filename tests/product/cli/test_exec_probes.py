@@ -10,10 +10,9 @@ import pytest
 
 from mpijob_elastic.cli.jobs import exec_probes
 from mpijob_elastic.explain.facts import Look
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.model.execs import Exec
 from tests.builders import LONG_AGO, failed, job, ref, worker
-from tests.product.kube.test_exec import SUCCESS, says, server
+from tests.doubles.shells import Shells, connected, prints
 from tests.product.kube.virtual_time import run
 
 VIEW = job(workers=(worker(0), failed(1)))
@@ -34,15 +33,13 @@ def test_the_script_prints_names_whatever_is_in_them(tmp_path: Path, shell: str)
     assert "a) R (b c" in printed
 
 
-async def test_what_runs_in_each_container_that_may_hold_ranks_is_said(tmp_path: Path) -> None:
-    async with (
-        server(says((1, "python3\n"), (3, SUCCESS)), tmp_path) as requests,
-        await connect(user_agent="test", kubeconfig=tmp_path / "kubeconfig") as client,
-    ):
+async def test_what_runs_in_each_container_that_may_hold_ranks_is_said() -> None:
+    shells = Shells(prints("python3\n"))
+    async with connected(shells) as client:
         both = replace(worker(0), ref=ref("p"), containers=("a", "b"))
         looks = await exec_probes.into_workers(client, replace(VIEW, namespace="n"), [both])
     assert looks == {"p": Look(processes=("python3 (x2)",))}
-    assert [request.query["container"] for request in requests] == ["a", "b"]
+    assert [asked.container for asked in shells.asked] == ["a", "b"]
 
 
 def answers(*found: tuple[Exec, ...]) -> Callable[[], Awaitable[tuple[Exec, ...]]]:

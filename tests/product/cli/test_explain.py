@@ -15,7 +15,7 @@ from mpijob_elastic.cli.jobs import explain
 from mpijob_elastic.kube.lease_record import micro_time
 from tests.builders import job, pods, worker
 from tests.product.cli import worlds
-from tests.product.cli.test_get import Answers, forbidden, serving, status
+from tests.product.cli.cluster import Answers, forbidden, serving, status
 
 
 def lease() -> web.Response:

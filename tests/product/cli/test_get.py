@@ -1,8 +1,7 @@
 """`get` against a server that answers what the test says, above all what goes wrong."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,63 +11,10 @@ from aiohttp import web
 
 from mpijob_elastic import names
 from mpijob_elastic.cli.jobs import fetch, get
-from mpijob_elastic.cli.target import Where
 from mpijob_elastic.kube import errors
 from mpijob_elastic.telemetry.terminal import printable
-from tests.faults.kubeconfig import write_plain
 from tests.product.cli import worlds
-
-Answers = dict[str, web.Response | list[worlds.Object]]
-
-
-def status(code: int, reason: str, message: str = "") -> web.Response:
-    return web.json_response({"kind": "Status", "code": code, "reason": reason, "message": message}, status=code)
-
-
-def forbidden(resource: str) -> web.Response:
-    return status(403, "Forbidden", f'{resource} is forbidden: User "u" cannot list resource "{resource}"')
-
-
-@asynccontextmanager
-async def serving(directory: Path, answers: Answers) -> AsyncIterator[tuple[Where, list[str]]]:
-    """A cluster with these objects or answers, by plural or version/plural; and the requests it got."""
-    asked: list[str] = []
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        asked.append(request.path_qs)
-        parts = request.path.split("/")
-        version, plural = parts[3], parts[-1]
-        content = answers.get(f"{version}/{plural}", answers.get(plural, []))
-        if isinstance(content, list):
-            return web.json_response(page(content, request))
-        # A response can be sent once only.
-        return web.Response(status=content.status, headers=content.headers, body=content.body)
-
-    application = web.Application()
-    application.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        write_plain(directory / "kubeconfig", f"http://127.0.0.1:{runner.addresses[0][1]}")
-        yield Where(kubeconfig=directory / "kubeconfig"), asked
-    finally:
-        await runner.cleanup()
-
-
-def page(items: Iterable[worlds.Object], request: web.Request) -> dict[str, Any]:
-    """Return a page with one of the selected objects."""
-    kept = [item for item in items if selected(item, request)]
-    start = int(request.query.get("continue", 0))
-    more = str(start + 1) if start + 1 < len(kept) else ""
-    return {"metadata": {"resourceVersion": "9", "continue": more}, "items": kept[start : start + 1]}
-
-
-def selected(item: worlds.Object, request: web.Request) -> bool:
-    field = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
-    job = request.query.get("labelSelector", "").partition("mpi-job-name=")[2]
-    owners = [owner["name"] for owner in item["metadata"].get("ownerReferences", [])]
-    return (not field or item["metadata"]["name"] == field) and (not job or job in owners)
+from tests.product.cli.cluster import Answers, forbidden, serving, status
 
 
 def two_jobs() -> Answers:

@@ -23,8 +23,8 @@ from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.live import view as view_of
 from tests.builders import NOW, ref
 from tests.counted import calls
-from tests.faults.tiny_api import TinyApi
-from tests.product.observe.test_views import World, created, look, pods_of
+from tests.doubles.api import TinyApi
+from tests.product.observe.operator_worlds import World, created, look, pods_of
 
 JOB = MPI_JOBS.path("default", "scale")
 

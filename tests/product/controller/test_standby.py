@@ -12,7 +12,7 @@ from mpijob_elastic.controller.settings import Settings
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.resources import LEASES, MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.faults.tiny_api import TinyApi
+from tests.doubles.api import TinyApi
 from tests.faults.waiting import eventually
 
 NAMESPACE = "n"

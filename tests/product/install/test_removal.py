@@ -10,7 +10,7 @@ from mpijob_elastic.install.refusal import Refused
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.faults.tiny_api import TinyApi
+from tests.doubles.api import TinyApi
 
 SERVER = Server(version="v1.34.4", minor=34, served={("apps/v1", "Deployment"): DEPLOYMENTS})
 

@@ -5,9 +5,9 @@ import pytest
 from mpijob_elastic.install import rollout
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Fault, Reset
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 
 CONFIG_MAPS = "/api/v1/namespaces/n/configmaps"
 

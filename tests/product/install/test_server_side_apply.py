@@ -11,9 +11,9 @@ from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.resources import CONFIG_MAPS
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 
 MANIFEST = {
     "apiVersion": CONFIG_MAPS.api_version,

@@ -5,17 +5,14 @@ import itertools
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-import msgspec
-
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import Lease
-from mpijob_elastic.kube.reader import JSON, USUAL, Limits
-from mpijob_elastic.kube.writer import ApiWriter
-from tests.faults.tiny_api import merged
+from tests.doubles.api import merged
+from tests.doubles.direct import DirectClient, Sent
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/n/leases"
 
@@ -83,31 +80,22 @@ def refusal(status: int, reason: str, retry_after: str | None = None) -> errors.
     return errors.from_response(status, json.dumps({"reason": reason}).encode(), retry_after)
 
 
-@dataclass(kw_only=True)
-class Wire(ApiWriter):
+class Wire(DirectClient):
     """A way to the server; `mode` is what is wrong with it. A request given up by its sender still arrives."""
 
-    server: Server
-    random: Random
-    mode: str = "fine"
-    requests: list[tuple[float, str]] = field(default_factory=list)
+    def __init__(self, *, server: Server, random: Random) -> None:
+        super().__init__(self._send)
+        self.server = server
+        self.random = random
+        self.mode = "fine"
+        self.requests: list[tuple[float, str]] = []
 
-    async def _call_api(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str = JSON,
-        limits: Limits = USUAL,
-    ) -> bytes:
-        self.requests.append((now(), method))
-        sent = msgspec.to_builtins(body)
-        journey = asyncio.ensure_future(self._travel(method, path, sent))
+    async def _send(self, sent: Sent) -> bytes:
+        self.requests.append((now(), sent.method))
+        journey = asyncio.ensure_future(self._travel(sent.method, sent.path, sent.body))
         journey.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
-            async with asyncio.timeout(limits.attempt):
+            async with asyncio.timeout(sent.limits.attempt):
                 return await asyncio.shield(journey)
         except TimeoutError:
             raise errors.Unreachable("timeout") from None

@@ -18,9 +18,9 @@ from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.reader import Limits, _lines
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Fault, Freeze, Request, Reset, everything, writes
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 
 PODS = "/api/v1/namespaces/n/pods"
 

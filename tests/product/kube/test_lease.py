@@ -209,6 +209,61 @@ async def test_a_write_may_take_no_longer_than_until_another_may_lead() -> None:
     await second.stop()
 
 
+@in_no_time
+async def test_a_deleted_lease_is_made_again_by_its_holder_and_by_nobody_else() -> None:
+    server = Server()
+    first = await led(server)
+    second = Candidate(server, "b")
+    await asyncio.sleep(10)
+    server.delete()
+    await asyncio.sleep(30)
+    assert server.writes[-1].holder == "a"
+    assert not second.log
+    assert len(first.log) == 1
+    await second.stop()
+    await first.stop()
+
+
+@in_no_time
+async def test_a_lease_made_anew_by_somebody_else_is_not_free_before_the_holder_has_run_out() -> None:
+    server = Server()
+    first = await led(server)
+    second = Candidate(server, "b")
+    await asyncio.sleep(10)
+    first.wire.mode = "frozen"
+    server.delete()
+    server.store({"metadata": {"name": "l", "uid": "u2"}, "spec": {}})
+    await until(lambda: second.leads)
+    assert not first.leads
+    first.wire.mode = "fine"
+    await second.stop()
+    await first.stop()
+
+
+@in_no_time
+async def test_a_foreign_edit_does_not_cost_the_lease_and_is_kept() -> None:
+    server = Server()
+    first = await led(server)
+    await asyncio.sleep(1)
+    server.edit({"metadata": {"annotations": {"seen": "true"}}})
+    await asyncio.sleep(30)
+    assert len(first.log) == 1
+    assert server.lease
+    assert server.lease["metadata"]["annotations"] == {"seen": "true"}
+    await first.stop()
+
+
+@in_no_time
+async def test_a_lease_taken_by_force_is_lost_as_soon_as_that_is_seen() -> None:
+    server = Server()
+    first = await led(server)
+    server.edit({"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 15}})
+    assert await until(lambda: not first.leads) <= 6
+    await until(lambda: first.times("ends"))
+    await first.stop()
+    assert server.writes[-1].holder == "thief"
+
+
 @pytest.mark.parametrize("wrong", [{"duration": 10}, {"renew_deadline": 2.4}, {"retry": 9}])
 def test_times_that_do_not_fence_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="defaults are 15, 10, 2"):

@@ -13,9 +13,9 @@ from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.observe.pod_groups import GangFacts, read
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request, lists
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from tests.faults.waiting import eventually
 
 GROUP = "/apis/scheduling.volcano.sh/v1beta1"

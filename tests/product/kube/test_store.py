@@ -1,4 +1,4 @@
-"""The cache's rules one by one, then all of them in every order."""
+"""Examples of the cache's rules; `test_store_histories` has all of them in every order."""
 
 import pytest
 
@@ -19,22 +19,6 @@ def take_list(store: Store[Item], revision: int, *items: Item) -> None:
     store.end_list(listing)
 
 
-def test_only_a_later_version_replaces_an_object() -> None:
-    store, changes = make()
-    for revision in (5, 4, 5, 6):
-        store.put(item("a", revision))
-    assert changes == [(None, item("a", 5)), (item("a", 5), item("a", 6))]
-
-
-def test_a_later_object_of_the_name_replaces_an_earlier_one() -> None:
-    store, changes = make()
-    store.put(item("a", 5, uid="first"))
-    store.put(item("a", 9, uid="second"))
-    store.put(item("a", 6, uid="first"))
-    assert store.get("n", "a") == item("a", 9, uid="second")
-    assert len(changes) == 2
-
-
 def test_an_event_that_the_stream_has_passed_is_a_repetition() -> None:
     store, changes = make()
     take_list(store, 10, item("a", 3))
@@ -45,33 +29,6 @@ def test_an_event_that_the_stream_has_passed_is_a_repetition() -> None:
     assert not store.event(item("b", 20).metadata, item("b", 20))
     assert [new for _, new in changes] == [item("a", 3)]
     assert store.position == 20
-
-
-def test_an_answer_to_a_write_of_ours_is_taken_in_unless_the_watch_has_overtaken_it() -> None:
-    store, _ = make()
-    store.written(item("a", 5))
-    assert store.get("n", "a") == item("a", 5)
-    store.event(item("a", 7).metadata, None)
-    store.written(item("a", 6))
-    assert store.get("n", "a") is None
-
-
-def test_a_deletion_removes_unless_our_own_write_is_later() -> None:
-    store, _ = make()
-    store.put(item("a", 12, uid="second"))
-    store.event(item("a", 11, uid="old").metadata, None)
-    assert store.get("n", "a") is not None
-    store.event(item("a", 13, uid="second").metadata, None)
-    assert store.get("n", "a") is None
-
-
-def test_a_list_removes_what_it_does_not_hold_unless_that_is_later() -> None:
-    store, changes = make()
-    store.put(item("gone", 5))
-    store.put(item("ours", 12))
-    take_list(store, 10, item("a", 7))
-    assert {one.metadata.name for one in store.values()} == {"ours", "a"}
-    assert changes[-1] == (item("gone", 5), None)
 
 
 def test_a_list_older_than_the_stream_is_refused() -> None:

@@ -15,9 +15,9 @@ from aiohttp import web
 from mpijob_elastic.kube import cost
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import DEEP, TinyApi
 from tests.faults.faults import Answer, EventError, Fault, Freeze, LoseEvents, Request, StaleAnswers, lists, watches
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import DEEP, TinyApi
 from tests.faults.waiting import eventually
 from tests.product.kube.items import Item, state
 from tests.product.kube.watched import PATH, RETRY, TIMES, Watched, fill, watching

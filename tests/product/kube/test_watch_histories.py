@@ -14,6 +14,7 @@ from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.watch import WatchCache, WatchTimes
+from tests.doubles.api import TinyApi
 from tests.examples import share
 from tests.faults.faults import (
     Answer,
@@ -28,7 +29,6 @@ from tests.faults.faults import (
     watches,
 )
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from tests.faults.waiting import eventually
 from tests.product.kube.items import Item, state
 

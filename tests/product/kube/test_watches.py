@@ -12,9 +12,9 @@ from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.watch import WatchCache
 from mpijob_elastic.kube.watches import Watches, watches
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from tests.faults.waiting import eventually
 from tests.product.kube.items import Item
 from tests.product.kube.watched import TIMES

@@ -11,7 +11,7 @@ from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.watch import WatchCache, WatchTimes
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.faults.tiny_api import TinyApi
+from tests.doubles.api import TinyApi
 from tests.product.kube.items import Item, state
 
 PATH = PODS.path("n")

@@ -20,9 +20,9 @@ from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.queue import Queue
 from mpijob_elastic.observe import nodes, views
 from mpijob_elastic.observe.caches import Caches, JobKey
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from tests.faults.waiting import eventually
 from tests.product.decide.test_calls import entered
 

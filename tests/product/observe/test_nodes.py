@@ -17,9 +17,9 @@ from mpijob_elastic.observe import facts_pod
 from mpijob_elastic.observe.facts_pod import PodFacts
 from mpijob_elastic.observe.nodes import Nodes
 from tests.builders import NOW
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Freeze, everything, watches
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from tests.faults.waiting import eventually
 
 PATH = NODES.path()

@@ -8,7 +8,7 @@ import pytest
 from mpijob_elastic.model.job import script_fingerprint
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.memory_text import render as render_memory
-from tests.product.observe.test_views import World, created, look, pods_of
+from tests.product.observe.operator_worlds import World, created, look, pods_of
 
 THEIRS = "#!/bin/sh\necho scale-worker-0:1\necho scale-worker-1:1"
 OURS = THEIRS + "\n"

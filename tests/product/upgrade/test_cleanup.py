@@ -4,9 +4,9 @@ from mpijob_elastic import names
 from mpijob_elastic.install.refusal import ATTEMPTS
 from mpijob_elastic.kube.resources import MPI_JOBS
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from upgrade import cleanup
 
 SPEC = {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}

@@ -3,9 +3,9 @@
 import pytest
 
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from upgrade import kueue
 from upgrade.findings import Verdict
 

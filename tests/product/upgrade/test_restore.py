@@ -10,9 +10,9 @@ from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import Applier
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
 from tests.faults.faults import Meanwhile, Request
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from upgrade.restore import restore
 
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")

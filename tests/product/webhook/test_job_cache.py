@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
 from tests.faults.proxy import FaultProxy
-from tests.faults.tiny_api import TinyApi
 from tests.faults.waiting import eventually
 from webhook import job_cache
 from webhook.job_cache import Watched

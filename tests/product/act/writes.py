@@ -1,0 +1,113 @@
+"""A writer of a controller beside doubles: what holds live, what the caches take in, what is told."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+import msgspec
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from mpijob_elastic.act.events import Events
+from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.launcher_execs import End
+from mpijob_elastic.act.writer import Writer
+from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, Note, Removal
+from mpijob_elastic.kube.resources import Resource
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.job import JobView, Ref
+from mpijob_elastic.telemetry.metrics import Metrics
+from tests.builders import NOW
+from tests.doubles.api import Object, TinyApi
+from tests.faults.faults import Fault, Request
+
+NOTE = Note(reason="Because", message="so")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered(Fault):
+    """Answers in place of the server."""
+
+    body: Object
+
+    async def asked(self, request: Request) -> web.Response:
+        return web.json_response(self.body)
+
+
+@dataclass
+class Taken:
+    """Takes in answers in place of the caches."""
+
+    answers: list[tuple[Resource, Object]] = field(default_factory=list)
+    gone: list[str] = field(default_factory=list)
+
+    def see(self, resource: Resource, raw: bytes) -> None:
+        self.answers.append((resource, msgspec.json.decode(raw)))
+
+    def see_gone(self, resource: Resource, namespace: str, ref: Ref) -> None:
+        self.gone.append(ref.name)
+
+    def versions(self) -> list[int]:
+        """Return the versions of the objects that were taken in."""
+        return [int(answer["metadata"]["resourceVersion"]) for _, answer in self.answers]
+
+
+class Nothing:
+    """Nothing that was decided holds live."""
+
+    async def suspended(self, view: JobView) -> bool:
+        return False
+
+    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
+        return []
+
+    async def has_passed(self, at: float) -> bool:
+        return at <= NOW
+
+    async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
+        return []
+
+
+class Everything(Nothing):
+    """All that was decided holds live."""
+
+    async def suspended(self, view: JobView) -> bool:
+        return True
+
+    async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
+        return list(action.removals)
+
+
+class Told(Events):
+    """Events, kept instead of sent."""
+
+    def __init__(self, gate: Gate, metrics: Metrics) -> None:
+        super().__init__(gate, metrics=metrics, instance="test", now=lambda: NOW, random=Random(1))
+        self.notes: list[str] = []
+
+    def emit(self, view: JobView, note: Note) -> None:
+        self.notes.append(note.reason)
+
+
+def gate_of(client: ApiWriter, metrics: Metrics, *, time_left: float = math.inf) -> Gate:
+    """Return the door of a controller that leads for so many seconds yet."""
+    return Gate(client, time_left=lambda: time_left, metrics=metrics)
+
+
+def writer_of(client: ApiWriter, taken: Taken, recheck: Nothing) -> Writer:
+    """Return a writer whose Events are kept, and that ends no exec."""
+    metrics = Metrics(CollectorRegistry())
+    gate = gate_of(client, metrics)
+
+    def ends_nothing(_view: JobView, _action: EndExecs, _end: End) -> None:
+        """No exec is to be ended."""
+
+    return Writer(gate, taken, recheck=recheck, begin_to_end=ends_nothing, events=Told(gate, metrics), metrics=metrics)
+
+
+def is_there(api: TinyApi, path: str) -> None:
+    """Store an object as the builders of views know it."""
+    name = path.rpartition("/")[2]
+    api.objects[path] = {"metadata": {"name": name, "uid": f"uid-of-{name}", "resourceVersion": "7"}}
