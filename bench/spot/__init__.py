@@ -8,5 +8,5 @@
       contenders, replay, contest     play a trace to real control planes
     economics, svg, chart, report     bills, table, picture
 
-docs/spot-economics.md says what is real, what is modelled, and where the limits are.
+docs/records/spot-economics.md says what is real, what is modelled, and where the limits are.
 """
