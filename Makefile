@@ -61,7 +61,7 @@ test-peers: lab-binaries  ## Build Helm, prometheus-adapter, KEDA, cert-manager,
 	@$(PYTHON_BIN) -m lab peers
 	$(PYTEST) tests/peers $(PYTEST_ARGS)
 
-bench: lab-binaries  ## Measure; see docs/performance.md
+bench: lab-binaries  ## Measure; see docs/records/performance.md
 	$(PYTHON_BIN) -m bench all $(BENCH_ARGS)
 
 image: setup  ## Build the image into dist/, without Docker and without root (Debian, Ubuntu)

@@ -7,5 +7,5 @@ A benchmark measures and never asserts. Beside each figure stands its target and
     start, memory             a controller beside a fleet of jobs
     events                    one pod event through the watch cache, without a lab
 
-`python -m bench --help` starts them; docs/performance.md explains each figure.
+`python -m bench --help` starts them; docs/records/performance.md explains each figure.
 """

@@ -1,4 +1,4 @@
-"""Figures as a Markdown table, for the terminal and for docs/performance.md."""
+"""Figures as a Markdown table, for the terminal and for docs/records/performance.md."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The targets of all figures; docs/performance.md explains them."""
+"""The targets of all figures; docs/records/performance.md explains them."""
 
 from bench.figures import Target
 

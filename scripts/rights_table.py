@@ -1,4 +1,4 @@
-"""Writes the table of rights in docs/install.md from config/: `python -m scripts.rights_table`."""
+"""Writes the table of rights in docs/security.md from config/: `python -m scripts.rights_table`."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 from mpijob_elastic import names
 from mpijob_elastic.install import overlays
 
-PAGE = Path(__file__).parents[1] / "docs" / "install.md"
+PAGE = Path(__file__).parents[1] / "docs" / "security.md"
 BEGIN, END = "<!-- rights, written by `make docs` -->\n\n", "\n<!-- end of rights -->"
 HEAD = ("| account | where | resources | verbs |", "|---|---|---|---|")
 

@@ -5,5 +5,5 @@
     pool, world, ranks, time_shift, replay    play a trace to a real control plane
     contest, report                           the compared ways, and the table
 
-docs/spot-economics.md says what is real, what is modelled, and where the limits are.
+docs/records/spot-economics.md says what is real, what is modelled, and where the limits are.
 """

@@ -1,6 +1,6 @@
 """Writes to the API server: each method of `ApiWriter` whose name ends in `_object` changes something there.
 
-Their names occur nowhere else, so a search for `_object(` finds every write. docs/security.md lists them all, with the
+Their names occur nowhere else, so a search for `_object(` finds every write. docs/writes.md lists them all, with the
 rights and the preconditions of each; a test compares that table with the code.
 """
 

@@ -1,4 +1,4 @@
-"""Random sequences: the safety rules (docs/reliability.md) on everything that the API server stored of one job.
+"""Random sequences: the safety rules (docs/architecture.md) on everything that the API server stored of one job.
 
 Nothing here asks `decide`. resourceVersions of one etcd are one sequence over all kinds. The controller decides on what
 its watches have brought, so what it needs may be `TOLERANCE` seconds old; what its preconditions guard may not.

@@ -203,7 +203,7 @@ async def test_two_hpas_on_one_job(job: Job, hpa: Autoscaler, metrics: Values) -
 async def test_whoever_applies_the_job_again_leaves_the_size_to_the_hpa(
     job: Job, hpa: Autoscaler, metrics: Values, cluster: Cluster
 ) -> None:
-    """As docs/hpa.md advises: server-side apply with the first size, and from then on without."""
+    """As docs/scale.md advises: server-side apply with the first size, and from then on without."""
     manifest = yaml.safe_load(EXAMPLE.read_text())
     manifest["metadata"]["namespace"] = job.namespace
     ours = ("--server-side", "--field-manager=git")

@@ -1,4 +1,4 @@
-"""The examples of docs/hpa.md: the API server takes each of them as it stands, and the webhook has nothing to say."""
+"""The examples of docs/scale.md: the API server takes each of them as it stands, and the webhook has nothing to say."""
 
 import json
 import time

@@ -210,7 +210,7 @@ def test_a_launcher_that_fails_ends_the_job(operator: Operator, job: Job) -> Non
 def test_a_failed_job_begins_again_only_without_its_completion_time_and_stays_failed_beside(
     operator: Operator, job: Job
 ) -> None:
-    """Hence decision 0027."""
+    """Hence retries in place, in docs/suspend.md."""
     job.create()
     job.running()
     job.end("j-launcher", "Failed")
@@ -267,7 +267,7 @@ def test_an_evicted_worker_fails_the_job_and_comes_back_when_it_is_deleted(opera
 
 
 def test_after_an_eviction_the_end_of_the_launcher_starts_another(operator: Operator, job: Job) -> None:
-    """docs/run-policy.md says what that means for a deadline."""
+    """docs/suspend.md says what that means for a deadline."""
     job.create()
     job.running()
     job.end("j-worker-1", "Failed", "Evicted")

@@ -1,6 +1,6 @@
 """Jobs of two priorities share eight GPUs for a while, with and without elasticity; the figures are printed.
 
-`REPLAY_MINUTES=60` plays the hour of docs/sharing.md, with all its ways at once, each with a quota of its own.
+`REPLAY_MINUTES=60` plays the hour of docs/records/sharing.md, with all its ways at once, each with a quota of its own.
 """
 
 import asyncio

@@ -97,7 +97,7 @@ def test_tests_that_a_page_names_exist(page: Path) -> None:
 
 
 def test_each_part_of_the_campaign_is_explained() -> None:
-    assert {cells[0].strip("`") for cells in rows(DOCS / "reliability.md", "`[a-z-]+`")} == set(PARTS)
+    assert {cells[0].strip("`") for cells in rows(DOCS / "records" / "campaign.md", "`[a-z-]+`")} == set(PARTS)
 
 
 def test_no_change_is_listed_twice() -> None:
@@ -106,11 +106,11 @@ def test_no_change_is_listed_twice() -> None:
 
 
 def test_each_page_is_in_the_index_and_on_the_site() -> None:
-    pages = {str(page.relative_to(DOCS)) for page in PAGES if page.parent == DOCS} | {"decisions/README.md"}
+    pages = {str(page.relative_to(DOCS)) for page in PAGES if page.parent in (DOCS, DOCS / "records")}
     listed = re.findall(r"^\| \[[^]]+\]\(([^)]+)\) \|", (DOCS / "index.md").read_text(), re.MULTILINE)
     navigation = re.findall(r"^ +- .+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert navigation == ["index.md", *listed]
-    assert set(navigation) == pages
+    assert set(navigation) == pages | {"decisions/README.md"}
 
 
 def test_each_decision_is_listed_with_its_title() -> None:
@@ -188,7 +188,7 @@ def test_each_metric_is_documented_with_its_kind_and_labels_and_no_other() -> No
         name: (cell.partition(";")[0], re.findall(r"`(\w+)`", cell.partition(":")[0])) for name, cell in cells.items()
     }
     assert documented == served
-    for text in (page.read_text(), (DOCS / "troubleshooting.md").read_text(), (DOCS / "events.md").read_text()):
+    for text in (page.read_text(), (DOCS / "troubleshooting.md").read_text(), (DOCS / "annotations.md").read_text()):
         assert {name.removesuffix("_bucket") for name in METRIC.findall(text)} <= served.keys()
 
 
@@ -204,7 +204,7 @@ def test_each_event_and_notice_is_explained() -> None:
     reasons = set(re.findall(r'"((?:[A-Z][a-z]+){2,})"', "\n".join(sources)))
     of_one_part = {"Draining", "Disruption", "Suspended", "Resumed", "Queued", "Admitted", "Enqueued", "Dequeued"}
     assert "HostsPublished" in reasons
-    table = {cells[0].strip("`") for cells in rows(DOCS / "events.md", r"`[A-Z]\w+`")}
+    table = {cells[0].strip("`") for cells in rows(DOCS / "annotations.md", r"`[A-Z]\w+`")}
     assert table == reasons | of_one_part | {names.REASON_HANDED_OVER}
 
 
@@ -213,7 +213,7 @@ def test_each_cause_of_explain_is_named() -> None:
     causes = re.findall(
         r'(?:cause ?= ?|_due\(case, |else |(?:fine|waiting|wrong|Finding)\)?\()"([a-z]+(?:-[a-z]+)*)"', source
     )
-    page = (DOCS / "troubleshooting.md").read_text()
+    page = (DOCS / "annotations.md").read_text()
     assert {"out-of-memory", "no-right", "ended-after-resize", "not-known"} <= set(causes)
     assert [cause for cause in causes if f"`{cause}`" not in page] == []
 
@@ -229,7 +229,7 @@ def test_the_rights_of_the_page_are_those_of_the_manifests() -> None:
 
 
 def test_each_guarantee_is_beside_a_test() -> None:
-    guarantees = rows(DOCS / "reliability.md", "[1-8]")[:8]  # below are defects, which have numbers too
+    guarantees = rows(DOCS / "architecture.md", "[1-8]")
     assert [cells[0] for cells in guarantees] == [str(number) for number in range(1, 9)]
     assert [cells[1] for cells in guarantees if "::" not in cells[2]] == []
 

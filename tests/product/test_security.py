@@ -1,4 +1,4 @@
-"""Hold docs/security.md, the table of every write, against the code, the rights and the admission policies."""
+"""Hold docs/writes.md, the table of every write, against the code, the rights and the admission policies."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.writer import ApiWriter
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "security.md"
+PAGE = ROOT / "docs" / "writes.md"
 PRODUCT = ("mpijob_elastic", "webhook", "upgrade")
 WRITES = {name for name in vars(ApiWriter) if not name.startswith("_") and not hasattr(ApiReader, name)}
 # A command in a container may change something, too.

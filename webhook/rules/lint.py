@@ -19,7 +19,7 @@ from webhook.rules import review, size
 MOST = 5
 # Resets that last for a long training: a change of size costs one, a lost rank up to three.
 _ENOUGH_RESETS = 100
-# Seconds. A rank imports its framework in this time (docs/real-training.md).
+# Seconds. A rank imports its framework in this time (docs/spot.md).
 _LEAST_GLOO_TIMEOUT = 10
 _LONGEST_NAME = 63
 _ASKING = (
