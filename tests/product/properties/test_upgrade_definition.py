@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import share
 from tests.product.upgrade.definitions import definition, v1
 from upgrade import crd
 
@@ -31,6 +32,7 @@ def definitions(draw: st.DrawFn) -> dict[str, Any]:
     return one
 
 
+@share(0.3)
 @given(before=definitions(), structural=st.booleans())
 def test_upgrades_repeat_without_effect_and_keep_what_is_not_theirs(before: dict[str, Any], structural: bool) -> None:
     after = crd.upgraded(before, structural=structural)
@@ -42,6 +44,7 @@ def test_upgrades_repeat_without_effect_and_keep_what_is_not_theirs(before: dict
     assert after["spec"]["names"] == before["spec"]["names"]
 
 
+@share(0.3)
 @given(before=definitions())
 def test_there_and_back_is_nothing(before: dict[str, Any]) -> None:
     assert crd.reverted(crd.upgraded(before), before) == before

@@ -3,6 +3,7 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import share
 from tests.product.webhook.certificates.material import NOON, POLICY, authority, healthy
 from webhook.certificates.serving import Serving
 from webhook.rules.certificates import content, decision, pairs
@@ -26,6 +27,7 @@ def spoiled(draw: st.DrawFn) -> bytes:
     return bytes(part[:at])
 
 
+@share(0.3)
 @example({"ca.crt": LEAF.certificate_pem, "ca.key": LEAF.key_pem} if LEAF else {}, False)
 @given(st.dictionaries(KEYS, st.binary(max_size=50) | st.sampled_from(DATA) | spoiled()), st.booleans())
 def test_any_secret_is_put_right(data: dict[str, bytes], promotable: bool) -> None:
