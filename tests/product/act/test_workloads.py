@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.workloads import Workloads
+from mpijob_elastic.decide import workloads as quotas
 from mpijob_elastic.decide.actions import ClearWorkload
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.resources import Resource
@@ -24,7 +25,7 @@ from tests.faults.proxy import FaultProxy
 from tests.faults.tiny_api import TinyApi
 from tests.product.act.test_deleting import Answered
 from tests.product.act.told import Told
-from tests.product.decide.test_workloads import due, queue, waiting
+from tests.queues import queue, waiting
 
 PODS, WORKLOADS = resources.PODS.path("default"), resources.WORKLOADS.path("default")
 CLASSES = resources.WORKLOAD_PRIORITIES.path()
@@ -65,7 +66,7 @@ async def test_a_class_that_is_missing_is_told_once_and_again_when_it_goes_missi
 ) -> None:
     for pod in ("j-launcher", "j-worker-0"):
         await api.create(PODS, pod, spec={})
-    [asked] = due(waiting(2, queue=queue(priority_class="high")))
+    [asked] = quotas.due(waiting(2, queue=queue(priority_class="high")))
     for _ in range(3):
         with pytest.raises(errors.NotFound):
             await written.perform(job(), asked)

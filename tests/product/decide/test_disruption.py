@@ -11,8 +11,8 @@ from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.queue import Queue
 from tests.builders import NOW, config, failed, job, launcher, pending, pods, shown, worker
-from tests.product.decide.test_workloads import granted, preempted
 from tests.product.decide.writes import remembered
+from tests.queues import granted, preempted
 
 TAINT = "taint aws-node-termination-handler/spot-itn"
 

@@ -116,7 +116,8 @@ def put_right(view: JobView, *, now: float) -> tuple[JobView, float]:
 
 @pytest.mark.parametrize("edits", [2, 3, 5])
 def test_so_are_several_edits_within_ten_minutes(edits: int) -> None:
-    view, now = job(), NOW
+    view: JobView = job()
+    now = NOW
     for count in range(1, edits + 1):
         edited_at = now
         view, now = put_right(rewritten(view, "garbage\n"), now=now)
@@ -133,7 +134,8 @@ def test_slots_are_those_of_the_hostfile_while_the_list_is_not_ours() -> None:
 
 
 def test_two_programs_that_never_tire_write_ever_more_seldom() -> None:
-    view, times = job(), [NOW]
+    view: JobView = job()
+    times = [NOW]
     while times[-1] < NOW + 3600.0:
         view, now = put_right(rewritten(view), now=times[-1])
         times.append(now)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic import names
 from mpijob_elastic.decide import decide, workloads
 from mpijob_elastic.decide.actions import (
     ClearWorkload,
@@ -24,42 +23,8 @@ from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.queue import NO_QUEUE, Queue, Workload
-from mpijob_elastic.model.wire import Owned
 from tests.builders import JOB, NOW, config, failed, job, launcher, pending, pods, worker
-
-GATES = (names.GATE_QUEUED,)
-BASE = names.launcher(JOB)
-
-
-def workload(name: str = BASE, *, workers: int = 2, **facts: Any) -> Workload:
-    """One that waits; `facts` say otherwise."""
-    metadata = Owned(name=name, namespace="default", uid=f"uid-of-{name}", job=JOB, job_uid=f"uid-of-{JOB}")
-    return Workload(metadata=metadata, queue="team", workers=workers, **facts)
-
-
-def granted(name: str = BASE, **facts: Any) -> Workload:
-    return workload(name, **{"reserved": True, "admitted": True, **facts})
-
-
-def preempted(name: str) -> Workload:
-    return granted(name, workers=1, evicted=True, said="Preempted to accommodate a workload")
-
-
-def queue(*found: Workload, name: str = "team", **facts: Any) -> Queue:
-    return Queue(name=name, workloads={one.metadata.name: one for one in found}, **facts)
-
-
-def waiting(size: int, *found: Workload, **facts: Any) -> JobView:
-    """A job whose pods all wait for quota."""
-    workers = tuple(pending(index, gates=GATES) for index in range(size))
-    held = launcher(LauncherPhase.WAITING, gates=GATES)
-    facts = {"config": config([], hostfile=pods(*range(size))), "queue": queue(*found), "workers": workers, **facts}
-    return job(size, launcher=held, known=False, **facts)
-
-
-def training(*workers: Worker, found: tuple[Workload, ...], size: int, **facts: Any) -> JobView:
-    facts = {"policy": Policy(min_replicas=2), "config": config(pods(*range(size))), "queue": queue(*found), **facts}
-    return job(size, workers=workers, **facts)
+from tests.queues import BASE, GATES, granted, preempted, queue, training, waiting, workload
 
 
 def due(view: JobView) -> list[QueueAction]:
