@@ -109,6 +109,10 @@ class Story(JobView):
         """What is otherwise about the job itself."""
         return replace(self, **facts)
 
+    def plain(self) -> Self:
+        """It is annotated not to be elastic."""
+        return self.but(policy=replace(self.policy, enabled=False), spec_elastic=False)
+
     def pod(self, index: int, **facts: Any) -> Self:
         """What is otherwise about one of its workers."""
         name = names.worker(JOB, index)

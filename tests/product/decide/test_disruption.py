@@ -11,7 +11,7 @@ from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
 from mpijob_elastic.model.queue import Queue
 from tests.builders import NOW, config, failed, job, launcher, pending, pods, shown, worker
-from tests.product.decide.writes import remembered
+from tests.product.decide.plans import remembered
 from tests.queues import granted, preempted
 
 TAINT = "taint aws-node-termination-handler/spot-itn"

@@ -11,7 +11,7 @@ from mpijob_elastic.decide import config_map, decide, derive, lost_ranks
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Memory, Tries
 from tests.builders import NOW, config, job, launcher, named, pods, worker
-from tests.product.decide.writes import given_up
+from tests.product.decide.plans import given_up
 
 POD = pods(1)[0]
 BUSY = Probe(busy_seen=True, busy_at=NOW - 5, asked_at=NOW - 5)
@@ -132,7 +132,7 @@ def test_after_five_times_it_is_given_up_and_stays_as_it_is() -> None:
     assert action is not None
     assert (action.added, action.removed) == ((), ())
     rested = replace(view, config=config(pods(0, 1, 2), memory=action.memory))
-    assert given_up(rested) == [POD]
+    assert given_up(rested) == (POD,)
     assert rested.config is not None
     assert config_map.write(derive(rested, now=NOW + 50), rested.config)[0] is None
 
