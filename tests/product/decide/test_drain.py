@@ -364,4 +364,4 @@ def test_a_pod_that_somebody_else_deletes_is_only_probed_until_it_has_drained(
 
 def test_a_pod_that_somebody_else_deletes_is_probed_and_waited_for() -> None:
     assert does(EVICTED) == "probe 2; wake 40"
-    assert does(EVICTED.pod(2, probe=BUSY)) == "wake 2"
+    assert does(EVICTED.pod(2, probe=BUSY), but="touch") == "wake 2"
