@@ -1,20 +1,23 @@
 """Views of a job for tests: a small elastic job at rest, and everything about it that a test wants otherwise.
 
-The job is called `j`; times are seconds since the epoch, and `NOW` is long after everything settled.
+The job is called `j`; times are seconds since the epoch, and `NOW` is long after everything settled. What has happened
+to a job is told by the methods of its `Story`, one after the other: `job(2).shrunk(from_=3).drained(2, after=5)`.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import config_map, next_memory
 from mpijob_elastic.model.hosts import parse_script
-from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Ref, Role, Worker
-from mpijob_elastic.model.memory import Host, Memory, pod_fingerprint
+from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Probe, Ref, Role, Worker
+from mpijob_elastic.model.memory import Host, Left, Memory, Tries, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
+
+View = TypeVar("View", bound=JobView)
 
 JOB = "j"
 NOW = 1_000_000.0
@@ -88,7 +91,76 @@ def role(*indices: int) -> Role:
     return Role(ref=ref(names.launcher(JOB)), exec_rule=1, exec_names=pods(*indices))
 
 
-def job(size: int = 3, *, known: bool = True, elastic: bool = True, **facts: Any) -> JobView:
+def left(pod: str, *, ago: float, uid: str | None = None) -> Left:
+    """A pod that left the list so many seconds ago; by default the pod that `worker` gives."""
+    return Left(pod=pod_fingerprint(f"uid-of-{pod}" if uid is None else uid), at=NOW - ago)
+
+
+def tries(count: int, *, ago: float = 0.0, uid: str = "uid-of-j-launcher") -> Tries:
+    """So many tries, the last of them so many seconds ago."""
+    return Tries(count=count, at=NOW - ago, uid=uid)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story(JobView):
+    """A job that `job` gives, and what has happened to it: each method returns the job after that."""
+
+    def but(self, **facts: Any) -> Self:
+        """What is otherwise about the job itself."""
+        return replace(self, **facts)
+
+    def plain(self) -> Self:
+        """It is annotated not to be elastic."""
+        return self.but(policy=replace(self.policy, enabled=False), spec_elastic=False)
+
+    def pod(self, index: int, **facts: Any) -> Self:
+        """What is otherwise about one of its workers."""
+        name = names.worker(JOB, index)
+        return self.but(workers=tuple(replace(one, **facts) if one.name == name else one for one in self.workers))
+
+    def without(self, *indices: int) -> Self:
+        """The pods of these workers are gone."""
+        return self.but(workers=tuple(one for one in self.workers if one.index not in indices))
+
+    def launched(self, **facts: Any) -> Self:
+        """What is otherwise about its launcher."""
+        return self.but(launcher=self.launcher and replace(self.launcher, **facts))
+
+    def configured(self, **facts: Any) -> Self:
+        """What is otherwise about its ConfigMap."""
+        return self.but(config=self.config and replace(self.config, **facts))
+
+    def remembering(self, **facts: Any) -> Self:
+        """What is otherwise in its memory, which still belongs to the script."""
+        return self.configured(memory=msgspec.structs.replace(self.memory, **facts))
+
+    def shown(self, *, at: float = LONG_AGO) -> Self:
+        """Its launcher was shown what is published, at that time."""
+        return self.launched(refreshed=self.config and config_map.mark(self.config, at=at))
+
+    def unshown(self) -> Self:
+        """Its launcher was shown nothing yet."""
+        return self.launched(refreshed=None)
+
+    def shrunk(self, *, from_: int, ago: float = 20.0, told: float = 0.0) -> Self:
+        """Its surplus workers left the list so many seconds ago; its launcher was shown that `told` seconds later."""
+        stay, gone = pods(*range(self.replicas)), pods(*range(self.replicas, from_))
+        memory = Memory(left={pod: left(pod, ago=ago) for pod in gone}, removed_at=NOW - ago)
+        view = self.but(
+            workers=tuple(map(worker, range(from_))), config=config(stay, memory=memory), role=role(*range(from_))
+        )
+        return view.shown(at=NOW - ago + told)
+
+    def drained(self, *indices: int, after: float = 5.0, busy_seen: bool = False) -> Self:
+        """These workers were seen empty so many seconds after they left the list, and last looked at then."""
+        view = self
+        for index in indices:
+            at = self.memory.left[names.worker(JOB, index)].at + after
+            view = view.pod(index, probe=Probe(busy_seen=busy_seen, idle_at=at, asked_at=at))
+        return view
+
+
+def job(size: int = 3, *, known: bool = True, elastic: bool = True, **facts: Any) -> Story:
     """An elastic job of that many workers which trains on all of them; `known`: its launcher was shown the list.
 
     Without `elastic` it is annotated so.
@@ -106,11 +178,11 @@ def job(size: int = 3, *, known: bool = True, elastic: bool = True, **facts: Any
         "role": role(*range(size)),
         **facts,
     }
-    view = JobView(namespace="default", ref=ref(JOB), **facts)
-    return shown(view) if known and view.launcher and view.config else view
+    view = Story(namespace="default", ref=ref(JOB), **facts)
+    return view.shown() if known and view.launcher and view.config else view
 
 
-def shown(view: JobView, *, at: float = LONG_AGO) -> JobView:
+def shown(view: View, *, at: float = LONG_AGO) -> View:
     """The same job after its launcher was shown what is published, at that time."""
     assert view.launcher is not None
     assert view.config is not None

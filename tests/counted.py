@@ -2,9 +2,14 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
+
+import mpijob_elastic
+
+ROOT = str(Path(mpijob_elastic.__file__).parent)
 
 
 class Name(str):
@@ -31,3 +36,21 @@ def calls() -> Iterator[Counter[str]]:
         yield counted
     finally:
         sys.setprofile(before)
+
+
+def entered(run: Callable[[], object]) -> list[str]:
+    """Return the file of each call into a function of the product; comprehensions do not count."""
+    files: list[str] = []
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(ROOT) and not code.co_name.startswith("<"):
+            files.append(code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return files

@@ -51,8 +51,7 @@ from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Memory, Tries
 from tests import builders
-from tests.product.decide.test_kube_queue import held, unit
-from tests.product.decide.test_workloads import granted, waiting, workload
+from tests.queues import granted, held, unit, waiting, workload
 
 NOTE = Note(reason="Reason", message="because")
 WORDS: dict[type[Action], tuple[Action, list[str]]] = {

@@ -26,7 +26,7 @@ from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.observe.caches import JobKey
 from tests.builders import LONG_AGO, NOW, config, job, pending, pods, shown, worker
-from tests.product.decide.test_workloads import GATES, granted, preempted, queue, training, waiting
+from tests.queues import GATES, granted, preempted, queue, training, waiting
 
 TRAINED = Memory(added_at=LONG_AGO)
 KEY = JobKey("default", "j")

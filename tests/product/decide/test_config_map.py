@@ -12,14 +12,15 @@ from mpijob_elastic.model.hosts import Published
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from tests.builders import NOW, config, failed, job, launcher, pending, pods, role, worker
 from tests.counted import Name, calls
-from tests.product.decide.writes import SHRUNK, change, written
+from tests.product.decide.plans import change, written
 
+SHRUNK = job(2).shrunk(from_=3, ago=10)
 EDITED = "#!/bin/sh\n# mine\necho j-worker-0:1\n"
 
 
 def test_at_rest_nothing_is_written() -> None:
     assert written(job()) is None
-    assert written(job(2, workers=(worker(0), worker(1), worker(2)), config=SHRUNK)) is None
+    assert written(SHRUNK) is None
 
 
 @pytest.mark.parametrize(
@@ -58,8 +59,7 @@ def test_slots_of_an_empty_list_are_those_asked_for() -> None:
 
 @pytest.mark.parametrize("script", [EDITED, "", None])
 def test_an_unreadable_list_is_mended_with_all_that_is_ready(script: str | None) -> None:
-    broken = replace(SHRUNK, script=script, published=None)
-    found = change(job(2, workers=(worker(0), worker(1), worker(2)), config=broken))
+    found = change(SHRUNK.configured(script=script, published=None))
     assert found.script == names.discover_hosts(list(pods(0, 1)), slots=1)
     # Whether the driver has seen the third worker in the edited list, nobody knows.
     assert "j-worker-2" in found.memory.left

@@ -4,15 +4,13 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import decide, derive, disruption
-from mpijob_elastic.decide.actions import DeleteWorkers, Plan, ProbeWorkers, WriteConfig
+from mpijob_elastic.decide import derive, disruption
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
-from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
+from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy
-from mpijob_elastic.model.queue import Queue
-from tests.builders import NOW, config, failed, job, launcher, pending, pods, shown, worker
-from tests.product.decide.test_workloads import granted, preempted
-from tests.product.decide.writes import remembered
+from tests.builders import NOW, Story, config, failed, job, launcher, left, pending, pods, tries, worker
+from tests.product.decide.plans import change, does, note, remembered, those
+from tests.queues import granted, preempted, queue
 
 TAINT = "taint aws-node-termination-handler/spot-itn"
 
@@ -31,9 +29,9 @@ def at_least(count: int) -> Policy:
     return Policy(min_replicas=count)
 
 
-def leaving(view: JobView, *, now: float) -> set[str]:
+def leaving(view: JobView, *, now: float = NOW) -> tuple[str, ...]:
     """Pods that should not be published any more."""
-    return {worker.name for worker in derive(view, now=now).workers if worker.leaves}
+    return those(view, lambda worker: worker.leaves, now=now)
 
 
 NEW: dict[str, Any] = {"ready_at": NOW - 29}
@@ -73,44 +71,37 @@ NEW: dict[str, Any] = {"ready_at": NOW - 29}
     ],
 )
 def test_as_many_leave_as_may(view: JobView, leave: tuple[int, ...]) -> None:
-    assert leaving(view, now=NOW) == {*pods(*leave)}
+    assert leaving(view) == pods(*leave)
 
 
 def test_workers_whose_quota_kueue_wants_back_are_about_to_leave_too() -> None:
     """Else all four would leave at once, and training would wait for its least size."""
-    found = {one.metadata.name: one for one in (granted(), preempted("j-worker-2"), preempted("j-worker-3"))}
-    view = job(4, workers=workers(0, 1, 3), policy=at_least(2), queue=Queue(name="team", workloads=found))
-    assert leaving(view, now=NOW) == set()
-    change = next(action for action in decide(view, now=NOW).actions if isinstance(action, WriteConfig))
-    assert change.removed == pods(2, 3)
-    after = job(4, workers=view.workers, policy=at_least(2), queue=view.queue, config=config(pods(0, 1)))
+    found = queue(granted(), preempted("j-worker-2"), preempted("j-worker-3"))
+    view = job(4, workers=workers(0, 1, 3), policy=at_least(2), queue=found)
+    assert leaving(view) == ()
+    assert does(view) == "publish 0 1 (Draining); ready launcher"
+    after = view.but(config=config(pods(0, 1)))
     assert [one.name for one in derive(after, now=NOW).leaving] == [*pods(3, 2)]
 
 
 def test_a_newcomer_is_waited_for_and_then_the_last_leaves() -> None:
     view = job(2, workers=(doomed(0), worker(1, **NEW)))
     assert disruption.wake_at(derive(view, now=NOW)) == NOW + 1
-    assert leaving(view, now=NOW + 1) == {*pods(0)}
+    assert leaving(view, now=NOW + 1) == pods(0)
     assert disruption.wake_at(derive(view, now=NOW + 1)) is None
-    assert disruption.wake_at(derive(job(2, workers=(worker(0), worker(1, **NEW))), now=NOW)) is None
+    assert disruption.wake_at(derive(job(2).pod(1, **NEW), now=NOW)) is None
 
 
-def moved(count: int, *, uid: str = "uid-of-j-worker-3", at: float = NOW) -> Memory:
+def moved(count: int, *, uid: str = "uid-of-j-worker-3", ago: float = 0.0) -> Memory:
     """Return the memory of worker-3."""
-    left = {"j-worker-3": Left(pod=pod_fingerprint("uid-of-j-worker-3"), at=NOW - 20)}
-    return Memory(moved={"j-worker-3": Tries(count=count, at=at, uid=uid)}, left=left, removed_at=NOW - 20)
+    counted = {"j-worker-3": tries(count, ago=ago, uid=uid)}
+    return Memory(moved=counted, left={"j-worker-3": left("j-worker-3", ago=20)}, removed_at=NOW - 20)
 
 
-def left(memory: Memory, last: Worker | None = None, **facts: Any) -> JobView:
+def out(memory: Memory, last: Worker | None = None, **facts: Any) -> Story:
     """Worker-3 has left the list for its node's sake, and the launcher knew at once."""
-    facts = {"config": config(pods(0, 1, 2), memory=memory), **facts}
-    view = job(4, workers=(*workers(count=3), last or doomed(3)), **facts)
-    return shown(view, at=NOW - 20) if view.launcher else view
-
-
-def deleted(plan: Plan) -> dict[str, str]:
-    removals = [removal for action in plan.actions if isinstance(action, DeleteWorkers) for removal in action.removals]
-    return {removal.worker.name: removal.note.reason for removal in removals}
+    view = job(4, config=config(pods(0, 1, 2), memory=memory), workers=(*workers(count=3), last or doomed(3)), **facts)
+    return view.shown(at=NOW - 20)
 
 
 DRAINED = doomed(3, probe=Probe(idle_at=NOW - 1, asked_at=NOW - 1))
@@ -118,74 +109,62 @@ AGAIN = doomed(3, created_at=NOW - 5)
 
 
 @pytest.mark.parametrize(
-    ("view", "reason"),
+    ("view", "plan"),
     [
-        (left(moved(1), DRAINED), "WorkerReplaced"),
-        (left(moved(1)), None),
-        (left(moved(1), policy=Policy(drain_timeout=20.0)), "DrainTimeout"),
+        (out(moved(1), DRAINED), "delete 3:drained"),
+        (out(moved(1)), "probe 3; wake 40"),
+        (out(moved(1), policy=Policy(drain_timeout=20.0)), "delete 3:timeout"),
         # Its move is not written down, or is another pod's.
-        (left(moved(1, uid="before"), DRAINED), None),
-        (left(Memory(left=moved(1).left), DRAINED), None),
+        (out(moved(1, uid="before"), DRAINED), "remember left moved"),
+        (out(Memory(left=moved(1).left), DRAINED), "remember left moved"),
         # It came to such a node a second and a third time.
-        (left(moved(2, at=NOW - 29), DRAINED), None),
-        (left(moved(2, at=NOW - 30), DRAINED), "WorkerReplaced"),
-        (left(moved(3, at=NOW - 119), DRAINED), None),
-        (left(moved(3, at=NOW - 120), DRAINED), "WorkerReplaced"),
-        (left(moved(1), DRAINED, policy=Policy(replace_failed_workers=False)), None),
-        (left(moved(1), worker(3, probe=DRAINED.probe)), None),
-        (left(moved(1), DRAINED, elastic=False), None),
-        (
-            left(moved(1), launcher=None, config=config(pods(0, 1, 2), memory=moved(1), hostfile=pods(0, 1, 2, 3))),
-            "WorkerReplaced",
-        ),
+        (out(moved(2, ago=29), DRAINED), "wake 1"),
+        (out(moved(2, ago=30), DRAINED), "delete 3:drained"),
+        (out(moved(3, ago=119), DRAINED), "wake 1"),
+        (out(moved(3, ago=120), DRAINED), "delete 3:drained"),
+        (out(moved(1), DRAINED, policy=Policy(replace_failed_workers=False)), "nothing"),
+        (out(moved(1), worker(3, probe=DRAINED.probe)), "publish 0 1 2 3 (HostsPublished)"),
+        (out(moved(1), DRAINED, elastic=False), "publish 0 1 2 3 (HostsPublished)"),
+        (out(moved(1), launcher=None).configured(hostfile=config(pods(0, 1, 2, 3)).hostfile), "delete 3:idle"),
     ],
 )
-def test_when_a_worker_is_moved(view: JobView, reason: str | None) -> None:
-    assert deleted(decide(view, now=NOW)) == ({"j-worker-3": reason} if reason else {})
+def test_when_a_worker_is_moved(view: JobView, plan: str) -> None:
+    assert does(view) == plan
 
 
-def test_the_reason_names_node_and_cause() -> None:
-    [action] = [
-        action for action in decide(left(moved(1), DRAINED), now=NOW).actions if isinstance(action, DeleteWorkers)
-    ]
-    assert f"{TAINT} on node n" in action.removals[0].note.message
-
-
-def test_it_is_looked_into_and_waited_for_like_any_that_leaves() -> None:
-    plan = decide(left(moved(1)), now=NOW)
-    assert (plan.actions, [type(look) for look in plan.looks][:1]) == ((), [ProbeWorkers])
-    assert decide(left(moved(2), DRAINED), now=NOW).wake_at is not None
+def test_the_words_of_a_move() -> None:
+    moves = note(out(moved(1), DRAINED))
+    assert moves.reason == "WorkerReplaced"
+    assert f"{TAINT} on node n" in moves.message
+    leaves = note(job(4, workers=workers(3)))
+    assert (leaves.reason, leaves.warning) == ("Disruption", True)
+    assert f"j-worker-3 ({TAINT} on node n)" in leaves.message
 
 
 def test_a_worker_leaves_in_one_write_with_the_count_of_its_moves() -> None:
-    [change] = [
-        action for action in decide(job(4, workers=workers(3)), now=NOW).actions if isinstance(action, WriteConfig)
-    ]
-    assert change.removed == pods(3)
-    assert change.memory.moved == {"j-worker-3": Tries(count=1, at=NOW, uid="uid-of-j-worker-3")}
-    assert [(note.reason, note.warning) for note in change.notes] == [("Disruption", True)]
-    assert f"j-worker-3 ({TAINT} on node n)" in change.notes[0].message
+    view = job(4, workers=workers(3))
+    assert does(view) == "publish 0 1 2 (Disruption)"
+    assert change(view).memory.moved == {"j-worker-3": tries(1, uid="uid-of-j-worker-3")}
 
 
 @pytest.mark.parametrize(
     ("memory", "counted"),
     [
-        (moved(1), Tries(count=1, at=NOW, uid="uid-of-j-worker-3")),
-        (moved(1, uid="before", at=NOW - 60), Tries(count=2, at=NOW, uid="uid-of-j-worker-3")),
-        (moved(1, uid="before", at=NOW - 1800), Tries(count=1, at=NOW, uid="uid-of-j-worker-3")),
+        (moved(1), tries(1, uid="uid-of-j-worker-3")),
+        (moved(1, uid="before", ago=60), tries(2, uid="uid-of-j-worker-3")),
+        (moved(1, uid="before", ago=1800), tries(1, uid="uid-of-j-worker-3")),
         # It was moved so often that it stays.
-        (moved(3, uid="before", at=NOW - 60), Tries(count=3, at=NOW - 60, uid="before")),
+        (moved(3, uid="before", ago=60), tries(3, ago=60, uid="before")),
     ],
 )
 def test_each_incarnation_counts_once(memory: Memory, counted: Tries) -> None:
-    assert remembered(left(memory, AGAIN)).moved == {"j-worker-3": counted}
+    assert remembered(out(memory, AGAIN)).moved == {"j-worker-3": counted}
 
 
 def test_a_pod_that_comes_back_to_such_nodes_again_and_again_trains_there() -> None:
-    view = left(moved(3, uid="before", at=NOW - 60), AGAIN)
-    assert leaving(view, now=NOW) == set()
-    [change] = [action for action in decide(view, now=NOW).actions if isinstance(action, WriteConfig)]
-    assert change.added == pods(3)
+    view = out(moved(3, uid="before", ago=60), AGAIN)
+    assert leaving(view) == ()
+    assert does(view) == "publish 0 1 2 3 (HostsPublished)"
 
 
 def reasons(view: JobView) -> list[str]:
@@ -197,7 +176,7 @@ def reasons(view: JobView) -> list[str]:
     [
         (job(4, workers=workers(1, 3)), []),
         (job(4, workers=workers(1, 3), policy=at_least(4)), ["DisruptionHeld"]),
-        (left(moved(3, uid="before", at=NOW - 60), AGAIN), ["DisruptionRepeated"]),
+        (out(moved(3, uid="before", ago=60), AGAIN), ["DisruptionRepeated"]),
         (job(launcher=launcher(disruption=TAINT, node="n")), ["LauncherDisrupted"]),
         (job(launcher=launcher(LauncherPhase.WAITING, disruption=TAINT)), ["LauncherDisrupted"]),
         (job(launcher=launcher(disruption=TAINT, deleting=True)), []),
@@ -211,7 +190,6 @@ def test_what_the_user_is_told(view: JobView, expected: list[str]) -> None:
 @pytest.mark.parametrize("gone", [{"deleting": True}, {"running": False, "ready_at": None, "terminated": True}])
 def test_of_a_pod_that_is_evicted_the_cause_is_told_too(gone: dict[str, Any]) -> None:
     evicted = doomed(3, disruption="condition DisruptionTarget (DeletionByTaintManager)", **gone)
-    plan = decide(job(4, workers=(*workers(count=3), evicted)), now=NOW)
-    [change] = [action for action in plan.actions if isinstance(action, WriteConfig)]
-    assert [note.reason for note in change.notes] == ["Disruption"]
-    assert "DisruptionTarget (DeletionByTaintManager) on node n) removed" in change.notes[0].message
+    view = job(4, workers=(*workers(count=3), evicted))
+    assert does(view) == "publish 0 1 2 (Disruption)"
+    assert "DisruptionTarget (DeletionByTaintManager) on node n) removed" in note(view).message

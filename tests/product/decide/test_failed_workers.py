@@ -11,7 +11,7 @@ from mpijob_elastic.model.job import JobView, Worker
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy
 from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, worker
-from tests.product.decide.writes import given_up, remembered
+from tests.product.decide.plans import given_up, remembered
 
 POD = "j-worker-1"
 
@@ -96,9 +96,9 @@ def test_a_failure_in_the_future_is_due_now() -> None:
 
 def test_a_worker_that_is_given_up_is_told_and_left_as_it_is_for_an_hour() -> None:
     counted = view(Tries(count=8, at=NOW, uid="now"))
-    assert given_up(counted) == [POD]
-    assert given_up(view(Tries(count=7, at=NOW, uid="now"))) == []
-    assert given_up(view(Tries(count=8, at=NOW, uid="before"))) == []
+    assert given_up(counted) == (POD,)
+    assert given_up(view(Tries(count=7, at=NOW, uid="now"))) == ()
+    assert given_up(view(Tries(count=8, at=NOW, uid="before"))) == ()
     assert drain.leave(derive(counted, now=NOW + 3599)).removals == ()
     assert drain.leave(derive(counted, now=NOW)).wake_at == NOW + 3600
     [again] = drain.leave(derive(counted, now=NOW + 3600)).removals

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.decide import decide, derive, frozen_execs
-from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher, TellUser
+from mpijob_elastic.decide import derive, frozen_execs
+from mpijob_elastic.decide.actions import LookIntoLauncher
 from mpijob_elastic.decide.state import SKEW
 from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase
-from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
-from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pods, role, shown, worker
+from mpijob_elastic.model.memory import Host
+from tests.builders import LONG_AGO, NOW, Story, config, failed, job, launcher, pods, role, worker
+from tests.product.decide.plans import does, note
 
 LAST = "j-worker-2"
 DEAD = Exec(pid=41, pod=LAST, started_at=LONG_AGO)
@@ -42,56 +43,46 @@ def test_the_pod_is_gone_has_ended_or_is_another(found: Exec, cut_off: bool) -> 
     assert frozen_execs.cut_off(view, [found], now=NOW) == ((found,) if cut_off else ())
 
 
-def lost(ago: float, *, held: Held | None = None, **facts: Any) -> JobView:
+def lost(ago: float, *, held: Held | None = None, **facts: Any) -> Story:
     """A job of three whose last worker left the list so many seconds ago; its pod is gone."""
-    memory = Memory(left={LAST: Left(pod=pod_fingerprint(f"uid-of-{LAST}"), at=NOW - ago)}, removed_at=NOW - ago)
-    facts = {"workers": (worker(0), worker(1)), "config": config(pods(0, 1), memory=memory), **facts}
-    return with_held(job(2, **facts), held or Held())
+    return job(2).shrunk(from_=3, ago=ago).without(2).launched(held=held or Held()).but(**facts)
 
 
-def with_held(view: JobView, held: Held) -> JobView:
-    assert view.launcher is not None
-    return replace(view, launcher=replace(view.launcher, held=held))
-
-
-def look(view: JobView, *, now: float) -> tuple[LookIntoLauncher | None, float | None]:
+def look(view: JobView, *, now: float = NOW) -> tuple[LookIntoLauncher | None, float | None]:
     return frozen_execs.look(derive(view, now=now))
 
 
-def test_a_launcher_is_asked_once_about_a_pod_that_is_gone() -> None:
-    early = look(lost(4.0), now=NOW)
-    assert early == (None, NOW + 6.0)
-    found, _ = look(lost(11.0), now=NOW)
-    assert found is not None
-    assert look(lost(11.0, held=Held(asked_at=NOW, about=found.about)), now=NOW) == (None, None)
+def wake(view: JobView) -> float | None:
+    """In how many seconds to look again."""
+    found, at = look(view)
+    assert found is None
+    return at and at - NOW
+
+
+def test_a_launcher_is_asked_once_about_a_pod_that_is_gone_and_again_about_another() -> None:
+    assert wake(lost(4.0)) == 6.0
+    found, _ = look(lost(11.0))
+    asked = Held(asked_at=NOW, about=found.about)
+    assert wake(lost(11.0, held=asked)) is None
+    assert look(lost(12.0, held=asked))[0]
 
 
 def test_a_launcher_is_asked_at_once_about_a_worker_whose_node_was_deleted() -> None:
-    view = job(workers=(worker(0), worker(1), worker(2, node="n", node_gone_at=NOW)))
-    found, _ = look(view, now=NOW)
-    assert found is not None
-    assert look(with_held(view, Held(asked_at=NOW, about=found.about)), now=NOW + 1) == (None, None)
-    assert not look(replace(view, config=config(pods(0, 1))), now=NOW)[0], "no rank is started in it"
-
-
-def test_another_pod_is_another_reason() -> None:
-    found, _ = look(lost(20.0), now=NOW)
-    assert found is not None
-    asked = Held(asked_at=NOW - 1.0, about=found.about)
-    assert not look(lost(20.0, held=asked), now=NOW)[0]
-    assert look(lost(19.0, held=asked), now=NOW)[0]
+    view = job().pod(2, node="n", node_gone_at=NOW)
+    found, _ = look(view)
+    assert look(view.launched(held=Held(asked_at=NOW, about=found.about)), now=NOW + 1) == (None, None)
+    assert wake(view.but(config=config(pods(0, 1)))) is None, "no rank is started in it"
 
 
 def test_a_successor_under_another_host_name_is_a_reason() -> None:
-    def view(incarnation: int, age: float) -> JobView:
-        memory = Memory(hosts={LAST: Host(pod="x", incarnation=incarnation)})
-        workers = (worker(0), worker(1), worker(2, created_at=NOW - age))
-        return job(workers=workers, config=config(pods(0, 1, 2), memory=memory))
+    def view(incarnation: int, age: float) -> Story:
+        renamed = job().remembering(hosts={LAST: Host(pod="x", incarnation=incarnation)})
+        return renamed.pod(2, created_at=NOW - age)
 
-    assert look(view(1, 11.0), now=NOW)[0]
-    assert look(view(1, 4.0), now=NOW)[1] == NOW + 6.0
-    assert look(view(0, 11.0), now=NOW) == (None, None)
-    assert look(view(1, 1000.0), now=NOW) == (None, None)
+    assert look(view(1, 11.0))[0]
+    assert wake(view(1, 4.0)) == 6.0
+    assert wake(view(0, 11.0)) is None
+    assert wake(view(1, 1000.0)) is None
 
 
 @pytest.mark.parametrize(
@@ -99,42 +90,35 @@ def test_a_successor_under_another_host_name_is_a_reason() -> None:
     [
         job(),
         lost(1000.0),
-        lost(11.0, elastic=False),
-        lost(11.0, launcher=launcher(LauncherPhase.DELIVERING)),
-        lost(11.0, launcher=launcher(deleting=True)),
+        lost(11.0).plain(),
+        lost(11.0).launched(phase=LauncherPhase.DELIVERING),
+        lost(11.0).launched(deleting=True),
         lost(11.0, foreign="another's"),
         lost(11.0, notices="HandedOver: told"),
-        lost(11.0, workers=(worker(0), worker(1), worker(2))),  # it drains
+        job(2).shrunk(from_=3, ago=11.0),  # it drains
     ],
 )
 def test_where_nothing_is_to_be_found_nobody_asks(view: JobView) -> None:
-    assert look(view, now=NOW) == (None, None)
+    assert look(view) == (None, None)
 
 
 def test_what_was_found_is_looked_at_again_soon_and_then_seldom() -> None:
     once = Held(asked_at=NOW, suspects=(DEAD,))
-    assert look(with_held(job(), once), now=NOW)[1] == NOW + frozen_execs.SECOND_LOOK
-    assert look(with_held(job(), once), now=NOW + frozen_execs.SECOND_LOOK)[0]
     twice = replace(once, frozen=(DEAD,))
-    lost_node = job(workers=(worker(0), worker(1), worker(2, deleting=True, ends_at=NOW - 90.0)))
-    assert look(with_held(lost_node, twice), now=NOW)[1] == NOW + frozen_execs.LATER_LOOKS
+    given_up = replace(twice, tries={DEAD: MOST_TRIES})
+    another = replace(given_up, suspects=(DEAD, replace(DEAD, pid=43)))
+    lost_node = job().pod(2, deleting=True, ends_at=NOW - 90.0)
+    assert wake(job().launched(held=once)) == frozen_execs.SECOND_LOOK
+    assert look(job().launched(held=once), now=NOW + frozen_execs.SECOND_LOOK)[0]
+    assert wake(lost_node.launched(held=twice)) == frozen_execs.LATER_LOOKS
+    assert wake(job(2).launched(held=twice)) == frozen_execs.SECOND_LOOK, "it is to be ended"
+    assert wake(job(2).launched(held=given_up)) == frozen_execs.LATER_LOOKS
+    assert wake(job(2).launched(held=another)) == frozen_execs.SECOND_LOOK, "one is newly found"
 
 
 def test_what_was_found_is_looked_at_again_at_once_where_the_clock_was_set_back() -> None:
     """Else the driver would wait for a rank that is gone until the clock is where it was."""
-    view = with_held(shown(job(2, workers=(worker(0), worker(1)))), Held(asked_at=NOW + 3600.0, suspects=(DEAD,)))
-    action, _ = look(view, now=NOW)
-    assert action is not None
-
-
-def test_one_that_is_to_be_ended_or_newly_found_is_looked_at_again_soon() -> None:
-    gone = job(2, workers=(worker(0), worker(1)))
-    twice = Held(asked_at=NOW, suspects=(DEAD,), frozen=(DEAD,))
-    assert look(with_held(gone, twice), now=NOW)[1] == NOW + frozen_execs.SECOND_LOOK
-    given_up = replace(twice, tries={DEAD: MOST_TRIES})
-    assert look(with_held(gone, given_up), now=NOW)[1] == NOW + frozen_execs.LATER_LOOKS
-    another = replace(given_up, suspects=(DEAD, replace(DEAD, pid=43)))
-    assert look(with_held(gone, another), now=NOW)[1] == NOW + frozen_execs.SECOND_LOOK
+    assert look(job(2).launched(held=Held(asked_at=NOW + 3600.0, suspects=(DEAD,))))[0]
 
 
 @pytest.mark.parametrize(
@@ -174,40 +158,31 @@ def test_what_is_ended_has_no_pod_any_more(found: Exec, may_be_ended: bool) -> N
     ],
 )
 def test_nothing_is_ended_where_the_job_is_not_ours_or_no_driver_runs(facts: dict[str, Any]) -> None:
-    assert frozen_execs.endable(job(2, workers=(worker(0), worker(1))), [DEAD]) == (DEAD,)
-    assert frozen_execs.endable(job(2, **{"workers": (worker(0), worker(1)), **facts}), [DEAD]) == ()
+    assert frozen_execs.endable(job(2), [DEAD]) == (DEAD,)
+    assert frozen_execs.endable(job(2, **facts), [DEAD]) == ()
+
+
+def ends(*found: Exec, **held: Any) -> str:
+    """What is done a second after a look has found these twice."""
+    return does(job(2).launched(held=Held(**{"asked_at": NOW - 1.0, "suspects": found, "frozen": found, **held})))
 
 
 def test_one_is_tried_to_be_ended_so_often_and_no_more() -> None:
-    view = job(2, workers=(worker(0), worker(1)))
-    held = Held(frozen=(DEAD,), tries={DEAD: MOST_TRIES - 1})
-    assert to_end(view, held) == (DEAD,)
-    assert to_end(view, replace(held, tries={DEAD: MOST_TRIES})) == ()
-    assert to_end(view, replace(held, frozen=())) == ()
-
-
-def to_end(view: JobView, held: Held) -> tuple[Exec, ...]:
-    """Return the execs that the plan ends, a moment after a look."""
-    plan = decide(with_held(view, replace(held, asked_at=NOW - 1.0)), now=NOW)
-    return next((action.execs for action in plan.actions if isinstance(action, EndExecs)), ())
+    assert ends(DEAD, tries={DEAD: MOST_TRIES - 1}) == "kill 41"
+    assert ends(DEAD, tries={DEAD: MOST_TRIES}) == "say FrozenExec"
+    assert ends(DEAD, frozen=()) == "nothing"
+    assert ends(replace(DEAD, pod="j-worker-1")) == "nothing", "its pod is at rest again"
 
 
 def test_after_a_try_the_next_look_is_waited_for() -> None:
-    view = job(2, workers=(worker(0), worker(1)))
-    held = Held(frozen=(DEAD,), suspects=(DEAD,))
-    assert to_end(view, replace(held, tried_at=NOW - 2.0)) == (DEAD,)
-    assert to_end(view, replace(held, tried_at=NOW - 1.0)) == ()
+    assert ends(DEAD, tried_at=NOW - 2.0) == "kill 41"
+    assert ends(DEAD, tried_at=NOW - 1.0) == "say FrozenExec"
 
 
 def test_many_are_ended_some_at_a_time() -> None:
     many = tuple(replace(DEAD, pid=pid) for pid in range(frozen_execs.MOST_AT_A_TIME + 1))
-    view = job(2, workers=(worker(0), worker(1)))
-    assert to_end(view, Held(frozen=many)) == many[: frozen_execs.MOST_AT_A_TIME]
-
-
-def test_what_is_ended_now_is_not_told() -> None:
-    view = with_held(shown(job(2, workers=(worker(0), worker(1)))), Held(asked_at=NOW, frozen=(DEAD,)))
-    assert [type(action) for action in decide(view, now=NOW).actions] == [EndExecs]
+    first = " ".join(str(found.pid) for found in many[: frozen_execs.MOST_AT_A_TIME])
+    assert ends(*many) == f"kill {first}"
 
 
 def test_what_was_ended_is_said_and_why() -> None:
@@ -216,30 +191,18 @@ def test_what_was_ended_is_said_and_why() -> None:
     assert note.message.startswith("j-launcher: ended frozen `kubectl exec` into j-worker-2, j-worker-10, because")
 
 
-def told(held: Held) -> list[str]:
-    view = with_held(shown(job(2, workers=(worker(0), worker(1)))), held)
-    return [action.text for action in decide(view, now=NOW).actions if isinstance(action, TellUser)]
-
-
 def test_frozen_ones_are_told_with_the_command_that_ends_them() -> None:
-    [text] = told(Held(suspects=(DEAD,), frozen=(DEAD, replace(DEAD, pid=43, pod="j-worker-10"))))
+    frozen = (DEAD, replace(DEAD, pid=43, pod="j-worker-10"))
+    view = job(2).launched(held=Held(suspects=(DEAD,), frozen=frozen))
+    assert does(view) == "say FrozenExec"
+    text = note(view).line
     assert text.startswith("FrozenExec: j-launcher holds a frozen `kubectl exec` into j-worker-2, j-worker-10, which")
     assert text.endswith("end it: `kubectl -n default exec j-launcher -- /bin/sh -c 'kill 41 43'`")
-
-
-def test_suspects_are_not_told_nor_what_is_at_rest_again() -> None:
-    assert told(Held(suspects=(DEAD,))) == []
-    alive = replace(DEAD, pod="j-worker-1")
-    assert told(Held(suspects=(alive,), frozen=(alive,))) == []
 
 
 def test_one_is_told_in_time_where_its_surplus_pod_does_not_end() -> None:
     surplus = worker(2, deleting=True, ends_at=NOW - 30.0)
     held = Held(asked_at=NOW, suspects=(DEAD,), frozen=(DEAD,))
-    facts: dict[str, Any] = {"workers": (worker(0), worker(1), surplus), "role": role(0, 1, 2)}
-    view = with_held(shown(job(2, **facts)), held)
-    plan = decide(view, now=NOW)
-    assert (plan.actions, plan.wake_at) == ((), NOW + 30.0)
-    [tell] = decide(view, now=NOW + 30.0).actions
-    assert isinstance(tell, TellUser)
-    assert tell.text.startswith("FrozenExec")
+    view = job(2, workers=(worker(0), worker(1), surplus), role=role(0, 1, 2)).launched(held=held)
+    assert does(view) == "wake 30"
+    assert does(view, now=NOW + 30.0) == "say FrozenExec"

@@ -3,16 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import config_map, derive, host_names
-from mpijob_elastic.decide.actions import WriteConfig
+from mpijob_elastic.decide import host_names
 from mpijob_elastic.model import kubexec
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
-from tests.builders import KUBEXEC, LONG_AGO, NOW, config, failed, job, launcher, named, pods, shown, worker
+from tests.builders import KUBEXEC, LONG_AGO, NOW, Story, config, failed, job, launcher, named, pods, worker
+from tests.product.decide.plans import change, does, notes, state, those
 
 POD = pods(1)[0]
 NEW = worker(1, uid="new")
@@ -21,7 +20,7 @@ LEFT = {POD: Left(pod=pod_fingerprint(f"uid-of-{POD}"), at=LONG_AGO + 10, known_
 FREE = Host(pod="", incarnation=2)
 
 
-def back(new: Worker = NEW, *, last: Host | None = None, **facts: Any) -> JobView:
+def back(new: Worker = NEW, *, last: Host | None = None, **facts: Any) -> Story:
     """A job whose worker 1 left the list and is there again, as another pod unless the test says otherwise."""
     hosts = {**{pod: named(pod) for pod in pods(0, 2)}, **({POD: last} if last else {})}
     kept = config(pods(0, 2), memory=Memory(left=facts.pop("left", LEFT), hosts=hosts))
@@ -30,22 +29,12 @@ def back(new: Worker = NEW, *, last: Host | None = None, **facts: Any) -> JobVie
 
 
 def name(view: JobView) -> str:
-    found = view.worker(POD)
-    assert found is not None
-    return derive(view, now=NOW).by_name[found.name].host
+    return state(view).by_name[POD].host
 
 
-def stale(view: JobView) -> set[str]:
+def stale(view: JobView) -> tuple[str, ...]:
     """Published pods that the list names as it should not any more."""
-    workers = derive(view, now=NOW).workers
-    return {worker.name for worker in workers if worker.published not in ("", worker.host)}
-
-
-def change(view: JobView) -> WriteConfig:
-    assert view.config is not None
-    found, _ = config_map.write(derive(view, now=NOW), view.config)
-    assert found is not None
-    return found
+    return those(view, lambda worker: worker.published not in ("", worker.host))
 
 
 @pytest.mark.parametrize(
@@ -83,79 +72,69 @@ def test_the_name_of_a_worker_that_is_back(view: JobView, host: str) -> None:
 
 
 def test_the_first_numbered_name_comes_with_the_script_that_reads_it() -> None:
-    found = change(back(last=named(POD)))
-    assert found.added == (POD,)
+    view = back(last=named(POD))
+    assert does(view) == "publish 0 1.r1 2 (HostsPublished HostRenamed)"
+    found = change(view)
     assert found.script == names.discover_hosts([pods(0)[0], f"{POD}.r1", pods(2)[0]], slots=1)
     assert found.hostfile == names.hostfile(list(pods(0, 1, 2)), slots=1)
     assert found.kubexec == kubexec.mapped(KUBEXEC)
     assert found.memory.hosts[POD] == named(POD, uid="new", incarnation=1)
-    assert [note.reason for note in found.notes] == ["HostsPublished", "HostRenamed"]
     assert change(back(last=named(POD), kubexec=kubexec.mapped(KUBEXEC))).kubexec is None
 
 
 def test_without_a_numbered_name_the_script_stays_as_it_is() -> None:
     assert change(back(last=named(POD), former={POD: DRAINED})).kubexec is None
+    foreign = back(last=named(POD), kubexec="mine")
+    assert does(foreign) == "publish 0 1 2 (HostsPublished HostNameKept)"
+    assert change(foreign).kubexec is None
 
 
-def test_a_name_that_is_kept_back_for_a_foreign_script_is_told() -> None:
-    found = change(back(last=named(POD), kubexec="mine"))
-    assert POD in found.script
-    assert found.kubexec is None
-    assert [note.reason for note in found.notes] == ["HostsPublished", "HostNameKept"]
-
-
-def at_rest(*, host: str = POD, **facts: Any) -> JobView:
-    listed = [pods(0)[0], host, pods(2)[0]]
-    kept = replace(config(listed), kubexec=kubexec.mapped(KUBEXEC))
-    return job(3, **{"config": kept, **facts})
+def at_rest(*, host: str = POD, **facts: Any) -> Story:
+    listed = config([pods(0)[0], host, pods(2)[0]])
+    return job(3, config=listed, **facts).configured(kubexec=kubexec.mapped(KUBEXEC)).shown()
 
 
 @pytest.mark.parametrize("host", [POD, f"{POD}.r1"])
 def test_at_rest_nothing_is_written(host: str) -> None:
-    view = at_rest(host=host)
-    assert view.config is not None
-    assert config_map.write(derive(view, now=NOW), view.config) == (None, None)
-    assert stale(view) == set()
+    assert does(at_rest(host=host)) == "nothing"
+    assert stale(at_rest(host=host)) == ()
+
+
+REPLACED = at_rest(workers=(worker(0), NEW, worker(2)))
 
 
 def test_another_pod_under_a_published_name_leaves_at_once_and_comes_back_under_the_next() -> None:
-    view = at_rest(workers=(worker(0), NEW, worker(2)))
-    assert stale(view) == {POD}
-    found = change(view)
-    assert (found.added, found.removed) == ((), (POD,))
-    assert found.memory.hosts[POD] == named(POD)
-    assert found.notes[0].warning
-    after = shown(replace(view, config=replace(config(pods(0, 2), memory=found.memory), kubexec=KUBEXEC)))
-    assert derive(after, now=NOW).by_name[NEW.name].host == f"{POD}.r1"
+    assert stale(REPLACED) == (POD,)
+    assert does(REPLACED) == "publish 0 2, lost 1 (HostsLost)"
+    memory = change(REPLACED).memory
+    assert memory.hosts[POD] == named(POD)
+    assert notes(REPLACED)[0].warning
+    after = REPLACED.but(config=replace(config(pods(0, 2), memory=memory), kubexec=KUBEXEC)).shown()
+    assert name(after) == f"{POD}.r1"
 
 
 def test_the_only_host_keeps_its_name_for_a_list_must_not_become_empty() -> None:
     view = job(1, workers=(worker(0, uid="new"),))
-    assert view.config is not None
-    assert stale(view) == set(pods(0))
-    assert config_map.write(derive(view, now=NOW), view.config) == (None, None)
+    assert stale(view) == pods(0)
+    assert does(view) == "nothing"
 
 
 def test_before_the_driver_starts_the_new_pod_takes_the_name_over() -> None:
-    view = at_rest(workers=(worker(0), NEW, worker(2)), launcher=launcher(LauncherPhase.DELIVERING))
-    found = change(view)
-    assert (found.added, found.removed) == ((), ())
-    assert found.memory.hosts[POD] == named(POD, uid="new")
-    assert view.config is not None
-    started = replace(view, launcher=launcher(), config=replace(view.config, memory=found.memory))
-    assert stale(started) == set()
+    view = REPLACED.launched(phase=LauncherPhase.DELIVERING)
+    assert does(view) == "remember hosts"
+    memory = change(view).memory
+    assert memory.hosts[POD] == named(POD, uid="new")
+    assert stale(REPLACED.configured(memory=memory)) == ()
+
+
+def nameless(view: Story) -> Story:
+    """The same job, as a controller left it that remembered no names."""
+    return view.remembering(hosts={})
 
 
 def test_what_an_older_version_left_is_taken_as_it_is() -> None:
-    older = nameless(at_rest(workers=(worker(0), NEW, worker(2))))
-    assert stale(older) == set()
-    assert change(older).memory.hosts[POD] == named(POD, uid="new")
-
-
-def nameless(view: JobView) -> JobView:
-    """The same job, as a controller left it that remembered no names."""
-    assert view.config is not None
-    return replace(view, config=replace(view.config, memory=msgspec.structs.replace(view.memory, hosts={})))
+    assert stale(nameless(REPLACED)) == ()
+    assert change(nameless(REPLACED)).memory.hosts[POD] == named(POD, uid="new")
 
 
 @pytest.mark.parametrize(
@@ -175,45 +154,49 @@ def nameless(view: JobView) -> JobView:
     ],
 )
 def test_what_is_remembered_of_a_pod_that_is_not_in_the_list(view: JobView, kept: Host | None) -> None:
-    assert host_names.remembered(derive(view, now=NOW), view.published_pods, lost=()).get(POD) == kept
+    assert host_names.remembered(state(view), view.published_pods, lost=()).get(POD) == kept
 
 
 def test_a_pod_that_lost_its_rank_is_remembered_under_the_next_number() -> None:
     view = at_rest(host=f"{POD}.r1")
-    kept = host_names.remembered(derive(view, now=NOW), pods(0, 2), lost=pods(1))
+    kept = host_names.remembered(state(view), pods(0, 2), lost=pods(1))
     assert kept[POD] == named(POD, incarnation=2)
-    older = host_names.remembered(derive(nameless(at_rest()), now=NOW), pods(0, 2), lost=pods(1))
+    older = host_names.remembered(state(nameless(at_rest())), pods(0, 2), lost=pods(1))
     assert older[POD] == named(POD, incarnation=1)
 
 
 def test_of_a_published_pod_that_is_gone_nobody_inherits_the_name() -> None:
     older = nameless(at_rest(workers=(worker(0), worker(2))))
-    kept = host_names.remembered(derive(older, now=NOW), older.published_pods, lost=())
+    kept = host_names.remembered(state(older), older.published_pods, lost=())
     assert kept[POD].pod not in ("", pod_fingerprint("new"))
 
 
 def test_the_memory_is_bounded_for_huge_jobs() -> None:
     size = host_names.MOST_REMEMBERED + 3
     view = job(size)
-    kept = host_names.remembered(derive(view, now=NOW), view.published_pods, lost=())
+    kept = host_names.remembered(state(view), view.published_pods, lost=())
     assert len(kept) == host_names.MOST_REMEMBERED
     assert names.worker(view.name, host_names.MOST_REMEMBERED - 1) in kept
 
 
-def test_a_host_of_a_list_that_is_not_remembered_was_the_pod_that_is_there() -> None:
-    """Somebody else listed it, or the memory was lost, and it fails before a memory was written."""
-    listed = replace(config(pods(0, 1, 2)), memory=None)
-    dying = job(3, workers=(worker(0), failed(1), worker(2)), config=listed)
-    remembered = change(dying).memory.hosts[POD]
-    assert remembered == Host(pod=failed(1).ref.fingerprint, incarnation=0)
+DYING = (worker(0), failed(1), worker(2))
+
+
+@pytest.mark.parametrize(
+    ("listed", "workers", "plan"),
+    [
+        pytest.param(
+            (0, 1, 2), DYING, "publish 0 2, lost 1 (HostsLost)", id="its host fails before a memory was written"
+        ),
+        pytest.param((0, 1, 2), (worker(0), worker(2)), "publish 0 2, lost 1 (HostsLost)", id="its host is gone"),
+        pytest.param((), DYING, "publish 0 2 (HostsPublished)", id="the list is lost, in which any may have been"),
+    ],
+)
+def test_a_host_that_is_not_remembered_may_have_had_a_rank_that_died(
+    listed: tuple[int, ...], workers: tuple[Worker, ...], plan: str
+) -> None:
+    view = job(3, workers=workers, config=replace(config(pods(*listed)), memory=None))
+    assert does(view) == plan
+    remembered = change(view).memory.hosts[POD]
+    assert workers != DYING or remembered == Host(pod=failed(1).ref.fingerprint, incarnation=0)
     assert name(back(last=remembered)) == f"{POD}.r1"
-    gone = change(job(3, workers=(worker(0), worker(2)), config=listed)).memory.hosts[POD]
-    assert name(back(last=gone)) == f"{POD}.r1"
-
-
-def test_of_a_list_that_is_lost_any_worker_may_have_been_a_host() -> None:
-    lost = replace(config(()), memory=None)
-    dying = job(3, workers=(worker(0), failed(1), worker(2)), config=lost)
-    found = change(dying)
-    assert found.added == pods(0, 2)
-    assert name(back(last=found.memory.hosts[POD])) == f"{POD}.r1"

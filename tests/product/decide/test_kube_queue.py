@@ -4,34 +4,15 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic import names
 from mpijob_elastic.decide import decide, derive, kube_queue
 from mpijob_elastic.decide.actions import CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob
 from mpijob_elastic.model.job import JobView, LauncherPhase
-from mpijob_elastic.model.kube_queue import HELD, KubeQueue, QueueUnit
-from mpijob_elastic.model.wire import Owned
+from mpijob_elastic.model.kube_queue import HELD, QueueUnit
 from tests.builders import NOW, job, launcher, pending, worker
+from tests.queues import SUSPENDED, held, queued, unit
 
-GATES = (names.GATE_SUSPENDED,)
-HERE = Owned(name="j-mpi-qu", namespace="default", uid="uid-of-unit", resource_version="3", job="j", job_uid="uid-of-j")
 WAITING, GRANTED = ("", "Enqueued", "Reserved", "SchedReady"), ("Dequeued", "SchedSucceed")
 OVER = ("Running", "TimeoutBackoff", "Preempted", "Succeed", "Failed")
-
-
-def unit(phase: str = "Enqueued", *, workers: int = 2, **facts: Any) -> QueueUnit:
-    return QueueUnit(metadata=HERE, phase=phase, workers=workers, **facts)
-
-
-def queued(found: QueueUnit | None = None, *rivals: str) -> KubeQueue:
-    return KubeQueue(unit=found, rivals=rivals)
-
-
-def held(found: QueueUnit | None = None, *, gates: tuple[str, ...] = GATES, **facts: Any) -> JobView:
-    """A job of two workers that KubeQueue holds; all of its pods wait."""
-    pods = tuple(pending(index, gates=gates) for index in range(2))
-    waits = launcher(LauncherPhase.WAITING, gates=gates)
-    defaults = {"workers": pods, "launcher": waits, "suspended_by": HELD, "kube_queue": queued(found)}
-    return job(2, **{**defaults, **facts})
 
 
 def running(found: QueueUnit | None = None, **facts: Any) -> JobView:
@@ -58,7 +39,7 @@ def test_a_unit_asks_for_all_workers_once_all_pods_wait() -> None:
     [
         held(launcher=None),
         held(workers=()),
-        held(workers=(pending(0, gates=GATES), worker(1))),
+        held(workers=(pending(0, gates=SUSPENDED), worker(1))),
         held(launcher=launcher()),
         held(suspended_by="annotation mpijob-elastic/suspend"),
         held(kube_queue=queued(None, "QueueUnit other")),

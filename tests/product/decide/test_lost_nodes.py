@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.decide import decide, derive, drain, rank0_loss
-from mpijob_elastic.decide.actions import DeleteWorkers, EndExecs, LookIntoLauncher, Plan, Removal, WriteConfig
+from mpijob_elastic.decide.actions import DeleteWorkers, LookIntoLauncher, WriteConfig
 from mpijob_elastic.decide.state import SETTLE
 from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
 from mpijob_elastic.model.memory import Memory
 from mpijob_elastic.model.policy import Policy
-from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, pending, pods, role, shown, worker
+from tests.builders import LONG_AGO, NOW, Story, config, failed, job, launcher, pending, pods, role, shown, worker
 from tests.counted import calls
+from tests.product.decide.plans import does, note
 from tests.simulated_writes import apply, run
 
 [POD] = pods(1)
@@ -26,51 +27,46 @@ EXEC = Exec(pid=41, pod=POD, started_at=LONG_AGO)
 
 def lost(
     *, elders: tuple[int, ...] = (0,), pod: Worker = LOST, listed: tuple[int, ...] = (0, 1, 2), **facts: Any
-) -> JobView:
+) -> Story:
     """A job of three that trains, when the node of worker 1 was deleted a moment ago. Rank 0 is on one of `elders`."""
     seen = config(pods(*listed), memory=Memory(elders=pods(*elders)))
     return job(3, **{"workers": (worker(0), pod, worker(2)), "config": seen, **facts})
 
 
-def looked(view: JobView, **held: Any) -> JobView:
+def looked(view: Story, **held: Any) -> Story:
     """The job after a look into its launcher for every reason there is."""
-    assert view.launcher is not None
     about = next((one.about for one in decide(view, now=NOW).looks if isinstance(one, LookIntoLauncher)), frozenset())
-    return replace(view, launcher=replace(view.launcher, held=Held(asked_at=NOW, about=about, **held)))
-
-
-def removed(plan: Plan) -> tuple[str, ...]:
-    return tuple(pod for action in plan.actions if isinstance(action, WriteConfig) for pod in action.removed)
-
-
-def removals(plan: Plan) -> list[Removal]:
-    return [one for action in plan.actions if isinstance(action, DeleteWorkers) for one in action.removals]
+    return view.launched(held=Held(asked_at=NOW, about=about, **held))
 
 
 @pytest.mark.parametrize(
-    ("held", "leaves"),
+    ("view", "plan"),
     [
-        (None, False),
-        ({}, True),
-        ({"suspects": (EXEC,)}, False),
-        ({"suspects": (EXEC,), "frozen": (EXEC,)}, False),
-        ({"suspects": (EXEC,), "frozen": (EXEC,), "tries": {EXEC: MOST_TRIES}}, False),
-        ({"suspects": (EXEC,), "tries": {EXEC: MOST_TRIES}}, True),
-        ({"suspects": (replace(EXEC, pod="j-worker-2"),)}, True),
+        pytest.param(lost(), "nothing", id="not looked"),
+        pytest.param(looked(lost()), "publish 0 2, lost 1 (HostsLost)", id="none held"),
+        pytest.param(looked(lost(), suspects=(EXEC,)), "nothing", id="found once"),
+        pytest.param(looked(lost(), suspects=(EXEC,), frozen=(EXEC,)), "kill 41", id="found twice"),
+        pytest.param(
+            looked(lost(), suspects=(EXEC,), frozen=(EXEC,), tries={EXEC: MOST_TRIES}),
+            "say FrozenExec",
+            id="cannot be ended",
+        ),
+        pytest.param(
+            looked(lost(), suspects=(EXEC,), tries={EXEC: MOST_TRIES}), "publish 0 2, lost 1 (HostsLost)", id="ended"
+        ),
+        pytest.param(
+            looked(lost(), suspects=(replace(EXEC, pod="j-worker-2"),)),
+            "publish 0 2, lost 1 (HostsLost)",
+            id="another's",
+        ),
     ],
-    ids=["not-looked", "none-held", "found-once", "found-twice", "cannot-be-ended", "ended", "another's"],
 )
-def test_it_stays_listed_while_the_driver_takes_its_ranks_for_alive(held: dict[str, Any] | None, leaves: bool) -> None:
-    view = lost() if held is None else looked(lost(), **held)
-    plan = decide(view, now=NOW)
-    assert removed(plan) == ((POD,) if leaves else ())
-    assert not removals(plan)
+def test_it_stays_listed_while_the_driver_takes_its_ranks_for_alive(view: JobView, plan: str) -> None:
+    assert does(view) == plan
 
 
-def test_its_exec_is_looked_for_at_once_and_ended_before_it_leaves() -> None:
+def test_its_exec_is_looked_for_at_once() -> None:
     assert any(isinstance(look, LookIntoLauncher) for look in decide(lost(), now=NOW).looks)
-    frozen = looked(lost(), suspects=(EXEC,), frozen=(EXEC,))
-    assert [action.execs for action in decide(frozen, now=NOW).actions if isinstance(action, EndExecs)] == [(EXEC,)]
 
 
 @pytest.mark.parametrize("elders", [(1,), (0, 1), ()], ids=["surely", "perhaps", "unknown"])
@@ -79,11 +75,8 @@ def test_where_rank_0_may_be_lost_nothing_changes_until_the_others_have_formed_a
     elders: tuple[int, ...], timeout: int, wait: float
 ) -> None:
     view = looked(lost(elders=elders, gloo_timeout=timeout))
-    plan = decide(view, now=NOW)
-    assert not plan.actions
-    assert plan.wake_at == GONE_AT + wait
-    late = decide(view, now=GONE_AT + wait)
-    assert removed(late) == (POD,)
+    assert does(view) == f"wake {wait - 1:g}"
+    assert does(view, now=GONE_AT + wait, but="wake") == "publish 0 2, lost 1 (HostsLost)"
 
 
 def test_who_left_after_that_is_not_waited_for_again() -> None:
@@ -101,19 +94,19 @@ def test_who_left_after_that_is_not_waited_for_again() -> None:
 
 def test_of_two_on_the_node_none_leaves_while_the_other_may_have_rank_0() -> None:
     view = looked(lost(elders=(2,), workers=(worker(0), LOST, worker(2, **NODE))))
-    assert not decide(view, now=NOW).actions
-    assert removed(decide(view, now=GONE_AT + rank0_loss.REFORM)) == pods(1, 2)
+    assert does(view) == "wake 39"
+    assert does(view, now=GONE_AT + rank0_loss.REFORM) == "publish 0, lost 1 2 (HostsLost)"
 
 
-@pytest.mark.parametrize("least", [0, 2])
-def test_nobody_is_waited_for_where_too_few_are_left(least: int) -> None:
-    two = lost(elders=(1,), replicas=2, workers=(worker(0), LOST), listed=(0, 1), min_np_workers=least)
-    assert removed(decide(looked(two), now=NOW)) == ((POD,) if least else ())
+def test_nobody_is_waited_for_where_too_few_are_left() -> None:
+    two = looked(lost(elders=(1,), replicas=2, workers=(worker(0), LOST), listed=(0, 1)))
+    assert does(two) == "wake 39"
+    assert does(two.but(min_np_workers=2)) == "publish 0, lost 1 (HostsLost)"
 
 
 def test_nobody_joins_while_rank_0_is_cut_off() -> None:
     view = looked(lost(elders=(1,), replicas=4, workers=(worker(0), LOST, worker(2), worker(3)), role=role(0, 1, 2, 3)))
-    assert not decide(view, now=NOW).actions
+    assert does(view) == "wake 39"
     assert derive(view, now=NOW).resume_at == GONE_AT + rank0_loss.REFORM
 
 
@@ -122,7 +115,7 @@ def test_a_worker_on_a_node_that_is_gone_does_not_let_others_leave() -> None:
     view = looked(
         lost(elders=(1,), pod=LOST, replicas=3, policy=Policy(min_replicas=2), workers=(worker(0), LOST, threatened))
     )
-    assert removed(decide(view, now=NOW)) == ()
+    assert does(view) == "say DisruptionHeld; wake 39"
 
 
 def outcomes(view: JobView) -> list[tuple[str, str, int | None]]:
@@ -164,28 +157,20 @@ def test_when_its_pod_is_deleted(view: JobView, deleted: bool) -> None:
 
 
 def test_the_words() -> None:
-    plan = decide(lost(listed=(0, 2)), now=NOW)
-    [removal] = removals(plan)
-    assert removal.note.reason == "WorkerReplaced"
-    said = f"{POD} is being deleted: its node gpu-7 is gone; the operator recreates it elsewhere"
-    assert removal.note.message == said
-    [change] = [one for one in decide(looked(lost()), now=NOW).actions if isinstance(one, WriteConfig)]
-    assert change.lost == (POD,)
-    assert [(one.reason, one.message) for one in change.notes] == [
-        ("HostsLost", f"{POD} removed from discover_hosts.sh: node gpu-7 is gone")
-    ]
+    replaced = f"{POD} is being deleted: its node gpu-7 is gone; the operator recreates it elsewhere"
+    assert note(lost(listed=(0, 2))).line == f"WorkerReplaced: {replaced}"
+    assert note(looked(lost())).line == f"HostsLost: {POD} removed from discover_hosts.sh: node gpu-7 is gone"
 
 
 def test_it_is_deleted_right_after_the_list_without_waiting_for_the_launcher() -> None:
     view = looked(lost())
     [change] = decide(view, now=NOW).actions
-    unlisted = apply(view, change, now=NOW)
-    assert [one.worker.name for one in removals(decide(unlisted, now=NOW))] == [POD]
+    assert does(apply(view, change, now=NOW)) == "touch; delete 1:lost"
 
 
 def test_a_worker_on_a_node_that_is_gone_is_not_listed() -> None:
     view = shown(lost(listed=(0, 2), policy=Policy(replace_failed_workers=False)), at=LONG_AGO)
-    assert not decide(view, now=NOW).actions
+    assert does(view) == "nothing"
 
 
 def test_twice_the_lost_nodes_take_twice_the_work() -> None:
@@ -196,6 +181,7 @@ def test_twice_the_lost_nodes_take_twice_the_work() -> None:
         listed = config(pods(*range(size)), memory=Memory(elders=pods(0)))
         view = looked(job(size, workers=(worker(0), *gone), config=listed), suspects=execs, frozen=execs)
         with calls() as counted:
-            assert not removed(decide(view, now=NOW))
+            plan = decide(view, now=NOW)
+        assert not any(isinstance(action, WriteConfig) for action in plan.actions)
         counts.append(counted["__eq__"])
     assert counts[1] <= 2.5 * counts[0] + 100

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import config_map, decide, derive, lost_ranks
+from mpijob_elastic.decide import derive, lost_ranks
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Memory, Tries
-from tests.builders import NOW, config, job, launcher, named, pods, worker
-from tests.product.decide.writes import given_up
+from tests.builders import NOW, Story, config, job, launcher, named, pods, worker
+from tests.product.decide.plans import change, does, given_up, note, those
 
 POD = pods(1)[0]
 BUSY = Probe(busy_seen=True, busy_at=NOW - 5, asked_at=NOW - 5)
@@ -19,7 +19,7 @@ LOST = Probe(busy_seen=True, busy_at=NOW - 80, idle_since=NOW - 35, idle_at=NOW 
 NEVER = replace(LOST, busy_seen=False, busy_at=0.0, idle_since=NOW - 700)
 
 
-def seen(probes: Mapping[int, Probe], *, tries: Tries | None = None, **facts: Any) -> JobView:
+def seen(probes: Mapping[int, Probe], *, tries: Tries | None = None, **facts: Any) -> Story:
     """A job of three that train, but for what the test says of some of them."""
     size = facts.pop("size", 3)
     workers = tuple(worker(index, probe=probes.get(index, BUSY)) for index in range(size))
@@ -27,12 +27,12 @@ def seen(probes: Mapping[int, Probe], *, tries: Tries | None = None, **facts: An
     return job(size, **{"workers": workers, "config": config(pods(*range(size)), memory=memory), **facts})
 
 
-def lost(view: JobView, *, now: float) -> frozenset[str]:
+def lost(view: JobView) -> tuple[str, ...]:
     """Published pods that are to come back under a new host name."""
-    return frozenset(worker.name for worker in derive(view, now=now).workers if worker.rank_lost)
+    return those(view, lambda worker: worker.rank_lost)
 
 
-def probed(view: JobView, *, now: float) -> tuple[tuple[Worker, ...], float | None]:
+def probed(view: JobView, *, now: float = NOW) -> tuple[tuple[Worker, ...], float | None]:
     """Published workers to probe now, and when to probe next."""
     action, at = lost_ranks.probe(derive(view, now=now))
     return (action.workers if action else ()), at
@@ -72,69 +72,51 @@ def lost_before(count: int, *, ago: float) -> Tries:
     ],
 )
 def test_when_a_rank_is_lost(view: JobView, *, is_lost: bool) -> None:
-    assert lost(view, now=NOW) == (frozenset({POD}) if is_lost else frozenset())
+    assert lost(view) == ((POD,) if is_lost else ())
 
 
 def test_several_that_were_lost_at_once_take_longer() -> None:
     long_ago = replace(LOST, busy_at=NOW - 170, idle_since=NOW - 125)
-    assert lost(seen({0: long_ago, 1: long_ago}), now=NOW) == frozenset(pods(0, 1))
+    assert lost(seen({0: long_ago, 1: long_ago})) == pods(0, 1)
     shorter = replace(long_ago, idle_since=NOW - 124.9)
-    assert lost(seen({0: long_ago, 1: shorter}), now=NOW) == frozenset(pods(0))
+    assert lost(seen({0: long_ago, 1: shorter})) == pods(0)
     nobody_trains = seen({0: long_ago, 1: long_ago, 2: long_ago})
-    assert lost(nobody_trains, now=NOW) == frozenset()
+    assert lost(nobody_trains) == ()
 
 
 def test_where_processes_cannot_be_told_apart_nothing_is_concluded() -> None:
-    view = seen({})
-    opaque = tuple(replace(worker, opaque=True, probe=LOST) for worker in view.workers)
-    view = replace(view, workers=(view.workers[0], opaque[1], view.workers[2]))
-    assert lost(view, now=NOW) == frozenset()
+    view = seen({1: LOST}).pod(1, opaque=True)
+    assert lost(view) == ()
     assert POD not in {worker.name for worker in probed(view, now=NOW + 1000)[0]}
 
 
 def test_it_leaves_at_once_and_comes_back_under_a_new_name() -> None:
     view = seen({1: LOST})
-    assert view.config is not None
-    action, _ = config_map.write(derive(view, now=NOW), view.config)
-    assert action is not None
-    assert (action.added, action.removed, action.lost) == ((), (POD,), (POD,))
-    assert action.memory.hosts[POD] == named(POD, incarnation=1)
-    assert action.memory.renamed[POD] == Tries(count=1, at=NOW, uid=f"uid-of-{POD}")
-    assert [note.reason for note in action.notes] == ["RankLost"]
-    settled = replace(view, config=config(pods(0, 2), memory=action.memory), launcher=launcher(refreshed=None))
-    assert settled.config is not None
-    back, _ = config_map.write(derive(settled, now=NOW + 1000), settled.config)
-    assert back is None  # the launcher has not been shown yet that it left
-    rested = job(3, config=settled.config)
-    back, _ = config_map.write(derive(rested, now=NOW + 3), settled.config)
-    assert back is not None
-    assert (back.added, back.removed) == ((POD,), ())
-    assert f"echo {POD}.r1:1\n" in back.script
-    assert back.memory.hosts[POD] == named(POD, incarnation=1)
+    assert does(view) == "publish 0 2, lost 1 (RankLost)"
+    memory = change(view).memory
+    assert memory.hosts[POD] == named(POD, incarnation=1)
+    assert memory.renamed[POD] == Tries(count=1, at=NOW, uid=f"uid-of-{POD}")
+    left = view.but(config=config(pods(0, 2), memory=memory))
+    assert does(left.unshown(), now=NOW + 1000) == "touch", "the launcher has not been shown yet that it left"
+    rested = job(3, config=left.config)
+    assert does(rested, now=NOW + 3) == "publish 0 1.r1 2 (HostsPublished HostRenamed)"
+    assert change(rested, now=NOW + 3).memory.hosts[POD] == named(POD, incarnation=1)
 
 
 @pytest.mark.parametrize(("count", "pause"), [(1, 0), (2, 30), (3, 60), (4, 120), (5, 240)])
 def test_each_time_it_comes_back_later(count: int, pause: float) -> None:
-    out = config(pods(0, 2), memory=Memory(renamed={POD: lost_before(count, ago=0)}, removed_at=NOW))
-    view = job(3, config=out)
-    _, wake_at = config_map.write(derive(view, now=NOW + pause - 1 if pause else NOW), out)
-    assert wake_at == (NOW + pause if pause else NOW + 3)
-    later, _ = config_map.write(derive(view, now=NOW + max(3, pause)), out)
-    assert later is not None
-    assert later.added == (POD,)
+    view = job(3, config=config(pods(0, 2), memory=Memory(renamed={POD: lost_before(count, ago=0)}, removed_at=NOW)))
+    assert does(view, now=NOW + pause - 1 if pause else NOW) == f"wake {1 if pause else 3}"
+    assert does(view, now=NOW + max(3, pause)) == "publish 0 1 2 (HostsPublished)"
 
 
 def test_after_five_times_it_is_given_up_and_stays_as_it_is() -> None:
     view = seen({1: LOST}, tries=lost_before(5, ago=600))
-    assert lost(view, now=NOW) == frozenset()
-    assert view.config is not None
-    action, _ = config_map.write(derive(view, now=NOW), view.config)
-    assert action is not None
-    assert (action.added, action.removed) == ((), ())
-    rested = replace(view, config=config(pods(0, 1, 2), memory=action.memory))
-    assert given_up(rested) == [POD]
-    assert rested.config is not None
-    assert config_map.write(derive(rested, now=NOW + 50), rested.config)[0] is None
+    assert lost(view) == ()
+    assert does(view) == "remember renamed"
+    rested = view.but(config=config(pods(0, 1, 2), memory=change(view).memory)).shown()
+    assert given_up(rested) == (POD,)
+    assert does(rested, now=NOW + 50) == "say WorkerGivenUp; wake 3550"
 
 
 @pytest.mark.parametrize(
@@ -156,8 +138,8 @@ def test_what_is_forgiven(tries: Tries, losses: int) -> None:
 
 def test_published_workers_are_looked_at_seldom_and_suspicious_ones_often() -> None:
     view = seen({})
-    assert probed(view, now=NOW)[0] == ()
-    assert probed(view, now=NOW)[1] == NOW - 5 + lost_ranks.LOOK_SELDOM
+    assert probed(view)[0] == ()
+    assert probed(view)[1] == NOW - 5 + lost_ranks.LOOK_SELDOM
     due = probed(view, now=NOW + lost_ranks.LOOK_SELDOM)
     assert due[0] == view.workers
     assert due[1] is not None
@@ -171,7 +153,7 @@ def test_published_workers_are_looked_at_seldom_and_suspicious_ones_often() -> N
 def test_a_new_host_is_looked_at_often_until_a_rank_is_seen() -> None:
     fresh = config(pods(0, 1, 2), memory=Memory(added_at=NOW - 20))
     view = seen({1: Probe(asked_at=NOW - 10, idle_at=NOW - 10, idle_since=NOW - 10)}, config=fresh)
-    assert [worker.name for worker in probed(view, now=NOW)[0]] == [POD]
+    assert [worker.name for worker in probed(view)[0]] == [POD]
 
 
 @pytest.mark.parametrize(
@@ -194,18 +176,14 @@ def test_where_nothing_could_be_done_nobody_is_looked_at(view: JobView) -> None:
 
 def test_looking_is_no_part_of_a_plan() -> None:
     view = seen({0: Probe(), 1: Probe(), 2: Probe()})
-    assert decide(view, now=NOW).actions == ()
-    assert [worker.name for worker in probed(view, now=NOW)[0]] == [names.worker("j", i) for i in range(3)]
+    assert does(view) == "nothing"
+    assert [worker.name for worker in probed(view)[0]] == [names.worker("j", i) for i in range(3)]
 
 
 def test_a_worker_in_which_no_rank_was_seen_is_not_said_to_have_lost_one() -> None:
-    view = seen({1: NEVER})
-    assert view.config is not None
-    action, _ = config_map.write(derive(view, now=NOW), view.config)
-    assert action is not None
-    [note] = action.notes
-    assert (note.reason, note.warning) == ("HostUnused", False)
-    assert "no rank seen for 10m" in note.message
+    unused = note(seen({1: NEVER}))
+    assert (unused.reason, unused.warning) == ("HostUnused", False)
+    assert "no rank seen for 10m" in unused.message
 
 
 def test_an_answer_brings_about_no_question_while_others_are_waited_for() -> None:

@@ -11,9 +11,12 @@ from mpijob_elastic.decide import derive, next_memory
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.bounds import MOST_WORKERS
 from mpijob_elastic.model.job import Config, LauncherPhase
-from mpijob_elastic.model.memory import Left, Memory, Scale, Tries, pod_fingerprint
-from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, named, pending, pods, role, shown, worker
-from tests.product.decide.writes import LEFT, SHRUNK, change, written
+from mpijob_elastic.model.memory import Left, Memory, Scale, Tries
+from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, left, named, pending, pods, role, shown, worker
+from tests.product.decide.plans import change, written
+
+LEFT = left("j-worker-2", ago=10)
+SHRUNK = job(2).shrunk(from_=3, ago=10)
 
 
 def test_a_removal_is_written_with_its_history() -> None:
@@ -21,15 +24,15 @@ def test_a_removal_is_written_with_its_history() -> None:
     assert (found.added, found.removed) == ((), pods(2))
     assert found.script == names.discover_hosts(list(pods(0, 1)), slots=1)
     assert found.hostfile == names.hostfile(list(pods(0, 1)), slots=1)
-    left = {"j-worker-2": Left(pod=pod_fingerprint("uid-of-j-worker-2"), at=NOW)}
     hosts = {pod: named(pod) for pod in pods(0, 1, 2)}
     scale = Scale(before=0, after=2, at=NOW)
-    expected = Memory(left=left, removed_at=NOW, scale=scale, hosts=hosts, elders=pods(0, 1, 2))
+    gone = {"j-worker-2": left("j-worker-2", ago=0)}
+    expected = Memory(left=gone, removed_at=NOW, scale=scale, hosts=hosts, elders=pods(0, 1, 2))
     assert found.memory == next_memory.signed(expected, script=found.script)
 
 
 def test_an_addition_forgets_that_the_worker_had_left() -> None:
-    found = change(job(3, config=SHRUNK))
+    found = change(SHRUNK.but(replicas=3))
     assert (found.added, found.removed) == (pods(2), ())
     assert found.memory.left == {}
     assert (found.memory.added_at, found.memory.removed_at) == (NOW, NOW - 10)
@@ -40,8 +43,8 @@ def test_a_pod_that_is_gone_is_remembered_for_a_while() -> None:
     assert change(gone).memory.left == {"j-worker-1": Left(pod="", at=NOW)}
     for at, kept in ((NOW - 599, True), (NOW - 600, False)):
         seen = config(pods(0, 2), memory=Memory(left={"j-worker-1": Left(pod="", at=at)}))
-        left = change(job(3, workers=(worker(0), pending(2)), config=seen)).memory.left
-        assert ("j-worker-1" in left) is kept
+        found = change(job(3, workers=(worker(0), pending(2)), config=seen)).memory.left
+        assert ("j-worker-1" in found) is kept
 
 
 def test_since_when_the_launcher_knew_is_written_down_before_it_is_shown_something_else() -> None:
@@ -85,7 +88,7 @@ def test_a_list_without_a_history_gets_one(seen: Config, facts: dict[str, Any], 
 def test_without_a_history_everybody_who_is_not_in_the_list_has_left_now() -> None:
     lost = replace(config(pods(0)), memory=None)
     found = change(job(3, replicas=1, config=lost))
-    assert found.memory.left == {pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=NOW) for pod in pods(1, 2)}
+    assert found.memory.left == {pod: left(pod, ago=0) for pod in pods(1, 2)}
     # Also a pod that is gone, for another pod may come under its name.
     gone = change(job(3, replicas=1, config=lost, workers=(worker(0), worker(1))))
     assert gone.memory.left["j-worker-2"] == Left(pod="", at=NOW)
@@ -100,8 +103,8 @@ def test_what_is_written_can_be_read_whatever_the_role_names() -> None:
 
 
 def test_a_worker_that_somebody_put_back_leaves_anew() -> None:
-    by_hand = replace(SHRUNK, script=config(pods(0, 1, 2)).script, published=config(pods(0, 1, 2)).published)
-    found = change(job(2, workers=(worker(0), worker(1), worker(2)), config=by_hand))
+    theirs = config(pods(0, 1, 2))
+    found = change(SHRUNK.configured(script=theirs.script, published=theirs.published).shown())
     assert found.memory.left == {"j-worker-2": Left(pod=LEFT.pod, at=NOW)}
 
 

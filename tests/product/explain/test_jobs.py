@@ -13,8 +13,8 @@ from mpijob_elastic.model.horovodrun import Launch
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.memory import Memory, Mended, Scale
 from tests.builders import LONG_AGO, NOW, config, job, launcher, pending, pods, worker
-from tests.product.decide.test_kube_queue import held, unit
 from tests.product.explain.said import BUSY, of_job, of_worker
+from tests.queues import held, unit
 
 LATELY = Mended(count=3, at=NOW - 5.0, writer="kubectl-edit")
 WAITING, DELIVERING = LauncherPhase.WAITING, LauncherPhase.DELIVERING

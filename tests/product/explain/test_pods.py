@@ -11,8 +11,8 @@ from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
 from mpijob_elastic.model.memory import Memory, Tries
 from mpijob_elastic.model.policy import Policy
 from tests.builders import NOW, config, failed, job, launcher, pending, pods, worker
-from tests.product.decide.test_workloads import granted, waiting, workload
 from tests.product.explain.said import of_job, of_worker
+from tests.queues import granted, waiting, workload
 
 LAST = "j-worker-2"
 SCHEDULER = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."

@@ -9,8 +9,8 @@ from mpijob_elastic.explain.findings import Level
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from tests.builders import NOW, config, job, pending, pods, role, shown, worker
-from tests.product.decide.test_workloads import granted, preempted, training
 from tests.product.explain.said import BUSY, IDLE, of_worker
+from tests.queues import granted, preempted, training
 
 LAST = "j-worker-2"
 

@@ -20,11 +20,11 @@ from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.model.queue import Queue
 from mpijob_elastic.observe import nodes, views
 from mpijob_elastic.observe.caches import Caches, JobKey
+from tests.counted import entered
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
-from tests.product.decide.test_calls import entered
 
 REMEMBERS = memory_text.render(Memory(left={"train-worker-0": Left(pod=pod_fingerprint("pod"), at=1.0)}))
 NEEDED = {"mpijobs", "pods", "configmaps", "roles"}

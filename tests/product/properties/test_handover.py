@@ -23,7 +23,8 @@ MOVES = st.lists(st.tuples(PAUSES, SCRIPTS, st.integers(1, 4)), min_size=1, max_
 
 @given(moves=MOVES)
 def test_every_edit_is_put_right_and_many_ever_more_seldom(moves: list[tuple[float, str, int]]) -> None:
-    view, now = job(), NOW
+    view: JobView = job()
+    now = NOW
     mended: list[float] = []
     for pause, script, replicas in moves:
         now += pause
@@ -45,7 +46,8 @@ def test_every_edit_is_put_right_and_many_ever_more_seldom(moves: list[tuple[flo
 def test_nothing_is_written_beside_an_operator_that_lives_but_a_try_at_last(
     moves: list[tuple[float, str, int]],
 ) -> None:
-    view, now = job(), NOW
+    view: JobView = job()
+    now = NOW
     tries: list[float] = []
     for pause, script, replicas in moves:
         lived_at = now

@@ -1,0 +1,63 @@
+"""Jobs that wait for quota, or train on it: the Workloads of Kueue, and the QueueUnit of KubeQueue."""
+
+from typing import Any
+
+from mpijob_elastic import names
+from mpijob_elastic.model.job import LauncherPhase, Worker
+from mpijob_elastic.model.kube_queue import HELD, KubeQueue, QueueUnit
+from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.queue import Queue, Workload
+from mpijob_elastic.model.wire import Owned
+from tests.builders import JOB, Story, config, job, launcher, pending, pods
+
+BASE = names.launcher(JOB)
+GATES = (names.GATE_QUEUED,)
+SUSPENDED = (names.GATE_SUSPENDED,)
+HERE = Owned(name="j-mpi-qu", namespace="default", uid="uid-of-unit", resource_version="3", job="j", job_uid="uid-of-j")
+
+
+def workload(name: str = BASE, *, workers: int = 2, **facts: Any) -> Workload:
+    """A Workload that waits; `facts` say otherwise."""
+    metadata = Owned(name=name, namespace="default", uid=f"uid-of-{name}", job=JOB, job_uid=f"uid-of-{JOB}")
+    return Workload(metadata=metadata, queue="team", workers=workers, **facts)
+
+
+def granted(name: str = BASE, **facts: Any) -> Workload:
+    return workload(name, **{"reserved": True, "admitted": True, **facts})
+
+
+def preempted(name: str) -> Workload:
+    return granted(name, workers=1, evicted=True, said="Preempted to accommodate a workload")
+
+
+def queue(*found: Workload, name: str = "team", **facts: Any) -> Queue:
+    return Queue(name=name, workloads={one.metadata.name: one for one in found}, **facts)
+
+
+def waiting(size: int, *found: Workload, **facts: Any) -> Story:
+    """A job whose pods all wait for quota."""
+    workers = tuple(pending(index, gates=GATES) for index in range(size))
+    held = launcher(LauncherPhase.WAITING, gates=GATES)
+    facts = {"config": config([], hostfile=pods(*range(size))), "queue": queue(*found), "workers": workers, **facts}
+    return job(size, launcher=held, known=False, **facts)
+
+
+def training(*workers: Worker, found: tuple[Workload, ...], size: int, **facts: Any) -> Story:
+    """A job of two at least that trains with the quota of these Workloads."""
+    facts = {"policy": Policy(min_replicas=2), "config": config(pods(*range(size))), "queue": queue(*found), **facts}
+    return job(size, workers=workers, **facts)
+
+
+def unit(phase: str = "Enqueued", *, workers: int = 2, **facts: Any) -> QueueUnit:
+    return QueueUnit(metadata=HERE, phase=phase, workers=workers, **facts)
+
+
+def queued(found: QueueUnit | None = None, *rivals: str) -> KubeQueue:
+    return KubeQueue(unit=found, rivals=rivals)
+
+
+def held(found: QueueUnit | None = None, *, gates: tuple[str, ...] = SUSPENDED, **facts: Any) -> Story:
+    """A job of two workers that KubeQueue holds; all of its pods wait."""
+    waits = launcher(LauncherPhase.WAITING, gates=gates)
+    defaults = {"workers": tuple(pending(index, gates=gates) for index in range(2)), "launcher": waits}
+    return job(2, **{**defaults, "suspended_by": HELD, "kube_queue": queued(found), **facts})
