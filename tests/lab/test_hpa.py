@@ -164,6 +164,7 @@ async def test_a_paused_hpa_goes_on_measuring_and_changes_nothing(job: Job, hpa:
     await job.settled(1)
 
 
+@pytest.mark.thorough
 async def test_after_the_jobs_end_the_hpa_is_refused_and_writes_nothing(
     job: Job, hpa: Autoscaler, metrics: Values
 ) -> None:
