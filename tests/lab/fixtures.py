@@ -2,8 +2,9 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -22,12 +23,49 @@ from tests.lab.on_demand import OnDemand
 from tests.lab.scalable import scalable
 from tests.lab.waiting import has_account, until
 
+# Fixtures that start programs anew where they differ between two tests.
+PROGRAMS = ("scale_served", "elastic", "webhook", "operator")
+# Files that take longest, in seconds: they start first, so that no worker of pytest-xdist ends long after the others.
+SECONDS = {
+    "test_scenario_scaling.py": 90,
+    "test_evictions.py": 45,
+    "test_upgrade_jobs.py": 40,
+    "test_hpa.py": 35,
+    "test_decide_safety.py": 40,
+    "test_every_interleaving.py": 40,
+}
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that uses the lab, wherever in its chain of fixtures."""
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Mark tests that use the lab or belong to the campaign; order those that are selected for speed.
+
+    Tests of the lab come first, and those that need the same programs after one another.
+    """
     for item in items:
-        if "cluster" in getattr(item, "fixturenames", ()):
+        if "cluster" in _fixtures(item):
             item.add_marker(pytest.mark.lab)
+        if item.get_closest_marker("campaign"):
+            item.add_marker(pytest.mark.thorough)  # so no part of `make test`
+    yield
+    of_file: dict[Path, set[str]] = {}
+    for item in items:
+        of_file.setdefault(item.path, set()).update(_programs(item))
+
+    def turn(item: pytest.Item) -> tuple[bool, list[str], int, Path, list[str]]:
+        in_lab = item.get_closest_marker("lab") is not None
+        return not in_lab, sorted(of_file[item.path]), -SECONDS.get(item.path.name, 0), item.path, _programs(item)
+
+    items.sort(key=turn)
+
+
+def _programs(item: pytest.Item) -> list[str]:
+    return [name for name in PROGRAMS if name in _fixtures(item)]
+
+
+def _fixtures(item: pytest.Item) -> Sequence[str]:
+    found: Sequence[str] = getattr(item, "fixturenames", ())
+    return found
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

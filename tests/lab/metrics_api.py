@@ -1,6 +1,4 @@
-"""A test double of a metrics adapter and of metrics-server, with the values that a test sets.
-
-Like metrics-server it has nothing to say of a pod that runs nowhere: there are the pods that the test names.
+"""A test double of a metrics adapter, with the values that a test sets.
 
 It is reached as a real one is, through the API server's aggregation layer. Like a real one it takes requests from there
 only (by its client certificate), but it asks nobody what the user behind a request may do.
@@ -30,20 +28,16 @@ from lab.pki import Authority
 from tests.lab.aggregation import HOST, aggregated
 
 Object = dict[str, Any]
-EXTERNAL, PODS = "external.metrics.k8s.io", "metrics.k8s.io"
+GROUP = "external.metrics.k8s.io"
 VERSION = "v1beta1"
-_PATH = re.compile(rf"/apis/(?P<group>{EXTERNAL}|{PODS})/{VERSION}(/namespaces/(?P<namespace>[^/]+)/(?P<name>[^/]+))?")
+_PATH = re.compile(rf"/apis/{GROUP}/{VERSION}(/namespaces/(?P<namespace>[^/]+)/(?P<name>[^/]+))?")
 
 
 @dataclass(kw_only=True)
 class Values:
-    """external: the value of each metric; cpu: of each worker by namespace and name, in thousandths of a core.
-
-    reads: how often each metric was asked for, by namespace and name; "pods" for cpu.
-    """
+    """external: the value of each metric; reads: how often each was asked for, by namespace and name."""
 
     external: dict[str, int] = field(default_factory=dict)
-    cpu: dict[tuple[str, str], int] = field(default_factory=dict)
     reads: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
@@ -62,7 +56,7 @@ def serving(cluster: Cluster, directory: Path) -> Iterator[Values]:
     thread.start()
     ca = authority.certificate.read_bytes()
     try:
-        with aggregated(cluster, [f"{VERSION}.{EXTERNAL}", f"{VERSION}.{PODS}"], port=server.server_port, authority=ca):
+        with aggregated(cluster, [f"{VERSION}.{GROUP}"], port=server.server_port, authority=ca):
             yield values
     finally:
         server.shutdown()
@@ -102,30 +96,14 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def _answer(self, asked: re.Match[str]) -> Object | None:
-        group, namespace, name = asked["group"], asked["namespace"], asked["name"]
+        namespace, name = asked["namespace"], asked["name"]
         if name is None:
-            found = {"groupVersion": f"{group}/{VERSION}", "resources": []}
+            found = {"groupVersion": f"{GROUP}/{VERSION}", "resources": []}
             return {"apiVersion": "v1", "kind": "APIResourceList", **found}
-        if group == EXTERNAL and name not in self._values.external:
+        if name not in self._values.external:
             return None
         self._values.reads[namespace, name] += 1
         now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        items = [self._external(name, now)] if group == EXTERNAL else self._of_pods(namespace, now)
-        kind = "ExternalMetricValueList" if group == EXTERNAL else "PodMetricsList"
-        return {"apiVersion": f"{group}/{VERSION}", "kind": kind, "metadata": {}, "items": items}
-
-    def _external(self, name: str, now: str) -> Object:
-        value: Object = {"metricName": name, "metricLabels": {}, "timestamp": now}
-        return {**value, "value": str(self._values.external[name])}
-
-    def _of_pods(self, namespace: str, now: str) -> list[Object]:
-        found = {pod: cpu for (where, pod), cpu in self._values.cpu.items() if where == namespace}
-        return [
-            {
-                "metadata": {"name": pod, "namespace": namespace},
-                "timestamp": now,
-                "window": "1s",
-                "containers": [{"name": "worker", "usage": {"cpu": f"{cpu}m"}}],
-            }
-            for pod, cpu in found.items()
-        ]
+        value = {"metricName": name, "metricLabels": {}, "timestamp": now, "value": str(self._values.external[name])}
+        kind = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "ExternalMetricValueList"}
+        return {**kind, "metadata": {}, "items": [value]}

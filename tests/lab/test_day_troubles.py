@@ -14,7 +14,7 @@ from tests.campaign.random_sequences import create_namespace
 from tests.campaign.sequence_place import grant_lease
 from tests.campaign.stale_missed_crashed import different, live
 
-pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("webhook", "operator")]
+pytestmark = [pytest.mark.lab, pytest.mark.campaign, pytest.mark.usefixtures("webhook", "operator")]
 
 TROUBLES = (
     Trouble(),

@@ -100,7 +100,8 @@ async def test_it_is_ours_again_when_the_other_one_is_gone_with_its_list(
         await job.settled(2)
 
 
-@pytest.mark.parametrize("edits", [2, *(pytest.param(edits, marks=pytest.mark.thorough) for edits in (3, 5))])
+@pytest.mark.thorough
+@pytest.mark.parametrize("edits", [2, 3, 5])
 async def test_edits_of_anybody_are_put_right(job: Job, cluster: Cluster, client: ApiWriter, edits: int) -> None:
     path = resources.CONFIG_MAPS.path(job.namespace, names.config_map(job.name))
     scripts = ["garbage", "#!/bin/sh\necho train-worker-0:1", "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho a:9\n"]

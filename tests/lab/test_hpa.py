@@ -1,4 +1,7 @@
-"""The HPA of kube-controller-manager and a MPIJob: the whole path, up and down, and where both meet their bounds."""
+"""The HPA of kube-controller-manager and a MPIJob: one that a user makes, and one that a job asks for by `autoscale`.
+
+Bounds and suspension are in tests/product/webhook/rules/test_hpa_fit.py and tests/product/decide/test_autoscaler.py.
+"""
 
 import asyncio
 import json
@@ -11,33 +14,39 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube import resources
-from tests.lab.hpa import AT_ONCE, Autoscaler, applied
-from tests.lab.job import Job
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.resources import AUTOSCALERS
+from mpijob_elastic.kube.writer import MERGE_PATCH
+from tests.lab.hpa import Autoscaler, applied
+from tests.lab.job import Job, Object
 from tests.lab.metrics_api import Values, serving
 from tests.lab.ranks import in_pod, start_rank
-from tests.lab.suspended import held
+from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "elastic", "operator")]
 
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "hpa" / "job.yaml"
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
-# Of a worker's request.
-CPU = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}
+NAME = "mpijob-train"  # of the HPA that we make
+ASKING = {
+    "mpijob-elastic/drain-timeout": "1s",
+    "mpijob-elastic/autoscale": "external:queue=1",
+    "mpijob-elastic/min-replicas": "1",
+    "mpijob-elastic/max-replicas": "3",
+}
 
 
 @pytest.fixture(scope="module")
 def metrics(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Values]:
-    """The metrics APIs; tests set their values."""
-    directory: Path = tmp_path_factory.mktemp("metrics")
-    with serving(cluster, directory) as values:
+    """A metrics API; tests set its values."""
+    with serving(cluster, tmp_path_factory.mktemp("metrics")) as values:
         yield values
 
 
-async def looked(metrics: Values, job: Job, times: int = 2, *, metric: str = "queue") -> None:
+async def looked(metrics: Values, job: Job, times: int = 2) -> None:
     """Wait until the HPA has read the metric that often; what the last but one read led to is done then."""
-    enough = metrics.reads[job.namespace, metric] + times
-    await job.until(lambda _: metrics.reads[job.namespace, metric] >= enough, f"{metric} is read {times} times more")
+    enough = metrics.reads[job.namespace, "queue"] + times
+    await job.until(lambda _: metrics.reads[job.namespace, "queue"] >= enough, f"it is read {times} times more")
 
 
 async def written(job: Job) -> tuple[int, str]:
@@ -66,76 +75,6 @@ async def test_up_and_down_through_the_whole_path(job: Job, hpa: Autoscaler, met
     assert (await hpa.until(lambda seen: seen.desired == 1)).says("AbleToScale", "True", "ReadyForNewScale")
 
 
-@pytest.mark.thorough
-async def test_what_the_hpa_asks_of_a_suspended_job_counts_once_it_is_resumed(
-    job: Job, hpa: Autoscaler, metrics: Values
-) -> None:
-    metrics.external["queue"] = 3
-    await job.create(replicas=1, annotations={"mpijob-elastic/suspend": "true"})
-    await job.until(lambda state: held(state, 1), "gated pods")
-    await hpa.apply(1, 4)
-    await job.until(lambda state: held(state, 3), "what the HPA asks for, gated")
-    metrics.external["queue"] = 2
-    await job.until(lambda state: held(state, 2), "fewer")
-    await looked(metrics, job)
-    assert (await job.state()).replicas == 2
-    await job.annotate(suspend=None)
-    await job.settled(2)
-
-
-@pytest.mark.thorough
-async def test_an_hpa_by_cpu_leaves_the_size_of_a_suspended_job_alone(
-    job: Job, hpa: Autoscaler, metrics: Values
-) -> None:
-    """Of pods that run nowhere there is no CPU; it acts before and after."""
-    asking = {"containers": [{"name": "worker", "image": "horovod:test", "resources": {"requests": {"cpu": "100m"}}}]}
-    await job.create(replicas=2, annotations=QUICK, worker_spec=asking)
-    await job.settled(2)
-    load(metrics, job, 2, cpu=75)
-    assert await hpa.apply(1, 4, metric=CPU) == ""
-    await job.settled(3)
-    load(metrics, job, 3, cpu=50)
-    await job.annotate(suspend="true")
-    await job.until(lambda state: held(state, 3), "gated pods")
-    load(metrics, job, 0, cpu=0)
-    await hpa.until(lambda seen: seen.says("ScalingActive", "False", "FailedGetResourceMetric"))
-    before, _ = await written(job)
-    await looked(metrics, job, 4, metric="pods")
-    assert (await written(job))[0] == before
-    assert (await job.state()).replicas == 3
-    await job.annotate(suspend=None)
-    await job.settled(3)
-    load(metrics, job, 3, cpu=10)
-    await job.settled(1)
-
-
-def load(metrics: Values, job: Job, workers: int, *, cpu: int) -> None:
-    """Say that as many workers run, each with that CPU."""
-    metrics.cpu = {(job.namespace, pod): cpu for pod in job.workers(*range(workers))}
-
-
-@pytest.mark.thorough
-async def test_a_load_that_goes_up_and_down_does_not_resize_the_job_each_time(
-    job: Job, hpa: Autoscaler, metrics: Values
-) -> None:
-    """Without a window for scaling down it would."""
-    metrics.external["queue"] = 3
-    await job.create(replicas=3, annotations=QUICK)
-    await job.settled(3)
-    await hpa.apply(1, 4, behavior={"scaleDown": {"stabilizationWindowSeconds": 600}})
-    await looked(metrics, job)
-    before, _ = await written(job)
-    for waiting in (1, 3, 1, 3, 1):
-        metrics.external["queue"] = waiting
-        await looked(metrics, job)
-    assert (await written(job))[0] == before
-    await hpa.until(lambda seen: seen.says("AbleToScale", "True", "ScaleDownStabilized"))
-    await hpa.apply(1, 4)
-    for waiting in (3, 1):
-        metrics.external["queue"] = waiting
-        await job.settled(waiting)
-
-
 async def test_beyond_our_bounds_the_hpa_is_refused_and_says_why(job: Job, hpa: Autoscaler, metrics: Values) -> None:
     metrics.external["queue"] = 4
     await job.create(replicas=2, annotations={**QUICK, "mpijob-elastic/max-replicas": "3"})
@@ -150,20 +89,6 @@ async def test_beyond_our_bounds_the_hpa_is_refused_and_says_why(job: Job, hpa: 
 
 
 @pytest.mark.thorough
-async def test_a_paused_hpa_goes_on_measuring_and_changes_nothing(job: Job, hpa: Autoscaler, metrics: Values) -> None:
-    metrics.external["queue"] = 4
-    await job.create(replicas=2, annotations=QUICK)
-    await job.settled(2)
-    paused = {"selectPolicy": "Disabled"}
-    await hpa.apply(1, 6, behavior={"scaleUp": paused, "scaleDown": {**paused, **AT_ONCE["scaleDown"]}})
-    await hpa.until(lambda seen: seen.says("ScalingLimited", "True", "ScaleUpLimit"))
-    metrics.external["queue"] = 1
-    await hpa.until(lambda seen: seen.says("ScalingLimited", "True", "ScaleDownLimit"))
-    assert (await job.state()).replicas == 2
-    await hpa.apply(1, 6)
-    await job.settled(1)
-
-
 async def test_after_the_jobs_end_the_hpa_is_refused_and_writes_nothing(
     job: Job, hpa: Autoscaler, metrics: Values
 ) -> None:
@@ -183,23 +108,6 @@ async def test_after_the_jobs_end_the_hpa_is_refused_and_writes_nothing(
     await late.warned(1, 4, "HPA late: the job has finished, so every scale is refused: delete the HPA")
 
 
-@pytest.mark.thorough
-async def test_two_hpas_on_one_job(job: Job, hpa: Autoscaler, metrics: Values) -> None:
-    metrics.external["queue"] = 2
-    await job.create(replicas=2, annotations=QUICK)
-    await job.settled(2)
-    await hpa.apply(1, 4)
-    other = replace(hpa, name="second")
-    await other.warned(1, 4, "HPAs second and train scale the same job, so neither works (AmbiguousSelector)")
-    await other.apply(1, 4)
-    for one in (hpa, other):
-        await one.until(lambda seen: seen.says("ScalingActive", "False", "AmbiguousSelector"))
-    before, _ = await written(job)
-    metrics.external["queue"] = 4
-    await asyncio.sleep(3)  # three looks of each; neither reads the metric any more
-    assert (await written(job))[0] == before
-
-
 async def test_whoever_applies_the_job_again_leaves_the_size_to_the_hpa(
     job: Job, hpa: Autoscaler, metrics: Values, cluster: Cluster
 ) -> None:
@@ -217,3 +125,106 @@ async def test_whoever_applies_the_job_again_leaves_the_size_to_the_hpa(
     del manifest["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
     await asyncio.to_thread(applied, cluster, json.dumps(manifest), *ours)
     assert (await job.settled(4)).replicas == 4
+
+
+async def ours(job: Job) -> Object:
+    """The HPA that we make; {} if there is none."""
+    try:
+        raw = await job.client.get(AUTOSCALERS.path(job.namespace, NAME))
+    except errors.NotFound:
+        return {}
+    hpa: Object = msgspec.json.decode(raw)
+    return hpa
+
+
+async def is_there(job: Job) -> Object:
+    return await seen(lambda: ours(job), bool, f"HPA {NAME} is made")
+
+
+async def is_gone(job: Job) -> None:
+    await seen(lambda: ours(job), lambda hpa: not hpa, f"HPA {NAME} is gone")
+
+
+async def bounded(job: Job, most: int) -> None:
+    await seen(lambda: ours(job), lambda hpa: hpa["spec"]["maxReplicas"] == most, f"maxReplicas is {most}")
+
+
+async def selects(job: Job, policy: str) -> None:
+    def shows(hpa: Object) -> bool:
+        return all(hpa["spec"]["behavior"][way]["selectPolicy"] == policy for way in ("scaleUp", "scaleDown"))
+
+    await seen(lambda: ours(job), shows, f"selectPolicy is {policy}")
+
+
+async def test_it_is_made_kept_and_deleted_with_its_job(job: Job, metrics: Values) -> None:
+    """Its bounds follow the job, what others change in it does not last, and at rest nothing is written."""
+    metrics.external["queue"] = 1
+    await job.create(replicas=1, annotations=ASKING)
+    hpa = await is_there(job)
+    assert [owner["name"] for owner in hpa["metadata"]["ownerReferences"]] == ["train"]
+    await job.annotate(max_replicas="4")
+    await bounded(job, 4)
+    path = AUTOSCALERS.path(job.namespace, NAME)
+    await job.client.patch_object(path, body={"spec": {"maxReplicas": 9}}, content_type=MERGE_PATCH)
+    await bounded(job, 4)
+    await job.settled(1)
+    before = await ours(job)
+    await asyncio.sleep(2)
+    after = await ours(job)
+    fields = [
+        [one["time"] for one in hpa["metadata"]["managedFields"] if one["manager"] == "mpijob-elastic"]
+        for hpa in (before, after)
+    ]
+    assert fields[0] == fields[1]
+    await job.annotate(autoscale=None)
+    await is_gone(job)
+    await job.annotate(autoscale="cpu=70")
+    assert (await is_there(job))["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 70
+    await job.delete()
+    await is_gone(job)
+
+
+@pytest.mark.thorough
+async def test_a_job_grows_by_it_one_worker_at_a_time(job: Job, hpa: Autoscaler, metrics: Values) -> None:
+    """After the window of a minute in which the smallest size wanted holds."""
+    metrics.external["queue"] = 3
+    await job.create(replicas=1, annotations=ASKING)
+    await job.settled(1)
+    await is_there(job)
+    await replace(hpa, name=NAME).until(lambda said: said.says("AbleToScale", "True", "ScaleUpStabilized"))
+    for _ in range(9):
+        if (await job.state()).replicas > 1:
+            break
+        await asyncio.sleep(10)
+    await job.settled(2)
+
+
+@pytest.mark.thorough
+async def test_it_is_paused_while_the_job_is_suspended_and_gone_when_it_has_finished(job: Job, metrics: Values) -> None:
+    metrics.external["queue"] = 1
+    await job.create(replicas=1, annotations=ASKING)
+    await job.settled(1)
+    await selects(job, "Max")
+    await job.annotate(suspend="true")
+    await selects(job, "Disabled")
+    await job.annotate(suspend="false")
+    await selects(job, "Max")
+    await job.until(lambda state: state.launcher_runs, "the job runs again")
+    await job.set_status("train-launcher", {"phase": "Succeeded"})
+    await is_gone(job)
+
+
+@pytest.mark.thorough
+async def test_it_gives_way_to_a_users_own(job: Job, hpa: Autoscaler, metrics: Values) -> None:
+    metrics.external["queue"] = 1
+    await job.create(replicas=1, annotations=ASKING)
+    await job.settled(1)
+    await is_there(job)
+    await hpa.apply(1, 3)
+    await is_gone(job)
+    state = await job.until(lambda state: "AutoscalerYields" in state.notices, "the job says who scales it")
+    assert "HPA train scales train" in state.notices
+    await hpa.until(lambda said: said.says("ScalingActive", "True", "ValidMetricFound"))
+    await job.client.delete_object(AUTOSCALERS.path(job.namespace, "train"))
+    await is_there(job)
+    await job.until(lambda state: not state.notices, "nothing is left to say")

@@ -13,7 +13,7 @@ from lab.processes import Identity
 from tests.lab.job import LINGERS
 from tests.lab.waiting import until
 
-pytestmark = [pytest.mark.lab, pytest.mark.thorough]
+pytestmark = [pytest.mark.lab, pytest.mark.campaign]
 
 
 class Job:

@@ -12,7 +12,7 @@ from lab.operator import Release
 from lab.operator.process import BINARY_VARIABLE, HEALTH_PORT, Operator
 from lab.processes import Identity
 
-pytestmark = [pytest.mark.lab, pytest.mark.thorough]
+pytestmark = [pytest.mark.lab, pytest.mark.campaign]
 
 
 def _program(path: Path, script: str) -> str:

@@ -18,7 +18,7 @@ from lab.operator.process import Operator
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS, ROLES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 
-pytestmark = [pytest.mark.lab, pytest.mark.thorough]
+pytestmark = pytest.mark.lab
 NAMESPACE = "default"  # the samples'
 PATIENCE = 120.0  # seconds
 POLL = 0.1
@@ -30,7 +30,7 @@ NODE = "kwok-0"
 TOKEN_VOLUME = "kube-api-access-"
 
 
-@pytest.mark.parametrize("name", ["two-workers", "main-container"])
+@pytest.mark.parametrize("name", ["two-workers", pytest.param("main-container", marks=pytest.mark.campaign)])
 async def test_a_sample_is_what_the_operator_makes(cluster: Cluster, client: ApiWriter, name: str) -> None:
     sample = objects.sample(name)
     job = next(item for key, item in sample.items() if key.startswith("MPIJob/"))

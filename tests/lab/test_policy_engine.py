@@ -11,7 +11,7 @@ from mpijob_elastic.names import RUN_POLICY
 from tests.lab.job import Job, Object
 from tests.lab.policy_engine import MARK, Engine, policy_engine
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
+pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("elastic", "operator")]
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
 
 

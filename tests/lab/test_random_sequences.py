@@ -10,7 +10,7 @@ from tests.campaign.random_sequences import attempt
 from tests.campaign.sequence_place import placed
 from tests.campaign.sequence_steps import Step, sequence
 
-pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("webhook", "operator")]
+pytestmark = [pytest.mark.lab, pytest.mark.campaign, pytest.mark.usefixtures("webhook", "operator")]
 
 KEPT: dict[str, tuple[Step, ...]] = {
     "garbage before there is a memory, by a clock that is behind": (

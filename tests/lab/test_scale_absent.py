@@ -10,7 +10,7 @@ from lab.replicas import Controller, Webhook
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import Job
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
+pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("operator")]
 
 
 async def test_no_selector_is_written(client: ApiWriter, namespace: str, elastic: Controller, webhook: Webhook) -> None:

@@ -88,6 +88,7 @@ async def test_while_the_webhook_is_away_the_controller_sees_to_it(
     assert status_writes(elastic) > before
 
 
+@pytest.mark.thorough
 async def test_what_somebody_took_out_comes_back_and_then_nothing_is_written(job: Job, elastic: Controller) -> None:
     """The webhook puts it back into that very write."""
     await job.create(replicas=2)

@@ -30,6 +30,7 @@ TIMEOUT = 4.0
 
 
 @pytest.mark.usefixtures("webhook", "operator")
+@pytest.mark.thorough
 async def test_a_new_leader_whose_clock_is_ahead_cuts_no_drain(
     cluster: Cluster, client: ApiWriter, namespace: str
 ) -> None:

@@ -72,6 +72,7 @@ async def test_a_worker_whose_node_is_gone_comes_back_elsewhere(
     assert after.workers[pod]["spec"]["nodeName"] == stays
 
 
+@pytest.mark.thorough
 async def test_a_finalizer_keeps_a_pod_whose_node_is_gone_and_nobody_deletes_it_twice(
     client: ApiWriter, job: Job, nodes: tuple[str, str], elastic: Controller
 ) -> None:

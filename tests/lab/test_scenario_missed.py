@@ -101,6 +101,7 @@ async def test_a_launcher_that_waits_for_a_worker_that_was_scaled_away_is_made_a
 
 
 @pytest.mark.usefixtures("elastic")
+@pytest.mark.thorough
 async def test_a_launcher_created_while_the_webhook_was_away_is_made_anew_before_it_starts(
     job: Job, client: ApiWriter
 ) -> None:

@@ -117,6 +117,7 @@ def grace_of(state: State, pod: str) -> int:
     return grace
 
 
+@pytest.mark.thorough
 async def test_eleven_twelve_two(job: Job) -> None:
     """worker-10 comes after worker-9, in every list."""
     await job.create(replicas=11, annotations=QUICK, slots=4)

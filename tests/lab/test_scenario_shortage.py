@@ -110,6 +110,7 @@ def ended(ago: float) -> Object:
 
 
 @pytest.mark.usefixtures("operator")
+@pytest.mark.thorough
 async def test_refused_workers_are_told_and_the_others_go_with_the_job_though_the_operator_waits(job: Job) -> None:
     await job.create(replicas=2)
     await job.settled(2)
@@ -211,6 +212,7 @@ async def test_a_size_that_cannot_be_reached_is_taken_back(job: Job) -> None:
 
 
 @pytest.mark.usefixtures("koordinator", "operator")
+@pytest.mark.thorough
 async def test_a_gang_of_koordinator_carries_its_marks_and_its_quota(job: Job, client: ApiWriter) -> None:
     """Its scheduler does not run here, so no pod gets a node."""
     quota, preemptible = "quota.scheduling.koordinator.sh/name", "quota.scheduling.koordinator.sh/preemptible"

@@ -14,7 +14,7 @@ from tests.lab.job import Job
 from tests.lab.launchers import UNMUTATED, label
 from tests.lab.waiting import until
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.thorough]
 
 MISSING = "spec.mpiReplicaSpecs.Worker.replicas: is missing; write the number of workers"
 

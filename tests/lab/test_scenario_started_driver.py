@@ -54,9 +54,10 @@ def items(state: State) -> list[str]:
     "edit",
     [
         pytest.param({"metadata": {"annotations": {names.ENABLED: "true"}}}, id="enabled"),
-        pytest.param(template(HOROVODRUN), id="template", marks=pytest.mark.thorough),
+        pytest.param(template(HOROVODRUN), id="template"),
     ],
 )
+@pytest.mark.thorough
 async def test_no_edit_cuts_a_plain_job_that_runs(job: Job, edit: dict[str, Any]) -> None:
     await job.create(replicas=2, command=MPIRUN, annotations=QUICK)
     before = await job.until(lambda state: len(state.hosts) == 2 and state.launcher_runs, "mpirun runs")
@@ -114,6 +115,7 @@ async def test_a_command_that_hides_discovery_is_elastic_by_annotation(job: Job)
     await job.settled(1)
 
 
+@pytest.mark.thorough
 async def test_drains_begin_again_after_the_memory_was_removed(job: Job, client: ApiWriter) -> None:
     await job.create(replicas=3, annotations=QUICK)
     await job.settled(3)

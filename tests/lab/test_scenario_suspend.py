@@ -60,6 +60,7 @@ async def test_a_rank_that_stays_holds_a_suspension_up_for_the_drain_timeout_onl
     await job.told("DrainTimeout", "drain-timeout of 6s is over")
 
 
+@pytest.mark.thorough
 async def test_a_job_that_is_resumed_while_it_drains_loses_nothing(job: Job, cluster: Cluster) -> None:
     await job.create(replicas=2)
     before = await job.settled(2)

@@ -212,6 +212,7 @@ async def test_the_canary_leaves_namespaces_and_jobs_of_others_alone(
     assert await record.read(client) is not None
 
 
+@pytest.mark.thorough
 async def test_a_running_job_is_adopted_on_request(lab: Lab, client: ApiWriter, namespace: str) -> None:
     job = Job(client=client, namespace=namespace)
     await job.create(replicas=2)
@@ -280,6 +281,7 @@ async def test_rollback_in_the_middle_of_a_drain_leaves_everything_true(
     assert names.MEMORY not in config["metadata"].get("annotations", {})
 
 
+@pytest.mark.thorough
 async def test_rollback_leaves_no_pod_at_a_gate(lab: Lab, client: ApiWriter, namespace: str) -> None:
     await lab.upgrade(client)
     job = Job(client=client, namespace=namespace)

@@ -35,7 +35,7 @@ from tests.product.webhook.objects import body, mpi_job
 from webhook.rules.certificates import pairs
 from webhook.rules.certificates.pairs import Lifetimes, Pair
 
-pytestmark = [pytest.mark.lab, pytest.mark.peers]
+pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.campaign]
 SLOW = 1.5  # seconds for a body; the webhook waits 2 s
 JOBS = 16  # the controller gives each write 5 s, and the threshold is a minute
 ROLE = f"clusterrole/{names.CONTROLLER}"

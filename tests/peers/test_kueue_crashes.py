@@ -26,7 +26,7 @@ from tests.peers.queues import example
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.peers,
-    pytest.mark.thorough,
+    pytest.mark.campaign,
     pytest.mark.usefixtures("kueue_serves", "webhook", "operator"),
 ]
 # Writes of each kind that the picture has, and so deaths.

@@ -27,7 +27,12 @@ from tests.peers.arrivals import Arrival, Progress, arrivals
 from tests.peers.queued_jobs import ONE_GPU
 from tests.peers.queues import queue_of_four
 
-pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.peers,
+    pytest.mark.campaign,
+    pytest.mark.usefixtures("kueue_serves", "elastic", "operator"),
+]
 
 SECONDS = float(os.environ.get("REPLAY_MINUTES", "4")) * 60
 SEED = int(os.environ.get("REPLAY_SEED", "1"))
