@@ -104,6 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         self._values.reads[namespace, name] += 1
         now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        value = {"metricName": name, "metricLabels": {}, "timestamp": now, "value": str(self._values.external[name])}
+        value: Object = {"metricName": name, "metricLabels": {}, "timestamp": now}
+        value["value"] = str(self._values.external[name])
         kind = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "ExternalMetricValueList"}
         return {**kind, "metadata": {}, "items": [value]}

@@ -160,7 +160,7 @@ def touch(view: JobView, *, at: float = NOW) -> RefreshLauncher:
 async def test_refused_touches_in_a_row_are_counted_and_forgotten_with_the_first_success(
     proxy: FaultProxy, writer: Writer, status: int
 ) -> None:
-    view = VIEW
+    view: JobView = VIEW
     for count in (1, 2):
         with proxy.inject(Answer(status=status, reason="a policy says no"), on=writes):
             await writer.perform(view, touch(view, at=NOW + LATER * count))
