@@ -51,6 +51,7 @@ matrix: setup  ## A part of the lab tests on several versions of Kubernetes (KUB
 
 campaign: lab-binaries  ## Search for hours for what breaks the product (CAMPAIGN_ARGS="hostile-objects --seed 7 --minutes 5")
 	$(PYTHON_BIN) -m tests.campaign $(CAMPAIGN_ARGS)
+	$(if $(CAMPAIGN_ARGS),,$(PYTEST) tests -m campaign --ignore=tests/real)
 
 real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why (LAB_KIND=1: on kind)
 	@$(if $(LAB_KIND),,scripts/real-node-setup)

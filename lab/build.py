@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lab import modules, programs
 from lab.alone import alone
-from lab.golang import check_go, run_go
+from lab.golang import ensure_go, run_go
 from lab.layout import cache_dir
 from lab.programs import Program, Programs
 from lab.versions import PINNED_KUBERNETES, KubernetesVersion
@@ -26,7 +26,7 @@ def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = F
         for reason in installed[one].refused:
             say(reason)
     if missing:
-        check_go()
+        ensure_go(say)
         cache.build(missing, say)
     return Programs(**{one.field: found.path or cache.path(one) for one, found in installed.items()})
 
@@ -41,7 +41,7 @@ def ensure_peers(say: Say, wanted: Sequence[Program] = programs.PEERS) -> dict[s
     """Return the path of each peer by its name; build missing peers first. Raise LabError."""
     cache = _peers()
     if missing := cache.missing(wanted):
-        check_go()
+        ensure_go(say)
         cache.build(missing, say)
     return {peer.name: cache.path(peer) for peer in wanted}
 
