@@ -92,9 +92,10 @@ def test_where_nobody_can_drain_the_launcher_goes_at_once(view: JobView, plan: s
 
 def test_a_launcher_that_cannot_be_told_of_the_list_is_not_waited_for() -> None:
     view = training(config=config(pods(0)), known=False)
-    assert does(view, but="delete") == "touch; say Suspended"
+    gone = "delete 2:unused 1:unused"
+    assert does(view) == f"touch; {gone}; say Suspended"
     refused = view.launched(refused=Refusal(change=view.config.digest, tries=tries(2), reason="policy"))
-    assert "say Suspended RefreshRefused; delete launcher, suspended" in does(refused)
+    assert does(refused) == f"{gone}; say Suspended RefreshRefused; delete launcher, suspended; wake 2"
 
 
 def test_a_launcher_that_passed_by_the_webhook_is_replaced_at_a_pace() -> None:
