@@ -7,7 +7,7 @@ promise, but the lab's etcd keeps.
 import asyncio
 import itertools
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,32 +86,28 @@ def requested(resource: str, pod: Object) -> int:
 async def recorded(client: ApiWriter, namespace: str, *, job: str) -> AsyncIterator[History]:
     """Record while the block runs."""
     history = History()
-    follow = [
-        asyncio.create_task(
-            _follow(client, resources.PODS, namespace, f"mpi-job-name={job}", history.pods, history.gone)
-        ),
-        asyncio.create_task(
-            _follow(client, resources.CONFIG_MAPS, namespace, f"app={job}", history.configs, history.gone)
-        ),
-    ]
-    try:
-        yield history
-    finally:
-        for task in follow:
-            task.cancel()
-        await asyncio.gather(*follow, return_exceptions=True)
+    kinds = ((resources.PODS, "mpi-job-name", history.pods), (resources.CONFIG_MAPS, "app", history.configs))
+    async with AsyncExitStack() as watches:
+        follow = []
+        for resource, label, into in kinds:
+            query = {"watch": "true", "labelSelector": f"{label}={job}"}
+            # The block starts when the server has answered, else what it does first may be missed.
+            lines = await watches.enter_async_context(client.stream(resource.path(namespace), query=query, silence=600))
+            follow.append(asyncio.create_task(_follow(lines, into, history.gone)))
+        try:
+            yield history
+        finally:
+            for task in follow:
+                task.cancel()
+            await asyncio.gather(*follow, return_exceptions=True)
 
 
-async def _follow(
-    client: ApiWriter, resource: resources.Resource, namespace: str, selector: str, into: list[Object], gone: set[int]
-) -> None:
-    query = {"watch": "true", "labelSelector": selector}
-    async with client.stream(resource.path(namespace), query=query, silence=600) as lines:
-        async for line in lines:
-            event = msgspec.json.decode(line)
-            into.append(event["object"])
-            if event["type"] == "DELETED":
-                gone.add(_version(event["object"]))
+async def _follow(lines: AsyncIterator[bytes], into: list[Object], gone: set[int]) -> None:
+    async for line in lines:
+        event = msgspec.json.decode(line)
+        into.append(event["object"])
+        if event["type"] == "DELETED":
+            gone.add(_version(event["object"]))
 
 
 def _name(item: Object) -> str:

@@ -23,7 +23,6 @@ STEP = 100.0
 async def test_a_job_takes_idle_gpus_and_gives_back_as_many_as_another_waits_for(job: Job, client: ApiWriter) -> None:
     async with few(client) as pool:
         await job.create(replicas=3, annotations=FILLS, worker_spec=on_gpu(pool))
-        await job.settled(3)
         await job.until(lambda state: len(state.hosts) == 4, "it has all GPUs", patience=STEP)
         rival = replace(job, name="rival")
         await rival.create(replicas=2, worker_spec=on_gpu(pool))
