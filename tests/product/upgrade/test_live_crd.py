@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from mpijob_elastic.install.changes import Outcome
+from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.refusal import Refused
-from mpijob_elastic.kube import errors
+from tests.doubles.api import TinyApi, refused
+from tests.doubles.direct import DirectClient, Sent
 from tests.product.upgrade.definitions import definition, v1
-from tests.product.webhook.certificates.memory_api import MemoryApi
 from upgrade import crd, live_crd
 
 Object = dict[str, Any]
 
 
-class Edited(MemoryApi):
+class Edited(TinyApi):
     """Somebody else edits the definition after each of our first reads."""
 
     def __init__(self, edits: int) -> None:
@@ -29,30 +29,34 @@ class Edited(MemoryApi):
             self.put(live_crd.PATH, {**live, "spec": {**live["spec"], "names": names}})
         return crd.upgraded(live)
 
+    async def change(self) -> Change:
+        return await live_crd.change(DirectClient(self.answer), self.upgraded)
+
 
 async def test_an_edit_between_our_read_and_our_write_stays() -> None:
     api = Edited(edits=2)
-    change = await live_crd.change(api, api.upgraded)
+    change = await api.change()
     assert change.outcome is Outcome.CONFIGURED
     stored = api.objects[live_crd.PATH]
     assert stored["spec"]["names"]["categories"] == ["edit-0"]
     assert v1(stored)["subresources"]["scale"] == crd.SCALE
-    assert (await live_crd.change(api, api.upgraded)).outcome is Outcome.UNCHANGED
+    assert (await api.change()).outcome is Outcome.UNCHANGED
     assert len(api.writes) == 1
 
 
 async def test_edits_without_end_are_refused() -> None:
     api = Edited(edits=99)
     with pytest.raises(Refused, match="changed by somebody else 5 times"):
-        await live_crd.change(api, api.upgraded)
+        await api.change()
     assert api.writes == []
 
 
 async def test_what_the_api_server_does_not_accept_is_said() -> None:
-    class Strict(Edited):
-        def _patched(self, obj: Object, body: Any, content_type: str) -> Object:
-            raise errors.Invalid(status=422, reason="Invalid", message="a column is wrong")
+    def refuse(sent: Sent) -> None:
+        if sent.method != "GET":
+            raise refused(422, "Invalid", "a column is wrong")
 
-    api = Strict(edits=0)
+    api = Edited(edits=0)
+    api.hook = refuse
     with pytest.raises(Refused, match=r"does not accept the change of mpijobs\.kubeflow\.org: 422 Invalid: a column"):
-        await live_crd.change(api, api.upgraded)
+        await api.change()
