@@ -43,14 +43,6 @@ def test_the_first_look_makes_everything_and_serves(world: World) -> None:
     assert world.api.writes == [("POST", SECRET), *(("PATCH", path) for path in CONFIGURATIONS)]
 
 
-def test_at_rest_nothing_is_written(world: World) -> None:
-    one, two = Replica(world), Replica(world)
-    settle(world, one, two)
-    world.api.writes.clear()
-    settle(world, one, two)
-    assert world.api.writes == []
-
-
 def test_a_certificate_is_renewed_and_taken_over_by_the_other_replica(world: World) -> None:
     one, two = Replica(world), Replica(world)
     settle(world, one, two)
@@ -78,22 +70,6 @@ def test_a_rotation_trusts_before_it_signs_and_forgets_late(world: World) -> Non
 
     settle(world, replica, looks=9)
     assert world.bundles() == (frozenset({following.certificate}),) * 3
-
-
-def test_a_deleted_secret_costs_no_trust(world: World) -> None:
-    one, two = Replica(world), Replica(world)
-    settle(world, one, two)
-    old = world.content().authority
-    del world.api.objects[SECRET]
-
-    look(world, one)
-    assert world.content().retired == (old.certificate,)
-    assert world.believes(one.serving.certificate, lag=5)
-    assert world.believes(two.serving.certificate, lag=5)
-    settle(world, one, two)
-    leaf = world.content().leaf
-    assert one.serving.certificate == two.serving.certificate == leaf.certificate
-    assert world.believes(leaf.certificate, lag=5)
 
 
 @pytest.mark.parametrize("path", CONFIGURATIONS)
@@ -159,19 +135,6 @@ def test_configurations_may_be_installed_later(world: World) -> None:
     look(world, replica)
     world.now += 10
     assert world.believes(replica.serving.certificate, lag=5)
-
-
-@pytest.mark.parametrize("seconds", [3600.0, -3600.0, 1e9, -1e8])
-def test_a_jump_of_the_clock_ends_well_and_so_does_the_jump_back(world: World, seconds: float) -> None:
-    one, two = Replica(world), Replica(world)
-    settle(world, one, two)
-    for skew in (seconds, 0.0):
-        world.skew = skew
-        settle(world, one, two, looks=4)
-        assert one.serving.valid(now=world.wall())
-        assert two.serving.valid(now=world.wall())
-        assert world.believes(one.serving.certificate, lag=5)
-        assert world.believes(two.serving.certificate, lag=5)
 
 
 def test_a_secret_that_somebody_keeps_changing_is_reported_not_fought(world: World) -> None:
