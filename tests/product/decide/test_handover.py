@@ -171,7 +171,7 @@ def test_it_is_ours_again_at_once_when_the_key_is_deleted() -> None:
 
 
 CONTESTED = mended(NOW - 1, count=9).but(replicas=4, launcher=launcher(refreshed="another@1"))
-OURS = {"foreign": FOREIGN}
+THEIRS_NOW: dict[str, Any] = {"foreign": FOREIGN}
 
 
 @pytest.mark.parametrize(
@@ -190,11 +190,11 @@ OURS = {"foreign": FOREIGN}
             rewritten(CONTESTED), NOW, "allow 0 1 2 3; say HostListContested; wake 119", id="only the Role meanwhile"
         ),
         # Never ours, or over.
-        pytest.param(job(**OURS, config=None), NOW, "nothing", id="no ConfigMap"),
-        pytest.param(job(**OURS, launcher=None, config=None), NOW, "nothing", id="no launcher"),
-        pytest.param(job(**OURS, finished=True), NOW, "nothing", id="finished"),
-        pytest.param(job(**OURS, deleting=True), NOW, "nothing", id="deleted"),
-        pytest.param(job(**OURS, reported=False), NOW, "nothing", id="not reported"),
+        pytest.param(job(**THEIRS_NOW, config=None), NOW, "nothing", id="no ConfigMap"),
+        pytest.param(job(**THEIRS_NOW, launcher=None, config=None), NOW, "nothing", id="no launcher"),
+        pytest.param(job(**THEIRS_NOW, finished=True), NOW, "nothing", id="finished"),
+        pytest.param(job(**THEIRS_NOW, deleting=True), NOW, "nothing", id="deleted"),
+        pytest.param(job(**THEIRS_NOW, reported=False), NOW, "nothing", id="not reported"),
         # Until our list can be tried a silent operator is left alone.
         pytest.param(
             GIVEN.but(role=None, gang=Gang(scheduler="volcano"), serves_gangs=True),

@@ -113,7 +113,7 @@ def test_the_unit_has_the_name_and_the_parts_of_the_job() -> None:
     ],
 )
 def test_the_user_reads_what_the_queue_says(view: JobView, line: str) -> None:
-    assert line in [note.line for note in (*notes(view), *kube_queue.notes(view, view.kube_queue))]
+    assert line in [note.line for note in (*notes(view), *kube_queue.notes(view, view.kube_queue or queued()))]
     assert bool(kube_queue.waiting(view)) is line.startswith("Enqueued")
 
 
@@ -128,7 +128,7 @@ def test_a_rival_is_told() -> None:
 @pytest.mark.parametrize("view", [running(unit()), held(unit("Dequeued")), held(unit(), finished=True)])
 def test_who_does_not_wait_is_told_nothing(view: JobView) -> None:
     assert kube_queue.waiting(view) is None
-    assert not [*kube_queue.notes(view, view.kube_queue)]
+    assert not [*kube_queue.notes(view, view.kube_queue or queued())]
 
 
 def sent(*found: Workload, name: str = "team", **facts: Any) -> JobView:
