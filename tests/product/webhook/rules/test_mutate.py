@@ -149,31 +149,37 @@ def test_a_config_map_left_alone(change: Callable[[Object], object]) -> None:
     assert patch_config(config) == ()
 
 
-def test_an_addition_to_our_fields() -> None:
-    script = json_patch.adding(at="/data/discover_hosts.sh", value="#!/bin/sh\n")
-    assert script == ({"op": "add", "path": "/data/discover_hosts.sh", "value": "#!/bin/sh\n"},)
-    label = json_patch.labelling("a.b/c", "d")
-    assert label == ({"op": "add", "path": "/metadata/labels/a.b~1c", "value": "d"},)
-    deadline = json_patch.adding(at="/spec/activeDeadlineSeconds", value=60)
-    assert deadline == ({"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 60},)
-    assert json_patch.annotating({"a": "b"}, {"volcano.sh/task-spec": "worker"}) == (
-        {"op": "add", "path": "/metadata/annotations/volcano.sh~1task-spec", "value": "worker"},
-    )
-    profile = json_patch.adding(at="/spec/initContainers/10/securityContext/seccompProfile", value={"type": "x"})
-    path = "/spec/initContainers/10/securityContext/seccompProfile"
-    assert profile == ({"op": "add", "path": path, "value": {"type": "x"}},)
-    item = json_patch.adding(at="/spec/volumes/10/configMap/items/2", value={"key": "x"})
-    assert item == ({"op": "add", "path": "/spec/volumes/10/configMap/items/2", "value": {"key": "x"}},)
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        ("/data/discover_hosts.sh", "#!/bin/sh\n"),
+        ("/spec/activeDeadlineSeconds", 60),
+        ("/spec/initContainers/10/securityContext/seccompProfile", {"type": "x"}),
+        ("/spec/volumes/10/configMap/items/2", {"key": "x"}),
+    ],
+)
+def test_an_addition_to_our_fields(at: str, value: Any) -> None:
+    assert json_patch.adding(at=at, value=value) == ({"op": "add", "path": at, "value": value},)
 
 
-def test_what_a_launcher_waits_for_and_its_restarts_are_replaced_and_nothing_else() -> None:
-    policy = json_patch.replacing(at="/spec/restartPolicy", value="OnFailure")
-    assert policy == ({"op": "replace", "path": "/spec/restartPolicy", "value": "OnFailure"},)
-    hosts = json_patch.replacing(at="/data/hostfile", value="a slots=1\n")
-    assert hosts == ({"op": "replace", "path": "/data/hostfile", "value": "a slots=1\n"},)
-    for at in ("", "/data", "/data/discover_hosts.sh", "/data/kubexec.sh", "/data/hostfile/x", "/binaryData/hostfile"):
-        with pytest.raises(ForeignField):
-            json_patch.replacing(at=at, value="x")
+def test_keys_are_escaped() -> None:
+    [label] = json_patch.labelling("a.b/c", "d")
+    assert label == {"op": "add", "path": "/metadata/labels/a.b~1c", "value": "d"}
+    [mark] = json_patch.annotating({"a": "b"}, {"volcano.sh/task-spec": "worker"})
+    assert mark == {"op": "add", "path": "/metadata/annotations/volcano.sh~1task-spec", "value": "worker"}
+
+
+@pytest.mark.parametrize(("at", "value"), [("/spec/restartPolicy", "OnFailure"), ("/data/hostfile", "a slots=1\n")])
+def test_what_a_launcher_waits_for_and_its_restarts_are_replaced(at: str, value: str) -> None:
+    assert json_patch.replacing(at=at, value=value) == ({"op": "replace", "path": at, "value": value},)
+
+
+@pytest.mark.parametrize(
+    "at", ["", "/data", "/data/discover_hosts.sh", "/data/kubexec.sh", "/data/hostfile/x", "/binaryData/hostfile"]
+)
+def test_nothing_else_is_replaced(at: str) -> None:
+    with pytest.raises(ForeignField):
+        json_patch.replacing(at=at, value="x")
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,6 @@ ENCRYPTED = LEAF.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvaila
 def test_a_pair_survives_the_way_through_pem() -> None:
     assert pairs.parse(LEAF.certificate_pem, LEAF.key_pem) is not None
     again = pairs.parse(CA.certificate_pem, CA.key_pem)
-    assert again is not None
     assert again.certificate == CA.certificate
     assert again.key_pem == CA.key_pem
 
@@ -162,11 +161,8 @@ def test_a_verifier_accepts_the_chain_for_the_name_only() -> None:
     chain = builder.build_server_verifier(x509.DNSName(HOST)).verify(served.certificate, [])
     assert chain == [served.certificate, ca.certificate]
     for other in ("mpijob-elastic-webhook", "kubernetes.default.svc"):
-        try:
+        with pytest.raises(verification.VerificationError):
             builder.build_server_verifier(x509.DNSName(other)).verify(served.certificate, [])
-        except verification.VerificationError:
-            continue
-        raise AssertionError(other)
 
 
 def test_lifetimes() -> None:
@@ -174,10 +170,7 @@ def test_lifetimes() -> None:
     assert ca.certificate.not_valid_before_utc == NOON - LIFETIMES.backdate
     assert ca.certificate.not_valid_after_utc == NOON + 360 * DAY
     assert leaf(ca).certificate.not_valid_after_utc == NOON + 6 * DAY
-
-
-def test_a_certificate_never_outlives_its_authority() -> None:
-    ca = authority()
+    # A certificate never outlives its authority.
     late = leaf(ca, now=NOON + 358 * DAY)
     assert late.certificate.not_valid_after_utc == ca.certificate.not_valid_after_utc
 
@@ -191,24 +184,25 @@ def test_two_authorities_differ_in_name_and_key() -> None:
 ONE, TWO = authority().certificate, authority().certificate
 
 
-def test_before_the_first_look_nothing_is_carried() -> None:
-    assert not Trust().carries(ONE, at=100.0, settled=0.0)
+SEEN = Trust().seen([[ONE], [ONE, TWO]], at=0.0)
+AGAIN = Trust().seen([[ONE]], at=0.0).seen([[ONE]], at=4.0)
+AFTER_A_GAP = AGAIN.seen([[]], at=6.0).seen([[ONE]], at=7.0)
 
 
-def test_a_ca_is_relied_on_when_every_bundle_has_carried_it_for_a_while() -> None:
-    trust = Trust().seen([[ONE], [ONE, TWO]], at=0.0)
-    assert not trust.carries(ONE, at=4.9, settled=5.0)
-    assert trust.carries(ONE, at=5.0, settled=5.0)
-    assert not trust.carries(TWO, at=5.0, settled=5.0)
-
-
-def test_later_looks_keep_the_first_time_and_a_gap_begins_anew() -> None:
-    trust = Trust().seen([[ONE]], at=0.0).seen([[ONE]], at=4.0)
-    assert trust.carries(ONE, at=5.0, settled=5.0)
-    trust = trust.seen([[]], at=6.0).seen([[ONE]], at=7.0)
-    assert not trust.carries(ONE, at=11.0, settled=5.0)
-    assert trust.carries(ONE, at=12.0, settled=5.0)
-
-
-def test_where_no_configuration_is_installed_nobody_has_to_be_waited_for() -> None:
-    assert Trust().seen([], at=0.0).carries(ONE, at=0.0, settled=5.0)
+@pytest.mark.parametrize(
+    ("trust", "certificate", "at", "carries"),
+    [
+        pytest.param(Trust(), ONE, 100.0, False, id="before the first look"),
+        pytest.param(SEEN, ONE, 4.9, False, id="every bundle, but not for long"),
+        pytest.param(SEEN, ONE, 5.0, True, id="every bundle for a while"),
+        pytest.param(SEEN, TWO, 5.0, False, id="one bundle only"),
+        pytest.param(AGAIN, ONE, 5.0, True, id="later looks keep the first time"),
+        pytest.param(AFTER_A_GAP, ONE, 11.0, False, id="a gap begins anew"),
+        pytest.param(AFTER_A_GAP, ONE, 12.0, True, id="and ends"),
+        pytest.param(Trust().seen([], at=0.0), ONE, 0.0, True, id="no configuration is installed"),
+    ],
+)
+def test_since_when_a_ca_is_trusted_everywhere(
+    trust: Trust, certificate: x509.Certificate, at: float, carries: bool
+) -> None:
+    assert trust.carries(certificate, at=at, settled=5.0) is carries
