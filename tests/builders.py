@@ -20,6 +20,8 @@ from mpijob_elastic.model.policy import Policy
 View = TypeVar("View", bound=JobView)
 
 JOB = "j"
+# Names of jobs whose workers are easily taken for others.
+NASTY_JOBS = ("mnist", "mnist10", "j-1", "a.b.c", "x-worker-3", "worker", "j-worker-1-worker", "0")
 NOW = 1_000_000.0
 LONG_AGO = NOW - 3600.0
 # As the operator writes it for a job without mainContainer.

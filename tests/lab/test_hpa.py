@@ -1,6 +1,6 @@
 """The HPA of kube-controller-manager and a MPIJob: one that a user makes, and one that a job asks for by `autoscale`.
 
-Bounds and suspension are in tests/product/webhook/rules/test_hpa_fit.py and tests/product/decide/test_autoscaler.py.
+Bounds and suspension are in tests/product/webhook/rules/test_hpa_fit.py and tests/product/decide/test_size.py.
 """
 
 import asyncio

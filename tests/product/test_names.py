@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-
-NASTY_JOBS = ["mnist", "mnist10", "j-1", "a.b.c", "x-worker-3", "worker", "j-worker-1-worker", "0"]
+from tests.builders import NASTY_JOBS
 
 
 @pytest.mark.parametrize("job", NASTY_JOBS)

@@ -1,113 +1,153 @@
 """The whole policy put together: which steps come together, and which wait for one another."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mpijob_elastic.decide import decide
-from mpijob_elastic.decide.actions import (
-    DeleteLauncher,
-    DeleteWorkers,
-    EndExecs,
-    LookIntoLauncher,
-    ProbeWorkers,
-    RefreshLauncher,
-    TellUser,
-    WriteConfig,
-    WriteRole,
-)
+from mpijob_elastic.decide.actions import LookIntoLauncher, Plan, ProbeWorkers, WriteSelector
 from mpijob_elastic.model.execs import Exec, Held
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe
-from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
-from mpijob_elastic.model.policy import Problem
-from tests.builders import NOW, config, failed, job, launcher, pods, role, worker
+from mpijob_elastic.model.policy import Policy, Problem
+from mpijob_elastic.model.queue import NO_QUEUE
+from tests.builders import NOW, Story, config, failed, job, launcher, pods, ref, role, worker
+from tests.counted import entered
+from tests.product.decide.plans import does, note
 
-GONE_AT = NOW - 9
-LEFT = Memory(left={"j-worker-2": Left(pod=pod_fingerprint("uid-of-j-worker-2"), at=GONE_AT)}, removed_at=GONE_AT)
-DROPPED = config(pods(0, 1, 2), memory=Memory(dropped_at=NOW - 60))
-DRAINED = worker(2, probe=Probe(idle_at=NOW - 1, asked_at=NOW - 1))
-SHRUNK: dict[str, Any] = {"config": config(pods(0, 1), memory=LEFT), "role": role(0, 1, 2)}
-
-
-def kinds(view: JobView) -> list[type]:
-    """Writes, and probes of leaving workers."""
-    plan = decide(view, now=NOW)
-    probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
-    return [type(action) for action in (*plan.actions, *probes)]
+HANDED_OVER: dict[str, Any] = {"foreign": "another operator's", "notices": "HandedOver: told"}
+SHRUNK = job(2).shrunk(from_=3, ago=9)
+SELECTOR = job(selector_due=True)
+UNSIZED = "say SizeUnknown"
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
-        job(),
-        job(replicas=2, deleting=True),
-        job(replicas=2, foreign="another operator's", notices="HandedOver: told"),
-        job(replicas=2, finished=True, deleting=True, clean_pod_policy="All"),
-        job(replicas=2, finished=True),
-        job(replicas=2, launcher=launcher(LauncherPhase.FINISHED)),
-        job(replicas=2, config=None),
-        job(replicas=2, role=None),
-        job(replicas=2, workers=(), launcher=None),
-    ],
-    ids=[
-        "rest",
-        "deleting",
-        "foreign",
-        "deleting-finished",
-        "finished",
-        "launcher-ended",
-        "no-config-map",
-        "no-role",
-        "no-pod",
-    ],
-)
-def test_when_nothing_is_done(view: JobView) -> None:
-    plan = decide(view, now=NOW)
-    assert (plan.actions, plan.wake_at) == ((), None)
+def unsized(size: int = 2, **facts: Any) -> Story:
+    """A job whose MPIJob does not say how many workers it wants."""
+    return job(size, size_known=False, **facts)
 
 
 @pytest.mark.parametrize(
-    ("view", "expected"),
+    ("view", "plan"),
     [
+        pytest.param(job(), "nothing", id="at rest"),
+        pytest.param(job(replicas=2, deleting=True), "nothing", id="deleting"),
+        pytest.param(job(replicas=2, **HANDED_OVER), "nothing", id="another operator's"),
+        pytest.param(
+            job(replicas=2, finished=True, deleting=True, clean_pod_policy="All"), "nothing", id="finished and deleting"
+        ),
+        pytest.param(job(replicas=2, finished=True), "nothing", id="finished"),
+        pytest.param(job(replicas=2, launcher=launcher(LauncherPhase.FINISHED)), "nothing", id="its launcher ended"),
+        pytest.param(job(replicas=2, config=None), "nothing", id="no ConfigMap"),
+        pytest.param(job(replicas=2, role=None), "nothing", id="no Role"),
+        pytest.param(job(replicas=2, workers=(), launcher=None), "nothing", id="no pod"),
         # Scale-out: Role first, the list when they are Ready, then the touch.
-        (job(3, replicas=4), [WriteRole]),
-        (job(4, config=config(pods(0, 1, 2))), [WriteConfig]),
-        (job(known=False), [RefreshLauncher]),
-        (job(4, config=config(pods(0, 1, 2)), role=role(0, 1, 2)), [WriteRole]),
+        pytest.param(job(3, replicas=4), "allow 0 1 2 3", id="the size grows"),
+        pytest.param(job(4, config=config(pods(0, 1, 2))), "publish 0 1 2 3 (HostsPublished)", id="a new worker"),
+        pytest.param(job(known=False), "touch", id="a list that the launcher was not shown"),
+        pytest.param(
+            job(4, config=config(pods(0, 1, 2)), role=role(0, 1, 2)), "allow 0 1 2 3", id="no right to the new worker"
+        ),
         # Scale-in: list, touch, look, delete.
-        (job(3, replicas=2), [WriteConfig]),
-        (job(2, known=False, workers=(worker(0), worker(1), worker(2)), **SHRUNK), [RefreshLauncher]),
-        (job(2, workers=(worker(0), worker(1), worker(2)), **SHRUNK), [ProbeWorkers]),
-        (job(2, workers=(worker(0), worker(1), DRAINED), **SHRUNK), [DeleteWorkers]),
-        (job(2, **SHRUNK), []),
+        pytest.param(job(3, replicas=2), "publish 0 1 (Draining)", id="the size shrinks"),
+        pytest.param(SHRUNK.unshown(), "touch", id="a list without a worker"),
+        pytest.param(SHRUNK.pod(2, probe=Probe(asked_at=NOW - 3)), "touch again 1; probe 2; wake 51", id="it drains"),
+        pytest.param(SHRUNK.drained(2, after=8), "delete 2:drained", id="it has drained"),
+        pytest.param(SHRUNK.without(2), "nothing", id="it is gone"),
         # What was scaled away while something else is due.
-        (job(3, replicas=4, workers=(worker(0), worker(1), failed(2))), [WriteRole, WriteConfig]),
-        (job(finished=True, replicas=1, clean_pod_policy="All"), [DeleteWorkers]),
-        (job(problems=(Problem(field="f", value="v", allowed="a"),)), [TellUser]),
-        (job(launcher=launcher(LauncherPhase.DELIVERING), config=DROPPED), [DeleteLauncher]),
+        pytest.param(
+            job(3, replicas=4, workers=(worker(0), worker(1), failed(2))),
+            "allow 0 1 2 3; publish 0 1, lost 2 (HostsLost)",
+            id="a loss beside a new size",
+        ),
+        pytest.param(
+            job(finished=True, replicas=1, clean_pod_policy="All"), "delete 2:finished 1:finished", id="to be cleaned"
+        ),
+        pytest.param(
+            job(problems=(Problem(field="f", value="v", allowed="a"),)), "say InvalidAnnotation", id="a typing error"
+        ),
+        pytest.param(
+            job(launcher=launcher(LauncherPhase.DELIVERING)).remembering(dropped_at=NOW - 60),
+            "delete launcher",
+            id="a launcher that waits for a worker scaled away",
+        ),
+        # Deletions do not wait for looks that may fail.
+        pytest.param(
+            job(2).shrunk(from_=4, ago=9).drained(2, after=8),
+            "delete 2:drained; probe 3; wake 51",
+            id="one of two has drained",
+        ),
+        pytest.param(SELECTOR, "restore selector", id="a status that lost its selector"),
+        pytest.param(SELECTOR.but(reported=False), "nothing", id="no status yet"),
+        pytest.param(SELECTOR.plain(), "nothing", id="no selector, not elastic"),
+        pytest.param(SELECTOR.but(**HANDED_OVER), "nothing", id="no selector, another operator's"),
+        pytest.param(SELECTOR.but(deleting=True), "nothing", id="no selector, being deleted"),
+        pytest.param(SELECTOR.but(finished=True), "nothing", id="no selector, finished"),
+        pytest.param(unsized(), UNSIZED, id="no size"),
+        pytest.param(unsized(workers=(worker(0), failed(1))), UNSIZED, id="no size, failed"),
+        pytest.param(unsized(config=config(pods(0, 1, 2))), UNSIZED, id="no size, surplus listed"),
+        pytest.param(unsized(1, config=config(pods(0, 1, 2))), UNSIZED, id="no size, workers gone"),
+        pytest.param(unsized(suspended_by="annotation"), "say Suspended SizeUnknown", id="no size, suspended"),
+        pytest.param(
+            unsized(policy=Policy(scale_timeout=1.0, min_replicas=1), queue=NO_QUEUE), UNSIZED, id="no size, timeout"
+        ),
+        pytest.param(unsized(finished=True), "nothing", id="no size, ended"),
     ],
 )
-def test_the_steps(view: JobView, expected: list[type]) -> None:
-    assert kinds(view) == expected
+def test_the_steps(view: JobView, plan: str) -> None:
+    assert does(view) == plan
+
+
+def test_a_size_that_is_missing_is_told_once() -> None:
+    told = note(unsized())
+    assert told.line.startswith("SizeUnknown: j is left as it is: spec.mpiReplicaSpecs.Worker.replicas: is missing")
+    assert does(unsized(notices=told.line)) == "nothing"
+
+
+def test_the_selector_is_the_operators() -> None:
+    write = WriteSelector(ref=ref("j"), selector="group-name=kubeflow.org,mpi-job-name=j,mpi-job-role=worker")
+    assert decide(SELECTOR, now=NOW) == Plan(actions=(write,))
 
 
 @pytest.mark.parametrize("missing", [{"role": None}, {"config": None}])
 def test_looks_go_on_while_the_operator_creates_what_is_missing(missing: dict[str, Any]) -> None:
     gone = Exec(pid=41, pod="j-worker-3", started_at=NOW - 600)
     held = Held(asked_at=NOW - 60, suspects=(gone,), frozen=(gone,))
-    view = job(launcher=launcher(held=held), **missing)
-    assert [action.execs for action in decide(view, now=NOW).actions if isinstance(action, EndExecs)] == [(gone,)]
-    tried = job(launcher=launcher(held=replace(held, tried_at=NOW - 60)), **missing)
-    assert any(isinstance(look, LookIntoLauncher) for look in decide(tried, now=NOW).looks)
+    assert does(job(launcher=launcher(held=held), **missing), but="say") == "kill 41"
+    tried = job(launcher=launcher(held=Held(asked_at=NOW - 60, suspects=(gone,), frozen=(gone,), tried_at=NOW - 60)))
+    assert any(isinstance(look, LookIntoLauncher) for look in decide(tried.but(**missing), now=NOW).looks)
 
 
 def test_published_workers_are_probed_while_the_role_is_missing() -> None:
     assert [type(look) for look in decide(job(role=None), now=NOW).looks] == [ProbeWorkers]
 
 
-def test_deletions_do_not_wait_for_looks_that_may_fail() -> None:
-    left = {pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=GONE_AT) for pod in pods(2, 3)}
-    seen = config(pods(0, 1), memory=Memory(left=left, removed_at=GONE_AT))
-    view = job(2, workers=(worker(0), worker(1), DRAINED, worker(3)), config=seen, role=role(0, 1, 2, 3))
-    assert kinds(view) == [DeleteWorkers, ProbeWorkers]
+MOST_CALLS = 124
+MOST_FILES = 14
+BUSY = Probe(busy_seen=True, busy_at=NOW - 1, asked_at=NOW - 1)
+LOST = Probe(busy_seen=True, busy_at=NOW - 60, asked_at=NOW - 1, idle_at=NOW - 1, idle_since=NOW - 40)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(job(), id="at rest"),
+        pytest.param(job(workers=tuple(worker(index, probe=BUSY) for index in range(3))), id="training"),
+        pytest.param(job(config=config(pods(0, 1)), role=role(0, 1)), id="growing"),
+        pytest.param(job(2).shrunk(from_=3, ago=5), id="draining"),
+        pytest.param(job(2).shrunk(from_=3, ago=65), id="drained"),
+        pytest.param(job(config=config(pods(0, 1))), id="joining"),
+        pytest.param(job(replicas=2), id="shrinking"),
+        pytest.param(job().pod(2, disruption="taint", node="n"), id="disrupted"),
+        pytest.param(
+            job(workers=(worker(0, probe=BUSY), worker(1, probe=BUSY), worker(2, probe=LOST))), id="a rank lost"
+        ),
+        pytest.param(job(workers=(worker(0), worker(1), failed(2))), id="failed"),
+        pytest.param(job().without(2), id="a pod gone"),
+        pytest.param(job(workers=(worker(0), worker(1), worker(2, uid="new", created_at=NOW - 5))), id="a new pod"),
+    ],
+)
+def test_a_decision_for_three_workers_stays_short(view: Story) -> None:
+    """A newcomer who follows a decision reads that many functions in that many files."""
+    decide(view, now=NOW)  # the caches keep objects from look to look, and what was read of them
+    files = entered(lambda: decide(view.but(), now=NOW))
+    assert len(files) <= MOST_CALLS
+    assert len(set(files)) <= MOST_FILES

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpijob_elastic.decide import decide, derive
-from mpijob_elastic.decide.actions import Plan, WriteConfig
+from mpijob_elastic.decide.actions import Plan
 from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView
@@ -91,52 +91,10 @@ def test_where_the_memory_alone_was_edited_nobody_is_blamed_for_the_script() -> 
     assert change(view).memory.mended == Mended(count=1, at=NOW, writer="")
 
 
-def put_right(view: JobView, *, now: float) -> tuple[JobView, float]:
-    """The job after its list was written again, and the time of that."""
-    while True:
-        plan = decide(view, now=now)
-        for action in plan.actions:
-            view = apply(view, action, now=now)
-        if any(isinstance(action, WriteConfig) for action in plan.actions):
-            return view, now
-        if not plan.actions:
-            assert plan.wake_at is not None
-            now = plan.wake_at
-
-
-@pytest.mark.parametrize("edits", [2, 3, 5])
-def test_so_are_several_edits_within_ten_minutes(edits: int) -> None:
-    view: JobView = job()
-    now = NOW
-    for count in range(1, edits + 1):
-        edited_at = now
-        view, now = put_right(rewritten(view, "garbage\n"), now=now)
-        assert now - edited_at <= 4.0
-        assert not derive(view, now=now).edited
-        assert view.memory.mended == Mended(count=count, at=now, writer="kubectl-edit")
-        now += 0.1
-
-
 def test_slots_are_those_of_the_hostfile_while_the_list_is_not_ours() -> None:
     """The driver must not see them change, and the job's own value may have been edited while it runs."""
     view = rewritten(job(slots=4, config=config(pods(0, 1, 2), slots=2)), "#!/bin/sh\necho j-worker-0:9\n")
     assert "echo j-worker-0:2\n" in change(view).script
-
-
-def test_two_programs_that_never_tire_write_ever_more_seldom() -> None:
-    view: JobView = job()
-    times = [NOW]
-    while times[-1] < NOW + 3600.0:
-        view, now = put_right(rewritten(view), now=times[-1])
-        times.append(now)
-    assert len(times) <= 24
-    assert times[-1] - times[-2] == pytest.approx(300.0)
-    assert view.notices.startswith("HostListContested: kubectl-edit keeps changing")
-
-
-def test_nothing_but_the_role_is_written_while_an_edit_has_to_wait() -> None:
-    contested = mended(NOW - 1, count=9).but(replicas=4, launcher=launcher(refreshed="another@1"))
-    assert does(rewritten(contested)) == "allow 0 1 2 3; say HostListContested; wake 119"
 
 
 def test_edits_are_forgiven_after_ten_minutes_and_the_notice_goes() -> None:
@@ -156,10 +114,6 @@ def test_a_writer_that_drops_our_memory_cannot_be_counted_and_waits_a_little() -
     assert does(ahead) == "publish 0 1 2 (HostsPublished)", "its clock is ahead"
 
 
-def test_it_stays_remembered_with_the_next_list() -> None:
-    assert change(mended(NOW - 30).but(replicas=2)).memory.mended == mended(NOW - 30).memory.mended
-
-
 @pytest.mark.parametrize("view", [taken_over(ago=5.0), job(foreign=FOREIGN)])
 def test_it_is_said_once_and_nothing_else_is_written(view: Story) -> None:
     assert does(view, but="wake") == "say HandedOver"
@@ -172,28 +126,8 @@ def test_it_is_said_once_and_nothing_else_is_written(view: Story) -> None:
     assert does(told.but(foreign="another sign"), but="wake") == "nothing"
 
 
-def test_objects_that_stay_another_operators_are_never_taken_back() -> None:
-    view = handed_over(job(foreign="its objects belong to kubeflow.org/v2beta1"))
-    assert "managed again when these are gone" in view.notices
-    assert decide(view, now=NOW) == Plan()
-
-
 def test_workers_that_nobody_removes_are_named() -> None:
     assert "Delete j-worker-2, j-worker-1 yourself" in note(job(foreign=FOREIGN, replicas=1)).message
-
-
-@pytest.mark.parametrize(
-    "view",
-    [
-        job(foreign=FOREIGN, launcher=launcher(), config=None),  # never ours
-        job(foreign=FOREIGN, launcher=None, config=None),
-        job(foreign=FOREIGN, finished=True),
-        job(foreign=FOREIGN, deleting=True),
-        job(foreign=FOREIGN, reported=False),
-    ],
-)
-def test_nothing_is_said_on_a_job_that_was_never_ours_or_is_over(view: JobView) -> None:
-    assert does(view) == "nothing"
 
 
 def test_it_is_tried_after_ten_silent_minutes_and_the_next_wait_is_written_down_first() -> None:
@@ -202,24 +136,6 @@ def test_it_is_tried_after_ten_silent_minutes_and_the_next_wait_is_written_down_
     assert does(GIVEN, now=NOW + 595) == "say HandedOver; publish 0 1 2 (HostsPublished)"
     assert [told.reason for told in notes(GIVEN, now=NOW + 595)] == ["HostsPublished"]
     assert "has not written to it for 20m." in tried(at=NOW + 595).notices
-
-
-def test_a_silent_operator_whose_objects_are_incomplete_is_left_alone_until_our_list_can_be_tried() -> None:
-    asks = Gang(scheduler="volcano", queue="", priority_class="")
-    view = GIVEN.but(role=None, gang=asks, serves_gangs=True)
-    assert decide(view, now=NOW + 86_400.0) == Plan()
-
-
-def test_its_launcher_is_not_ended_before_the_job_is_ours_again() -> None:
-    assert (
-        does(GIVEN.launched(failures=2).but(backoff_limit=1), now=NOW + 600)
-        == "say HandedOver; publish 0 1 2 (HostsPublished)"
-    )
-
-
-def test_a_job_that_ended_under_another_operator_is_left_alone_however_silent_that_is() -> None:
-    over = GIVEN.but(finished=True, clean_pod_policy="All", replicas=1)
-    assert decide(over, now=NOW + 86_400.0) == Plan()
 
 
 def tried(*, at: float) -> JobView:
@@ -240,23 +156,11 @@ def test_it_is_ours_once_our_list_has_stayed_for_a_minute() -> None:
     assert [told.reason for told in notes(view, now=TRIED_AT + 60.0)] == ["TakenBack"]
 
 
-def test_an_operator_that_lives_replaces_it_at_once_and_is_left_alone_for_twice_as_long() -> None:
-    again = taken_over(ago=-601.0, notices=tried(at=TRIED_AT).notices)
-    assert decide(again, now=TRIED_AT + 2.0) == Plan(wake_at=NOW + 601.0 + 1200.0)
-
-
 def test_the_longest_wait_is_a_day() -> None:
     longest = "has not written to it for 24h."
     view = handed_over(taken_over(ago=30 * 3600.0, notices=f"HandedOver: x {longest} y"))
     assert longest in view.notices
     assert view.notices != f"HandedOver: x {longest} y"
-
-
-def test_garbage_during_that_minute_is_put_right() -> None:
-    assert (
-        does(rewritten(tried(at=TRIED_AT), "garbage\n"), now=TRIED_AT + 5.0)
-        == "publish 0 1 2 (HostListEdited HostsPublished)"
-    )
 
 
 def test_it_is_ours_again_at_once_when_the_key_is_deleted() -> None:
@@ -266,6 +170,71 @@ def test_it_is_ours_again_at_once_when_the_key_is_deleted() -> None:
     assert does(after) == "touch; say nothing more"
 
 
-def test_until_a_worker_can_be_listed_a_job_that_was_given_back_keeps_its_notice() -> None:
-    """A notice that goes and comes would be two writes in each round."""
-    assert decide(GIVEN.configured(**NO_LIST).without(0, 1, 2), now=NOW) == Plan()
+CONTESTED = mended(NOW - 1, count=9).but(replicas=4, launcher=launcher(refreshed="another@1"))
+THEIRS_NOW: dict[str, Any] = {"foreign": FOREIGN}
+
+
+@pytest.mark.parametrize(
+    ("view", "now", "plan"),
+    [
+        pytest.param(GARBAGE, NOW, "publish 0 1 2 (HostListEdited HostsPublished)", id="the first edit"),
+        *(
+            pytest.param(rewritten(mended(NOW, count=count)), NOW, plan, id=f"another after {count}")
+            for count, plan in (
+                (1, "publish 0 1 2 (HostListEdited HostsPublished)"),
+                (3, "say HostListContested; wake 2"),
+                (4, "say HostListContested; wake 4"),
+            )
+        ),
+        pytest.param(
+            rewritten(CONTESTED), NOW, "allow 0 1 2 3; say HostListContested; wake 119", id="only the Role meanwhile"
+        ),
+        # Never ours, or over.
+        pytest.param(job(**THEIRS_NOW, config=None), NOW, "nothing", id="no ConfigMap"),
+        pytest.param(job(**THEIRS_NOW, launcher=None, config=None), NOW, "nothing", id="no launcher"),
+        pytest.param(job(**THEIRS_NOW, finished=True), NOW, "nothing", id="finished"),
+        pytest.param(job(**THEIRS_NOW, deleting=True), NOW, "nothing", id="deleted"),
+        pytest.param(job(**THEIRS_NOW, reported=False), NOW, "nothing", id="not reported"),
+        # Until our list can be tried a silent operator is left alone.
+        pytest.param(
+            GIVEN.but(role=None, gang=Gang(scheduler="volcano"), serves_gangs=True),
+            NOW + 1e5,
+            "nothing",
+            id="no Role",
+        ),
+        pytest.param(
+            GIVEN.but(finished=True, clean_pod_policy="All", replicas=1), NOW + 1e5, "nothing", id="ended elsewhere"
+        ),
+        pytest.param(
+            GIVEN.launched(failures=2).but(backoff_limit=1),
+            NOW + 600,
+            "say HandedOver; publish 0 1 2 (HostsPublished)",
+            id="its launcher is not ended before the job is ours again",
+        ),
+        pytest.param(
+            taken_over(ago=-601.0, notices=tried(at=TRIED_AT).notices),
+            TRIED_AT + 2,
+            "wake 1199",
+            id="an operator that lives is left alone for twice as long",
+        ),
+        pytest.param(
+            rewritten(tried(at=TRIED_AT), "garbage\n"),
+            TRIED_AT + 5,
+            "publish 0 1 2 (HostListEdited HostsPublished)",
+            id="garbage after our try",
+        ),
+        # A notice that goes and comes would be two writes in each round.
+        pytest.param(
+            GIVEN.configured(**NO_LIST).without(0, 1, 2), NOW, "nothing", id="given back, nobody to be listed"
+        ),
+        pytest.param(
+            handed_over(job(foreign="its objects belong to kubeflow.org/v2beta1")), NOW, "nothing", id="for ever theirs"
+        ),
+    ],
+)
+def test_what_is_done(view: JobView, now: float, plan: str) -> None:
+    assert does(view, now=now) == plan
+
+
+def test_an_edit_stays_remembered_with_the_next_list() -> None:
+    assert change(mended(NOW - 30).but(replicas=2)).memory.mended == mended(NOW - 30).memory.mended

@@ -1,136 +1,173 @@
-"""The QueueUnit of a job that KubeQueue holds: when it is made, what its phases lead to, and when it goes."""
+"""A job that another queue holds: the QueueUnit of KubeQueue, and a job that MultiKueue sends to another cluster."""
 
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
-from mpijob_elastic.decide import decide, derive, kube_queue
-from mpijob_elastic.decide.actions import CreateUnit, DeleteUnit, HoldJob, MarkRunning, ReleaseJob
+from mpijob_elastic.decide import decide, kube_queue
+from mpijob_elastic.decide.actions import CreateUnit
 from mpijob_elastic.model.job import JobView, LauncherPhase
 from mpijob_elastic.model.kube_queue import HELD, QueueUnit
-from tests.builders import NOW, job, launcher, pending, worker
-from tests.queues import SUSPENDED, held, queued, unit
+from mpijob_elastic.model.queue import Workload
+from tests.builders import NOW, Story, job, launcher, pending, worker
+from tests.product.decide.plans import does, note, notes
+from tests.queues import SUSPENDED, granted, held, queue, queued, unit, waiting, workload
 
 WAITING, GRANTED = ("", "Enqueued", "Reserved", "SchedReady"), ("Dequeued", "SchedSucceed")
 OVER = ("Running", "TimeoutBackoff", "Preempted", "Succeed", "Failed")
+STARTING: dict[str, Any] = {"workers": (pending(0), pending(1)), "launcher": launcher(LauncherPhase.WAITING)}
+BY_USER = "annotation mpijob-elastic/suspend"
+RIVAL = "QueueUnit own"
 
 
-def running(found: QueueUnit | None = None, **facts: Any) -> JobView:
+def running(found: QueueUnit | None = None, **facts: Any) -> Story:
     return job(2, **{"kube_queue": queued(found), **facts})
 
 
-def due(view: JobView) -> object:
-    """What is due, by its own and in the plan."""
-    assert view.kube_queue is not None
-    found = kube_queue.due(derive(view, now=NOW), view.kube_queue)
-    assert decide(view, now=NOW).queue == (() if found is None else (found,))
-    return found
-
-
-def test_a_unit_asks_for_all_workers_once_all_pods_wait() -> None:
-    asked = due(held())
-    assert isinstance(asked, CreateUnit)
-    assert (asked.name, asked.workers) == ("j-mpi-qu", 2)
-    assert [(part.count, part.like.name) for part in asked.pods] == [(1, "j-launcher"), (2, "j-worker-0")]
+def ended(policy: str, **facts: Any) -> Story:
+    about = {"launcher": launcher(LauncherPhase.FINISHED), **facts}
+    return running(unit("Running"), finished=True, clean_pod_policy=policy, **about)
 
 
 @pytest.mark.parametrize(
-    "view",
+    ("view", "plan"),
     [
-        held(launcher=None),
-        held(workers=()),
-        held(workers=(pending(0, gates=SUSPENDED), worker(1))),
-        held(launcher=launcher()),
-        held(suspended_by="annotation mpijob-elastic/suspend"),
-        held(kube_queue=queued(None, "QueueUnit other")),
-        held(deleting=True),
-        held(foreign="another operator manages it"),
-        running(),
+        pytest.param(held(), "ask unit of 2: 1 like launcher and 2 like 0", id="all pods wait"),
+        pytest.param(held(workers=(), replicas=0), "ask unit of 0: 1 like launcher", id="without workers"),
+        pytest.param(held(launcher=None), "nothing", id="no launcher yet"),
+        pytest.param(held(workers=()), "nothing", id="no workers yet"),
+        pytest.param(held(workers=(pending(0, gates=SUSPENDED), worker(1))), "nothing", id="a worker runs"),
+        pytest.param(held(launcher=launcher()), "nothing", id="the launcher runs"),
+        pytest.param(held(suspended_by=BY_USER), "nothing", id="suspended by its user"),
+        pytest.param(held(kube_queue=queued(None, RIVAL)), "nothing", id="another queue has it"),
+        pytest.param(held(deleting=True), "nothing", id="being deleted"),
+        pytest.param(held(foreign="another operator manages it"), "nothing", id="another operator's"),
+        pytest.param(held(kube_queue=None), "nothing", id="no KubeQueue"),
+        pytest.param(running(), "nothing", id="it runs already"),
+        *(pytest.param(held(unit(phase)), "nothing", id=f"{phase}: it waits") for phase in WAITING),
+        *(pytest.param(held(unit(phase)), "release job", id=f"{phase}: its turn") for phase in GRANTED),
+        *(pytest.param(held(unit(phase)), "withdraw unit", id=f"{phase}: it has stopped") for phase in OVER),
+        *(
+            pytest.param(held(unit(phase, workers=3)), "withdraw unit", id=f"{phase}: for another size")
+            for phase in WAITING + GRANTED + OVER
+        ),
+        *(
+            pytest.param(running(unit(phase)), "mark unit running", id=f"{phase}: it runs")
+            for phase in WAITING + GRANTED
+        ),
+        *(
+            pytest.param(running(unit(phase), launcher=STARTING["launcher"]), "nothing", id=f"{phase}: it starts")
+            for phase in WAITING + GRANTED
+        ),
+        pytest.param(running(unit("Running")), "nothing", id="said already"),
+        # Its unit says Running while something may run, so that it goes when nothing does.
+        pytest.param(held(unit("Dequeued"), **STARTING), "mark unit running", id="held again while it starts"),
+        pytest.param(held(unit(), **STARTING), "nothing", id="held again, and waits"),
+        pytest.param(held(unit("Running"), **STARTING), "nothing", id="held again, and marked"),
+        *(
+            pytest.param(running(unit(phase), **facts), plan, id=f"{phase}: wanted back {facts}")
+            for phase in ("TimeoutBackoff", "Preempted")
+            for facts, plan in (
+                ({}, "hold job"),
+                ({"suspended_by": HELD}, "nothing"),
+                ({"suspended_by": BY_USER}, "nothing"),
+            )
+        ),
+        pytest.param(ended("None"), "withdraw unit", id="ended, its pods may stay"),
+        pytest.param(ended("Running"), "nothing", id="ended, running pods are to go"),
+        pytest.param(ended("All"), "nothing", id="ended, all pods are to go"),
+        *(
+            pytest.param(ended(policy, workers=(), launcher=None), "withdraw unit", id=f"ended, gone: {policy}")
+            for policy in ("None", "Running", "All")
+        ),
+        pytest.param(held(unit(), kube_queue=queued(unit(), RIVAL)), "withdraw unit", id="a rival has it"),
     ],
 )
-def test_no_unit_is_made(view: JobView) -> None:
-    assert due(view) is None
+def test_what_is_done_about_the_unit(view: JobView, plan: str) -> None:
+    assert does(view, but="say publish delete touch wake") == plan
 
 
-def test_without_kube_queue_nothing_is_due() -> None:
-    assert decide(held(kube_queue=None), now=NOW).queue == ()
-
-
-def test_a_launcher_without_workers_queues_too() -> None:
-    asked = due(held(workers=(), replicas=0))
+def test_the_unit_has_the_name_and_the_parts_of_the_job() -> None:
+    [asked] = decide(held(), now=NOW).queue
     assert isinstance(asked, CreateUnit)
-    assert [part.name for part in asked.pods] == ["launcher"]
+    assert (asked.name, [part.name for part in asked.pods]) == ("j-mpi-qu", ["launcher", "workers"])
 
 
-@pytest.mark.parametrize("phase", WAITING)
-def test_a_job_waits_for_its_turn(phase: str) -> None:
-    view = held(unit(phase))
-    assert due(view) is None
-    assert kube_queue.waiting(view)
-    [note] = kube_queue.notes(view, queued(unit(phase)))
-    assert note.line == f"Enqueued: j waits in KubeQueue: QueueUnit j-mpi-qu is {phase or 'Enqueued'}"
+@pytest.mark.parametrize(
+    ("view", "line"),
+    [
+        *(
+            (held(unit(phase)), f"Enqueued: j waits in KubeQueue: QueueUnit j-mpi-qu is {phase or 'Enqueued'}")
+            for phase in WAITING
+        ),
+        *((held(unit(phase)), f"Dequeued: j is released: QueueUnit j-mpi-qu is {phase}") for phase in GRANTED),
+        *(
+            (
+                running(unit(phase, said="no pod after 10m")),
+                f"QuotaWanted: j stops: QueueUnit j-mpi-qu is {phase}: no pod after 10m",
+            )
+            for phase in ("TimeoutBackoff", "Preempted")
+        ),
+    ],
+)
+def test_the_user_reads_what_the_queue_says(view: JobView, line: str) -> None:
+    assert line in [note.line for note in (*notes(view), *kube_queue.notes(view, view.kube_queue or queued()))]
+    assert bool(kube_queue.waiting(view)) is line.startswith("Enqueued")
 
 
-@pytest.mark.parametrize("phase", GRANTED)
-def test_a_job_whose_turn_has_come_is_released(phase: str) -> None:
-    asked = due(held(unit(phase)))
-    assert isinstance(asked, ReleaseJob)
-    assert asked.note.line == f"Dequeued: j is released: QueueUnit j-mpi-qu is {phase}"
-
-
-@pytest.mark.parametrize("phase", WAITING + GRANTED + OVER)
-def test_a_job_of_another_size_asks_again(phase: str) -> None:
-    assert isinstance(due(held(unit(phase, workers=3))), DeleteUnit)
-
-
-@pytest.mark.parametrize("phase", OVER)
-def test_a_job_that_has_stopped_gives_its_quota_back(phase: str) -> None:
-    assert isinstance(due(held(unit(phase))), DeleteUnit)
-
-
-@pytest.mark.parametrize("phase", [*WAITING, *GRANTED])
-def test_a_job_that_runs_says_so_once(phase: str) -> None:
-    assert isinstance(due(running(unit(phase))), MarkRunning)
-    assert due(running(unit("Running"))) is None
-    assert due(running(unit(phase), launcher=launcher(LauncherPhase.WAITING))) is None
-
-
-def test_a_job_that_is_held_again_before_it_ran_is_not_released_again() -> None:
-    """Its unit says Running while something may run, so that it goes when nothing does."""
-    starting: dict[str, Any] = {"workers": (pending(0), pending(1)), "launcher": launcher(LauncherPhase.WAITING)}
-    assert isinstance(due(held(unit("Dequeued"), **starting)), MarkRunning)
-    assert due(held(unit("Enqueued"), **starting)) is None
-    assert due(held(unit("Running"), **starting)) is None
-
-
-@pytest.mark.parametrize("phase", ["TimeoutBackoff", "Preempted"])
-def test_a_job_whose_quota_is_wanted_back_is_held_again(phase: str) -> None:
-    asked = due(running(unit(phase, said="no pod after 10m")))
-    assert isinstance(asked, HoldJob)
-    assert asked.note.line == f"QuotaWanted: j stops: QueueUnit j-mpi-qu is {phase}: no pod after 10m"
-    assert due(running(unit(phase), suspended_by=HELD)) is None
-    assert due(running(unit(phase), suspended_by="annotation mpijob-elastic/suspend")) is None
-
-
-@pytest.mark.parametrize("policy", ["None", "Running", "All"])
-def test_a_finished_job_gives_its_quota_back_when_its_pods_have_ended(policy: str) -> None:
-    ends = running(unit("Running"), finished=True, clean_pod_policy=policy, launcher=launcher(LauncherPhase.FINISHED))
-    assert isinstance(due(ends), DeleteUnit) == (policy == "None")
-    ended = running(unit("Running"), finished=True, clean_pod_policy=policy, workers=(), launcher=None)
-    assert isinstance(due(ended), DeleteUnit)
-
-
-def test_a_rival_is_told_and_left_in_charge() -> None:
-    view = held(unit(), kube_queue=queued(unit(), "QueueUnit own"))
-    assert isinstance(due(view), DeleteUnit)
-    [note] = kube_queue.notes(view, queued(None, "QueueUnit own", "queue team of Kueue"))
+def test_a_rival_is_told() -> None:
+    view = held(unit(), kube_queue=queued(unit(), RIVAL))
+    [note] = kube_queue.notes(view, queued(None, RIVAL, "queue team of Kueue"))
     assert (note.reason, note.warning) == ("KubeQueueYields", True)
     assert "QueueUnit own, queue team of Kueue queues it already" in note.message
-    assert not [*kube_queue.notes(running(), queued(None, "QueueUnit own"))]
+    assert not [*kube_queue.notes(running(), queued(None, RIVAL))]
 
 
 @pytest.mark.parametrize("view", [running(unit()), held(unit("Dequeued")), held(unit(), finished=True)])
 def test_who_does_not_wait_is_told_nothing(view: JobView) -> None:
     assert kube_queue.waiting(view) is None
-    assert view.kube_queue
-    assert not [*kube_queue.notes(view, view.kube_queue)]
+    assert not [*kube_queue.notes(view, view.kube_queue or queued())]
+
+
+def sent(*found: Workload, name: str = "team", **facts: Any) -> JobView:
+    """A job of four that MultiKueue runs in another cluster, or has sent to this one; no pod of it has started."""
+    view = waiting(4).but(foreign="elsewhere" if facts.get("elsewhere") else "")
+    return view.queued(queue(*found, name=name, **facts))
+
+
+BASE = granted(ready=True)
+COPY = msgspec.structs.replace(BASE, metadata=msgspec.structs.replace(BASE.metadata, job_uid=""))
+RUNS = "start launcher 0 1; ask 2: 1 like 2, priority -1; ask 3: 1 like 3, priority -2"
+
+
+@pytest.mark.parametrize(
+    ("view", "plan"),
+    [
+        pytest.param(sent(elsewhere=True), "ask launcher: 1 like launcher and 4 like 0", id="created here"),
+        pytest.param(sent(BASE, elsewhere=True), "nothing", id="it runs elsewhere"),
+        pytest.param(sent(BASE, name="", elsewhere=True), "nothing", id="its label is gone"),
+        pytest.param(sent(granted(evicted=True), elsewhere=True), "give back launcher", id="its quota is wanted back"),
+        pytest.param(sent(prebuilt=True), "nothing", id="here its Workload comes with it"),
+        pytest.param(sent(COPY, prebuilt=True), "adopt launcher", id="the copy of its Workload"),
+        pytest.param(sent(BASE, prebuilt=True), RUNS, id="that is adopted"),
+        pytest.param(replace(sent(BASE, prebuilt=True), suspended_by="you"), "nothing", id="suspended here"),
+        pytest.param(replace(sent(BASE), suspended_by="you"), "withdraw launcher", id="suspended where it is queued"),
+    ],
+)
+def test_a_job_of_multikueue(view: JobView, plan: str) -> None:
+    assert does(view, but="say hostfile") == plan
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (granted(cluster="east"), "runs in cluster east; edit it there"),
+        (workload(said="no\nquota"), "runs in the cluster that MultiKueue will choose (no quota); edit"),
+    ],
+)
+def test_the_user_is_told_once_where_it_runs(found: Workload, said: str) -> None:
+    view = sent(found, elsewhere=True)
+    assert said in note(view).message
+    assert notes(replace(view, notices=note(view).line)) == []

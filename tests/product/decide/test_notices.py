@@ -1,5 +1,7 @@
 """Notices to the user when nothing happens."""
 
+from typing import Any
+
 import pytest
 
 from mpijob_elastic.decide import derive, notices
@@ -82,13 +84,6 @@ def test_a_value_of_several_lines_is_still_one_line_that_is_said_once() -> None:
     assert [note.reason for note in told(view.but(notices=text, slots=4)).notes] == ["SlotsUnchanged"]
 
 
-def test_the_way_out_is_named_and_whether_workers_go() -> None:
-    kept, asked = (told(job(launcher=BLIND, policy=Policy(delete_without_discovery=goes))) for goes in (False, True))
-    assert "upgrade adopt j -n default" in kept.text
-    assert "not deleted on a scale-in" in kept.text
-    assert "not deleted on a scale-in" not in asked.text
-
-
 def test_when_what_may_be_worth_a_word_wakes_us() -> None:
     late = job(workers=(worker(0), pending(1, created_at=NOW - 20), pending(2, created_at=NOW - 10)))
     assert notices.tell(derive(late, now=NOW)) == (None, NOW + 100)
@@ -99,66 +94,61 @@ def test_when_what_may_be_worth_a_word_wakes_us() -> None:
     assert notices.tell(derive(surplus, now=NOW)) == (None, None)
 
 
-def test_a_pod_that_never_goes_is_told_with_the_commands_that_help() -> None:
-    stuck = told(job().pod(1, created_at=NOW, deleting=True, ends_at=NOW - 60, node="gpu-7"))
-    assert [note.reason for note in stuck.notes] == ["PodStuckTerminating"]
-    assert "kubectl -n default delete pod j-worker-1 --grace-period=0 --force" in stuck.text
-    assert "kubectl delete node gpu-7" in stuck.text
-
-
-def test_all_pods_of_a_lost_node_are_one_word() -> None:
-    lost = [worker(index, created_at=NOW, deleting=True, ends_at=NOW - 70, node="gpu-7") for index in range(2, 20)]
-    gone = launcher(deleting=True, ends_at=NOW - 70, node="gpu-7")
-    [note] = told(job(20, workers=(worker(0), worker(1), *lost), launcher=gone)).notes
-    assert note.message.startswith("j-launcher, j-worker-2, j-worker-3")
-    assert "j-worker-8 and 11 more stuck in deletion" in note.message
-    assert note.message.endswith("`kubectl delete node gpu-7` frees all its pods")
+UNLISTED = config(pods(0, 2), memory=Memory(replaced={pods(1)[0]: FAILED_OFTEN}))
+EVICTED = (worker(0), failed(1, last_state="Failed; Evicted"), worker(2))
+RENAMED = config(pods(0, 1, 2), memory=Memory(renamed={pods(1)[0]: LOST_OFTEN}))
+LOST_NODE: dict[str, Any] = {"created_at": NOW, "deleting": True, "ends_at": NOW - 70, "node": "gpu-7"}
+LOST = tuple(worker(index, **LOST_NODE) for index in range(2, 20))
+DENIED = refusal(2, reason="admission webhook denied:\n" + "x" * 5000)
+DELETE = "kubectl -n default delete pod j-worker-1"
+ADOPT = "upgrade adopt j -n default`"
+KEPT = "not deleted on a scale-in"
 
 
 @pytest.mark.parametrize(
-    ("view", "word"),
+    ("view", "reason", "words"),
     [
+        (job(launcher=BLIND), "LauncherWithoutDiscovery", (ADOPT, KEPT)),
+        (job(launcher=BLIND, policy=Policy(delete_without_discovery=True)), "LauncherWithoutDiscovery", (ADOPT,)),
         (
-            job(
-                workers=(worker(0), failed(1, last_state="Failed; Evicted"), worker(2)),
-                config=config(pods(0, 2), memory=Memory(replaced={pods(1)[0]: FAILED_OFTEN})),
+            job().pod(1, created_at=NOW, deleting=True, ends_at=NOW - 60, node="gpu-7"),
+            "PodStuckTerminating",
+            (f"{DELETE} --grace-period=0 --force", "kubectl delete node gpu-7"),
+        ),
+        # All pods of a lost node are one word.
+        (
+            job(20, workers=(worker(0), worker(1), *LOST), launcher=launcher(**LOST_NODE)),
+            "PodStuckTerminating",
+            (
+                "PodStuckTerminating: j-launcher, j-worker-2, j-worker-3",
+                "j-worker-8 and 11 more stuck in deletion",
+                "`kubectl delete node gpu-7` frees all its pods",
             ),
-            "failed 8 times (last: Failed; Evicted)",
         ),
-        (
-            job(config=config(pods(0, 1, 2), memory=Memory(renamed={pods(1)[0]: LOST_OFTEN}))),
-            "lost its rank 6 times",
-        ),
-    ],
-)
-def test_a_worker_that_is_given_up_is_told(view: JobView, word: str) -> None:
-    assert does(view, but="wake remember publish touch") == "say WorkerGivenUp"
-    assert word in told(view).text
-    assert "kubectl -n default delete pod j-worker-1" in told(view).text
-
-
-@pytest.mark.parametrize(
-    ("view", "remedy"),
-    [
+        (job(workers=EVICTED, config=UNLISTED), "WorkerGivenUp", ("failed 8 times (last: Failed; Evicted)", DELETE)),
+        (job(config=RENAMED), "WorkerGivenUp", ("lost its rank 6 times", DELETE)),
+        # No edit is recommended that the driver cannot follow.
         (
             job(replicas=2, launcher=PLAIN, spec_elastic=False),
-            "edit the job, then type `mpijob-elastic upgrade adopt j -n default`",
+            "NotElastic",
+            (f"edit the job, then type `mpijob-elastic {ADOPT}",),
         ),
-        (job(replicas=2, elastic=False), 'remove its annotation mpijob-elastic/enabled="false"'),
-        (job(replicas=2, launcher=PLAIN), "new launcher: `mpijob-elastic upgrade adopt j -n default`"),
+        (job(replicas=2, elastic=False), "NotElastic", ('remove its annotation mpijob-elastic/enabled="false"',)),
+        (job(replicas=2, launcher=PLAIN), "LauncherWithoutDiscovery", (f"new launcher: `mpijob-elastic {ADOPT}", KEPT)),
+        (
+            job(known=False, launcher=launcher(refused=DENIED)),
+            "RefreshRefused",
+            ("(admission webhook denied: xxx", "system:serviceaccount:mpijob-elastic:mpijob-elastic-controller"),
+        ),
     ],
 )
-def test_a_notice_recommends_no_edit_that_the_driver_cannot_follow(view: JobView, remedy: str) -> None:
-    assert remedy in told(view).text
-    assert 'enabled="true"' not in told(view).text
-
-
-def test_a_refused_touch_is_told_with_its_reason_cut_short_and_who_to_exempt() -> None:
-    reason = "admission webhook denied:\n" + "x" * 5000
-    text = told(job(known=False, launcher=launcher(refused=refusal(2, reason=reason)))).text
-    assert "(admission webhook denied: xxx" in text
-    assert "system:serviceaccount:mpijob-elastic:mpijob-elastic-controller" in text
-    assert len(text) < 1000
+def test_the_words(view: JobView, reason: str, words: tuple[str, ...]) -> None:
+    said = told(view)
+    assert [note.reason for note in said.notes] == [reason]
+    assert [part for part in words if part not in said.text] == []
+    assert (KEPT in said.text) is (KEPT in words)
+    assert 'enabled="true"' not in said.text
+    assert len(said.text) < 1000
 
 
 def seen_for(seconds: float, view: Story) -> Story:

@@ -1,16 +1,16 @@
-"""Nobody is added while those that are left get over a loss."""
+"""Nobody is added while those that are left get over the loss of rank 0."""
 
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import pytest
 
-from mpijob_elastic.decide import derive, host_list, next_memory, rank0_loss
+from mpijob_elastic.decide import next_memory, rank0_loss
 from mpijob_elastic.model.job import JobView, LauncherPhase, Probe, Worker
 from mpijob_elastic.model.memory import Host, Left, Memory, pod_fingerprint
 from mpijob_elastic.model.policy import Policy
-from tests.builders import KUBEXEC, LONG_AGO, NOW, config, job, launcher, named, pending, pods, role, worker
+from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, named, pending, pods, role, worker
+from tests.product.decide.plans import does, state
 
 POD = pods(1)[0]
 YOUNG = NOW - 10
@@ -20,16 +20,20 @@ REFORMED = YOUNG + rank0_loss.REFORM
 SUCCESSOR = worker(1, uid="new", created_at=YOUNG, ready_at=NOW - 5)
 LEFT = {POD: Left(pod=pod_fingerprint(f"uid-of-{POD}"), at=LONG_AGO + 10, known_at=LONG_AGO + 10)}
 DRAINED = Probe(busy_seen=True, idle_at=LONG_AGO + 20, asked_at=LONG_AGO + 20)
+DELIVERING = launcher(LauncherPhase.DELIVERING)
 
 
 def lost(
     successor: Worker = SUCCESSOR, *, last: Host | None = None, listed: tuple[int, ...] = (0, 2), **facts: Any
-) -> JobView:
+) -> Story:
     """A job of four whose worker 1 was lost and is there again, and whose worker 3 is new."""
     known = {**{pod: named(pod) for pod in pods(0, 2)}, POD: last or named(POD)}
-    kept = replace(config(pods(*listed), memory=Memory(left=LEFT, hosts=known)), kubexec=facts.pop("kubexec", KUBEXEC))
+    kept = config(pods(*listed), memory=Memory(left=LEFT, hosts=known))
     workers = (worker(0), successor, worker(2), worker(3))
     return job(4, **{"workers": workers, "config": kept, "role": role(0, 1, 2, 3), **facts})
+
+
+LATER = worker(3, uid="newer", created_at=NOW)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +42,7 @@ def lost(
         (lost(), REFORMED),
         (lost(pending(1, uid="new", created_at=YOUNG)), REFORMED),
         # A host name that cannot be changed makes no difference.
-        (lost(kubexec="mine"), REFORMED),
+        (lost().configured(kubexec="mine"), REFORMED),
         # By a clock far ahead of ours that was long ago.
         (lost(replace(SUCCESSOR, created_at=NOW + 3600)), rank0_loss.REFORM),
         # It is there again.
@@ -49,60 +53,61 @@ def lost(
         (lost(former={POD: DRAINED}), 0.0),
         (lost(last=Host(pod="", incarnation=2)), 0.0),
         # No rank has run yet, or none that forms a ring again.
-        (lost(launcher=launcher(LauncherPhase.DELIVERING)), 0.0),
+        (lost(launcher=DELIVERING), 0.0),
         (lost(launcher=None), 0.0),
         (lost(elastic=False), 0.0),
         # One rank waits for nobody; too few wait for those who come.
         (lost(listed=(0,)), 0.0),
         (lost(min_np_workers=3), 0.0),
         (lost(min_np_workers=2), REFORMED),
+        # It was before the last host that left was deleted: the rank may have died as late as at the end of the drain,
+        (lost().remembering(removed_at=NOW - 1), REFORMED),
+        (lost().remembering(removed_at=YOUNG - DRAIN_TIMEOUT + 1), REFORMED),
+        # but nobody who is asked for again an hour later is waited for.
+        (lost().remembering(removed_at=YOUNG - DRAIN_TIMEOUT - 1), REFORMED - 1),
+        (lost().remembering(removed_at=LONG_AGO), LONG_AGO + DRAIN_TIMEOUT + rank0_loss.REFORM),
+        # By a clock far ahead of ours that says nothing.
+        (lost().remembering(removed_at=NOW + 3600), REFORMED),
+        # Of two losses the later counts.
+        (
+            lost(workers=(worker(0), SUCCESSOR, worker(2), LATER)).remembering(
+                hosts={**lost().memory.hosts, LATER.name: named(LATER.name)}, left={}
+            ),
+            NOW + rank0_loss.REFORM,
+        ),
+        # Only the loss of rank 0 is waited for.
+        (lost().remembering(elders=pods(0, 1)), REFORMED),
+        (lost().remembering(elders=pods(0)), 0.0),
+        (lost().remembering(elders=pods(0, 2)), 0.0),
     ],
 )
 def test_ranks_that_are_left_get_time_to_form_anew(view: JobView, at: float) -> None:
-    assert derive(view, now=NOW).resume_at == at
-
-
-def test_after_a_loss_every_addition_waits_and_removals_do_not() -> None:
-    assert host_list.following(derive(lost(), now=NOW)) == host_list.Next(hosts=pods(0, 2), wake_at=REFORMED)
-    assert host_list.following(derive(lost(), now=REFORMED)).hosts == pods(0, 1, 2, 3)
-    assert host_list.following(derive(lost(replicas=2), now=NOW)).hosts == pods(0)
+    assert state(view).resume_at == at
 
 
 @pytest.mark.parametrize(
-    ("removed_at", "at"),
+    ("view", "now", "plan"),
     [
-        # The rank may have died as late as at the end of the drain,
-        (NOW - 1, REFORMED),
-        (YOUNG - DRAIN_TIMEOUT + 1, REFORMED),
-        # but nobody who is asked for again an hour later is waited for.
-        (YOUNG - DRAIN_TIMEOUT - 1, REFORMED - 1),
-        (LONG_AGO, LONG_AGO + DRAIN_TIMEOUT + rank0_loss.REFORM),
-        # By a clock far ahead of ours that says nothing.
-        (NOW + 3600, REFORMED),
+        pytest.param(lost(), NOW, f"wake {REFORMED - NOW:g}", id="every addition waits"),
+        pytest.param(lost(), REFORMED, "publish 0 1.r1 2 3 (HostsPublished HostRenamed)", id="until they have formed"),
+        pytest.param(lost(replicas=2), NOW, "publish 0 (Draining)", id="a removal does not"),
+        pytest.param(
+            lost(listed=(0,)),
+            NOW,
+            "publish 0 1.r1 2 3 (HostsPublished HostRenamed)",
+            id="one alone gets others",
+        ),
     ],
 )
-def test_a_loss_was_before_the_last_host_that_left_was_deleted(removed_at: float, at: float) -> None:
-    view = lost()
-    assert view.config is not None
-    memory = msgspec.structs.replace(view.memory, removed_at=removed_at)
-    assert derive(replace(view, config=replace(view.config, memory=memory)), now=NOW).resume_at == at
-
-
-def test_of_two_losses_the_later_counts() -> None:
-    view = lost()
-    again = replace(worker(3), ref=replace(worker(3).ref, uid="newer"), created_at=NOW)
-    assert view.config is not None
-    known = replace(view.config, memory=Memory(hosts={**view.memory.hosts, again.name: named(again.name)}))
-    twice = replace(view, workers=(*view.workers[:3], again), config=known)
-    assert derive(twice, now=NOW).resume_at == NOW + rank0_loss.REFORM
-
-
-def test_those_that_are_left_alone_get_others_at_once() -> None:
-    assert host_list.following(derive(lost(listed=(0,)), now=NOW)).hosts == pods(0, 1, 2, 3)
+def test_who_waits(view: JobView, now: float, plan: str) -> None:
+    assert does(view, now=now) == plan
 
 
 def knowing(*elders: int, listed: tuple[int, ...] = (0, 1, 2), **facts: Any) -> JobView:
     return job(4, **{"config": config(pods(*listed), memory=Memory(elders=pods(*elders))), **facts})
+
+
+MANY = tuple(range(next_memory.MOST_ELDERS + 1))
 
 
 @pytest.mark.parametrize(
@@ -118,28 +123,14 @@ def knowing(*elders: int, listed: tuple[int, ...] = (0, 1, 2), **facts: Any) -> 
         (knowing(0, listed=(1, 2)), (0,), (), (1, 2)),
         (knowing(1, 2), (), (), (1, 2)),
         # A driver that has yet to start will know all at once.
-        (knowing(0, launcher=launcher(LauncherPhase.DELIVERING)), (3,), (), ()),
+        (knowing(0, launcher=DELIVERING), (3,), (), ()),
         (knowing(listed=()), (0,), (), ()),
+        # Of very many any may have it.
+        (knowing(listed=MANY), (), (0,), ()),
+        (knowing(listed=MANY[1:]), (), (1,), MANY[1:]),
     ],
 )
 def test_who_may_have_rank_0(
     view: JobView, added: tuple[int, ...], removed: tuple[int, ...], elders: tuple[int, ...]
 ) -> None:
-    assert next_memory.elders(derive(view, now=NOW), added=pods(*added), removed=pods(*removed)) == pods(*elders)
-
-
-def test_of_very_many_any_may_have_it() -> None:
-    many = tuple(range(next_memory.MOST_ELDERS + 1))
-    assert next_memory.elders(derive(knowing(listed=many), now=NOW), added=(), removed=pods(0)) == ()
-    assert (
-        len(next_memory.elders(derive(knowing(listed=many[1:]), now=NOW), added=(), removed=pods(1)))
-        == next_memory.MOST_ELDERS
-    )
-
-
-@pytest.mark.parametrize(("elders", "at"), [((), REFORMED), ((0, 1), REFORMED), ((0,), 0.0), ((0, 2), 0.0)])
-def test_only_the_loss_of_rank_0_is_waited_for(elders: tuple[int, ...], at: float) -> None:
-    view = lost()
-    assert view.config is not None
-    memory = Memory(left=LEFT, hosts=view.memory.hosts, elders=pods(*elders))
-    assert derive(replace(view, config=replace(view.config, memory=memory)), now=NOW).resume_at == at
+    assert next_memory.elders(state(view), added=pods(*added), removed=pods(*removed)) == tuple(sorted(pods(*elders)))

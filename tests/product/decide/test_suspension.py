@@ -1,4 +1,4 @@
-"""How a running job is suspended, and what must be gone before it starts again."""
+"""How a running job is suspended, what must be gone before it starts again, and when gates come off."""
 
 from dataclasses import replace
 from typing import Any
@@ -9,8 +9,9 @@ from mpijob_elastic import names
 from mpijob_elastic.model.job import JobView, LauncherPhase, PodGroup, Probe, Refusal
 from mpijob_elastic.model.memory import Growth, Memory
 from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.queue import Queue
 from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, left, pending, pods, ref, tries, worker
-from tests.product.decide.plans import change, does, notes, removals
+from tests.product.decide.plans import change, does, note, notes, removals
 
 GATES = (names.GATE_SUSPENDED,)
 BY = "annotation x"
@@ -44,36 +45,37 @@ TIMED = Policy(scale_timeout=60.0)
 AT_ONCE = "say Suspended; delete launcher, suspended"
 
 
-def test_a_job_that_trains_shrinks_first_to_what_its_driver_needs() -> None:
-    assert does(training()) == "publish 0 (Draining)"
-    assert does(training(min_np_workers=2)) == "publish 0 1 (Draining)"
+YOUNG_LAUNCHER = training(launcher=YOUNG, known=False)
+BLIND_LIST = training(config=config(pods(0)), known=False)
+WHILE_REFUSED = Refusal(change=BLIND_LIST.config.digest, tries=tries(2), reason="policy")
+MADE_AGAIN = ALONE.but(workers=(LAST, WAITS, pending(2, gates=GATES)))
+FEWER = stopped(pending(0, gates=GATES), WAITS, suspended_by=BY).but(replicas=1, config=config([], hostfile=pods(0)))
+LISTED = stopped(LAST, WAITS, hosts=pods(0), suspended_by=BY)
+EMPTY = stopped(LAST, WAITS, suspended_by=BY)
+JUST_MADE = stopped(pending(0, created_at=NOW - 1), suspended_by=BY)
+RESUMED = ALONE.but(suspended_by="", notices="Suspended: j is suspended by x")
+BEFORE, AFTER = pending(1, created_at=NOW - 1), pending(2, gates=GATES, created_at=NOW)
+THEIRS = "kueue.x-k8s.io/admission"
+GROWN_LIST = config(pods(0, 1), memory=Memory(growth=GROWN))
+GROWS = job(3, policy=TIMED, workers=(worker(0), worker(1), pending(2)), config=GROWN_LIST)
 
 
-def test_the_launcher_waits_for_workers_that_drain() -> None:
-    view = shrunk(Probe(asked_at=NOW))
-    assert does(view, now=LONG_AGO + 59, but="touch") == "say Suspended; probe 2 1; wake 1"
-    assert does(view, now=LONG_AGO + 60, but="touch") == "delete 2:timeout 1:timeout; say Suspended"
-
-
-def test_drained_workers_go_and_then_the_launcher_which_the_job_says_before() -> None:
-    """A crash may come after any write, and a resume at any time; by this the webhook holds the next launcher back."""
-    assert does(DRAINED) == "delete 2:drained 1:drained; say Suspended"
-    assert does(ALONE) == AT_ONCE
-    assert "is suspended by annotation x" in notes(ALONE)[0].message
-
-
-def test_what_the_operator_made_again_waits_at_the_gate() -> None:
-    assert does(ALONE.but(workers=(LAST, WAITS, pending(2, gates=GATES)))) == AT_ONCE
-    fewer = stopped(pending(0, gates=GATES), WAITS, suspended_by=BY)
-    smaller = fewer.but(replicas=1, config=config([], hostfile=pods(0)))
-    assert does(smaller) == "delete 1:idle; say Suspended"
+def held(*gates: str, **facts: Any) -> Story:
+    """A job whose launcher and workers have never been scheduled because of these gates."""
+    return stopped(*(pending(index, gates=gates) for index in range(2))).launched(gates=gates).but(**facts)
 
 
 @pytest.mark.parametrize(
     ("view", "plan"),
     [
-        pytest.param(training(1), AT_ONCE, id="it is the last worker"),
-        pytest.param(training(min_np_workers=3), AT_ONCE, id="training needs them all"),
+        pytest.param(training(), "publish 0 (Draining)", id="a job that trains shrinks first"),
+        pytest.param(training(min_np_workers=2), "publish 0 1 (Draining)", id="to what its driver needs"),
+        pytest.param(DRAINED, "delete 2:drained 1:drained; say Suspended", id="drained workers go"),
+        pytest.param(ALONE, AT_ONCE, id="then the launcher, which the job says before"),
+        pytest.param(MADE_AGAIN, AT_ONCE, id="what the operator made again waits"),
+        pytest.param(FEWER, "delete 1:idle; say Suspended", id="and goes where it is surplus"),
+        pytest.param(training(1), AT_ONCE, id="the last worker cannot drain"),
+        pytest.param(training(min_np_workers=3), AT_ONCE, id="training needs all workers"),
         pytest.param(
             training(launcher=launcher(mounts_discovery=False), config=config(pods(0))),
             "say Suspended LauncherWithoutDiscovery; delete launcher, suspended",
@@ -84,77 +86,85 @@ def test_what_the_operator_made_again_waits_at_the_gate() -> None:
             f"{AT_ONCE}; wake 60",
             id="they are being deleted",
         ),
+        pytest.param(BLIND_LIST, "touch; delete 2:unused 1:unused; say Suspended", id="the launcher is to be told"),
+        pytest.param(
+            BLIND_LIST.launched(refused=WHILE_REFUSED),
+            "delete 2:unused 1:unused; say Suspended RefreshRefused; delete launcher, suspended; wake 2",
+            id="it cannot be told, and is not waited for",
+        ),
+        pytest.param(YOUNG_LAUNCHER, "say Suspended; wake 4", id="a launcher that passed by the webhook"),
+        pytest.param(
+            YOUNG_LAUNCHER.launched(created_at=NOW - 5, delivering_since=NOW - 4), AT_ONCE, id="is replaced at a pace"
+        ),
+        pytest.param(LISTED, "publish nobody", id="once the launcher has gone the list becomes empty"),
+        pytest.param(EMPTY, "delete 0:suspended; say Suspended", id="and the last workers go"),
+        pytest.param(
+            training(launcher=None, config=config([], hostfile=pods(0, 1, 2)), known=False),
+            "delete 2:suspended 1:suspended 0:suspended; say Suspended",
+            id="without a launcher all go",
+        ),
+        pytest.param(JUST_MADE, "say Suspended; wake 4", id="a worker that passed by the webhook"),
+        pytest.param(
+            JUST_MADE.pod(0, created_at=NOW - 5), "delete 0:suspended; say Suspended", id="is replaced at a pace, too"
+        ),
+        # Their ranks may still run.
+        pytest.param(stopped(LAST, BEFORE, AFTER), "delete 0:suspended", id="resumed, a worker of before"),
+        pytest.param(
+            stopped(replace(LAST, deleting=True, ends_at=NOW + 2), BEFORE, AFTER),
+            "wake 62",
+            id="resumed, it goes",
+        ),
+        pytest.param(stopped(BEFORE, AFTER), "ungate launcher 2", id="resumed, it is gone"),
+        pytest.param(RESUMED, "say nothing more", id="resumed with its launcher"),
+        pytest.param(RESUMED.but(launcher=None), "hostfile 0 1 2", id="said until the next launcher waits"),
+        pytest.param(stopped(LAST, WAITS, notices=RESUMED.notices), "delete 0:suspended", id="and after that"),
+        pytest.param(DRAINED.but(suspended_by=""), "publish 0 1 2 (HostsPublished)", id="resumed, nothing is lost"),
+        pytest.param(
+            training(pod_group=PodGroup(ref=ref("j"), min_member=4)), "publish 0 (Draining)", id="its gang stays"
+        ),
+        pytest.param(GROWS, "say WorkersNotReady; return 3 to 2", id="a size that is taken back"),
+        pytest.param(GROWS.but(suspended_by=BY), "publish 0 (Draining)", id="is not while it is suspended"),
+        pytest.param(held(*GATES, suspended_by=BY), "say Suspended", id="its gates stay"),
+        pytest.param(held(*GATES), "ungate launcher 0 1", id="and come off together"),
+        pytest.param(held(*GATES).launched(gates=()), "ungate 0 1", id="also what a crash left"),
+        pytest.param(
+            held("a", *GATES, THEIRS), f"ungate launcher[a,{THEIRS}] 0[a,{THEIRS}] 1[a,{THEIRS}]", id="others stay"
+        ),
+        pytest.param(held(THEIRS), "nothing", id="only gates of others"),
+        pytest.param(held(*GATES, deleting=True), "nothing", id="gated, and deleted"),
+        pytest.param(held(*GATES, finished=True), "nothing", id="gated, and finished"),
+        # Nobody else would.
+        pytest.param(held(*GATES, foreign="an operator"), "ungate launcher 0 1", id="gated, and another operator's"),
     ],
 )
-def test_where_nobody_can_drain_the_launcher_goes_at_once(view: JobView, plan: str) -> None:
+def test_what_is_done(view: JobView, plan: str) -> None:
     assert does(view) == plan
 
 
-def test_a_launcher_that_cannot_be_told_of_the_list_is_not_waited_for() -> None:
-    view = training(config=config(pods(0)), known=False)
-    gone = "delete 2:unused 1:unused"
-    assert does(view) == f"touch; {gone}; say Suspended"
-    refused = view.launched(refused=Refusal(change=view.config.digest, tries=tries(2), reason="policy"))
-    assert does(refused) == f"{gone}; say Suspended RefreshRefused; delete launcher, suspended; wake 2"
+def test_the_launcher_waits_for_workers_that_drain() -> None:
+    view = shrunk(Probe(asked_at=NOW))
+    assert does(view, now=LONG_AGO + 59, but="touch") == "say Suspended; probe 2 1; wake 1"
+    assert does(view, now=LONG_AGO + 60, but="touch") == "delete 2:timeout 1:timeout; say Suspended"
 
 
-def test_a_launcher_that_passed_by_the_webhook_is_replaced_at_a_pace() -> None:
-    view = training(launcher=YOUNG, known=False)
-    assert does(view) == "say Suspended; wake 4"
-    assert does(view, now=NOW + 4) == "say Suspended; delete launcher, suspended"
+def test_the_user_reads_why() -> None:
+    assert "is suspended by annotation x" in notes(ALONE)[0].message
+    [gone, _] = notes(EMPTY)
+    assert (gone.reason, gone.warning, removals(EMPTY)[0].grace) == ("WorkerSuspended", False, 1)
+    queued = held(*GATES, names.GATE_QUEUED, queue=Queue(name="team"))
+    assert does(queued, but="ask") == "ungate " + " ".join(
+        f"{pod}[{names.GATE_QUEUED}]" for pod in ("launcher", "0", "1")
+    )
+    assert note(queued).message == "j is not suspended any more, and waits in its queue"
 
 
-def test_once_the_launcher_has_gone_the_list_becomes_empty_and_the_last_workers_go() -> None:
-    listed = stopped(LAST, WAITS, hosts=pods(0), suspended_by=BY)
-    assert does(listed) == "publish nobody"
-    assert change(listed).script == "#!/bin/sh\n"
-    assert change(listed).memory.hosts == {}
-    empty = stopped(LAST, WAITS, suspended_by=BY)
-    assert does(empty) == "delete 0:suspended; say Suspended"
-    [gone, _] = notes(empty)
-    assert (gone.reason, gone.warning) == ("WorkerSuspended", False)
-    assert removals(empty)[0].grace == 1
+def test_an_empty_list_forgets_its_hosts_and_the_size_that_was_waited_for() -> None:
+    assert change(LISTED).script == "#!/bin/sh\n"
+    assert change(LISTED).memory.hosts == {}
+    timed = LISTED.but(policy=TIMED)
+    assert change(timed).memory.growth.asked == change(timed.remembering(growth=GROWN)).memory.growth.asked == 0
 
 
-def test_without_a_launcher_all_workers_of_a_suspended_job_go() -> None:
-    view = training(launcher=None, config=config([], hostfile=pods(0, 1, 2)), known=False)
-    assert does(view) == "delete 2:suspended 1:suspended 0:suspended; say Suspended"
-
-
-def test_a_worker_that_passed_by_the_webhook_is_replaced_at_a_pace() -> None:
-    young = stopped(pending(0, created_at=NOW - 1), suspended_by=BY)
-    assert does(young) == "say Suspended; wake 4"
-    assert does(young.pod(0, created_at=NOW - 5)) == "delete 0:suspended; say Suspended"
-
-
-def test_a_resumed_job_starts_when_the_workers_of_the_launcher_before_are_gone() -> None:
-    """Their ranks may still run."""
-    young, waits = pending(1, created_at=NOW - 1), pending(2, gates=GATES, created_at=NOW)
-    assert does(stopped(LAST, young, waits)) == "delete 0:suspended"
-    assert does(stopped(replace(LAST, deleting=True, ends_at=NOW + 2), young, waits)) == "wake 62"
-    assert does(stopped(young, waits)) == "ungate launcher 2"
-
-
-def test_the_job_says_that_it_is_suspended_until_the_next_launcher_waits() -> None:
-    resumed = ALONE.but(suspended_by="", notices="Suspended: j is suspended by x")
-    assert does(resumed) == "say nothing more"
-    assert does(resumed.but(launcher=None)) == "hostfile 0 1 2"
-    assert does(stopped(LAST, WAITS, notices=resumed.notices)) == "delete 0:suspended"
-
-
-def test_a_job_that_is_resumed_while_it_drains_has_lost_nothing() -> None:
-    assert does(DRAINED.but(suspended_by="")) == "publish 0 1 2 (HostsPublished)"
-
-
-def test_the_gang_stays_as_large_as_it_was() -> None:
-    assert does(training(pod_group=PodGroup(ref=ref("j"), min_member=4))) == "publish 0 (Draining)"
-
-
-def test_no_size_is_taken_back_while_the_job_is_suspended_or_for_the_time_that_it_was() -> None:
-    listed = config(pods(0, 1), memory=Memory(growth=GROWN))
-    running = job(3, policy=TIMED, workers=(worker(0), worker(1), pending(2)), config=listed)
-    assert does(running) == "say WorkersNotReady; return 3 to 2"
-    assert does(running.but(suspended_by=BY)) == "publish 0 (Draining)"
-    held = stopped(LAST, WAITS, hosts=pods(0), policy=TIMED, suspended_by=BY)
-    assert change(held).memory.growth.asked == 0
-    assert change(held.remembering(growth=GROWN)).memory.growth.asked == 0
+def test_a_gated_launcher_is_no_driver_that_may_run() -> None:
+    assert not held(*GATES).driver_may_run
+    assert held().driver_may_run

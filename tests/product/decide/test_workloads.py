@@ -15,7 +15,7 @@ from tests.product.decide.plans import change, does, notes, removals
 from tests.queues import BASE, GATES, granted, preempted, queue, training, waiting, workload
 
 TWO, THREE = (worker(0), worker(1)), (worker(0), worker(1), worker(2))
-LEAST = Policy(min_replicas=2)
+LEAST, ANY = Policy(min_replicas=2), Policy(min_replicas=1)
 NO_QUOTA = workload(said="no quota")
 EXTRA = granted("j-worker-2", workers=1, ready=True)
 TAKEN = preempted("j-worker-2")
@@ -27,111 +27,6 @@ def due(view: JobView) -> str:
     return does(view, but="publish hostfile remember touch delete say probe ungate allow wake")
 
 
-@pytest.mark.parametrize(
-    ("view", "asked"),
-    [
-        (waiting(4, policy=LEAST), "1 like launcher and 2 like 0"),
-        (waiting(4), "1 like launcher and 4 like 0"),
-        (waiting(4, policy=Policy(min_replicas=9)), "1 like launcher and 4 like 0"),
-        (waiting(4, policy=Policy(min_replicas=1), np_workers=3), "1 like launcher and 3 like 0"),
-        (waiting(4, policy=Policy(min_replicas=1), min_np_workers=2), "1 like launcher and 2 like 0"),
-        # Its launcher waits for all workers, and none of them can leave.
-        (waiting(4, policy=Policy(min_replicas=1), elastic=False), "1 like launcher and 4 like 0"),
-        (waiting(0, elastic=False), "1 like launcher"),
-    ],
-)
-def test_a_job_asks_for_its_launcher_and_the_least_that_training_needs_to_start(view: JobView, asked: str) -> None:
-    assert due(view) == f"ask launcher: {asked}"
-
-
-def test_it_asks_its_queue_in_kueues_terms() -> None:
-    [asked] = workloads.due(waiting(4, policy=LEAST))
-    assert isinstance(asked, CreateWorkload)
-    assert (asked.name, asked.queue, [one.name for one in asked.pods]) == (BASE, "team", ["launcher", "workers"])
-
-
-@pytest.mark.parametrize(
-    "view",
-    [
-        waiting(2).without(0, 1),
-        waiting(2, queue=None),
-        waiting(2, queue=NO_QUEUE),
-        waiting(2, deleting=True),
-        waiting(2, suspended_by="x"),
-    ],
-    ids=["no worker is there yet", "not known", "no Kueue", "it is deleted", "it is suspended"],
-)
-def test_nothing_is_asked_for_a_job_that_is_not_to_be_queued(view: JobView) -> None:
-    assert list(workloads.due(view)) == []
-
-
-def test_when_pods_that_wait_for_quota_start() -> None:
-    assert does(waiting(2, workload(said="insufficient quota"))) == "say Queued"
-    assert does(waiting(2, queue=None)) == "nothing", "whether there is a Kueue is not known"
-    assert does(waiting(2, queue=NO_QUEUE)) == "ungate launcher 0 1"
-    assert due(waiting(0, granted(workers=0), elastic=False)) == "start launcher"
-    base = granted(flavors={"launcher": ("cpu",), "workers": ("gpu",)})
-    started = "start launcher on cpu; start 0 1 on gpu"
-    assert due(waiting(3, base, policy=LEAST)) == f"{started}; ask 2: 1 like 2, priority -1"
-    view = waiting(1, granted(workers=1)).pod(0, gates=("theirs", *GATES))
-    assert due(view) == "start launcher 0[theirs]"
-
-
-def test_the_event_names_the_queue_that_has_admitted_them() -> None:
-    [started, *_] = workloads.due(waiting(2, queue=queue(granted(), name="other")))
-    assert isinstance(started, StartPods)
-    assert started.note.line.endswith("j-worker-0, j-worker-1 may be scheduled: queue team has admitted them")
-
-
-def test_further_workers_ask_one_by_one_with_a_priority_that_falls_once_the_base_is_granted() -> None:
-    workers = (*TWO, pending(2, gates=GATES), pending(3, gates=GATES))
-    view = training(*workers, found=(granted(priority=7, ready=True),), size=4).but(config=config(pods(0, 1)))
-    assert due(view) == "ask 2: 1 like 2, priority 6; ask 3: 1 like 3, priority 5"
-    for base in (NO_QUOTA, granted(evicted=True)):
-        assert list(workloads.due(waiting(4, base, policy=LEAST))) == []
-
-
-def test_a_base_and_an_extra_are_ready_when_their_pods_run() -> None:
-    found = (granted(), granted("j-worker-2", workers=1))
-    assert due(training(*THREE, found=found, size=3)) == "ready launcher; ready 2"
-    assert due(training(worker(0), pending(1), pending(2), found=found, size=3)) == "nothing"
-
-
-def test_a_base_of_a_job_that_has_become_smaller_since_is_ready_with_what_is_left() -> None:
-    """Else Kueue's waitForPodsReady would stop a job that trains, and let nobody else in until then."""
-    assert due(training(*TWO, found=(granted(workers=4),), size=2)) == "ready launcher"
-    assert due(training(worker(0), pending(1), found=(granted(workers=4),), size=2)) == "nothing"
-
-
-def test_a_worker_whose_quota_kueue_wants_back_leaves_the_list_and_drains() -> None:
-    found = (READY, EXTRA, preempted("j-worker-3"))
-    assert does(training(*map(worker, range(4)), found=found, size=4)) == "publish 0 1 2 (Draining)"
-
-
-def test_it_is_deleted_when_it_has_drained_and_its_quota_given_back_when_it_is_gone() -> None:
-    memory = Memory(left={"j-worker-2": left("j-worker-2", ago=20)})
-    drained = Probe(busy_seen=True, idle_at=NOW - 1, asked_at=NOW - 1, idle_since=NOW - 10)
-    view = training(*TWO, worker(2, probe=drained), found=(READY, TAKEN), size=3)
-    view = view.but(config=config(pods(0, 1), memory=memory)).shown(at=NOW - 20)
-    assert does(view) == "delete 2:drained; say QuotaWanted"
-    assert does(view.without(2)) == "give back 2"
-    waits = view.but(workers=(*TWO, pending(2, gates=GATES)))
-    assert does(waits) == "give back 2"
-    # After the clearing patch its successor queues again, and is not deleted.
-    again = workload("j-worker-2", workers=1, evicted=True, said="no quota")
-    assert does(waits.but(queue=queue(READY, again))) == "say WorkersQueued"
-
-
-def test_preempted_extras_are_given_back_while_the_base_is_wanted_too() -> None:
-    assert due(training(*TWO, found=(granted(evicted=True), TAKEN), size=3)) == "give back 2"
-
-
-def test_a_scale_in_gives_quota_back_once_the_worker_is_gone() -> None:
-    view = training(*THREE, found=(READY, EXTRA), size=2)
-    assert due(view) == "nothing"
-    assert due(view.without(2)) == "withdraw 2"
-
-
 def ended(*left: Worker, **facts: Any) -> Story:
     """A job of three that has ended, with these workers left."""
     found = (READY, granted("j-worker-2", workers=1))
@@ -139,72 +34,197 @@ def ended(*left: Worker, **facts: Any) -> Story:
     return training(*left, found=found, size=3, **{**over, **facts})
 
 
-@pytest.mark.parametrize(
-    ("view", "freed"),
-    [
-        (ended(), "finish launcher; finish 2"),
-        (ended(failed(0), failed(1), failed(2)), "finish launcher; finish 2"),
-        (ended(*THREE), "nothing"),
-        (ended(worker(1, deleting=True)), "finish 2"),
-        (ended(worker(2, deleting=True)), "finish launcher"),
-        (ended(*TWO, pending(2, gates=GATES)), "finish 2"),
-        (ended(launcher=launcher(deleting=True)), "finish 2"),
-        # Its owner wants the workers to stay, perhaps for ever.
-        (ended(*THREE, clean_pod_policy="None"), "finish launcher; finish 2"),
-    ],
-)
-def test_a_finished_job_frees_its_quota_when_nothing_of_it_runs(view: Story, freed: str) -> None:
-    assert due(view) == freed
-    again = queue(granted(finished=True), granted("j-worker-2", workers=1, finished=True))
-    assert due(view.but(queue=again)) == "nothing"
+def wanted_back(view: JobView, *extras: Workload) -> JobView:
+    """The same job, whose base Kueue wants for others."""
+    return view.queued(queue(granted(evicted=True, ready=True, said="for\nb"), *extras))
 
 
-def test_an_extra_that_the_base_has_come_to_cover_gives_its_quota_back() -> None:
-    """Somebody has deleted the base, and the next asks for the least size of now. It could wait for that very quota."""
-    for base in (workload(workers=3), granted(workers=3, ready=True)):
-        assert due(training(*THREE, found=(base, EXTRA), size=3, policy=Policy(min_replicas=3))) == "withdraw 2"
-
-
-def test_a_base_does_not_wait_for_quota_that_an_extra_of_its_own_keeps_for_nothing() -> None:
-    """A controller that is killed between the writes of a suspension leaves such extras."""
-    assert due(waiting(3, workload(), EXTRA, policy=LEAST)) == "withdraw 2"
-    assert due(waiting(3, granted(evicted=True, ready=True), EXTRA, policy=LEAST)) == "nothing"
-    runs = (pending(0, gates=GATES), pending(1, gates=GATES), worker(2))
-    assert due(training(*runs, found=(workload(), EXTRA), size=3)) == "nothing"
+LAUNCHER_AND = "ask launcher: 1 like launcher and"
+WAITS = pending(2, gates=GATES)
+HALF = (pending(0, gates=GATES), worker(1))
+FOUR = (*TWO, WAITS, pending(3, gates=GATES))
+PARTS = granted(flavors={"launcher": ("cpu",), "workers": ("gpu",)})
+EXTRAS = (granted(), granted("j-worker-2", workers=1))
+LARGER = granted(workers=4)
+FEW_OF_THREE = (worker(0), pending(1), pending(2))
+SMALLER = training(*THREE, found=(READY, EXTRA), size=2)
+OTHER_SIZE = workload(workers=3, said="no quota")
 
 
 @pytest.mark.parametrize(
     ("view", "plan"),
     [
+        # A job asks for its launcher and the least that training needs to start.
+        pytest.param(waiting(4, policy=LEAST), f"{LAUNCHER_AND} 2 like 0", id="its least size"),
+        pytest.param(waiting(4), f"{LAUNCHER_AND} 4 like 0", id="no least size"),
+        pytest.param(waiting(4, policy=Policy(min_replicas=9)), f"{LAUNCHER_AND} 4 like 0", id="a large least size"),
+        pytest.param(waiting(4, policy=ANY, np_workers=3), f"{LAUNCHER_AND} 3 like 0", id="horovodrun's -np"),
+        pytest.param(waiting(4, policy=ANY, min_np_workers=2), f"{LAUNCHER_AND} 2 like 0", id="its --min-np"),
+        # Its launcher waits for all workers, and none of them can leave.
+        pytest.param(waiting(4, policy=ANY, elastic=False), f"{LAUNCHER_AND} 4 like 0", id="not elastic"),
+        pytest.param(waiting(0, elastic=False), "ask launcher: 1 like launcher", id="without workers"),
+        pytest.param(waiting(2).without(0, 1), "nothing", id="no worker is there yet"),
+        pytest.param(waiting(2, queue=None), "nothing", id="no queue is known"),
+        pytest.param(waiting(2, deleting=True), "nothing", id="it is deleted"),
+        pytest.param(waiting(2, suspended_by="x"), "nothing", id="it is suspended"),
+        # Its pods start when they are granted.
+        pytest.param(waiting(2, workload(said="insufficient quota")), "nothing", id="no quota"),
+        pytest.param(waiting(0, granted(workers=0), elastic=False), "start launcher", id="only a launcher"),
+        pytest.param(
+            waiting(3, PARTS, policy=LEAST),
+            "start launcher on cpu; start 0 1 on gpu; ask 2: 1 like 2, priority -1",
+            id="flavors, and the next",
+        ),
+        pytest.param(
+            waiting(1, granted(workers=1)).pod(0, gates=("theirs", *GATES)),
+            "start launcher 0[theirs]",
+            id="a foreign gate",
+        ),
+        # Further workers ask one by one with a priority that falls, once the base is granted.
+        pytest.param(
+            training(*FOUR, found=(granted(priority=7, ready=True),), size=4).but(config=config(pods(0, 1))),
+            "ask 2: 1 like 2, priority 6; ask 3: 1 like 3, priority 5",
+            id="further workers",
+        ),
+        pytest.param(waiting(4, NO_QUOTA, policy=LEAST), "nothing", id="further workers wait for the base"),
+        pytest.param(waiting(4, granted(evicted=True), policy=LEAST), "nothing", id="the base is wanted back"),
+        pytest.param(training(*THREE, found=EXTRAS, size=3), "ready launcher; ready 2", id="ready when their pods run"),
+        pytest.param(training(*FEW_OF_THREE, found=EXTRAS, size=3), "nothing", id="not ready before"),
+        # Else Kueue's waitForPodsReady would stop a job that trains, and let nobody else in until then.
+        pytest.param(training(*TWO, found=(LARGER,), size=2), "ready launcher", id="ready with what is left"),
+        pytest.param(training(worker(0), pending(1), found=(LARGER,), size=2), "nothing", id="not ready with less"),
+        pytest.param(
+            training(*TWO, found=(granted(evicted=True), TAKEN), size=3),
+            "give back 2",
+            id="extras of such a base",
+        ),
+        pytest.param(SMALLER, "nothing", id="a scale-in while the worker runs"),
+        pytest.param(SMALLER.without(2), "withdraw 2", id="once it is gone"),
+        # A finished job frees its quota when nothing of it runs.
+        pytest.param(ended(), "finish launcher; finish 2", id="ended, all is gone"),
+        pytest.param(ended(failed(0), failed(1), failed(2)), "finish launcher; finish 2", id="ended, all have failed"),
+        pytest.param(ended(*THREE), "nothing", id="ended, all run"),
+        pytest.param(ended(worker(1, deleting=True)), "finish 2", id="ended, one of the base runs"),
+        pytest.param(ended(worker(2, deleting=True)), "finish launcher", id="ended, the extra runs"),
+        pytest.param(ended(*TWO, WAITS), "finish 2", id="ended, the extra never started"),
+        pytest.param(ended(launcher=launcher(deleting=True)), "finish 2", id="ended, its launcher runs"),
+        # Its owner wants the workers to stay, perhaps for ever.
+        pytest.param(ended(*THREE, clean_pod_policy="None"), "finish launcher; finish 2", id="ended, they stay"),
+        pytest.param(
+            ended(queue=queue(granted(finished=True), granted("j-worker-2", workers=1, finished=True))),
+            "nothing",
+            id="ended, and finished",
+        ),
+        # Somebody has deleted the base, and the next asks for the least size of now: maybe for that very quota.
+        *(
+            pytest.param(
+                training(*THREE, found=(base, EXTRA), size=3, policy=Policy(min_replicas=3)), "withdraw 2", id=what
+            )
+            for base, what in ((workload(workers=3), "a base covers it"), (granted(workers=3, ready=True), "granted"))
+        ),
+        # A controller that is killed between the writes of a suspension leaves such extras.
+        pytest.param(waiting(3, workload(), EXTRA, policy=LEAST), "withdraw 2", id="a base waits for its extra"),
+        pytest.param(
+            waiting(3, granted(evicted=True, ready=True), EXTRA, policy=LEAST), "nothing", id="a base given back first"
+        ),
+        pytest.param(
+            training(pending(0, gates=GATES), pending(1, gates=GATES), worker(2), found=(workload(), EXTRA), size=3),
+            "nothing",
+            id="the extra runs",
+        ),
+        # It asks no more, or for another size.
         pytest.param(waiting(2, queue=queue(NO_QUOTA, name="")), "withdraw launcher", id="it leaves the queue"),
         pytest.param(waiting(2, queue=queue(NO_QUOTA, name="other")), "withdraw launcher", id="its queue changes"),
-        pytest.param(
-            waiting(2, queue=queue(granted(), name="other")), "start launcher 0 1", id="its queue changes too late"
-        ),
+        pytest.param(waiting(2, queue=queue(granted(), name="other")), "start launcher 0 1", id="changes too late"),
         pytest.param(waiting(2, granted(workers=3)), "start launcher 0 1", id="quota is reserved already"),
         pytest.param(waiting(2, granted(workers=3, admitted=False)), "nothing", id="a check is awaited"),
         pytest.param(
             waiting(2, workload(workers=3, active=False, said="inactive")), "nothing", id="somebody took it out"
         ),
-        pytest.param(
-            waiting(2, queue=queue(workload(workers=3, said="no quota"), prebuilt=True)), "nothing", id="MultiKueue's"
-        ),
+        pytest.param(waiting(2, queue=queue(OTHER_SIZE, prebuilt=True)), "nothing", id="MultiKueue's"),
         pytest.param(waiting(2, granted(), suspended_by="x"), "withdraw launcher", id="suspended, and nothing runs"),
         pytest.param(training(*TWO, found=(granted(),), size=2, suspended_by="x"), "nothing", id="its workers run"),
+        pytest.param(waiting(2, OTHER_SIZE), "withdraw launcher", id="smaller now"),
+        pytest.param(waiting(3, OTHER_SIZE), "nothing", id="the same size"),
+        pytest.param(waiting(4, OTHER_SIZE), "withdraw launcher", id="larger now"),
+        pytest.param(waiting(4, OTHER_SIZE, policy=LEAST), "withdraw launcher", id="another least size"),
+        # Kueue wants quota back.
+        pytest.param(wanted_back(waiting(2).but(workers=HALF)), "nothing", id="wanted back while something runs"),
+        # So does Kueue while an admission check is awaited, or one says that the job is to be tried again.
+        *(
+            pytest.param(
+                waiting(2, granted(evicted=True, admitted=admitted), elastic=False).but(workers=workers),
+                plan,
+                id=f"wanted back of a plain job: {what}",
+            )
+            for admitted in (True, False)
+            for workers, plan, what in (
+                ((pending(0, gates=GATES), pending(1, gates=GATES)), "give back launcher", f"waits, {admitted}"),
+                ((worker(0), pending(1, gates=GATES)), "nothing", f"runs, {admitted}"),
+            )
+        ),
     ],
 )
-def test_when_a_job_asks_no_more(view: JobView, plan: str) -> None:
+def test_what_is_written_for_kueue(view: JobView, plan: str) -> None:
     assert due(view) == plan
 
 
+DRAINED = Probe(busy_seen=True, idle_at=NOW - 1, asked_at=NOW - 1, idle_since=NOW - 10)
+LEFT = Memory(left={"j-worker-2": left("j-worker-2", ago=20)})
+LEAVES = training(*TWO, worker(2, probe=DRAINED), found=(READY, TAKEN), size=3, config=config(pods(0, 1), memory=LEFT))
+# After the clearing patch its successor queues again, and is not deleted.
+AGAIN = queue(READY, workload("j-worker-2", workers=1, evicted=True, said="no quota"))
+LAST = wanted_back(training(worker(0), found=(), size=1))
+
+
 @pytest.mark.parametrize(
-    ("size", "facts"), [(2, {}), (4, {}), (4, {"policy": LEAST}), (2, {"policy": Policy(min_replicas=9)})]
+    ("view", "plan"),
+    [
+        pytest.param(waiting(2, workload(said="no quota")), "say Queued", id="it waits"),
+        pytest.param(waiting(2, NO_QUOTA, reported=False), "say Queued", id="it has no status because it waits"),
+        pytest.param(waiting(2, queue=None), "nothing", id="whether there is a Kueue is not known"),
+        pytest.param(waiting(2, queue=NO_QUEUE), "ungate launcher 0 1", id="there is none"),
+        pytest.param(
+            training(*map(worker, range(4)), found=(READY, EXTRA, preempted("j-worker-3")), size=4),
+            "publish 0 1 2 (Draining)",
+            id="an extra that is wanted back drains",
+        ),
+        pytest.param(LEAVES.shown(at=NOW - 20), "delete 2:drained; say QuotaWanted", id="and is deleted"),
+        pytest.param(LEAVES.without(2), "give back 2", id="its quota goes when it is gone"),
+        pytest.param(LEAVES.but(workers=(*TWO, WAITS)), "give back 2", id="or waits again"),
+        pytest.param(LEAVES.but(workers=(*TWO, WAITS), queue=AGAIN), "say WorkersQueued", id="it queues again"),
+        pytest.param(wanted_back(training(*TWO, found=(), size=2)), "publish 0 (Draining)", id="a base wanted back"),
+        pytest.param(LAST, "say Suspended; delete launcher, suspended", id="its last worker"),
+        pytest.param(
+            wanted_back(waiting(3), granted("j-worker-2", workers=1)),
+            "say Suspended; give back launcher; withdraw 2",
+            id="a base, and all its pods wait",
+        ),
+        pytest.param(
+            waiting(2).queued(queue(workload(evicted=True, said="no quota"))), "say Queued", id="then it queues again"
+        ),
+        pytest.param(job(2, queue=Queue(ignored="team")), "say QueueIgnored", id="nobody serves the queue"),
+        pytest.param(job(2, queue=Queue(ignored="team"), reported=False), "nothing", id="before the operator spoke"),
+    ],
 )
-def test_a_least_size_that_changes_while_the_job_waits_is_asked_for_instead(size: int, facts: dict[str, Any]) -> None:
-    assert due(waiting(size, workload(workers=3, said="no quota"), **facts)) == "withdraw launcher"
-    [asked] = workloads.due(waiting(size, **facts))
+def test_what_is_done(view: JobView, plan: str) -> None:
+    assert does(view) == plan
+
+
+def test_it_asks_and_starts_in_kueues_terms() -> None:
+    [asked] = workloads.due(waiting(4, policy=LEAST))
     assert isinstance(asked, CreateWorkload)
-    assert due(waiting(size, workload(workers=asked.pods[1].count, said="no quota"), **facts)) == "nothing"
+    assert (asked.name, asked.queue, [one.name for one in asked.pods]) == (BASE, "team", ["launcher", "workers"])
+    [started, *_] = workloads.due(waiting(2, queue=queue(granted(), name="other")))
+    assert isinstance(started, StartPods)
+    assert started.note.line.endswith("j-worker-0, j-worker-1 may be scheduled: queue team has admitted them")
+
+
+def test_kueue_suspends_an_elastic_job_whose_base_it_wants() -> None:
+    assert LAST.suspended_by == "Kueue (for b)"
+    assert notes(LAST)[-1].message.startswith("j is suspended by Kueue (for b); what runs goes")
+    assert wanted_back(waiting(3)).stopped
+    assert wanted_back(waiting(2).but(spec_elastic=False)).suspended_by == ""
 
 
 @pytest.mark.parametrize(
@@ -277,45 +297,6 @@ def test_a_least_size_that_holds_or_that_cannot_be_asked_for_again_is_no_news(vi
     assert "LeastUnchanged" not in [note.reason for note in workloads.notes(view)]
 
 
-def test_a_job_that_has_no_status_because_it_waits_says_so() -> None:
-    view = waiting(2, NO_QUOTA, reported=False)
-    assert does(view) == "say Queued"
-    assert notes(view)[-1].line == "Queued: j waits in queue team: no quota"
-
-
-def wanted_back(view: JobView, *extras: Workload) -> JobView:
-    """The same job, whose base Kueue wants for others."""
-    return view.queued(queue(granted(evicted=True, ready=True, said="for\nb"), *extras))
-
-
-def test_an_elastic_job_whose_base_is_wanted_is_suspended_and_keeps_its_quota_until_nothing_runs() -> None:
-    running = wanted_back(training(*TWO, found=(), size=2))
-    assert running.suspended_by == "Kueue (for b)"
-    assert does(running) == "publish 0 (Draining)"
-    last = wanted_back(training(worker(0), found=(), size=1))
-    assert does(last) == "say Suspended; delete launcher, suspended"
-    assert notes(last)[-1].message.startswith("j is suspended by Kueue (for b); what runs goes")
-    assert due(wanted_back(waiting(2).but(workers=(pending(0, gates=GATES), worker(1))))) == "nothing"
-
-
-def test_its_quota_is_given_back_when_all_its_pods_wait_and_then_it_queues_again() -> None:
-    view = wanted_back(waiting(3), granted("j-worker-2", workers=1))
-    assert view.stopped
-    assert does(view) == "say Suspended; give back launcher; withdraw 2"
-    again = waiting(2).queued(queue(workload(evicted=True, said="no quota")))
-    assert (again.suspended_by, again.stopped) == ("", False)
-    assert does(again) == "say Queued"
-    assert wanted_back(waiting(2).but(spec_elastic=False)).suspended_by == "", "it is not elastic"
-
-
-@pytest.mark.parametrize("facts", [{"admitted": False}, {}])
-def test_it_gives_back_what_kueue_wants_before_anything_of_it_runs(facts: dict[str, Any]) -> None:
-    """So does Kueue while an admission check is awaited, or one says that the job is to be tried again."""
-    view = waiting(2, granted(evicted=True, **facts), elastic=False)
-    assert due(view) == "give back launcher"
-    assert due(view.but(workers=(worker(0), pending(1, gates=GATES)))) == "nothing"
-
-
 def test_each_pod_has_a_word_for_its_quota() -> None:
     found = (granted(), granted("j-worker-2"), preempted("j-worker-3"))
     view = training(*map(worker, range(4)), found=found, size=4)
@@ -331,12 +312,6 @@ def test_the_next_that_waits_is_the_base_and_then_the_first_extra() -> None:
     assert workloads.waiting(waiting(2, base)) is base
     assert workloads.waiting(waiting(4, granted(), granted("j-worker-2"), asked, policy=LEAST)) is asked
     assert workloads.waiting(waiting(2, granted())) is None
-
-
-def test_a_queue_that_nobody_serves_is_told_once_the_operator_has_said_something() -> None:
-    view = job(2, queue=Queue(ignored="team"))
-    assert does(view) == "say QueueIgnored"
-    assert does(view.but(reported=False)) == "nothing"
 
 
 COUNTED = Memory(

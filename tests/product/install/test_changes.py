@@ -1,7 +1,25 @@
+"""What an installation changes and removes, in which order, and when it is complete."""
+
+from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+
+from mpijob_elastic import names
+from mpijob_elastic.install import removal, rollout
 from mpijob_elastic.install.changes import Outcome, changed
+from mpijob_elastic.install.customize import MATCH_CONDITIONS_SINCE, for_version
+from mpijob_elastic.install.inventory import Found
 from mpijob_elastic.install.objects import Identity
+from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install.server import Server
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import DEPLOYMENTS, PODS
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
+from tests.faults.faults import Answer, Fault, Reset
+from tests.faults.proxy import FaultProxy
 
 ONE = Identity(api_version="v1", kind="Service", namespace="a", name="b")
 
@@ -23,3 +41,102 @@ def test_a_change_shows_what_differs() -> None:
     change = changed(ONE, live(spec={"replicas": 3}), live(spec={"replicas": 2}))
     assert change.outcome is Outcome.CONFIGURED
     assert change.difference.splitlines()[-3:] == [" spec:", "-  replicas: 3", "+  replicas: 2"]
+
+
+SERVER = Server(version="v1.34.4", minor=34, served={("apps/v1", "Deployment"): DEPLOYMENTS})
+
+
+async def test_pods_that_came_to_a_gate_after_the_question_are_seen(api: TinyApi, client: ApiWriter) -> None:
+    controller = await api.create(DEPLOYMENTS.path(names.NAMESPACE), names.CONTROLLER)
+    identity = Identity(api_version="apps/v1", kind="Deployment", namespace=names.NAMESPACE, name=names.CONTROLLER)
+    found = [Found(identity=identity, uid=controller["metadata"]["uid"])]
+    await api.create(PODS.path(), "train-launcher", spec={"schedulingGates": [{"name": names.GATE_QUEUED}]})
+    with pytest.raises(Refused, match=r"gate of ours that nobody else takes off: /train-launcher\. Resume"):
+        await removal.stop(client, SERVER, found, seconds=1, say=print)
+    assert api.deletions == []
+
+
+CONFIG_MAPS = "/api/v1/namespaces/n/configmaps"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [(Reset(), "GET http"), (Answer(status=503), "503"), (Answer(status=500), "500")]
+)
+async def test_trouble_of_the_api_server_is_waited_for(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter, fault: Fault, said: str
+) -> None:
+    await api.create(CONFIG_MAPS, "a")
+    told: list[str] = []
+
+    async def missing() -> str:
+        await client.get(f"{CONFIG_MAPS}/a")
+        return ""
+
+    with proxy.inject(fault, times=3):
+        assert await rollout.until(missing, seconds=60, say=lambda news: told.append(str(news))) == ""
+    assert told
+    assert all(one.startswith(said) for one in told)
+
+
+async def test_what_does_not_pass_ends_the_wait(client: ApiWriter) -> None:
+    async def missing() -> str:
+        await client.get(f"{CONFIG_MAPS}/a")
+        return ""
+
+    with pytest.raises(errors.NotFound):
+        await rollout.until(missing, seconds=60, say=lambda _: None)
+
+
+async def test_trouble_that_does_not_pass_is_what_is_missing_in_the_end(proxy: FaultProxy, client: ApiWriter) -> None:
+    async def missing() -> str:
+        await client.get(f"{CONFIG_MAPS}/a")
+        return ""
+
+    with proxy.inject(Answer(status=500)):
+        assert "injected" in await rollout.until(missing, seconds=0, say=lambda _: None)
+
+
+MANIFEST = Path(__file__).parents[3] / "config" / "base" / "webhook-configurations.yaml"
+MUTATING, VALIDATING = yaml.safe_load_all(MANIFEST.read_text())
+STATUS, WORKERS = MUTATING["webhooks"][2:]
+AUTOSCALERS, EVICTIONS = VALIDATING["webhooks"][2:]
+HOOKS: list[dict[str, Any]] = [*MUTATING["webhooks"], *VALIDATING["webhooks"]]
+
+
+def test_names_agree_with_the_program() -> None:
+    for configuration in (MUTATING, VALIDATING):
+        assert configuration["metadata"]["name"] == names.WEBHOOK_CONFIGURATION
+    services = [hook["clientConfig"]["service"] for hook in HOOKS]
+    assert {(one["name"], one["namespace"]) for one in services} == {(names.WEBHOOK, names.NAMESPACE)}
+    assert EVICTIONS["name"] == names.EVICTIONS_HOOK
+    assert [one.get("path") for one in services] == [names.PATH_MUTATE] * 4 + [names.PATH_VALIDATE] * 3 + [None]
+    for hook, role in ((HOOKS[0], names.ROLE_LAUNCHER), (WORKERS, names.ROLE_WORKER)):
+        expected = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_ROLE: role}
+        assert hook["objectSelector"]["matchLabels"] == expected
+    assert HOOKS[1]["objectSelector"]["matchExpressions"][0]["key"] == names.LABEL_APP
+
+
+@pytest.mark.parametrize("hook", HOOKS, ids=[hook["name"] for hook in HOOKS])
+def test_nothing_waits_for_us_and_nothing_is_asked_of_the_system(hook: dict[str, Any]) -> None:
+    seconds = 1 if hook in (STATUS, WORKERS, AUTOSCALERS, EVICTIONS) else 2
+    effects = "NoneOnDryRun" if hook == EVICTIONS else "None"
+    assert (hook["failurePolicy"], hook["timeoutSeconds"], hook["sideEffects"]) == ("Ignore", seconds, effects)
+    assert hook["matchPolicy"] == "Equivalent"
+    assert "caBundle" not in hook["clientConfig"]
+    assert hook["namespaceSelector"]["matchExpressions"] == [
+        {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "NotIn",
+            "values": ["kube-system", "kube-node-lease", "kube-public", names.NAMESPACE],
+        },
+        {"key": names.NAMESPACE_OPT_OUT, "operator": "NotIn", "values": ["disabled"]},
+    ]
+
+
+def test_without_match_conditions_the_hooks_that_need_one_go() -> None:
+    [plain] = for_version([MUTATING], MATCH_CONDITIONS_SINCE - 1)
+    kept = [{key: value for key, value in hook.items() if key != "matchConditions"} for hook in (HOOKS[0], WORKERS)]
+    assert plain["webhooks"] == kept
+    assert {**plain, "webhooks": []} == {**MUTATING, "webhooks": []}
+    [rest] = for_version([VALIDATING], MATCH_CONDITIONS_SINCE - 1)
+    assert rest == {**VALIDATING, "webhooks": VALIDATING["webhooks"][:2]}

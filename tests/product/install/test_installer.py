@@ -1,12 +1,31 @@
+"""Objects on their way to the server: customized, applied server-side, as its version serves them."""
+
+from collections.abc import AsyncIterator
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import web
 
 from mpijob_elastic import names
-from mpijob_elastic.install import server_side_apply
+from mpijob_elastic.install import overlays, preflight, removal, server_side_apply
+from mpijob_elastic.install.changes import Outcome
+from mpijob_elastic.install.customize import for_jobs_in, for_version, with_image
 from mpijob_elastic.install.installer import NOT_FOR_JOBS, Plan
-from mpijob_elastic.install.objects import identity
+from mpijob_elastic.install.inventory import Found
+from mpijob_elastic.install.objects import Manifest, identity
 from mpijob_elastic.install.overlays import Overlay
+from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install.server import OPTIONAL_KINDS, Server, examine
+from mpijob_elastic.install.server_side_apply import Applier
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.resources import CONFIG_MAPS
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
+from tests.faults.faults import Answer, Request
+from tests.faults.kubeconfig import write_plain
+from tests.faults.proxy import FaultProxy
 
 
 def test_hooks_come_last_and_rights_before_what_runs_under_them() -> None:
@@ -65,3 +84,190 @@ def test_unknown_kinds_come_between_guards_and_workloads() -> None:
 
 def last(kinds: list[str], kind: str) -> int:
     return len(kinds) - 1 - kinds[::-1].index(kind)
+
+
+def of_kind(manifests: list[Manifest], kind: str) -> list[Any]:
+    return [one for one in manifests if one["kind"] == kind]
+
+
+def test_the_image_runs_in_every_container() -> None:
+    manifests = with_image(overlays.rendered("default"), "here/it:1")
+    containers = [
+        one for each in of_kind(manifests, "Deployment") for one in each["spec"]["template"]["spec"]["containers"]
+    ]
+    assert [(one["name"], one["image"]) for one in containers] == [
+        ("controller", "here/it:1"),
+        ("webhook", "here/it:1"),
+    ]
+
+
+def test_the_namespaces_of_the_jobs_are_named_everywhere() -> None:
+    manifests = for_jobs_in(overlays.rendered("single-namespace"), ["team-a", "team-b"])
+    assert "your-namespace" not in str(manifests)
+    for deployment in of_kind(manifests, "Deployment"):
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        assert container["env"] == [{"name": "MPIJOB_ELASTIC_JOBS_NAMESPACE", "value": "team-a team-b"}]
+    rights = [one for kind in ("Role", "RoleBinding") for one in of_kind(manifests, kind)]
+    names_in = {
+        team: [one["metadata"]["name"] for one in rights if one["metadata"]["namespace"] == team]
+        for team in ("team-a", "team-b")
+    }
+    assert names_in["team-a"] == names_in["team-b"]
+    assert set(names_in["team-a"]) == {names.CONTROLLER, names.WEBHOOK, "mpijob-elastic-evictions"}
+    assert {one["metadata"].get("namespace", "") for one in manifests} == {"", names.NAMESPACE, "team-a", "team-b"}
+    hooks = [hook for kind in ("Mutating", "Validating") for hook in configuration(manifests, kind)["webhooks"]]
+    for hook in hooks:
+        assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["team-a", "team-b"]
+
+
+@pytest.mark.parametrize("minor", [30, 34])
+def test_a_new_api_server_gets_everything(minor: int) -> None:
+    manifests = overlays.rendered("default")
+    assert for_version(manifests, minor) == manifests
+
+
+@pytest.mark.parametrize("overlay", ["default", Overlay.SINGLE_NAMESPACE])
+def test_before_admission_policies_the_webhook_may_not_mark_pods(overlay: str) -> None:
+    manifests = overlays.rendered(overlay)
+    gone = [one for one in manifests if one not in for_version(manifests, 29)]
+    roles = [one for one in gone if one["kind"] in ("Role", "ClusterRole")]
+    assert [rule["resources"] for one in roles for rule in one["rules"]] == [["pods"], ["pods/eviction"]]
+    rest = [one for one in for_version(manifests, 29) if one["kind"] in ("Role", "ClusterRole")]
+    assert names.EVICTIONS_HOOK in str(configuration(manifests, "Validating"))
+    assert names.EVICTIONS_HOOK not in str(configuration(for_version(manifests, 29), "Validating"))
+    assert not [one for one in rest if "webhook" in one["metadata"]["name"] and "pods" in str(one["rules"])]
+
+
+def test_before_match_conditions_config_maps_are_not_asked_about() -> None:
+    manifests = for_version(overlays.rendered("default"), 27)
+    hooks = configuration(manifests, "Mutating")["webhooks"]
+    assert [hook["rules"][0]["resources"] for hook in hooks] == [["pods"]] * 2
+    assert not any("matchConditions" in hook for hook in hooks)
+    assert of_kind(manifests, "PodDisruptionBudget") == of_kind(overlays.rendered("default"), "PodDisruptionBudget")
+
+
+def test_before_eviction_of_unhealthy_pods() -> None:
+    for budget in of_kind(for_version(overlays.rendered("default"), 25), "PodDisruptionBudget"):
+        assert budget["spec"].keys() == {"maxUnavailable", "selector"}
+
+
+def test_only_one_overlay_has_the_placeholder() -> None:
+    for overlay in ("default", Overlay.CERT_MANAGER, Overlay.PROMETHEUS):
+        assert "your-namespace" not in str(overlays.rendered(overlay))
+
+
+def configuration(manifests: list[Manifest], kind: str) -> Any:
+    [one] = of_kind(manifests, f"{kind}WebhookConfiguration")
+    return one
+
+
+VERSION = {"major": "1", "minor": "27+", "gitVersion": "v1.27.16-provider.1"}
+KINDS = {
+    "/api/v1": ["Namespace", "ServiceAccount", "Service", "ConfigMap"],
+    "/apis/apps/v1": ["Deployment"],
+    "/apis/rbac.authorization.k8s.io/v1": ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+    "/apis/policy/v1": ["PodDisruptionBudget"],
+    "/apis/networking.k8s.io/v1": ["NetworkPolicy"],
+    "/apis/coordination.k8s.io/v1": ["Lease"],
+    "/apis/scheduling.k8s.io/v1": ["PriorityClass"],
+    "/apis/admissionregistration.k8s.io/v1": ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"],
+}
+
+
+async def serve(request: web.Request) -> web.Response:
+    if request.path == "/version":
+        return web.json_response(VERSION)
+    if request.path not in KINDS:
+        return web.json_response({"kind": "Status", "reason": "NotFound"}, status=404)
+    names = [{"name": f"{kind.lower()}s", "kind": kind} for kind in KINDS[request.path]]
+    subresources = [{"name": f"{one['name']}/status", "kind": one["kind"]} for one in names]
+    return web.json_response({"resources": names + subresources})
+
+
+@pytest.fixture
+async def older(tmp_path: Path) -> AsyncIterator[ApiWriter]:
+    application = web.Application()
+    application.router.add_get("/{path:.*}", serve)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    write_plain(tmp_path / "kubeconfig", f"http://127.0.0.1:{runner.addresses[0][1]}")
+    async with await connect(user_agent="test", kubeconfig=tmp_path / "kubeconfig") as client:
+        yield client
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def server(older: ApiWriter) -> Server:
+    return await examine(older, Plan().manifests())
+
+
+async def test_it_is_known_by_version_and_kinds(server: Server) -> None:
+    assert (server.version, server.minor) == ("v1.27.16-provider.1", 27)
+    assert server.served["apps/v1", "Deployment"].path("a", "b") == "/apis/apps/v1/namespaces/a/deployments/b"
+    assert {one["kind"] for one in Plan().manifests() if not server.serves(one)} == OPTIONAL_KINDS.keys()
+
+
+async def test_kinds_that_only_help_are_skipped(older: ApiWriter, server: Server) -> None:
+    for manifest in Plan().manifests():
+        if manifest["kind"] in OPTIONAL_KINDS:
+            change = await Applier(client=older, server=server).apply(manifest)
+            assert (change.outcome, change.note) == (Outcome.SKIPPED, "not served by v1.27.16-provider.1")
+
+
+async def test_kinds_that_are_needed_must_be_there(older: ApiWriter, server: Server) -> None:
+    manifests = Plan(overlays=(Overlay.PROMETHEUS,)).manifests()
+    with pytest.raises(Refused, match=r"v1\.27\.16-provider\.1 does not serve PodMonitor .*, PrometheusRule"):
+        await preflight.check(older, server, manifests, jobs_namespaces=())
+
+
+async def test_the_mpijob_must_be_there(older: ApiWriter, server: Server) -> None:
+    with pytest.raises(Refused, match="with its CustomResourceDefinition first"):
+        await preflight.check(older, server, Plan().manifests(), jobs_namespaces=())
+
+
+MANIFEST = {
+    "apiVersion": CONFIG_MAPS.api_version,
+    "kind": CONFIG_MAPS.kind,
+    "metadata": {"name": "a", "namespace": "n"},
+    "data": {"key": "value"},
+}
+SERVER = Server(version="v1.34.4", minor=34, served={(CONFIG_MAPS.api_version, CONFIG_MAPS.kind): CONFIG_MAPS})
+
+
+def patches(request: Request) -> bool:
+    return request.method == "PATCH"
+
+
+def deletions(request: Request) -> bool:
+    return request.method == "DELETE"
+
+
+async def test_what_somebody_else_creates_at_that_moment_is_applied_to(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
+    await api.create(CONFIG_MAPS.path("n"), "a", apiVersion="v1", kind="ConfigMap")
+    with proxy.inject(Answer(status=409, reason="AlreadyExists"), on=patches, times=1):
+        change = await Applier(client=client, server=SERVER).apply(MANIFEST)
+    assert change.outcome is Outcome.CONFIGURED
+    assert api.objects[CONFIG_MAPS.path("n", "a")]["data"] == {"key": "value"}
+
+
+async def test_fields_of_others_are_a_conflict(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+    await api.create(CONFIG_MAPS.path("n"), "a", apiVersion="v1", kind="ConfigMap")
+    with (
+        proxy.inject(Answer(status=409, reason="Conflict"), on=patches),
+        pytest.raises(Refused, match="--force-conflicts"),
+    ):
+        await Applier(client=client, server=SERVER).apply(MANIFEST)
+
+
+@pytest.mark.parametrize(("status", "reason"), [(404, "NotFound"), (409, "Conflict")])
+async def test_what_is_gone_or_another_by_now_is_not_deleted(
+    proxy: FaultProxy, client: ApiWriter, status: int, reason: str
+) -> None:
+    said: list[object] = []
+    found = Found(identity=identity(MANIFEST), uid="of another one")
+    with proxy.inject(Answer(status=status, reason=reason), on=deletions):
+        await removal.delete(client, SERVER, [found], said.append)
+    assert said == []

@@ -20,20 +20,40 @@ def job(*, conditions: Sequence[tuple[str, str, str]] = (), completed: bool = Fa
     return job_facts.read(msgspec.json.encode({"metadata": {"name": "j", "namespace": "n"}, "status": status, **rest}))
 
 
+def launched(*containers: object, slots: int = 1, workers: Any = None) -> job_facts.JobFacts:
+    """A job whose launcher has these containers."""
+    replicas = {"Launcher": {"template": {"spec": {"containers": [*containers]}}}, "Worker": workers}
+    return job(spec={"slotsPerWorker": slots, "mpiReplicaSpecs": replicas})
+
+
+AT = 1767225600.0
+SUCCEEDED, FAILED = ("Succeeded", "True", "MPIJobSucceeded"), ("Failed", "True", "MPIJobFailed")
+EVICTED = ("Failed", "True", "MPIJobEvicted")
+
+
 @pytest.mark.parametrize(
-    ("conditions", "completed", "finished"),
+    ("condition", "completed", "finished", "succeeded_at", "ended_at"),
     [
-        ([], False, False),
-        ([("Running", "True", "MPIJobRunning")], False, False),
-        ([("Succeeded", "True", "MPIJobSucceeded")], True, True),
-        ([("Succeeded", "False", "")], False, False),
-        ([("Failed", "True", "MPIJobFailed")], True, True),
-        ([("Failed", "True", "MPIJobFailed")], False, False),
-        ([("Failed", "True", "MPIJobEvicted")], True, False),
+        (None, False, False, None, None),
+        (None, True, False, None, None),
+        (("Running", "True", "MPIJobRunning"), False, False, None, None),
+        (SUCCEEDED, True, True, AT, AT),
+        (SUCCEEDED, False, True, None, None),
+        (("Succeeded", "False", ""), False, False, None, None),
+        (FAILED, True, True, None, AT),
+        (FAILED, False, False, None, None),
+        (EVICTED, True, False, None, None),
     ],
 )
-def test_when_a_job_is_over(conditions: list[tuple[str, str, str]], completed: bool, finished: bool) -> None:
-    assert job(conditions=conditions, completed=completed).finished is finished
+def test_when_a_job_is_over(
+    condition: tuple[str, str, str] | None,
+    completed: bool,
+    finished: bool,
+    succeeded_at: float | None,
+    ended_at: float | None,
+) -> None:
+    found = job(conditions=[condition] if condition else [], completed=completed)
+    assert (found.finished, found.succeeded_at, found.ended_at) == (finished, succeeded_at, ended_at)
 
 
 @pytest.mark.parametrize(("value", "gates"), [(names.MULTIKUEUE, (names.GATE_QUEUED,)), ("x", ()), (1, ()), (None, ())])
@@ -46,20 +66,6 @@ def test_a_copy_of_multikueue_names_its_workload(where: str) -> None:
     metadata = {"name": "j", "namespace": "n", where: {names.PREBUILT: "j-launcher"}}
     assert job(metadata=metadata).prebuilt == "j-launcher"
     assert job().prebuilt == ""
-
-
-def test_when_a_job_succeeded() -> None:
-    succeeded, failed = [("Succeeded", "True", "")], [("Failed", "True", "")]
-    assert job(conditions=succeeded, completed=True).succeeded_at is not None
-    assert job(conditions=succeeded, completed=False).succeeded_at is None
-    assert job(conditions=failed, completed=True).succeeded_at is None
-
-
-def test_when_a_job_ended_well_or_not() -> None:
-    evicted = [("Failed", "True", "MPIJobEvicted")]
-    for ended in ([("Succeeded", "True", "")], [("Failed", "True", "")]):
-        assert job(conditions=ended, completed=True).ended_at == 1767225600.0
-    assert [job(conditions=going_on, completed=True).ended_at for going_on in ((), evicted)] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -120,35 +126,23 @@ def test_what_cannot_be_read_is_refused_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "slots", "at_start", "at_least"),
+    ("command", "slots", "at_start", "at_least", "most"),
     [
-        (["horovodrun", "-np", "4", "--min-np", "3", "python"], 2, 2, 2),
-        (["horovodrun", "-np", "5", "--min-np", "1", "python"], 2, 3, 1),
-        (["horovodrun", "-np", "4", "python"], 1, 4, 4),
-        (["horovodrun", "--host-discovery-script", "x", "python"], 1, 0, 0),
-        (["mpirun", "-np", "4", "python"], 1, 0, 0),
-        ([], 1, 0, 0),
+        (["horovodrun", "-np", "4", "--min-np", "3", "python"], 2, 2, 2, 0),
+        (["horovodrun", "-np", "5", "--min-np", "1", "python"], 2, 3, 1, 0),
+        (["horovodrun", "-np", "4", "python"], 1, 4, 4, 0),
+        (["horovodrun", "--host-discovery-script", "x", "python"], 1, 0, 0, 0),
+        (["mpirun", "-np", "4", "python"], 1, 0, 0, 0),
+        ([], 1, 0, 0, 0),
+        (["horovodrun", "-np", "2", "--max-np", "5", "python"], 2, 1, 1, 3),
+        (["horovodrun", "-np", "2", "--max-np", "4", "python"], 1, 2, 2, 4),
     ],
 )
-def test_how_many_workers_horovodrun_needs(command: list[str], slots: int, at_start: int, at_least: int) -> None:
-    template = {"spec": {"containers": [{"command": command}]}}
-    spec = {"slotsPerWorker": slots, "mpiReplicaSpecs": {"Launcher": {"template": template}}}
-    assert (job(spec=spec).np_workers, job(spec=spec).min_np_workers) == (at_start, at_least)
-
-
-@pytest.mark.parametrize(
-    ("command", "slots", "most"),
-    [
-        (["horovodrun", "-np", "2", "--max-np", "5", "python"], 2, 3),
-        (["horovodrun", "-np", "2", "--max-np", "4", "python"], 1, 4),
-        (["horovodrun", "-np", "2", "python"], 1, 0),
-        ([], 1, 0),
-    ],
-)
-def test_above_how_many_workers_horovodrun_starts_no_ranks(command: list[str], slots: int, most: int) -> None:
-    template = {"spec": {"containers": [{"command": command}]}}
-    spec = {"slotsPerWorker": slots, "mpiReplicaSpecs": {"Launcher": {"template": template}}}
-    assert job(spec=spec).max_np_workers == most
+def test_how_many_workers_horovodrun_needs_and_starts_ranks_on(
+    command: list[str], slots: int, at_start: int, at_least: int, most: int
+) -> None:
+    found = launched({"command": command}, slots=slots)
+    assert (found.np_workers, found.min_np_workers, found.max_np_workers) == (at_start, at_least, most)
 
 
 OPTION = ["horovodrun", "--gloo-timeout-seconds", "15", "-np", "2", "python"]
@@ -175,11 +169,8 @@ def says(value: str | None) -> dict[str, object]:
     ],
 )
 def test_when_gloo_gives_up_a_peer(command: list[str], launcher: str | None, worker: str | None, timeout: int) -> None:
-    replicas = {
-        "Launcher": {"template": {"spec": {"containers": [{"command": command, **says(launcher)}]}}},
-        "Worker": {"template": {"spec": {"containers": [says(worker)]}}},
-    }
-    assert job(spec={"mpiReplicaSpecs": replicas}).gloo_timeout == timeout
+    workers = {"template": {"spec": {"containers": [says(worker)]}}}
+    assert launched({"command": command, **says(launcher)}, workers=workers).gloo_timeout == timeout
 
 
 def at_version(version: str, *, active: int = 0, replicas: int = 3) -> job_facts.JobFacts:
@@ -242,11 +233,9 @@ def test_a_launcher_of_nulls_starts_nothing(containers: list[Any] | None) -> Non
 def test_ranks_are_started_by_the_first_container_but_any_may_read_the_host_list() -> None:
     """[operator] Only the first container of a launcher gets kubectl and the hostfile."""
     first, other = ["horovodrun", "-np", "2", "train"], ["horovodrun", "-np", "8", "--host-discovery-script", "x", "y"]
-    template = {"spec": {"containers": [{"command": first}, {"command": other}]}}
-    facts = job(spec={"mpiReplicaSpecs": {"Launcher": {"template": template}}})
+    facts = launched({"command": first}, {"command": other})
     assert (facts.np_workers, facts.elastic) == (2, True)
-    sidecar_first = {"spec": {"containers": [{"command": ["proxy"]}, {"command": other}]}}
-    assert job(spec={"mpiReplicaSpecs": {"Launcher": {"template": sidecar_first}}}).np_workers == 0
+    assert launched({"command": ["proxy"]}, {"command": other}).np_workers == 0
 
 
 @pytest.mark.parametrize("slots", [None, 0, -1, 1])

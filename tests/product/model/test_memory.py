@@ -1,13 +1,20 @@
-"""The memory in an annotation: the same comes back, and nothing hostile gets in."""
+"""The memory in an annotation: the same comes back, that of large jobs fits, and nothing hostile gets in."""
 
+import base64
 import json
+import zlib
+from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic.model import memory_text
+from mpijob_elastic.model.bounds import LARGEST_MEMORY, MOST_WORKERS
 from mpijob_elastic.model.memory import Host, Left, Memory, Scale, Tries
+from mpijob_elastic.model.memory_text import COMPRESSED
+from tests.examples import share
 
 TIMES = st.floats(0.0, 1e10)
 COUNTS = st.integers(1, 1000)
@@ -15,7 +22,7 @@ PODS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 TRIES = st.builds(Tries, count=COUNTS, at=TIMES, uid=PODS)
 MEMORIES = st.builds(
     Memory,
-    left=st.dictionaries(PODS, st.builds(Left, pod=PODS, at=TIMES)),
+    left=st.dictionaries(PODS, st.builds(Left, pod=PODS, at=TIMES, known_at=TIMES)),
     added_at=TIMES,
     removed_at=TIMES,
     dropped_at=TIMES,
@@ -23,6 +30,7 @@ MEMORIES = st.builds(
     replaced=st.dictionaries(PODS, TRIES),
     hosts=st.dictionaries(PODS, st.builds(Host, pod=PODS, incarnation=st.integers(0, 10**8))),
     renamed=st.dictionaries(PODS, TRIES),
+    moved=st.dictionaries(PODS, TRIES),
     launchers=st.none() | TRIES,
 )
 
@@ -88,3 +96,95 @@ def test_hostile_text_is_no_memory(text: str | None) -> None:
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps))
 def test_any_text_is_read_without_an_error(text: str) -> None:
     memory_text.parse(text)
+
+
+# All annotations of an object may have 256 KiB.
+WANTED = 240 * 1024
+# A pod's name is a label's value too: 63 characters.
+JOB = "j" * (63 - len("-worker-9999"))
+MOST = 10_000
+# Lists follow one another after 3 s at the earliest, and pods that are gone are forgotten after 600 s.
+MOST_TIMES = 200
+DAY = 86_400.0
+SEEDS = st.integers(0, 2**32)
+
+
+def pod(index: int) -> str:
+    return f"{JOB}-worker-{index}"
+
+
+def everybody_left(seed: int, *, waves: int) -> Memory:
+    """10,000 workers left at so many different times of a day; 2,000 host names are in use."""
+    random = Random(seed)
+    times = [round(1_763_712_345 + DAY * random.random(), 3) for _ in range(waves)]
+    known = [round(time + 60 * random.random(), 3) for time in times]
+    left = {}
+    for index in range(MOST):
+        wave = random.randrange(waves)
+        left[pod(index)] = Left(pod=f"{random.getrandbits(32):08x}", at=times[wave], known_at=known[wave])
+    hosts = {
+        pod(index): Host(pod=f"{random.getrandbits(32):08x}", incarnation=random.randrange(5)) for index in range(2000)
+    }
+    return Memory(left=left, added_at=1.5, removed_at=max(times), hosts=hosts, script="abc")
+
+
+@share(0.03)
+@given(SEEDS, st.integers(1, MOST_TIMES))
+def test_10000_leaving_workers_and_2000_host_names_fit_and_come_back(seed: int, waves: int) -> None:
+    kept = everybody_left(seed, waves=waves)
+    text = memory_text.render(kept)
+    assert len(text) < WANTED
+    assert memory_text.parse(text) == kept
+
+
+def test_a_small_memory_can_be_read_by_people() -> None:
+    small = Memory(left={"j-worker-1": Left(pod="u", at=1.0)})
+    assert json.loads(memory_text.render(small)) == {"left": {"j-worker-1": {"pod": "u", "at": 1.0}}}
+
+
+@given(MEMORIES)
+def test_a_compressed_memory_comes_back(kept: Memory) -> None:
+    kept = msgspec.structs.replace(kept, script="x" * memory_text.PLAIN)
+    text = memory_text.render(kept)
+    assert text.startswith(COMPRESSED)
+    assert memory_text.parse(text) == kept
+
+
+def compressed(plain: bytes) -> str:
+    return COMPRESSED + base64.b64encode(zlib.compress(plain)).decode()
+
+
+def test_the_hostile_texts_are_wrong_in_one_place_only() -> None:
+    assert memory_text.parse(compressed(b'{"added_at": 1.0}')) == Memory(added_at=1.0)
+    assert memory_text.parse(compressed(b'{"added_at": 1.0}'.ljust(LARGEST_MEMORY))) == Memory(added_at=1.0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        COMPRESSED,
+        compressed(b""),
+        compressed(b"\xff"),
+        compressed(b'{"added_at": -1}'),
+        compressed(b"[" * 100_000 + b"]" * 100_000),
+        compressed(b'{"added_at": 1.0}')[:-4],
+        compressed(b'{"added_at": 1.0}').replace(COMPRESSED, f"{COMPRESSED} "),
+        COMPRESSED + "é" * 8,
+        COMPRESSED + "!" * 8,
+        COMPRESSED + base64.b64encode(b'{"added_at": 1.0}').decode(),
+        compressed(b'{"added_at": 1.0}'.ljust(LARGEST_MEMORY + 1)),
+        compressed(b" " * 2**27),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_a_bomb_or_a_broken_value_is_no_memory(text: str) -> None:
+    assert memory_text.parse(text) is None
+
+
+@pytest.mark.parametrize("part", ["left", "hosts", "replaced", "moved", "renamed", "elders"])
+def test_a_memory_of_more_than_all_workers_is_not_ours(part: str) -> None:
+    entry: dict[str, object] = {"pod": "", "at": 1, "count": 1, "uid": ""}
+    for size in (MOST_WORKERS, MOST_WORKERS + 1):
+        found = [""] * size if part == "elders" else dict.fromkeys(map(str, range(size)), entry)
+        memory = memory_text.parse(compressed(json.dumps({part: found}, separators=(",", ":")).encode()))
+        assert (memory is not None) is (size == MOST_WORKERS)

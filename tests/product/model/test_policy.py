@@ -1,12 +1,17 @@
-"""The annotations of a MPIJob: what they mean, and what is said of one that means nothing."""
+"""What the annotations and the run policy of an MPIJob mean, and what is said of a value that means nothing."""
 
+from typing import Any
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.model import policy
+from mpijob_elastic.model import autoscale, job_facts, policy, run_policy
+from mpijob_elastic.model.autoscale import Autoscale
 from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.run_policy import RunPolicy
 
 DEFAULTS = Policy()
 
@@ -75,3 +80,169 @@ def test_no_text_is_too_strange_and_every_problem_names_field_value_and_what_is_
         assert key in names.USER_ANNOTATIONS
         assert given[key].startswith(problem.value)
         assert problem.allowed
+
+
+MOST = 2**31 - 1
+ACTIVE = "activeDeadlineSeconds"
+TTL = "ttlSecondsAfterFinished"
+LIMIT = "backoffLimit"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, RunPolicy()),
+        ({}, RunPolicy()),
+        ({ACTIVE: None, "schedulingPolicy": {"minAvailable": "x"}}, RunPolicy()),
+        ({ACTIVE: 1}, RunPolicy(active_deadline=1)),
+        ({ACTIVE: 1, "suspend": True}, RunPolicy(active_deadline=1, suspend=True)),
+        ({"suspend": False}, RunPolicy()),
+        ({ACTIVE: MOST}, RunPolicy(active_deadline=MOST)),
+        ({ACTIVE: 60, TTL: 0, LIMIT: 6}, RunPolicy(active_deadline=60, ttl=0, backoff_limit=6)),
+    ],
+)
+def test_good_values(given: object, expected: RunPolicy) -> None:
+    assert run_policy.parse(given) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "least"),
+    [
+        (ACTIVE, 0, 1),
+        (ACTIVE, -1, 1),
+        (ACTIVE, MOST + 1, 1),
+        (ACTIVE, "1h", 1),
+        (ACTIVE, "60", 1),
+        (ACTIVE, 60.0, 1),
+        (ACTIVE, True, 1),
+        (ACTIVE, [60], 1),
+        (LIMIT, -1, 0),
+        (LIMIT, "3", 0),
+        (TTL, -1, 0),
+        (TTL, "1h", 0),
+        (TTL, False, 0),
+    ],
+)
+def test_a_bad_value_is_left_out_and_named(field: str, value: object, least: int) -> None:
+    read, [problem] = run_policy.parse({field: value})
+    assert read == RunPolicy()
+    assert str(problem) == (
+        f'spec.runPolicy.{field}: "{value}" is not allowed; use a whole number from {least} to {MOST}'
+    )
+
+
+@pytest.mark.parametrize("value", ["true", 1, []])
+def test_a_job_is_suspended_by_true_only(value: object) -> None:
+    read, [problem] = run_policy.parse({"suspend": value})
+    assert read == RunPolicy()
+    assert str(problem) == f'spec.runPolicy.suspend: "{value}" is not allowed; use true or false'
+
+
+def test_a_run_policy_that_nobody_asked_for_is_named_where_it_would_matter() -> None:
+    assert run_policy.ignored({ACTIVE: 1, "suspend": True, "x": 1}) == [ACTIVE, "suspend"]
+    assert run_policy.ignored({"suspend": False}) == []
+
+
+@pytest.mark.parametrize("given", ["", "x", 3, [1]])
+def test_a_run_policy_that_is_no_object(given: object) -> None:
+    read, [problem] = run_policy.parse(given)
+    assert (read, problem.field) == (RunPolicy(), "spec.runPolicy")
+    assert run_policy.ignored(given) == []
+
+
+def facts(asked: str | None, policy: object, own: int | None = None) -> job_facts.JobFacts:
+    job: dict[str, Any] = {"metadata": {"name": "j", "namespace": "n"}, "spec": {"runPolicy": policy}}
+    if asked is not None:
+        job["metadata"]["annotations"] = {names.RUN_POLICY: asked}
+    if own is not None:
+        job["spec"]["mpiReplicaSpecs"] = {"Launcher": {"template": {"spec": {ACTIVE: own}}}}
+    return job_facts.read(msgspec.json.encode(job))
+
+
+@pytest.mark.parametrize("asked", [None, "false", "yes"])
+def test_a_job_that_does_not_ask_has_none_whatever_it_says(asked: str | None) -> None:
+    assert facts(asked, {ACTIVE: 60}).run_policy == RunPolicy()
+    assert [problem.field for problem in facts(asked, "x").problems if "runPolicy" in problem.field] == []
+
+
+def test_a_bad_value_is_a_problem_of_the_job() -> None:
+    [problem] = facts("true", {ACTIVE: "1h"}).problems
+    assert problem.field == f"spec.runPolicy.{ACTIVE}"
+
+
+BOUNDS = {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "8"}
+QUEUE = Autoscale(name="s0:queue", labels={"a": "1", "b/c": "d"}, value=30)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cpu=70", Autoscale(value=70)),
+        ("external:queue_length=30", Autoscale(name="queue_length", value=30)),
+        ("external:s0:queue{a=1,b/c=d}=30", QUEUE),
+    ],
+)
+def test_it_reads(text: str, expected: Autoscale) -> None:
+    assert autoscale.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "cpu", "cpu=0", "cpu=-1", "cpu=70%", "cpu=\uff17", "memory=70", "cpu=70,cpu=80", "external:=1"),
+        *("external:q", "external:q=0", "external:q{}=1", "external:q{a}=1", "external:q{a=1=1", "external:q=1\n"),
+        "external:q/..=1",
+    ],
+)
+def test_it_does_not_read(text: str) -> None:
+    assert autoscale.parse(text) is None
+
+
+def test_both_bounds_are_needed() -> None:
+    asked = {names.AUTOSCALE: "cpu=70"}
+    found, problems = policy.parse(asked | BOUNDS)
+    assert (found.autoscale, problems) == (Autoscale(value=70), [])
+    for bounds in ({}, {names.MIN_REPLICAS: "2"}, {names.MAX_REPLICAS: "8"}, {**BOUNDS, names.MIN_REPLICAS: "9"}):
+        found, problems = policy.parse(asked | bounds)
+        assert found.autoscale is None
+        assert str(problems[-1]) == (
+            'metadata.annotations[mpijob-elastic/autoscale]: "cpu=70" is not allowed; use it beside '
+            "mpijob-elastic/min-replicas and mpijob-elastic/max-replicas, the bounds of the size"
+        )
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(30, "30"), (1000, "1k"), (1500, "1500"), (120_000, "120k"), (10**6, "1M"), (10**9, "1G")]
+)
+def test_a_value_is_written_as_the_api_server_stores_it(value: int, written: str) -> None:
+    metric: Any = Autoscale(name="q", value=value).metric
+    assert metric["external"]["target"] == {"type": "AverageValue", "averageValue": written}
+
+
+def test_the_spec_of_an_external_metric() -> None:
+    found = autoscale.spec(QUEUE, "j", least=2, most=8, paused=False)
+    assert (found["minReplicas"], found["maxReplicas"]) == (2, 8)
+    assert found["scaleTargetRef"] == {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j"}
+    metric = {"name": "s0:queue", "selector": {"matchLabels": {"a": "1", "b/c": "d"}}}
+    assert found["metrics"][0]["external"]["metric"] == metric
+
+
+def test_a_paused_one_changes_nothing() -> None:
+    found = autoscale.spec(QUEUE, "j", least=2, most=8, paused=True)["behavior"]
+    assert [found[way]["selectPolicy"] for way in ("scaleUp", "scaleDown")] == ["Disabled"] * 2
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "expected"),
+    [
+        ({"a": 1, "default": 2}, {"a": 1}, True),
+        ({"a": 2}, {"a": 1}, False),
+        ({}, {"a": 1}, False),
+        ([{"a": 1, "b": 2}], [{"a": 1}], True),
+        ([{"a": 1}, {"a": 1}], [{"a": 1}], False),
+        ({"a": None}, {"a": {"b": 1}}, False),
+        ("ab", ["a", "b"], False),
+    ],
+)
+def test_defaults_of_the_api_server_are_no_change(found: object, wanted: object, *, expected: bool) -> None:
+    assert autoscale.covers(found, wanted) is expected

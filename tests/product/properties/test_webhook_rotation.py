@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.examples import share
-from tests.product.webhook.certificates.memory_api import CONFIGURATIONS, SECRET, configuration
-from tests.product.webhook.certificates.replicas import TIMING, Replica, World
+from tests.product.webhook.certificates.replicas import CONFIGURATIONS, SECRET, TIMING, Replica, World, configuration
 
 DILIGENT = 2
 SLOW = 2

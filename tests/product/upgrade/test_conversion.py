@@ -172,13 +172,6 @@ def test_the_old_definition_becomes_one_that_upgrade_has_nothing_to_add_to() -> 
     assert schema["x-kubernetes-preserve-unknown-fields"] is True
 
 
-@pytest.mark.parametrize("text", [TRAINING_JOB, OLD_MPI_JOB, OLD_DEFINITION])
-def test_what_was_converted_stays_as_it_is(text: str) -> None:
-    once = documents.convert_text(text, where="test")
-    [again] = documents.convert_text(documents.render(once), where="test")
-    assert (again.manifest, again.notes) == (once[0].manifest, ())
-
-
 def test_every_note_is_a_comment_too() -> None:
     [one] = documents.convert_text(TRAINING_JOB, where="test")
     text = documents.render([one])

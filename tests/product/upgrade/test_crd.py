@@ -1,11 +1,17 @@
+"""The definition: what is added to it and taken back, and whose it is, also while somebody else changes it."""
+
 import copy
+import json
 from typing import Any
 
 import pytest
 
+from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.refusal import Refused
+from tests.doubles.api import TinyApi, refused
+from tests.doubles.direct import DirectClient, Sent
 from tests.product.upgrade.definitions import STAY, definition, v1
-from upgrade import crd
+from upgrade import crd, live_crd, owners
 from upgrade.crd import Form
 
 
@@ -65,21 +71,6 @@ def test_a_structural_schema_checks_the_same_and_keeps_every_field() -> None:
     assert v1(after)["schema"]["openAPIV3Schema"] == {**kept, "properties": {"spec": spec}}
 
 
-@pytest.mark.parametrize("structural", [False, True])
-@pytest.mark.parametrize("name", STAY)
-def test_a_second_time_nothing_changes(name: str, structural: bool) -> None:
-    once = crd.upgraded(definition(name), structural=structural)
-    assert crd.upgraded(once, structural=structural) == once
-
-
-@pytest.mark.parametrize("name", STAY)
-def test_there_and_back(name: str) -> None:
-    before = definition(name)
-    live = crd.upgraded(before)
-    assert crd.reverted(live, before) == before
-    assert not crd.stays_structural(live, before)
-
-
 def test_the_way_back_from_a_structural_schema_is_said_to_be_closed() -> None:
     before = definition("v0.2.3")
     live = crd.upgraded(before, structural=True)
@@ -132,3 +123,110 @@ def test_the_training_operators_definition_is_refused() -> None:
     v1(one)["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["mpiReplicaSpecs"] = specs
     with pytest.raises(Refused, match="training-operator"):
         crd.upgraded(one)
+
+
+Object = dict[str, Any]
+
+
+class Edited(TinyApi):
+    """Somebody else edits the definition after each of our first reads."""
+
+    def __init__(self, edits: int) -> None:
+        super().__init__()
+        self.edits = edits
+        self.put(live_crd.PATH, definition("administrator"))
+
+    def upgraded(self, live: Any) -> Object:
+        if self.edits > 0:
+            self.edits -= 1
+            names = {**live["spec"]["names"], "categories": [f"edit-{self.edits}"]}
+            self.put(live_crd.PATH, {**live, "spec": {**live["spec"], "names": names}})
+        return crd.upgraded(live)
+
+    async def change(self) -> Change:
+        return await live_crd.change(DirectClient(self.answer), self.upgraded)
+
+
+async def test_an_edit_between_our_read_and_our_write_stays() -> None:
+    api = Edited(edits=2)
+    change = await api.change()
+    assert change.outcome is Outcome.CONFIGURED
+    stored = api.objects[live_crd.PATH]
+    assert stored["spec"]["names"]["categories"] == ["edit-0"]
+    assert v1(stored)["subresources"]["scale"] == crd.SCALE
+    assert (await api.change()).outcome is Outcome.UNCHANGED
+    assert len(api.writes) == 1
+
+
+async def test_edits_without_end_are_refused() -> None:
+    api = Edited(edits=99)
+    with pytest.raises(Refused, match="changed by somebody else 5 times"):
+        await api.change()
+    assert api.writes == []
+
+
+async def test_what_the_api_server_does_not_accept_is_said() -> None:
+    def refuse(sent: Sent) -> None:
+        if sent.method != "GET":
+            raise refused(422, "Invalid", "a column is wrong")
+
+    api = Edited(edits=0)
+    api.hook = refuse
+    with pytest.raises(Refused, match=r"does not accept the change of mpijobs\.kubeflow\.org: 422 Invalid: a column"):
+        await api.change()
+
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def written(*entries: tuple[str, str, str]) -> dict[str, Any]:
+    """A definition with field managers: name, operation, the field below spec."""
+    one = definition("administrator")
+    one["metadata"]["managedFields"] = [
+        {"manager": manager, "operation": operation, "fieldsV1": {"f:spec": {f"f:{field}": {}}}}
+        for manager, operation, field in entries
+    ]
+    return one
+
+
+def scalable(one: dict[str, Any]) -> dict[str, Any]:
+    v1(one)["subresources"]["scale"] = dict(crd.SCALE)
+    return one
+
+
+def test_writers_of_other_fields_ourselves_and_whoever_writes_once_do_not_count() -> None:
+    others = (("mpijob-elastic-cli", "Update", "versions"), ("kubectl-create", "Update", "versions"))
+    one = written(("flux", "Apply", "versions"), *others, ("a", "Update", "scope"))
+    assert owners.writers(one) == ["flux"]
+
+
+def test_nobody_is_known_without_managed_fields() -> None:
+    assert owners.writers(definition("administrator")) == []
+    assert not owners.is_declared(scalable(definition("administrator")))
+
+
+@pytest.mark.parametrize(("operation", "declared"), [("Apply", True), ("Update", False)])
+def test_a_server_side_apply_of_what_is_there_declares_it(operation: str, declared: bool) -> None:
+    assert owners.is_declared(scalable(written(("flux", operation, "versions")))) is declared
+
+
+@pytest.mark.parametrize("with_scale", [True, False])
+def test_the_manifest_of_a_kubectl_apply_is_read(with_scale: bool) -> None:
+    manifest = scalable(definition("administrator")) if with_scale else definition("administrator")
+    live = scalable(definition("administrator"))
+    live["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(manifest)}
+    assert owners.is_declared(live) is with_scale
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"spec": null}', '{"spec": {"versions": [{}]}}'])
+def test_an_annotation_that_is_no_manifest_declares_nothing(text: str) -> None:
+    live = scalable(definition("administrator"))
+    live["metadata"]["annotations"] = {LAST_APPLIED: text}
+    assert not owners.is_declared(live)
+
+
+def test_what_somebody_declares_is_not_reverted() -> None:
+    live = crd.upgraded(definition("administrator"))
+    assert crd.reverted(live, definition("administrator")) == definition("administrator")
+    live["metadata"]["managedFields"] = written(("flux", "Apply", "versions"))["metadata"]["managedFields"]
+    assert crd.reverted(live, definition("administrator")) == live

@@ -1,9 +1,20 @@
+"""What preflight finds: operators, Kueue, and what an upgrade means for a job."""
+
+from dataclasses import replace
+
 import pytest
 
+from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.model.job import Config, JobView, Launcher, LauncherPhase, Ref
+from mpijob_elastic.model.memory import Memory
+from tests.doubles.api import TinyApi
+from tests.faults.faults import Answer, Request
+from tests.faults.proxy import FaultProxy
 from tests.product.upgrade.definitions import definition
-from upgrade import findings, operators
+from upgrade import findings, job_impact, kueue, operators
 from upgrade.findings import Finding, Report, Verdict
 from upgrade.job_impact import Adoption, Readiness
+from upgrade.operators import Kind
 
 
 def adoptions(*readiness: Readiness) -> list[Adoption]:
@@ -57,3 +68,127 @@ def test_the_worst_finding_is_the_verdict() -> None:
     assert Report(findings=(care, findings.definition(None)), jobs=()).verdict is Verdict.NO
     assert report.data()["verdict"] == "care"
     assert report.data()["jobs"] == [{"namespace": "ml", "name": "0", "readiness": "live", "why": ""}]
+
+
+REF = Ref(name="train", uid="1", resource_version="1")
+STARTED = Launcher(ref=REF, phase=LauncherPhase.STARTED, mounts_discovery=False, created_at=1000.0)
+CONFIG = Config(ref=REF, published=None, script=None, hostfile="", memory=Memory())
+JOB = JobView(namespace="ml", ref=REF, replicas=2, slots=1, spec_elastic=True, launcher=STARTED)
+
+
+@pytest.mark.parametrize(
+    ("view", "readiness"),
+    [
+        (JOB, Readiness.RESTART),
+        (replace(JOB, launcher=None), Readiness.LIVE),
+        (replace(JOB, launcher=replace(STARTED, phase=LauncherPhase.WAITING)), Readiness.LIVE),
+        (replace(JOB, launcher=replace(STARTED, phase=LauncherPhase.DELIVERING)), Readiness.LIVE),
+        (replace(JOB, launcher=replace(STARTED, mounts_discovery=True)), Readiness.LIVE),
+        (replace(JOB, launcher=replace(STARTED, mounts_discovery=True), config=CONFIG), Readiness.ELASTIC),
+        (replace(JOB, launcher=replace(STARTED, phase=LauncherPhase.FINISHED)), Readiness.FINISHED),
+        (replace(JOB, spec_elastic=False), Readiness.FIXED),
+        (replace(JOB, finished=True), Readiness.FINISHED),
+        (replace(JOB, deleting=True), Readiness.FINISHED),
+        (replace(JOB, foreign="its pods carry labels"), Readiness.FOREIGN),
+        (replace(JOB, notices="HandedOver: to another"), Readiness.FOREIGN),
+    ],
+)
+def test_readiness(view: JobView, readiness: Readiness) -> None:
+    assert job_impact.adoption(view, now=2000.0).readiness is readiness
+
+
+def test_a_restart_says_what_it_costs_and_how_it_is_done() -> None:
+    why = job_impact.adoption(JOB, now=1000.0 + 3 * 3600).why
+    assert "has run for 3h" in why
+    assert "last checkpoint" in why
+    assert "mpijob-elastic upgrade adopt train -n ml" in why
+
+
+PLACE = "/api/v1/namespaces/kueue-system/configmaps"
+OFF = 'integrations:\n  frameworks:\n  - "batch/job"\n'
+ON = f"{OFF}  - pod\n"
+LEFT_ALONE = f"{ON}  externalFrameworks: [MPIJob.v1.kubeflow.org]\n"
+
+
+@pytest.fixture(params=["v1beta2", "v1beta1"])
+def installed(request: pytest.FixtureRequest, api: TinyApi) -> None:
+    for served in ("kueue.x-k8s.io", f"kueue.x-k8s.io/{request.param}"):
+        api.objects[f"/apis/{served}"] = {"name": served}
+
+
+async def test_it_is_not_there(client: ApiWriter) -> None:
+    assert (await kueue.look(client)).text == "not installed"
+
+
+async def test_an_older_one_queues_no_job(api: TinyApi, client: ApiWriter) -> None:
+    api.objects["/apis/kueue.x-k8s.io"] = {"name": "kueue.x-k8s.io"}
+    found = await kueue.look(client)
+    assert found.verdict is Verdict.CARE
+    assert "does not serve kueue.x-k8s.io/v1beta2 or kueue.x-k8s.io/v1beta1" in found.text
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("configuration", "verdict", "said"),
+    [
+        (OFF, Verdict.GO, "its integration `pod` is off"),
+        ("integrations: {}", Verdict.GO, "its integration `pod` is off"),
+        (ON, Verdict.CARE, "a second time"),
+        (LEFT_ALONE, Verdict.GO, "leaves the pods of MPIJobs alone"),
+        ("integrations: [pod]", Verdict.CARE, "is not in"),
+        ("{", Verdict.CARE, "cannot read"),
+        (None, Verdict.CARE, "is not in"),
+    ],
+)
+async def test_its_integration_for_pods_is_judged(
+    api: TinyApi, client: ApiWriter, configuration: str | None, verdict: Verdict, said: str
+) -> None:
+    if configuration is not None:
+        await api.create(PLACE, "kueue-manager-config", data={"controller_manager_config.yaml": configuration})
+    found = await kueue.look(client)
+    assert (found.verdict, said in found.text) == (verdict, True), found.text
+    assert ("add MPIJob.v1.kubeflow.org to" in found.text) is (verdict is Verdict.CARE)
+
+
+@pytest.mark.usefixtures("installed")
+async def test_without_the_right_to_read_it_nothing_is_claimed(client: ApiWriter, proxy: FaultProxy) -> None:
+    def reads(request: Request) -> bool:
+        return request.path.startswith(PLACE)
+
+    with proxy.inject(Answer(status=403), on=reads):
+        found = await kueue.look(client)
+    assert (found.verdict, "cannot read" in found.text) == (Verdict.CARE, True)
+
+
+@pytest.mark.parametrize(
+    ("image", "version", "kind"),
+    [
+        ("mpioperator/mpi-operator:0.2.3", "0.2.3", Kind.KNOWN),
+        ("mpioperator/mpi-operator:v0.2.3", "0.2.3", Kind.KNOWN),
+        ("host:5000/team/mpi-operator:v0.2.3@sha256:00", "0.2.3", Kind.KNOWN),
+        ("mpi-operator:0.2.1", "0.2.1", Kind.OTHER),
+        ("mpi-operator:v0.3.0", "0.3.0", Kind.ELASTIC),
+        ("mpi-operator:0.10.0", "0.10.0", Kind.ELASTIC),
+        ("mpi-operator:v1.0", "1.0", Kind.ELASTIC),
+        ("mpi-operator:latest", "", Kind.UNKNOWN),
+        ("mpi-operator", "", Kind.UNKNOWN),
+        ("host:5000/mpi-operator", "", Kind.UNKNOWN),
+        ("mpi-operator@sha256:00", "", Kind.UNKNOWN),
+        ("kubeflow/training-operator:v1-855e096", "", Kind.ELASTIC),
+        ("kubeflow/training-operator", "", Kind.ELASTIC),
+    ],
+)
+def test_images(image: str, version: str, kind: Kind) -> None:
+    found = operators.recognise("Deployment a/b", image)
+    assert found is not None
+    assert (found.version, found.kind) == (version, kind)
+
+
+def test_other_images_are_no_operators() -> None:
+    assert operators.recognise("Pod a/b", "my-mpi-operator-dashboard:0.2.3") is None
+
+
+def test_the_command_of_a_newer_one_tells() -> None:
+    found = operators.recognise("Pod a/b", "mpi-operator:latest", ("/opt/mpi-operator.v2beta1",))
+    assert found is not None
+    assert found.kind is Kind.ELASTIC

@@ -1,20 +1,25 @@
+"""What was there before is recorded and put back, and traces are taken off, while others write, too."""
+
 import base64
 import random
+from typing import Any
 
 import pytest
 
 from mpijob_elastic import names
+from mpijob_elastic.install.changes import Outcome
 from mpijob_elastic.install.objects import Identity
-from mpijob_elastic.install.refusal import Refused
+from mpijob_elastic.install.refusal import ATTEMPTS, Refused
 from mpijob_elastic.install.server import Server
 from mpijob_elastic.install.server_side_apply import Applier
-from mpijob_elastic.kube.resources import NAMESPACES
+from mpijob_elastic.kube.resources import MPI_JOBS, NAMESPACES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.doubles.api import TinyApi
-from tests.faults.faults import Answer, Request
+from tests.faults.faults import Answer, Meanwhile, Request
 from tests.faults.proxy import FaultProxy
-from upgrade import namespaces, record
+from upgrade import cleanup, namespaces, record
 from upgrade.record import Record
+from upgrade.restore import restore
 
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ours"}}
 RECORD = Record(
@@ -56,11 +61,6 @@ def test_what_no_secret_holds_is_refused() -> None:
         record.pack(Record(taken_at="", version="", crd={"noise": noise}))
 
 
-@pytest.fixture
-def applier(client: ApiWriter) -> Applier:
-    return Applier(client=client, server=Server(version="v1.34.4", minor=34, served={}))
-
-
 async def test_a_namespace_that_ends_would_take_the_record_with_it(
     api: TinyApi, client: ApiWriter, applier: Applier
 ) -> None:
@@ -81,3 +81,98 @@ async def test_a_namespace_that_somebody_else_makes_at_that_moment_will_do(
     with proxy.inject(Answer(status=409, reason="AlreadyExists"), on=creations):
         await namespaces.ensure(client, names.NAMESPACE, namespaces.FOR_RECORD, labels=record.LABELS)
     assert proxy.count(creations) == 1
+
+
+DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
+SERVED = {(DEPLOYMENTS.api_version, DEPLOYMENTS.kind): DEPLOYMENTS}
+COLLECTION = DEPLOYMENTS.path("n")
+OLD, NEW = {"image": "old"}, {"image": "new"}
+
+
+@pytest.fixture
+def applier(client: ApiWriter) -> Applier:
+    return Applier(client=client, server=Server(version="v1.34.4", minor=34, served=SERVED))
+
+
+async def deployed(api: TinyApi) -> dict[str, Any]:
+    """A Deployment as it was before it was changed."""
+    typed = {"apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind}
+    before = await api.create(COLLECTION, "webhook", **typed, spec=OLD)
+    await api.update(COLLECTION, "webhook", spec=NEW)
+    return before
+
+
+def puts(request: Request) -> bool:
+    return request.method == "PUT"
+
+
+async def test_a_status_written_between_does_no_harm(api: TinyApi, proxy: FaultProxy, applier: Applier) -> None:
+    before = await deployed(api)
+
+    async def write_status() -> None:
+        await api.update(COLLECTION, "webhook", status={"replicas": 1})
+
+    with proxy.inject(Meanwhile(callback=write_status), on=puts, times=1):
+        change = await restore(applier, before)
+    assert change.outcome is Outcome.CONFIGURED
+    assert api.objects[f"{COLLECTION}/webhook"]["spec"] == OLD
+    assert proxy.count(puts) == 2
+
+
+async def test_who_makes_it_anew_between_keeps_it(api: TinyApi, proxy: FaultProxy, applier: Applier) -> None:
+    before = await deployed(api)
+
+    async def make_anew() -> None:
+        await api.delete(COLLECTION, "webhook")
+        await api.create(COLLECTION, "webhook", spec=NEW)
+
+    with proxy.inject(Meanwhile(callback=make_anew), on=puts, times=1):
+        change = await restore(applier, before)
+    assert change.outcome is Outcome.SKIPPED
+    assert api.objects[f"{COLLECTION}/webhook"]["spec"] == NEW
+
+
+async def test_whoever_writes_all_the_time_is_complained_of(api: TinyApi, proxy: FaultProxy, applier: Applier) -> None:
+    before = await deployed(api)
+
+    async def write_status() -> None:
+        await api.update(COLLECTION, "webhook", status={"at": api.revision})
+
+    with (
+        proxy.inject(Meanwhile(callback=write_status), on=puts),
+        pytest.raises(Refused, match="somebody else 5 times"),
+    ):
+        await restore(applier, before)
+    assert proxy.count(puts) == ATTEMPTS
+
+
+SPEC = {"mpiReplicaSpecs": {"Worker": {"replicas": 1}}}
+
+
+def patches(request: Request) -> bool:
+    return request.method == "PATCH"
+
+
+async def shown(api: TinyApi) -> None:
+    """A job with our annotation, as a list over all namespaces has it."""
+    await api.create(MPI_JOBS.path(), "train", spec=SPEC)
+    await api.update(MPI_JOBS.path(), "train", metadata={"namespace": "ml", "annotations": {names.STATUS: "waiting"}})
+
+
+async def test_what_somebody_else_changed_at_that_moment_is_looked_at_again(
+    api: TinyApi, proxy: FaultProxy, client: ApiWriter
+) -> None:
+    await shown(api)
+    with (
+        proxy.inject(Answer(status=409, reason="Conflict"), on=patches, times=1),
+        proxy.inject(Answer(status=404, reason="NotFound"), on=patches),
+    ):
+        await cleanup.sweep(client, say=lambda _: None)
+    assert proxy.count(patches) == 2
+
+
+async def test_whoever_writes_all_the_time_is_given_way_to(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+    await shown(api)
+    with proxy.inject(Answer(status=422, reason="Invalid"), on=patches):
+        await cleanup.sweep(client, say=lambda _: None)
+    assert proxy.count(patches) == ATTEMPTS

@@ -1,22 +1,19 @@
 """The look at an eviction: what is asked and written, and that it passes where anything fails."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
 import aiohttp
-import msgspec
 import pytest
 
 from lab.operator import objects
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.reader import JSON, USUAL, Limits
-from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import eviction as marks
+from tests.doubles.direct import DirectClient, Sent
 from tests.product.webhook.answers import NOW, knowing, running
 from tests.product.webhook.evicted import EVICTION, request, worker
 from tests.product.webhook.objects import Object, body, mpi_job
@@ -26,45 +23,33 @@ from webhook.listener import listening
 from webhook.metrics import Metrics
 from webhook.settings import Limits as Bounds
 
-PODS = "/api/v1/namespaces/default/pods"
 SECRET = "/evict/5ec2e7"
 BUDGET = errors.Throttled(status=429, reason="TooManyRequests", message="it would violate the budget")
 
 
-class Api(ApiWriter):
-    """A client that gives these answers, or raises them, and keeps what was asked."""
+class Api(DirectClient):
+    """A client that gets these answers, or raises them."""
 
     def __init__(self, **answers: Object | Exception) -> None:
-        self.asked: list[tuple[str, str, Any]] = []
         launcher = objects.launcher(mpi_job())
         objects.mounted(launcher).append({"key": names.KEY_DISCOVER_HOSTS})
         found: dict[str, Object | Exception] = {"worker": worker(), "evict": {}, "mark": {}}
         self.answers = {**found, "launcher": {**launcher, "status": {"phase": "Running"}}, **answers}
+        super().__init__(self._answered)
 
-    async def _call_api(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str = JSON,
-        limits: Limits = USUAL,
-    ) -> bytes:
-        assert limits.throttled == 0.0
-        name = path.removeprefix(f"{PODS}/")
-        self.asked.append((method, name, query or msgspec.to_builtins(body)))
-        kinds = {"train-worker-0": "worker", "train-launcher": "launcher", "train-worker-0/eviction": "evict"}
-        answer = self.answers["mark" if method == "PATCH" else kinds[name]]
+    async def _answered(self, sent: Sent) -> object:
+        assert sent.limits.throttled == 0.0
+        kinds = {"train-worker-0": "worker", "train-launcher": "launcher", "eviction": "evict"}
+        answer = self.answers["mark" if sent.method == "PATCH" else kinds[sent.name]]
         if isinstance(answer, TimeoutError):
             await asyncio.sleep(60)
         if isinstance(answer, Exception):
             raise answer
-        return json.dumps(answer).encode()
+        return answer
 
     @property
     def marks(self) -> list[Object]:
-        return [sent["metadata"] for method, _, sent in self.asked if method == "PATCH"]
+        return [sent.body["metadata"] for sent in self.sent if sent.method == "PATCH"]
 
 
 def evictions(api: Api, *, secret: str = SECRET) -> Evictions:
@@ -75,13 +60,13 @@ async def test_the_first_try_asks_the_budgets_marks_the_pod_and_waits() -> None:
     api = Api()
     assert (await evictions(api).answer(request())).outcome == "postponed"
     assert api.marks == [{"uid": "w", "annotations": {names.EVICTION: marks.requested(NOW)}}]
-    assert ("POST", "train-worker-0/eviction", {"dryRun": "All"}) in api.asked
+    assert [dict(sent.query) for sent in api.sent if sent.name == "eviction"] == [{"dryRun": "All"}]
 
 
 async def test_the_next_try_waits_and_writes_nothing() -> None:
     api = Api(worker=worker(mark=marks.requested(NOW - 1)))
     assert (await evictions(api).answer(request())).outcome == "postponed"
-    assert [method for method, _, _ in api.asked] == ["GET"]
+    assert [sent.method for sent in api.sent] == ["GET"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +88,7 @@ async def test_what_need_not_wait_passes_unmarked(answers: dict[str, Any]) -> No
 async def test_about_nobody_else_anything_is_asked(name: str) -> None:
     api = Api()
     assert (await evictions(api).answer(request(name=name))).verdict.allowed
-    assert not api.asked
+    assert not api.sent
 
 
 @pytest.mark.parametrize("what", ["worker", "launcher", "mark", "evict"])
@@ -144,7 +129,7 @@ async def test_only_who_knows_the_path_is_answered() -> None:
         for path in ("/validate", "/mutate"):
             async with client.post(path, data=sent) as response:
                 assert (await response.json())["response"]["allowed"]
-        assert not api.asked
+        assert not api.sent
         async with client.post(SECRET, data=sent) as response:
             assert (await response.json())["response"]["status"]["code"] == 429
     for nobody in (evictions(Api(), secret=""), None):

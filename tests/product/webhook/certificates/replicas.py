@@ -1,7 +1,11 @@
-"""Replicas of the webhook that share a Secret in a MemoryApi, and what an API server makes of what they serve."""
+"""Replicas of the webhook that share a Secret, and what an API server makes of what they serve.
+
+Every request is in flight twice: before it takes effect and before its answer arrives. At both points the coroutine
+that sent it is suspended, so a test can interleave several replicas in any order, or end one there.
+"""
 
 from base64 import b64decode
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -10,16 +14,10 @@ from cryptography import x509
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from tests.doubles.api import Object, TinyApi, refused
+from tests.doubles.direct import DirectClient, Sent
 from tests.product.webhook.certificates.material import HOST, NOON
-from tests.product.webhook.certificates.memory_api import (
-    CONFIGURATIONS,
-    SECRET,
-    MemoryApi,
-    Object,
-    advance,
-    configuration,
-    finish,
-)
 from webhook.certificates.rotation import Clocks, Rotation, Timing
 from webhook.certificates.serving import Serving
 from webhook.metrics import Metrics
@@ -32,13 +30,42 @@ from webhook.rules.certificates.pairs import Lifetimes
 TIMING = Timing(look_every=10.0, settled=5.0)
 LIFETIMES = Lifetimes(authority=timedelta(seconds=240), leaf=timedelta(seconds=120))
 Bundles = tuple[frozenset[x509.Certificate], ...]
+SECRET = SECRETS.path(names.NAMESPACE, names.CERTIFICATE_SECRET)
+CONFIGURATIONS = tuple(
+    resource.path(name=names.WEBHOOK_CONFIGURATION) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+)
+
+
+class _Turn:
+    """Awaiting it hands control to the caller that drives the coroutine."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield
+
+
+def configuration(hooks: int) -> Object:
+    """A webhook configuration as it is installed: without any caBundle."""
+    return {"metadata": {"name": names.WEBHOOK_CONFIGURATION}, "webhooks": [{"clientConfig": {}} for _ in range(hooks)]}
+
+
+def advance(coroutine: Coroutine[None, None, None]) -> bool:
+    """Drive a coroutine to its next suspension; False where it ended."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return False
+    return True
 
 
 @dataclass
 class World:
-    """An API server with both configurations, and the time: seconds since NOON, `skew` where the wall clock jumped."""
+    """An API server with both configurations, and the time: seconds since NOON, `skew` where the wall clock jumped.
 
-    api: MemoryApi = field(default_factory=MemoryApi)
+    read_only: what nobody may write.
+    """
+
+    api: TinyApi = field(default_factory=TinyApi)
+    read_only: set[str] = field(default_factory=set)
     now: float = 0.0
     skew: float = 0.0
     history: list[tuple[float, Bundles]] = field(default_factory=list)
@@ -46,6 +73,15 @@ class World:
     def __post_init__(self) -> None:
         for hooks, path in enumerate(CONFIGURATIONS, start=1):
             self.api.put(path, configuration(hooks))
+
+    async def answer(self, sent: Sent) -> bytes:
+        await _Turn()
+        path = f"{sent.path}/{sent.body['metadata']['name']}" if sent.method == "POST" else sent.path
+        if sent.method != "GET" and path in self.read_only:
+            raise refused(403, "Forbidden", path)
+        answer = await self.api.answer(sent)
+        await _Turn()
+        return answer
 
     def wall(self) -> datetime:
         return NOON + timedelta(seconds=self.now + self.skew)
@@ -85,7 +121,7 @@ class Replica:
     def __init__(self, world: World, *, timing: Timing = TIMING) -> None:
         self.serving = Serving()
         self.rotation = Rotation(
-            client=world.api,
+            client=DirectClient(world.answer),
             namespace=names.NAMESPACE,
             serving=self.serving,
             policy=Policy(hosts=frozenset({HOST}), lifetimes=LIFETIMES),
@@ -119,7 +155,9 @@ class Replica:
 
 def look(world: World, replica: Replica) -> None:
     """One undisturbed look. Raises what it raises."""
-    finish(replica.rotation.look())
+    under_way = replica.rotation.look()
+    while advance(under_way):
+        pass
     world.record()
 
 

@@ -1,22 +1,19 @@
-"""The certificate that a client gets in the handshake, before and after an exchange."""
+"""The certificate that a client gets in the handshake: from files or the Secret, before and after an exchange."""
 
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-)
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
 from tests.product.webhook.certificates.material import DAY, HOST, authority, leaf
+from webhook.certificates.files import Files
 from webhook.certificates.serving import Serving, Unusable
 from webhook.rules.certificates.pairs import Pair
 
@@ -122,3 +119,60 @@ async def test_what_cannot_be_served_leaves_the_old_one(listener: Listener, cert
 
 async def test_old_versions_of_tls_are_refused(listener: Listener) -> None:
     assert listener.serving.context.minimum_version is ssl.TLSVersion.TLSv1_2
+
+
+ONE, TWO = leaf(CA, now=NOW), leaf(CA, now=NOW)
+
+
+class Mounted:
+    """A directory and the server that follows it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.serving = Serving()
+        self._files = Files(directory=directory, serving=self.serving, look_every=10.0)
+
+    def write(self, *, certificate: Pair | None = None, key: Pair | None = None) -> None:
+        if certificate:
+            (self.directory / "tls.crt").write_bytes(certificate.certificate_pem + CA.certificate_pem)
+        if key:
+            (self.directory / "tls.key").write_bytes(key.key_pem)
+
+    def served(self) -> Pair | None:
+        """Look, and return the pair that is served then."""
+        self._files.look()
+        return next((pair for pair in (ONE, TWO) if pair.certificate == self.serving.certificate), None)
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Mounted:
+    return Mounted(tmp_path)
+
+
+def test_files_may_come_later_and_change(mounted: Mounted) -> None:
+    assert mounted.served() is None
+    mounted.write(certificate=ONE, key=ONE)
+    assert mounted.served() == ONE
+    mounted.write(certificate=TWO, key=TWO)
+    assert mounted.served() == TWO
+
+
+def test_a_mixed_pair_is_not_served_until_both_files_are_there(mounted: Mounted) -> None:
+    mounted.write(certificate=ONE, key=ONE)
+    assert mounted.served() == ONE
+    mounted.write(certificate=TWO)
+    assert mounted.served() == ONE
+    assert mounted.served() == ONE
+    mounted.write(key=TWO)
+    assert mounted.served() == TWO
+
+
+def test_files_that_go_or_break_leave_the_old_ones(mounted: Mounted) -> None:
+    mounted.write(certificate=ONE, key=ONE)
+    assert mounted.served() == ONE
+    (mounted.directory / "tls.key").write_bytes(b"garbage")
+    assert mounted.served() == ONE
+    (mounted.directory / "tls.key").unlink()
+    assert mounted.served() == ONE
+    mounted.write(key=ONE)
+    assert mounted.served() == ONE

@@ -1,4 +1,4 @@
-"""Additions to launchers, ConfigMaps and statuses; everything else is left alone."""
+"""What new ConfigMaps and pods get."""
 
 import copy
 from collections.abc import Callable
@@ -11,8 +11,8 @@ import pytest
 from lab.operator.objects import mounted
 from tests.product.webhook.answers import patch_of, patched
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, config_map, launcher_pod, mpi_job
-from webhook.rules import mutate
-from webhook.rules.json_patch import Patch
+from webhook.rules import json_patch, mutate
+from webhook.rules.json_patch import ForeignField, Patch
 
 ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
 ON, OFF = ({"mpijob-elastic/enabled": value} for value in ("true", "false"))
@@ -147,3 +147,76 @@ def test_a_config_map_left_alone(change: Callable[[Object], object]) -> None:
     config = config_map()
     change(config)
     assert patch_config(config) == ()
+
+
+@pytest.mark.parametrize(
+    ("at", "value"),
+    [
+        ("/data/discover_hosts.sh", "#!/bin/sh\n"),
+        ("/spec/activeDeadlineSeconds", 60),
+        ("/spec/initContainers/10/securityContext/seccompProfile", {"type": "x"}),
+        ("/spec/volumes/10/configMap/items/2", {"key": "x"}),
+    ],
+)
+def test_an_addition_to_our_fields(at: str, value: Any) -> None:
+    assert json_patch.adding(at=at, value=value) == ({"op": "add", "path": at, "value": value},)
+
+
+def test_keys_are_escaped() -> None:
+    [label] = json_patch.labelling("a.b/c", "d")
+    assert label == {"op": "add", "path": "/metadata/labels/a.b~1c", "value": "d"}
+    [mark] = json_patch.annotating({"a": "b"}, {"volcano.sh/task-spec": "worker"})
+    assert mark == {"op": "add", "path": "/metadata/annotations/volcano.sh~1task-spec", "value": "worker"}
+
+
+@pytest.mark.parametrize(("at", "value"), [("/spec/restartPolicy", "OnFailure"), ("/data/hostfile", "a slots=1\n")])
+def test_what_a_launcher_waits_for_and_its_restarts_are_replaced(at: str, value: str) -> None:
+    assert json_patch.replacing(at=at, value=value) == ({"op": "replace", "path": at, "value": value},)
+
+
+@pytest.mark.parametrize(
+    "at", ["", "/data", "/data/discover_hosts.sh", "/data/kubexec.sh", "/data/hostfile/x", "/binaryData/hostfile"]
+)
+def test_nothing_else_is_replaced(at: str) -> None:
+    with pytest.raises(ForeignField):
+        json_patch.replacing(at=at, value="x")
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "",
+        "/data",
+        "/data/hostfile",
+        "/binaryData/discover_hosts.sh",
+        "/data/discover_hosts.sh/x",
+        "/data/discover_hosts_sh",
+        "/spec/containers/0",
+        "/spec/containers/securityContext",
+        "/spec/containers/0/securityContext/runAsUser",
+        "/spec/securityContext/runAsNonRoot",
+        "/spec/securityContext/seccompProfile/type",
+        "/spec/ephemeralContainers/0/securityContext",
+        "/spec/volumes/0",
+        "/spec/volumes/0/secret/items/0",
+        "/spec/volumes/0/configMap/name",
+        "/spec/volumes/0/configMap/optional",
+        "/spec/volumes/0/configMap/items/01",
+        "/spec/volumes/0/configMap/items/-",
+        "/spec/volumes/x/configMap/items/0",
+        "/metadata/labels",
+        "/metadata/labels/a~1b~1c",
+        "/metadata/labels/a~0b",
+        "/metadata/annotations/a",
+        "/metadata/annotations/volcano.sh~1other",
+        "/spec/nodeName",
+        "/status",
+        "/status/replicaStatuses/Worker",
+        "/status/replicaStatuses/Launcher/selector",
+        "/spec/volumes/0/configMap/items/0\n",
+        "x/spec/volumes/0/configMap/items/0",
+    ],
+)
+def test_anything_else_is_a_fault(at: str) -> None:
+    with pytest.raises(ForeignField):
+        json_patch.adding(at=at, value="x")

@@ -51,6 +51,7 @@ def test_another_job_changes_nothing(rule: PodRule, role: str, job: Object | Non
     assert patch_of(rule, new_pod(role), job) == ()
 
 
+OTHER_ROLE = {names.ROLE_LAUNCHER: names.ROLE_WORKER, names.ROLE_WORKER: names.ROLE_LAUNCHER}
 STRANGERS: dict[str, Callable[[Object], object]] = {
     "without an owner": lambda metadata: metadata.pop("ownerReferences"),
     "not controlled": lambda metadata: metadata["ownerReferences"][0].update(controller=False),
@@ -62,6 +63,9 @@ STRANGERS: dict[str, Callable[[Object], object]] = {
     "the name of the job": lambda metadata: metadata.update(name="train"),
     "no labels": lambda metadata: metadata.pop("labels"),
     "another role": lambda metadata: metadata["labels"].update({"mpi-job-role": "driver"}),
+    "a launcher's name and a worker's label, or the other way round": lambda metadata: metadata["labels"].update(
+        {names.LABEL_JOB_ROLE: OTHER_ROLE[metadata["labels"][names.LABEL_JOB_ROLE]]}
+    ),
 }
 
 
@@ -70,15 +74,6 @@ STRANGERS: dict[str, Callable[[Object], object]] = {
 def test_another_pod_is_left_alone(rule: PodRule, role: str, change: Callable[[Object], object]) -> None:
     pod = new_pod(role)
     change(pod["metadata"])
-    assert patch_of(rule, pod, asking()) == ()
-
-
-@pytest.mark.parametrize(("rule", "role"), RULES)
-def test_a_pod_in_the_role_of_the_other_is_left_alone(rule: PodRule, role: str) -> None:
-    """A launcher's name and a worker's label, or the other way round."""
-    [other] = {names.ROLE_LAUNCHER, names.ROLE_WORKER} - {role}
-    pod = new_pod(role)
-    pod["metadata"]["labels"][names.LABEL_JOB_ROLE] = other
     assert patch_of(rule, pod, asking()) == ()
 
 

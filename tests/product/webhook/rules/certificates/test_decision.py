@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from tests.product.webhook.certificates.material import DAY, HOST, NOON, POLICY, authority, healthy, leaf
-from webhook.rules.certificates import decision, pairs
-from webhook.rules.certificates.content import MOST_RETIRED, Content
+from webhook.rules.certificates import decision
+from webhook.rules.certificates.content import Content
 from webhook.rules.certificates.decision import KEEP, Action, Policy, Step
 
 GOOD = healthy()
@@ -84,13 +84,6 @@ def test_begin_goes_on_trusting_all_that_was_trusted() -> None:
     assert after.retired == (*RETIRED.retired, *GOOD.trusted)
 
 
-def test_begin_again_and_again_does_not_pile_up() -> None:
-    content = Content()
-    for _ in range(MOST_RETIRED + 3):
-        content = carried_out(Action.BEGIN, content, seen=(content,))
-    assert len(content.retired) == MOST_RETIRED
-
-
 def test_prepare_changes_nothing_but_the_trust() -> None:
     after = carried_out(Action.PREPARE, RETIRED)
     assert after.following is not None
@@ -114,14 +107,3 @@ def test_renew_forgets_the_retired_only_when_nothing_of_theirs_can_be_in_use() -
     due = decision.next_step(RETIRED, POLICY, promotable=False, now=NOON + 5 * DAY)
     lost = decision.next_step(replace(RETIRED, leaf=None), POLICY, promotable=False, now=NOON + 5 * DAY)
     assert (due.forget, lost.forget) == (True, False)
-
-
-def test_every_step_is_followed_by_rest() -> None:
-    for content, later, promotable, _, _ in TABLE.values():
-        now, current = NOON + later, content
-        for trusted in (promotable, False, False):
-            step = decision.next_step(current, POLICY, promotable=trusted, now=now)
-            current = decision.carry_out(step, current, POLICY, seen=(), now=now)
-        assert decision.next_step(current, POLICY, promotable=False, now=now) == KEEP
-        assert current.leaf is not None
-        assert pairs.fault(current.leaf.certificate, now=now) == ""

@@ -1,0 +1,121 @@
+"""What is released: the chart, the image, the workflow, and one version in all of them."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab import chart
+from mpijob_elastic import __version__
+
+
+def test_what_is_generated_is_up_to_date() -> None:
+    found = {path.name: path.read_text() for path in chart.GENERATED.iterdir()}
+    assert found == chart.generated(), "run `make manifests`"
+
+
+def test_no_brace_stands_before_an_action() -> None:
+    """Helm would read it as part of the action, and refuse the whole chart."""
+    assert not [name for name, text in chart.generated().items() if "{{{" in text]
+
+
+ROOT = Path(__file__).parents[3]
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
+IGNORED = (ROOT / ".dockerignore").read_text().splitlines()
+
+
+@pytest.fixture
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def instructions(name: str) -> list[str]:
+    return re.findall(rf"^{name} (.*)$", DOCKERFILE.replace("\\\n", " "), re.MULTILINE)
+
+
+def test_the_base_is_one_release() -> None:
+    [argument] = instructions("ARG")
+    assert re.fullmatch(r"PYTHON=python:3\.\d+\.\d+-slim-[a-z]+", argument)
+    assert all(line.startswith("${PYTHON}") for line in instructions("FROM"))
+
+
+def test_what_is_downloaded_is_known_by_its_hash() -> None:
+    downloads = [line for line in instructions("RUN") if '"install"' in line]
+    assert len(downloads) == 2
+    assert all({"--require-hashes", "--only-binary"} <= set(json.loads(line)) for line in downloads)
+    [own] = [line for line in instructions("RUN") if " install " in line]
+    assert "--no-index" in own
+
+
+def test_it_runs_as_nobody_in_particular_and_without_a_shell(project: dict[str, Any]) -> None:
+    assert instructions("USER") == ["65532:65532"]
+    [entrypoint] = (json.loads(line) for line in instructions("ENTRYPOINT"))
+    assert set(entrypoint) <= set(project["project"]["scripts"])
+
+
+def test_every_package_of_the_wheel_gets_in(project: dict[str, Any]) -> None:
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    for package in packages:
+        assert f"{package} {package}" in instructions("COPY")
+        assert f"!{package}" in IGNORED
+
+
+def test_the_builder_is_the_one_the_project_asks_for(project: dict[str, Any]) -> None:
+    pinned = re.findall(r"^[a-z0-9-]+==\S+", (ROOT / "requirements" / "build.txt").read_text(), re.MULTILINE)
+    assert set(project["build-system"]["requires"]) <= set(pinned)
+
+
+PAGES = ("README.md", "Dockerfile", "docs/install.md", "docs/commands.md")
+# As in mpijob-elastic:1.2.3, mpijob-elastic-1.2.3.tgz, tag=1.2.3, newTag: 1.2.3.
+SHOWN = re.compile(r"(?:mpijob[-_]elastic[:-]|tag=|newTag: |download/v|tag `v)(\d+\.\d+\.\d+)")
+
+
+def test_program_package_and_manifests_agree() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    kustomization = yaml.safe_load((ROOT / "config" / "base" / "kustomization.yaml").read_text())
+    chart = yaml.safe_load((ROOT / "charts" / "mpijob-elastic" / "Chart.yaml").read_text())
+    [image] = kustomization["images"]
+    assert {project["version"], image["newTag"], chart["version"], chart["appVersion"]} == {__version__}
+
+
+def test_the_newest_release_of_the_changelog_is_this_one() -> None:
+    released = re.findall(r"^## \[(\d\S*)\] - \d{4}-\d\d-\d\d$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert released[0] == __version__
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_users_copy_names_this_version(page: str) -> None:
+    assert set(SHOWN.findall((ROOT / page).read_text())) == {__version__}
+
+
+TEXT = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+
+
+@pytest.fixture
+def jobs() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(TEXT)["jobs"]
+    return found
+
+
+def test_each_action_is_pinned_by_its_commit() -> None:
+    used = re.findall(r"uses: (.*)", TEXT)
+    assert used
+    assert [one for one in used if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", one)] == []
+
+
+def test_it_runs_what_is_there(jobs: dict[str, Any]) -> None:
+    commands = "\n".join(step["run"] for job in jobs.values() for step in job["steps"] if "run" in step)
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {"unit", "release"} == set(re.findall(r"make ([a-z-]+)", commands)) <= targets
+    assert ".ci/run" in commands
+
+
+def test_only_a_tagged_release_may_write_and_only_after_the_tests(jobs: dict[str, Any]) -> None:
+    assert yaml.safe_load(TEXT)["permissions"] == {"contents": "read"}
+    assert [name for name, job in jobs.items() if "permissions" in job] == ["release"]
+    assert jobs["release"]["if"] == "startsWith(github.ref, 'refs/tags/v')"
+    assert set(jobs["release"]["needs"]) == jobs.keys() - {"release"}

@@ -1,0 +1,276 @@
+"""Who changes the size of a job: one that takes what lies idle, a scale-out that fails, and its HPA."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpijob_elastic.decide import decide, derive, fill, scale_timeout
+from mpijob_elastic.decide.actions import WriteAutoscaler
+from mpijob_elastic.model import autoscale
+from mpijob_elastic.model.autoscale import Autoscale, Autoscaler
+from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
+from mpijob_elastic.model.memory import Growth, Memory, Scale
+from mpijob_elastic.model.policy import Policy
+from mpijob_elastic.model.queue import NO_QUEUE, Queue
+from mpijob_elastic.model.wire import Owned
+from tests.builders import LONG_AGO, NOW, Story, config, job, launcher, pending, pods, role, worker
+from tests.product.decide.plans import change, does, note, notes
+from tests.queues import GATES, granted, queue, workload
+
+BESIDE = "say wake publish hostfile remember"
+DELIVERING = launcher(LauncherPhase.DELIVERING)
+LONG, JUST = NOW - 30, NOW - 5
+FILLS = Policy(min_replicas=2, max_replicas=5, autoscale=Autoscale(fill=True))
+CPU = Autoscale(value=70)
+SCALED = Policy(min_replicas=2, max_replicas=8, autoscale=CPU)
+SPEC = autoscale.spec(CPU, "j", least=2, most=8, paused=False)
+PAUSED = autoscale.spec(CPU, "j", least=2, most=8, paused=True)
+
+
+def hpa(name: str = "mpijob-j", uid: str = "uid-of-j", *, labelled: bool = True, **facts: Any) -> Autoscaler:
+    metadata = Owned(name=name, namespace="default", uid=f"uid-of-{name}", resource_version="1", job="j", job_uid=uid)
+    return Autoscaler(metadata=metadata, labelled=labelled, **{"spec": {**SPEC, "default": 1}, **facts})
+
+
+OTHER = hpa("own", "", labelled=False, spec={})
+
+
+def filling(size: int = 3, *, at: float = LONG_AGO, added_at: float = LONG_AGO, **facts: Any) -> Story:
+    """A job that trains on all of its workers since then."""
+    memory = Memory(growth=Growth(worked=size, asked=size, at=at), added_at=added_at)
+    listed = config(pods(*range(size)), memory=memory)
+    return job(size, **{"policy": FILLS, "queue": NO_QUEUE, "config": listed, "role": role(*range(5)), **facts})
+
+
+def waiting(created_at: float = LONG_AGO, **facts: Any) -> Story:
+    """The last of four has no node."""
+    last = pending(3, created_at=created_at, **{"node": "", **facts})
+    listed = config(pods(0, 1, 2), memory=Memory(growth=Growth(worked=3, asked=4, at=LONG_AGO)))
+    return filling(4, workers=(worker(0), worker(1), worker(2), last), config=listed)
+
+
+ONE_WAITS = (worker(0), pending(1, node=""))
+
+
+@pytest.mark.parametrize(
+    ("view", "plan"),
+    [
+        pytest.param(filling(), "fill 3 to 4", id="it grows by one worker while none waits"),
+        pytest.param(filling(5), "nothing", id="its largest size"),
+        pytest.param(filling(max_np_workers=3), "nothing", id="horovodrun's largest size"),
+        pytest.param(filling(at=NOW - 59), "nothing", id="just resized"),
+        pytest.param(filling(at=NOW - 60), "fill 3 to 4", id="resized a minute ago"),
+        pytest.param(filling(added_at=NOW - 59), "nothing", id="just grown"),
+        pytest.param(filling(launcher=DELIVERING), "nothing", id="not started"),
+        pytest.param(filling(elastic=False), "nothing", id="not elastic"),
+        pytest.param(filling(suspended_by="annotation"), "nothing", id="suspended"),
+        pytest.param(filling(autoscalers=(OTHER,)), "nothing", id="an HPA scales it"),
+        pytest.param(filling(queue=None), "nothing", id="no queue is known"),
+        pytest.param(
+            filling().remembering(growth=Growth(worked=2, asked=2, at=0.0)), "nothing", id="another size, not written"
+        ),
+        pytest.param(filling(config=config(pods(0, 1, 2))), "nothing", id="no size written"),
+        pytest.param(filling().without(2), "nothing", id="a worker that is lost comes back first"),
+        pytest.param(waiting(), "fill 4 to 3", id="no node takes its worker"),
+        pytest.param(waiting(NOW - 119), "nothing", id="no node takes it yet"),
+        # With a node, or before quota or a gate: that takes its time.
+        pytest.param(waiting(node="n"), "nothing", id="it has a node"),
+        pytest.param(waiting(gates=GATES), "ungate 3", id="it waits for quota"),
+        # The operator knows a size only, so a worker in between stays wanted.
+        pytest.param(filling(4, workers=(*ONE_WAITS, worker(2), worker(3))), "nothing", id="a worker in between"),
+        pytest.param(filling(2, workers=ONE_WAITS), "nothing", id="its least size"),
+        pytest.param(filling(5, others_wait=(LONG,)), "fill 5 to 4", id="another's worker waits"),
+        pytest.param(filling(5, others_wait=(LONG, LONG, JUST)), "fill 5 to 3", id="two of others, and a new"),
+        pytest.param(filling(5, others_wait=(LONG,) * 9), "fill 5 to 2", id="many of others"),
+        # Its own worker that waits for a node makes no room.
+        pytest.param(waiting(JUST).but(others_wait=(LONG,)), "fill 4 to 2", id="its own and another"),
+        pytest.param(filling(2, others_wait=(LONG,)), "nothing", id="others, at its least size"),
+        pytest.param(filling(5, others_wait=(LONG,), at=NOW - 59), "nothing", id="others, just resized"),
+        # Soon it will be known if they find a node by themselves.
+        pytest.param(filling(3, others_wait=(JUST,)), "nothing", id="others since a moment"),
+        pytest.param(
+            filling(queue=Queue(name="team"), at=NOW, others_wait=(LONG,)), "fill 3 to 5", id="in a queue all at once"
+        ),
+        pytest.param(
+            filling(queue=Queue(name="team"), at=NOW, max_np_workers=4), "fill 3 to 4", id="as many as horovodrun takes"
+        ),
+        pytest.param(filling(5, queue=Queue(name="team")), "nothing", id="all in the queue"),
+    ],
+)
+def test_it_takes_what_lies_idle(view: JobView, plan: str) -> None:
+    assert does(view, but=f"{BESIDE} touch delete ask start make") == plan
+
+
+def test_when_it_looks_again() -> None:
+    assert does(filling(5)) == f"wake {fill.EVERY:g}"
+    assert does(filling(at=NOW - 10, added_at=NOW - 5)) == "wake 55"
+    assert does(filling(5, queue=Queue(name="team")), but="ask") == "nothing"
+
+
+def test_a_new_size_is_remembered_before_the_next() -> None:
+    view = filling(config=config(pods(0, 1, 2), memory=Memory()))
+    assert does(view, but="wake") == "remember growth"
+    assert change(view).memory.growth == Growth(worked=3, asked=3, at=NOW)
+
+
+BEFORE = Growth(worked=2, asked=4, at=NOW - 60)
+
+
+def timed(timeout: float = 60.0, least: int | None = None) -> Policy:
+    return Policy(scale_timeout=timeout, min_replicas=least)
+
+
+def grown(*running: int, growth: Growth | None = BEFORE, **facts: Any) -> Story:
+    """A job that trained on two workers and was asked for four a minute ago, of which these are Ready."""
+    workers = tuple(worker(index) if index in running else pending(index) for index in range(4))
+    listed = config(pods(0, 1), memory=Memory(growth=growth))
+    return job(4, **{"workers": workers, "config": listed, "policy": timed(), **facts})
+
+
+@pytest.mark.parametrize(
+    ("view", "plan"),
+    [
+        pytest.param(grown(0, 1), "return 4 to 2", id="none came"),
+        pytest.param(grown(0, 1, 2), "return 4 to 3", id="one came"),
+        # Size is all that the operator knows: worker-3 cannot stay without worker-2.
+        pytest.param(grown(0, 1, 3), "return 4 to 2", id="the last came"),
+        # A size that worked once is desired again, whichever workers are missing now.
+        pytest.param(grown(1), "return 4 to 2", id="another is missing"),
+        pytest.param(grown(0, 1, policy=timed(least=3)), "return 4 to 3", id="not below its least size"),
+        pytest.param(grown(0, 1, policy=timed(least=4)), "nothing", id="at its least size"),
+        pytest.param(grown(0, 1, policy=timed(61.0)), "wake 1", id="not yet"),
+        pytest.param(grown(0, 1, 2, 3), "nothing", id="all came"),
+        pytest.param(grown(0, 1, policy=Policy()), "nothing", id="no timeout"),
+        pytest.param(grown(0, 1, elastic=False), "nothing", id="not elastic"),
+        pytest.param(grown(0, 1, launcher=DELIVERING), "nothing", id="not started"),
+        # Nothing worked yet: the first size is what its author asked for.
+        pytest.param(grown(0, 1, growth=Growth(worked=0, asked=4, at=NOW - 60)), "nothing", id="the first size"),
+        pytest.param(grown(0, 1, growth=Growth(worked=4, asked=4, at=NOW - 60)), "nothing", id="a size that worked"),
+        pytest.param(grown(0, 1, growth=Growth(worked=2, asked=3, at=NOW - 60)), "nothing", id="another, not written"),
+        pytest.param(grown(0, 1, growth=Growth(worked=2, asked=4, at=NOW + 3600)), "nothing", id="from the future"),
+        pytest.param(grown(0, 1, growth=None), "nothing", id="nothing remembered"),
+    ],
+)
+def test_a_size_that_cannot_be_reached_is_taken_back(view: JobView, plan: str) -> None:
+    action, wake_at = scale_timeout.roll_back(derive(view, now=NOW))
+    assert (f"return 4 to {action.after}" if action else f"wake {wake_at - NOW:g}" if wake_at else "nothing") == plan
+
+
+THIRD_IN_QUEUE = queue(granted(), workload("j-worker-2", workers=1, said="no\nquota"))
+
+
+@pytest.mark.parametrize(
+    ("missing", "facts", "words"),
+    [
+        ((), {}, "j-worker-2 was not created"),
+        ((pending(2, obstacle="0/3 nodes are available"),), {}, "0/3 nodes are available"),
+        ((pending(2, last_state="Pending on node n"),), {}, "Pending on node n"),
+        ((pending(2),), {}, "kubectl describe pod j-worker-2"),
+        (
+            tuple(pending(index, gates=GATES, obstacle="SchedulingGated: blocked") for index in (2, 3)),
+            {"queue": THIRD_IN_QUEUE},
+            "(it waits in queue team: no quota); Worker.replicas returns to 2",
+        ),
+    ],
+)
+def test_the_event_says_which_workers_are_missing_and_why(
+    missing: tuple[Worker, ...], facts: dict[str, Any], words: str
+) -> None:
+    view = grown(workers=(worker(0), worker(1), *missing), **facts)
+    [told] = [note for note in notes(view) if note.reason == "ScaleTimeout"]
+    assert told.warning
+    assert words in told.message
+    assert "j-worker-2, j-worker-3 not Ready 1m after the scale-out to 4 workers" in told.message
+
+
+@pytest.mark.parametrize(
+    ("old", "published", "remembered"),
+    [
+        # A scale-out begins, goes on, is complete.
+        (Memory(growth=Growth(worked=2, asked=2, at=5.0)), (0, 1), Growth(worked=2, asked=4, at=NOW)),
+        (Memory(growth=BEFORE), (0, 1, 2), BEFORE),
+        (Memory(growth=BEFORE), (0, 1, 2, 3), Growth(worked=4, asked=4, at=NOW - 60)),
+        # A scale-in; another size while a size is waited for.
+        (Memory(growth=Growth(worked=6, asked=6, at=5.0)), (0,), Growth(worked=4, asked=4, at=NOW)),
+        (Memory(growth=Growth(worked=2, asked=3, at=5.0)), (0, 1), Growth(worked=2, asked=4, at=NOW)),
+        # The timeout is set together with the first size, or later, or with the scale-out.
+        (Memory(), (), Growth(worked=0, asked=4, at=NOW)),
+        (Memory(), (0, 1, 2, 3), Growth(worked=4, asked=4, at=NOW)),
+        (Memory(scale=Scale(before=0, after=2, at=5.0)), (0, 1), Growth(worked=2, asked=4, at=NOW)),
+        # A clock that was ahead.
+        (Memory(growth=Growth(worked=2, asked=4, at=NOW + 60)), (0, 1), Growth(worked=2, asked=4, at=NOW)),
+    ],
+)
+def test_what_is_remembered_of_the_size(old: Memory, published: tuple[int, ...], remembered: Growth) -> None:
+    view = grown(0, 1, config=config(pods(0, 1), memory=old))
+    assert scale_timeout.growth(derive(view, now=NOW), pods(*published)) == remembered
+    for without in (view.but(policy=Policy()), view.plain()):
+        assert scale_timeout.growth(derive(without, now=NOW), pods(*published)) is None
+
+
+def asking(*there: Autoscaler, **facts: Any) -> Story:
+    return job(3, **{"policy": SCALED, "autoscalers": there, "role": role(*range(8)), **facts})
+
+
+@pytest.mark.parametrize(
+    ("view", "plan"),
+    [
+        pytest.param(asking(), "make HPA", id="asked for"),
+        pytest.param(asking(hpa()), "nothing", id="it is there"),
+        pytest.param(asking(hpa(), policy=replace(SCALED, max_replicas=6)), "change HPA", id="other bounds"),
+        pytest.param(
+            asking(hpa(), policy=replace(SCALED, autoscale=Autoscale(name="q", value=1))), "change HPA", id="a metric"
+        ),
+        pytest.param(asking(hpa(spec={**SPEC, "maxReplicas": 100})), "change HPA", id="somebody changed it"),
+        pytest.param(asking(hpa(), suspended_by="annotation"), "change HPA", id="suspended"),
+        pytest.param(asking(hpa(spec=PAUSED)), "change HPA", id="resumed"),
+        # What a former job of the name left is no rival.
+        pytest.param(asking(hpa(uid="former")), "make HPA", id="of a former job"),
+        pytest.param(asking(hpa(), policy=Policy(min_replicas=2, max_replicas=8)), "delete HPA", id="not asked for"),
+        pytest.param(asking(hpa(), finished=True), "delete HPA", id="finished"),
+        pytest.param(asking(hpa(deleting=True), finished=True), "nothing", id="being deleted"),
+        pytest.param(asking(finished=True), "nothing", id="finished, gone"),
+        pytest.param(asking(hpa(), elastic=False), "delete HPA", id="not elastic"),
+        pytest.param(asking(hpa(), OTHER), "delete HPA", id="another scales the job"),
+        pytest.param(asking(autoscalers=None), "nothing", id="not known"),
+        pytest.param(asking(OTHER), "nothing", id="another, and none of ours"),
+        pytest.param(asking(foreign="another operator"), "nothing", id="another operator's"),
+        pytest.param(asking(hpa(), foreign="another operator", policy=Policy()), "nothing", id="its HPA, too"),
+        pytest.param(asking(deleting=True), "nothing", id="the job is deleted"),
+        pytest.param(job(3, autoscalers=(OTHER,)), "nothing", id="another, as it should be"),
+        # Whoever labels an HPA as ours without our owner has made it.
+        pytest.param(asking(hpa("fake", "")), "nothing", id="labelled as ours"),
+    ],
+)
+def test_its_hpa(view: Story, plan: str) -> None:
+    assert does(view, but=BESIDE) == plan
+    due = decide(view, now=NOW).autoscaler
+    if isinstance(due, WriteAutoscaler):
+        assert (due.ref and due.ref.name) == ("mpijob-j" if plan == "change HPA" else None)
+        assert does(view.but(autoscalers=(hpa(spec=due.spec),)), but=BESIDE) == "nothing"
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        (filling(5, others_wait=(LONG, LONG)), "5 → 3: other jobs wait for nodes for 2 of their workers"),
+        (asking(), "HPA mpijob-j: 2 to 8 workers by cpu"),
+        (
+            asking(hpa(), policy=Policy(min_replicas=2, max_replicas=8)),
+            "HPA mpijob-j is deleted: mpijob-elastic/autoscale does not ask for it",
+        ),
+        (asking(hpa(), finished=True), "HPA mpijob-j is deleted: the job has finished"),
+        (asking(hpa(), elastic=False), "HPA mpijob-j is deleted: the job is not elastic"),
+        (asking(hpa(), OTHER), "HPA mpijob-j is deleted: another HPA scales the job"),
+        (asking(OTHER), "HPA own scales j. Delete that HPA"),
+        (asking(hpa(), size_manager="argocd-controller"), "argocd-controller sets Worker.replicas of j too"),
+    ],
+)
+def test_the_user_reads_why(view: JobView, words: str) -> None:
+    assert any(words in note.message for note in notes(view))
+
+
+def test_at_rest_nobody_is_told_of_other_managers() -> None:
+    assert does(asking(hpa())) == "nothing"
+    assert note(filling(5, others_wait=(LONG,))).reason == "SizeFilled"

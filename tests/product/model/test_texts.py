@@ -1,0 +1,257 @@
+"""Texts that users and nodes write, as values: durations, marks of evictions, signs of nodes that go, quantities."""
+
+import math
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpijob_elastic.model import disruption_signs, durations, eviction, requests
+from mpijob_elastic.model.disruption_signs import BadSign, Sign
+from mpijob_elastic.model.eviction import RETRIED_WITHIN, Eviction
+from mpijob_elastic.model.wire import shared
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("0", 0.0),
+        ("0s", 0.0),
+        ("90s", 90.0),
+        ("1m30s", 90.0),
+        ("1.5m", 90.0),
+        ("500ms", 0.5),
+        ("2h", 7200.0),
+        ("1h1m1s1ms", 3661.001),
+    ],
+)
+def test_a_duration_is_read_as_seconds(text: str, seconds: float) -> None:
+    assert durations.parse(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "90", "s", "-1s", "+1s", "1 s", "1s ", "1s\n", "1d", "1S", "1.s", ".5s", "1e3s", "NaN", "inf", "٣s"],
+)
+def test_what_go_would_not_read_is_no_duration(text: str) -> None:
+    assert durations.parse(text) is None
+
+
+def test_a_text_longer_than_any_sensible_duration_is_none() -> None:
+    assert durations.parse("9" * 10_000 + "h") is None
+
+
+@given(st.text() | st.from_regex(r"[0-9.]{1,40}(ms|s|m|h)?"))
+def test_any_text_gives_a_finite_duration_or_none(text: str) -> None:
+    seconds = durations.parse(text)
+    assert seconds is None or (seconds >= 0 and math.isfinite(seconds))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0s"),
+        (4.2, "4.2s"),
+        (10.0, "10s"),
+        (59.94, "59.9s"),
+        (59.96, "1m"),
+        (60.0, "1m"),
+        (90.4, "1m30s"),
+        (3599.7, "1h"),
+        (7500.0, "2h5m"),
+    ],
+)
+def test_seconds_are_shown_for_people(seconds: float, text: str) -> None:
+    assert durations.render(seconds) == text
+
+
+@given(st.integers(0, 59) | st.integers(1, 59).map(lambda minutes: minutes * 60))
+def test_what_is_shown_is_read_back(seconds: int) -> None:
+    assert durations.parse(durations.render(seconds)) == seconds
+
+
+NOW = 1_700_000_000.0
+
+
+@given(st.integers(min_value=0, max_value=10**10))
+def test_what_is_written_is_read(at: int) -> None:
+    assert eviction.parse(eviction.requested(at)) == Eviction(released=False, at=at)
+    assert eviction.parse(eviction.released(at)) == Eviction(released=True, at=at)
+
+
+@given(st.text())
+def test_no_other_text_counts(text: str) -> None:
+    assert eviction.parse(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "requested", "requested 2026", "requested 2026-13-01T00:00:00", "later 2026-11-23T00:00:00Z"]
+)
+def test_bad_marks_do_not_count(text: str | None) -> None:
+    assert eviction.parse(text) is None
+
+
+@pytest.mark.parametrize(
+    ("released", "age", "live"),
+    [
+        (False, 0, True),
+        (False, 30 + RETRIED_WITHIN - 1, True),
+        (False, 30 + RETRIED_WITHIN, False),
+        (True, RETRIED_WITHIN - 1, True),
+        (True, RETRIED_WITHIN, False),
+        (False, -5, True),
+        (False, -6, False),
+        (True, -6, False),
+    ],
+)
+def test_a_mark_ends_by_its_time_and_one_from_the_future_does_not_count(released: bool, age: float, live: bool) -> None:
+    assert Eviction(released=released, at=NOW - age).is_live(drain_timeout=30.0, now=NOW) is live
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("a.b/c", Sign(key="a.b/c")),
+        ("a.b/c=d", Sign(key="a.b/c", value="d")),
+        ("a.b/c=", Sign(key="a.b/c", value="")),
+        ("a.b/c:NoSchedule", Sign(key="a.b/c", effect="NoSchedule")),
+        ("a=d:NoExecute", Sign(key="a", value="d", effect="NoExecute")),
+        ("condition:InstanceExpired", Sign(key="InstanceExpired", condition=True)),
+    ],
+)
+def test_a_sign_is_read(text: str, sign: Sign) -> None:
+    assert disruption_signs.parse(text) == sign
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a:Soon", "=x", "/a", "a:", "condition:", "condition:A=b", "a=b=c", "x\n"])
+def test_what_is_no_sign_is_refused_with_what_is_allowed(text: str) -> None:
+    with pytest.raises(BadSign, match=r"use KEY\[=VALUE\]\[:EFFECT\] of a taint, or condition:TYPE"):
+        disruption_signs.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "effect", "named"),
+    [
+        ("ToBeDeletedByClusterAutoscaler", "1700000000", "NoSchedule", True),
+        ("karpenter.sh/disrupted", "", "NoSchedule", True),
+        ("aws-node-termination-handler/spot-itn", "event", "PreferNoSchedule", True),
+        ("cloud.google.com/impending-node-termination", "", "NoSchedule", True),
+        ("node.kubernetes.io/unschedulable", "", "NoSchedule", False),
+        ("InstanceExpired", "", "NoSchedule", False),
+        ("mine", "yes", "NoSchedule", True),
+        ("mine", "no", "NoSchedule", False),
+        ("mine", "yes", "NoExecute", False),
+        ("karpenter.sh/disruption", "disrupting", "NoSchedule", False),
+    ],
+)
+def test_named_taints(key: str, value: str, effect: str, named: bool) -> None:
+    wanted = disruption_signs.signs(more=["mine=yes:NoSchedule"], ignored=["karpenter.sh/disruption"])
+    assert wanted.names_taint(key, value, effect) is named
+
+
+@pytest.mark.parametrize(("ignored", "named"), [([], True), (["condition:InstanceExpired"], False)])
+def test_named_conditions(ignored: list[str], named: bool) -> None:
+    wanted = disruption_signs.signs(ignored=ignored)
+    assert wanted.names_condition("InstanceExpired") is named
+    assert not wanted.names_condition("Ready")
+
+
+@pytest.mark.parametrize(
+    ("key", "effect", "evicts"),
+    [
+        ("maintenance", "NoExecute", True),
+        ("maintenance", "NoSchedule", False),
+        ("ours", "NoExecute", False),
+        # A node that is lost is no notice: its workers are not Ready.
+        ("node.kubernetes.io/not-ready", "NoExecute", False),
+        ("node.kubernetes.io/unreachable", "NoExecute", False),
+        ("node.kubernetes.io/out-of-service", "NoExecute", False),
+        ("node.cloudprovider.kubernetes.io/shutdown", "NoExecute", False),
+        ("my.node.kubernetes.io/x", "NoExecute", True),
+    ],
+)
+def test_taints_that_make_pods_leave(key: str, effect: str, evicts: bool) -> None:
+    assert disruption_signs.signs(ignored=["ours"]).evicts(key, effect) is evicts
+
+
+def container(always: bool = False, **asked: str) -> dict[str, Any]:  # noqa: FBT002
+    return {"resources": {"requests": asked}, **({"restartPolicy": "Always"} if always else {})}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, {}),
+        (
+            {"containers": [{}, container(cpu="500m"), container(cpu="1", memory="1Gi")]},
+            {"cpu": "1500m", "memory": "1073741824"},
+        ),
+        (
+            {"containers": [container(cpu="1")], "initContainers": [container(cpu="3"), container(cpu="2")]},
+            {"cpu": "3"},
+        ),
+        # A sidecar runs beside what comes after it, and beside the main containers.
+        ({"containers": [container(cpu="1")], "initContainers": [container(True, cpu="1")]}, {"cpu": "2"}),
+        (
+            {"containers": [container(cpu="1")], "initContainers": [container(True, cpu="1"), container(cpu="4")]},
+            {"cpu": "5"},
+        ),
+        (
+            {"containers": [container(cpu="1")], "initContainers": [container(cpu="4"), container(True, cpu="1")]},
+            {"cpu": "4"},
+        ),
+        (
+            {"containers": [container(cpu="1")], "overhead": {"cpu": "250m", "memory": "1M"}},
+            {"cpu": "1250m", "memory": "1000000"},
+        ),
+        (
+            {"containers": [container(cpu="1", gpu="2")], "resources": {"requests": {"cpu": "6"}}},
+            {"cpu": "6", "gpu": "2"},
+        ),
+        ({"containers": [container(memory="1e3"), container(memory="2E3")]}, {"memory": "3000"}),
+        ({"containers": [container(memory="1E")]}, {"memory": str(10**18)}),
+        ({"containers": [container(cpu="1n")]}, {"cpu": "1m"}),
+        ({"containers": [container(cpu="1.5"), container(cpu="0.5")]}, {"cpu": "2"}),
+    ],
+)
+def test_a_pod_asks_for(spec: dict[str, Any], expected: dict[str, str]) -> None:
+    assert requests.total([(requests.of_pod(spec), 1)]) == expected
+
+
+def test_pods_are_counted() -> None:
+    one = requests.of_pod({"containers": [container(cpu="100m", gpu="1")]})
+    other = requests.of_pod({"containers": [container(cpu="1")]})
+    assert requests.total([(one, 3), (other, 1), (one, 0)]) == {"cpu": "1300m", "gpu": "3"}
+
+
+@pytest.mark.parametrize("text", ["", "much", "1Zi", "1 Gi", "1e", "1mm"])
+def test_what_is_no_quantity_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no quantity"):
+        requests.of_pod({"containers": [container(cpu=text)]})
+
+
+def test_what_anybody_writes_is_read_as_far_as_it_can_be() -> None:
+    assert requests.readable(None) == {}
+    texts = {"a": "1", "b": 2, "c": "much", "d": "1.2.3", "e": ".", "f": {}, "g": "9" * 33, "h" * 300: "1n"}
+    assert requests.readable(texts) == {"a": 10**9, "b": 2 * 10**9, "h" * 253: 1}
+    assert len(requests.readable({str(number): "1" for number in range(100)})) == requests.MOST
+
+
+def test_equal_texts_are_one() -> None:
+    first, second = b"node-1".decode(), b"node-1".decode()
+    assert first is not second
+    assert shared(first) is shared(second)
+
+
+def test_texts_that_are_gone_do_not_stay() -> None:
+    """Of 100,000 long names at most a third stays, and nothing of a text longer than any name."""
+    tracemalloc.start()
+    try:
+        for index in range(100_000):
+            shared(f"{index:0200}")
+        shared("x" * 2**25)
+        assert tracemalloc.get_traced_memory()[0] < 2**24
+    finally:
+        tracemalloc.stop()

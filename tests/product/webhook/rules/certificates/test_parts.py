@@ -1,0 +1,208 @@
+"""The Secret's content and its pairs, there and back, whole or damaged, and what others make of them."""
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
+from cryptography.x509 import verification
+
+from tests.product.webhook.certificates.material import DAY, HOST, LIFETIMES, NOON, authority, healthy, leaf
+from webhook.rules.certificates import content, pairs
+from webhook.rules.certificates.content import MOST_RETIRED, Content
+from webhook.rules.certificates.decision import Trust
+from webhook.rules.certificates.pairs import Pair
+from webhook.settings import Settings
+
+
+def stored(wanted: Content) -> dict[str, bytes]:
+    """Return what the API server keeps of it."""
+    return {key: value for key, value in content.render(wanted).items() if value is not None}
+
+
+def pems(what: Content) -> dict[str, bytes | None]:
+    return content.render(what)
+
+
+def test_there_and_back() -> None:
+    full = Content(
+        authority=authority(),
+        leaf=healthy().leaf,
+        following=authority(),
+        retired=(authority().certificate, authority().certificate),
+    )
+    assert pems(content.parse(stored(full))) == pems(full)
+    assert pems(content.parse(stored(healthy()))).keys() == pems(full).keys()
+
+
+def test_absent_parts_are_removed_from_the_secret() -> None:
+    rendered = content.render(healthy())
+    gone = {key for key, value in rendered.items() if value is None}
+    assert gone == {"next-ca.crt", "next-ca.key", "retired-ca.crt"}
+
+
+@pytest.mark.parametrize(
+    ("damaged", "part"),
+    [
+        ("ca.crt", "authority"),
+        ("ca.key", "authority"),
+        ("tls.crt", "leaf"),
+        ("tls.key", "leaf"),
+        ("next-ca.crt", "following"),
+        ("next-ca.key", "following"),
+    ],
+)
+def test_a_damaged_part_counts_as_absent_and_spares_the_others(damaged: str, part: str) -> None:
+    whole = Content(authority=authority(), leaf=healthy().leaf, following=authority())
+    for value in (b"", b"garbage", stored(whole)[damaged][:-60]):
+        read = content.parse({**stored(whole), damaged: value})
+        assert getattr(read, part) is None
+        assert sum(one is None for one in (read.authority, read.leaf, read.following)) == 1
+
+
+def test_all_that_is_trusted_in_order_and_once() -> None:
+    current, following, retired = authority(), authority(), authority()
+    both = (retired.certificate, current.certificate)
+    trusted = Content(authority=current, following=following, retired=both).trusted
+    assert trusted == (current.certificate, following.certificate, retired.certificate)
+    assert Content().trusted == ()
+
+
+def test_the_retired_are_bounded() -> None:
+    many = tuple(authority().certificate for _ in range(MOST_RETIRED + 2))
+    assert content.parse({"retired-ca.crt": content.bundle(many)}).retired == many[:MOST_RETIRED]
+
+
+CA = authority()
+LEAF = leaf(CA)
+RSA_KEY = rsa.generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+ODD_CURVE = ec.generate_private_key(ec.SECP256K1())
+ENCRYPTED = LEAF.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret"))
+
+
+def test_a_pair_survives_the_way_through_pem() -> None:
+    assert pairs.parse(LEAF.certificate_pem, LEAF.key_pem) is not None
+    again = pairs.parse(CA.certificate_pem, CA.key_pem)
+    assert again.certificate == CA.certificate
+    assert again.key_pem == CA.key_pem
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key"),
+    [
+        (None, LEAF.key_pem),
+        (LEAF.certificate_pem, None),
+        (b"", b""),
+        (b"garbage", LEAF.key_pem),
+        (LEAF.certificate_pem, b"garbage"),
+        (LEAF.certificate_pem[:-100], LEAF.key_pem),
+        (LEAF.certificate_pem, LEAF.key_pem[:-50]),
+        (LEAF.key_pem, LEAF.certificate_pem),
+        (LEAF.certificate_pem, CA.key_pem),
+        (LEAF.certificate_pem, RSA_KEY),
+        (LEAF.certificate_pem, ENCRYPTED),
+    ],
+)
+def test_what_is_no_pair_of_ours(certificate: bytes | None, key: bytes | None) -> None:
+    assert pairs.parse(certificate, key) is None
+
+
+def test_a_curve_that_openssl_may_not_serve_is_none_of_ours() -> None:
+    now = LEAF.certificate.not_valid_before_utc
+    builder = x509.CertificateBuilder(
+        CA.certificate.subject, x509.Name([]), ODD_CURVE.public_key(), 7, now, LEAF.certificate.not_valid_after_utc
+    )
+    odd = Pair(certificate=builder.sign(CA.key, hashes.SHA256()), key=ODD_CURVE)
+    assert pairs.parse(odd.certificate_pem, odd.key_pem) is None
+
+
+def test_a_bundle_is_its_authorities_each_once() -> None:
+    other = authority()
+    pem = content.bundle((CA.certificate, LEAF.certificate, other.certificate, CA.certificate))
+    assert pairs.parse_bundle(pem) == (CA.certificate, other.certificate)
+    assert pairs.parse_bundle(b"") == ()
+    assert pairs.parse_bundle(b"garbage") == ()
+    assert pairs.parse_bundle(pem[:-40]) == (CA.certificate, other.certificate)
+    assert pairs.parse_bundle(pem.replace(b"MII", b"AII", 1)) == ()
+
+
+def test_who_signed_what() -> None:
+    assert CA.signed(LEAF.certificate)
+    assert CA.signed(CA.certificate)
+    assert not authority().signed(LEAF.certificate)
+    assert not LEAF.signed(CA.certificate)
+    assert pairs.is_authority(CA.certificate)
+    assert not pairs.is_authority(LEAF.certificate)
+
+
+def test_when_it_is_valid() -> None:
+    assert pairs.fault(LEAF.certificate, now=NOON) == ""
+    assert pairs.fault(LEAF.certificate, now=NOON - DAY) == "not valid before 2026-06-01T11:55:00Z"
+    assert pairs.fault(LEAF.certificate, now=NOON + 6 * DAY) == "expired at 2026-06-07T12:00:00Z"
+
+
+def test_the_names_it_is_for() -> None:
+    hosts = frozenset({HOST, "127.0.0.1", "::1"})
+    assert pairs.names_of(leaf(CA, hosts=hosts).certificate) == hosts
+
+
+def test_an_address_in_another_form_is_the_one_in_the_certificate() -> None:
+    hosts = Settings(extra_sans=frozenset({"FD00:0:0::1"})).hosts
+    assert pairs.names_of(leaf(CA, hosts=hosts).certificate) == hosts
+    assert pairs.names_of(CA.certificate) == frozenset()
+
+
+def test_a_verifier_accepts_the_chain_for_the_name_only() -> None:
+    ca = authority()
+    served = leaf(ca, hosts=frozenset({HOST, "127.0.0.1"}))
+    store = verification.Store([authority().certificate, ca.certificate])
+    builder = verification.PolicyBuilder().store(store).time(NOON)
+
+    chain = builder.build_server_verifier(x509.DNSName(HOST)).verify(served.certificate, [])
+    assert chain == [served.certificate, ca.certificate]
+    for other in ("mpijob-elastic-webhook", "kubernetes.default.svc"):
+        with pytest.raises(verification.VerificationError):
+            builder.build_server_verifier(x509.DNSName(other)).verify(served.certificate, [])
+
+
+def test_lifetimes() -> None:
+    ca = authority()
+    assert ca.certificate.not_valid_before_utc == NOON - LIFETIMES.backdate
+    assert ca.certificate.not_valid_after_utc == NOON + 360 * DAY
+    assert leaf(ca).certificate.not_valid_after_utc == NOON + 6 * DAY
+    # A certificate never outlives its authority.
+    late = leaf(ca, now=NOON + 358 * DAY)
+    assert late.certificate.not_valid_after_utc == ca.certificate.not_valid_after_utc
+
+
+def test_two_authorities_differ_in_name_and_key() -> None:
+    one, two = authority(), authority()
+    assert one.certificate.subject != two.certificate.subject
+    assert one.key_pem != two.key_pem
+
+
+ONE, TWO = authority().certificate, authority().certificate
+
+
+SEEN = Trust().seen([[ONE], [ONE, TWO]], at=0.0)
+AGAIN = Trust().seen([[ONE]], at=0.0).seen([[ONE]], at=4.0)
+AFTER_A_GAP = AGAIN.seen([[]], at=6.0).seen([[ONE]], at=7.0)
+
+
+@pytest.mark.parametrize(
+    ("trust", "certificate", "at", "carries"),
+    [
+        pytest.param(Trust(), ONE, 100.0, False, id="before the first look"),
+        pytest.param(SEEN, ONE, 4.9, False, id="every bundle, but not for long"),
+        pytest.param(SEEN, ONE, 5.0, True, id="every bundle for a while"),
+        pytest.param(SEEN, TWO, 5.0, False, id="one bundle only"),
+        pytest.param(AGAIN, ONE, 5.0, True, id="later looks keep the first time"),
+        pytest.param(AFTER_A_GAP, ONE, 11.0, False, id="a gap begins anew"),
+        pytest.param(AFTER_A_GAP, ONE, 12.0, True, id="and ends"),
+        pytest.param(Trust().seen([], at=0.0), ONE, 0.0, True, id="no configuration is installed"),
+    ],
+)
+def test_since_when_a_ca_is_trusted_everywhere(
+    trust: Trust, certificate: x509.Certificate, at: float, carries: bool
+) -> None:
+    assert trust.carries(certificate, at=at, settled=5.0) is carries

@@ -1,0 +1,239 @@
+"""What new pods get beside the host list: gates, labels, profiles."""
+
+import copy
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from lab.operator import objects
+from mpijob_elastic import names
+from tests.product.webhook.answers import facts, patched
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, launcher_pod, mpi_job, worker_pod
+from webhook.rules import pod_security, scheduling_gates, template_labels
+
+SUSPENDED = {"name": names.GATE_SUSPENDED}
+THEIRS = {"name": "kueue.x-k8s.io/admission"}
+SUSPEND = {names.SUSPEND: "true"}
+# Ranks of the last launcher may run. The controller takes the notice away once there is a launcher.
+RESUMED = {names.STATUS: "Queued: x\nSuspended: j is suspended"}
+
+
+def with_spec(pod: Object, **fields: Any) -> Object:
+    return {**pod, "spec": {**pod["spec"], **fields}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "job", "gates"),
+    [
+        pytest.param(worker_pod(), mpi_job(annotations=SUSPEND), [SUSPENDED], id="a worker of a suspended job"),
+        pytest.param(launcher_pod(), mpi_job(annotations=SUSPEND), [SUSPENDED], id="its launcher"),
+        pytest.param(
+            with_spec(worker_pod(), schedulingGates=[THEIRS]),
+            mpi_job(annotations=SUSPEND),
+            [THEIRS, SUSPENDED],
+            id="beside the gates of others",
+        ),
+        pytest.param(
+            launcher_pod(), mpi_job(annotations=RESUMED), [SUSPENDED], id="resumed before its next launcher is there"
+        ),
+        pytest.param(launcher_pod(), mpi_job(annotations=RESUMED, command=PLAIN), None, id="a plain job that was"),
+        pytest.param(worker_pod(), mpi_job(), None, id="not suspended"),
+        pytest.param(worker_pod(), mpi_job(annotations=SUSPEND, command=PLAIN), None, id="not elastic"),
+        # The API server would refuse it.
+        pytest.param(
+            with_spec(worker_pod(), nodeName="gpu-1"), mpi_job(annotations=SUSPEND), None, id="its node is chosen"
+        ),
+    ],
+)
+def test_a_new_pod_gets_the_gates_of_its_job_and_nothing_else(
+    pod: Object, job: Object, gates: list[Object] | None
+) -> None:
+    expected = pod if gates is None else with_spec(pod, schedulingGates=gates)
+    assert patched(scheduling_gates.missing, pod, job) == expected
+
+
+FIELD_OF_QUEUE = "metadata.labels[kueue.x-k8s.io/queue-name]"
+PLAINLY, SUSPENDING = mpi_job(), mpi_job(annotations=SUSPEND)
+QUEUED = {**PLAINLY, "metadata": {**PLAINLY["metadata"], "labels": {names.LABEL_QUEUE: "team"}}}
+
+
+@pytest.mark.parametrize(
+    ("minor", "new", "old", "fields"),
+    [
+        pytest.param(26, QUEUED, None, [FIELD_OF_QUEUE], id="created in a queue"),
+        pytest.param(26, QUEUED, PLAINLY, [FIELD_OF_QUEUE], id="put into a queue"),
+        pytest.param(26, QUEUED, QUEUED, [], id="in a queue before"),
+        pytest.param(26, SUSPENDING, PLAINLY, [f"annotation {names.SUSPEND}"], id="suspended"),
+        pytest.param(26, PLAINLY, None, [], id="has not to wait"),
+        pytest.param(27, QUEUED, None, [], id="Kubernetes has gates"),
+        pytest.param(None, QUEUED, None, [], id="the version is not known"),
+    ],
+)
+def test_a_job_that_would_have_to_wait_is_refused_where_nothing_can_hold_its_pods(
+    minor: int | None, new: Object, old: Object | None, fields: list[str]
+) -> None:
+    refused = list(scheduling_gates.refusals(facts(new), facts(old) if old else None, minor=minor))
+    assert [refusal.field for refusal in refused] == fields
+    why = "Kubernetes 1.26 has no scheduling gates, so the pods would start at once; it takes 1.27"
+    assert all(refusal.message == why for refusal in refused)
+
+
+LABELS = {"team": "vision", "sidecar.istio.io/inject": "false"}
+OFF = {names.ENABLED: "false"}
+
+
+def labelled(labels: Any, *, role: str = "Worker", **job: Any) -> Object:
+    """A job with these labels in a template."""
+    made = mpi_job(**job)
+    made["spec"]["mpiReplicaSpecs"][role]["template"]["metadata"] = {"labels": labels}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("pod", "job", "added"),
+    [
+        pytest.param(worker_pod(), labelled(LABELS), LABELS, id="a worker"),
+        pytest.param(launcher_pod(), labelled(LABELS, role="Launcher"), LABELS, id="a launcher"),
+        pytest.param(worker_pod(), labelled(LABELS, role="Launcher"), {}, id="not those of the launcher's template"),
+        pytest.param(launcher_pod(), labelled(LABELS), {}, id="not those of the workers' template"),
+        pytest.param(worker_pod(), labelled(LABELS, command=PLAIN), LABELS, id="elastic or not"),
+        pytest.param(worker_pod(), labelled(LABELS, annotations=OFF), {}, id="unless the job says that it is not"),
+        pytest.param(worker_pod(), labelled(LABELS, command=PLAIN, annotations=OFF), {}, id="nor a plain one then"),
+        pytest.param(worker_pod(), labelled(None), {}, id="no labels"),
+    ],
+)
+def test_a_pod_gets_the_labels_of_its_template_and_nothing_else(
+    pod: Object, job: Object, added: dict[str, str]
+) -> None:
+    metadata = {**pod["metadata"], "labels": pod["metadata"]["labels"] | added}
+    assert patched(template_labels.missing, pod, job) == {**pod, "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("mpi-job-name", "another"),
+        ("training.kubeflow.org/replica-type", "worker"),
+        ("replica-index", "0"),
+        ("kueue.x-k8s.io/queue-name", "team"),
+        ("mpijob-elastic/enabled", "true"),
+        # The API server would refuse the pod with any of these.
+        ("", "x"),
+        ("a b", "x"),
+        ("a/b/c", "x"),
+        ("/a", "x"),
+        ("Upper.Case/a", "x"),
+        ("a" * 64, "x"),
+        (f"{'a.' * 127}b/c", "x"),
+        ("a~b", "x"),
+        ("team\n", "x"),
+        ("team", "x y"),
+        ("team", "x" * 64),
+        ("team", "-x"),
+        ("team", "x\n"),
+    ],
+)
+def test_what_others_read_as_their_own_and_what_is_no_label_is_left_out(key: str, value: str) -> None:
+    assert patched(template_labels.missing, worker_pod(), labelled({key: value})) == worker_pod()
+
+
+@pytest.mark.parametrize(("key", "value"), [("a", ""), ("a.b-c/D_e.f", "x" * 63), ("a" * 63, "1"), ("team", None)])
+def test_any_other_label_is_copied(key: str, value: str | None) -> None:
+    changed = patched(template_labels.missing, worker_pod(), labelled({key: value}))
+    assert changed["metadata"]["labels"][key] == (value or "")
+
+
+DEFAULT = {"type": "RuntimeDefault"}
+OWN = {"type": "Localhost", "localhostProfile": "ours.json"}
+CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+POD = {"runAsNonRoot": True, "seccompProfile": DEFAULT}
+DELIVERY = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "runAsUser": 65534,
+    "seccompProfile": DEFAULT,
+}
+AS_THE_POD = {field: value for field, value in DELIVERY.items() if field != "runAsUser"}
+
+
+def made(
+    pod: Object | None, container: Object | None, *, role: str = "Worker", command: list[str] = ELASTIC
+) -> tuple[Any, Any]:
+    """A job with these security contexts, and the pod of that role that the operator and the API server make of it."""
+    job = mpi_job(command=command)
+    spec = job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
+    spec |= {"securityContext": pod} if pod is not None else {}
+    spec["containers"][0] |= {"securityContext": container} if container is not None else {}
+    created = copy.deepcopy(objects.launcher(job) if role == "Launcher" else objects.worker(job, 0))
+    created["spec"]["securityContext"] = dropped(pod or {})
+    if container is not None:
+        created["spec"]["containers"][0]["securityContext"] = dropped(container)
+    return job, created
+
+
+def dropped(context: Object) -> Object:
+    return {field: value for field, value in context.items() if field != "seccompProfile"}
+
+
+def contexts(job: Object, pod: Object) -> list[Object | None]:
+    """The security contexts of the patched pod, its containers and its init containers."""
+    stored = patched(pod_security.restored, pod, job)
+    places: Iterable[Object] = (
+        stored["spec"],
+        *stored["spec"]["containers"],
+        *stored["spec"].get("initContainers", ()),
+    )
+    return [place.get("securityContext") for place in places]
+
+
+@pytest.mark.parametrize("command", [ELASTIC, PLAIN])
+def test_a_pod_gets_the_profiles_of_its_template(command: list[str]) -> None:
+    job, pod = made({"runAsUser": 7, "seccompProfile": DEFAULT}, {"seccompProfile": OWN}, command=command)
+    assert contexts(job, pod) == [{"runAsUser": 7, "seccompProfile": DEFAULT}, {"seccompProfile": OWN}]
+
+
+def test_a_container_without_a_context_gets_one_and_others_are_left() -> None:
+    job, pod = made(None, {"seccompProfile": OWN})
+    del pod["spec"]["containers"][0]["securityContext"]
+    pod["spec"]["containers"].append({"name": "injected"})
+    assert contexts(job, pod) == [{}, {"seccompProfile": OWN}, None]
+
+
+def test_a_profile_that_the_pod_has_stays() -> None:
+    job, pod = made({"seccompProfile": DEFAULT}, None)
+    pod["spec"]["securityContext"] = {"seccompProfile": OWN}
+    assert patched(pod_security.restored, pod, job) == pod
+
+
+@pytest.mark.parametrize(
+    ("pod", "container", "delivery"),
+    [
+        pytest.param(POD, CONTAINER, DELIVERY, id="restricted"),
+        pytest.param({}, {**POD, **CONTAINER}, DELIVERY, id="all in the container"),
+        pytest.param({"runAsUser": 0}, {**POD, **CONTAINER, "runAsUser": 7}, DELIVERY, id="root but for the container"),
+        pytest.param(POD, CONTAINER | {"capabilities": {"add": ["X"], "drop": ["ALL"]}}, DELIVERY, id="a capability"),
+        pytest.param({**POD, "seccompProfile": OWN}, CONTAINER, DELIVERY, id="a profile of its own"),
+        pytest.param({**POD, "runAsUser": 7}, CONTAINER, AS_THE_POD, id="the user of the pod"),
+        pytest.param(None, None, None, id="nothing said"),
+        pytest.param({"runAsNonRoot": True}, CONTAINER, None, id="no profile"),
+        pytest.param({"seccompProfile": DEFAULT}, CONTAINER, None, id="perhaps root"),
+        pytest.param({**POD, "seccompProfile": {"type": "Unconfined"}}, CONTAINER, None, id="unconfined"),
+        pytest.param(POD, {**CONTAINER, "runAsNonRoot": False}, None, id="root in the container"),
+        pytest.param(POD, {**CONTAINER, "allowPrivilegeEscalation": True}, None, id="escalation"),
+        pytest.param(POD, {**CONTAINER, "capabilities": {"drop": ["NET_RAW"]}}, None, id="few capabilities dropped"),
+        pytest.param(POD, {"allowPrivilegeEscalation": False}, None, id="no capabilities dropped"),
+        pytest.param(POD, None, None, id="no context in the container"),
+    ],
+)
+def test_kubectl_delivery_is_restricted_beside_a_restricted_launcher_only(
+    pod: Object | None, container: Object | None, delivery: Object | None
+) -> None:
+    assert contexts(*made(pod, container, role="Launcher")) == [pod or {}, container, delivery]
+
+
+def test_a_sidecar_that_is_not_restricted_leaves_kubectl_delivery_as_it_is() -> None:
+    job, created = made(POD, CONTAINER, role="Launcher")
+    created["spec"]["containers"].append({"name": "injected"})
+    assert contexts(job, created) == [POD, CONTAINER, None, None]

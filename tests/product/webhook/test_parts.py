@@ -1,0 +1,162 @@
+"""The small parts of the server: health and metrics, bodies that share a bounded memory, the cache of jobs and HPAs."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime
+from random import Random
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.doubles.api import TinyApi
+from tests.faults.proxy import FaultProxy
+from tests.faults.waiting import eventually
+from tests.product.webhook.certificates.material import DAY, NOON, authority, leaf
+from webhook import job_cache
+from webhook.bodies import Bodies, Crowded
+from webhook.certificates.serving import Serving
+from webhook.health import application
+from webhook.job_cache import Watched
+from webhook.metrics import Metrics
+from webhook.rules import hpa_facts
+from webhook.rules.hpa_facts import HpaFacts
+
+
+class Setup:
+    """A health port whose certificate, clock and draining a test can set."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+        self.serving = Serving()
+        self.draining = asyncio.Event()
+        self.metrics = Metrics()
+
+    def wall(self) -> datetime:
+        return self.now
+
+    @asynccontextmanager
+    async def asked(self, path: str) -> AsyncIterator[tuple[int, str]]:
+        paths = application(serving=self.serving, draining=self.draining, metrics=self.metrics, wall=self.wall)
+        async with TestClient(TestServer(paths)) as client, client.get(path) as response:
+            yield response.status, await response.text()
+
+    async def ready(self) -> tuple[int, str]:
+        async with self.asked("/readyz") as answer:
+            return answer
+
+
+async def test_ready_only_with_a_certificate_that_is_valid_now() -> None:
+    setup = Setup()
+    none = (503, "no valid certificate\n")
+    assert await setup.ready() == none
+    pair = leaf(authority())
+    setup.serving.load(pair.certificate_pem, pair.key_pem)
+    assert await setup.ready() == (200, "ok\n")
+    setup.now = NOON + 6 * DAY
+    assert await setup.ready() == none
+    setup.now = NOON - DAY
+    assert await setup.ready() == none
+
+
+async def test_not_ready_while_draining_but_alive() -> None:
+    setup = Setup()
+    pair = leaf(authority())
+    setup.serving.load(pair.certificate_pem, pair.key_pem)
+    setup.draining.set()
+    assert await setup.ready() == (503, "draining\n")
+    async with setup.asked("/healthz") as answer:
+        assert answer == (200, "ok\n")
+
+
+async def test_metrics() -> None:
+    setup = Setup()
+    pair = leaf(authority())
+    setup.serving.load(pair.certificate_pem, pair.key_pem)
+    for kind in ("Pod", "x" * 1000, "y"):
+        setup.metrics.review(kind=kind, operation="CREATE" if kind == "Pod" else kind, outcome="unchanged")
+    async with setup.asked("/metrics") as (status, text):
+        assert status == 200
+    lines = text.splitlines()
+    expiry = next(line for line in lines if line.startswith("mpijob_elastic_webhook_certificate_expiry"))
+    assert float(expiry.split()[1]) == (NOON + 6 * DAY).timestamp()
+    counts = [line for line in lines if line.startswith("mpijob_elastic_webhook_reviews_total")]
+    assert sorted(counts) == [
+        'mpijob_elastic_webhook_reviews_total{kind="Pod",operation="CREATE",outcome="unchanged"} 1.0',
+        'mpijob_elastic_webhook_reviews_total{kind="other",operation="other",outcome="unchanged"} 2.0',
+    ]
+
+
+async def test_a_body_whose_time_ends_while_it_is_given_up_fails_nobody_else() -> None:
+    bodies, limits = Bodies(most=10), list[asyncio.Timeout]()
+
+    async def greedy() -> None:
+        async with asyncio.timeout(60) as limit:
+            limits.append(limit)
+            with bodies.reading("greedy", limit) as grew:
+                grew(8)
+                await asyncio.Event().wait()
+
+    task = asyncio.create_task(greedy())
+    await asyncio.sleep(0)
+    limits[0].reschedule(0.0)
+    await asyncio.sleep(0)  # its time is over, but it has not run since
+    assert not task.done()
+    with bodies.reading("other", asyncio.timeout(60)) as grew:
+        grew(4)
+    with pytest.raises(Crowded):
+        await task
+
+
+def hpa(name: str, job: str = "train", *, kind: str = "MPIJob") -> HpaFacts:
+    target = {"apiVersion": "kubeflow.org/v1", "kind": kind, "name": job}
+    made = {"metadata": {"name": name, "namespace": "default"}, "spec": {"scaleTargetRef": target, "maxReplicas": 2}}
+    return hpa_facts.read(json.dumps(made).encode())
+
+
+def scaling(watched: Watched, job: str = "train") -> list[str]:
+    return sorted(one.metadata.name for one in watched.autoscalers("default", job))
+
+
+async def test_hpas_come_change_their_job_and_go(client: ApiWriter) -> None:
+    watched = Watched(client, namespaces=(), random=Random(1))
+    assert scaling(watched) == []
+    watched._changed(None, hpa("a"))
+    watched._changed(None, hpa("b"))
+    watched._changed(None, hpa("c", kind="Deployment"))
+    assert scaling(watched) == ["a", "b"]
+    watched._changed(hpa("a"), hpa("a", "other"))
+    assert (scaling(watched), scaling(watched, "other")) == (["b"], ["a"])
+    watched._changed(hpa("b"), hpa("b", kind="Deployment"))
+    watched._changed(hpa("a", "other"), None)
+    assert (scaling(watched), scaling(watched, "other")) == ([], [])
+    assert watched.autoscalers("elsewhere", "train") == ()
+
+
+@pytest.mark.parametrize(
+    ("answer", "minor"),
+    [
+        ({"major": "1", "minor": "26+", "gitVersion": "v1.26.15"}, 26),
+        ({"minor": "", "gitVersion": "v0.0.0-master"}, None),
+        ({"minor": 1}, None),
+    ],
+)
+async def test_the_version_is_asked_for(
+    api: TinyApi,
+    client: ApiWriter,
+    proxy: FaultProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: dict[str, object],
+    minor: int | None,
+) -> None:
+    monkeypatch.setattr(job_cache, "ASK_EVERY", 0.01)
+    api.objects["/version"] = answer
+    watched = Watched(client, namespaces=(), random=Random(1))
+    watching = asyncio.create_task(watched.run())
+    await eventually(lambda: proxy.count(lambda request: request.path == "/version") > 2)
+    assert watched.minor() == minor
+    watching.cancel()
+    with suppress(asyncio.CancelledError):
+        await watching
