@@ -59,14 +59,14 @@ async def watch(server: Server, candidates: list[Candidate]) -> None:
     while True:
         holding = [one.identity for one in candidates if one.leads]
         assert len(holding) <= 1, holding
-        assert not holding or server.writes[-1].holder in {holding[0], ""}
+        assert not holding or server.last.holder in {holding[0], ""}
         await asyncio.sleep(0.2)
 
 
 async def happen(server: Server, candidates: list[Candidate], number: int, what: str) -> None:
     candidate = candidates[number]
     if what == "lease deleted":
-        server.delete()
+        server.remove()
     elif what in MODES:
         candidate.wire.mode = what
     else:
