@@ -50,7 +50,7 @@ PODS: list[Row] = [
     (
         last(None),
         {"events": {"j": "MPIJobFailed: exceeded quota: gpus"}},
-        "missing wrong: Its last warning: MPIJobFailed: exceeded quota: gpus*1,000 s*> kubectl -n default describe mpijob j",
+        "missing wrong: Its last warning: MPIJobFailed: exceeded quota: gpus*1,000 s*describe mpijob j",
     ),
     (last(pending(2)), {"pods": {LAST: Pod(unscheduled=SCHEDULER)}}, f"not-scheduled wrong: {SCHEDULER}"),
     (last(pending(2)), stuck("ImagePullBackOff", "not found"), "image wrong: ImagePullBackOff: not found"),
@@ -207,7 +207,7 @@ RANKS: list[Row] = [
     (
         job(),
         {"looks": OTHERS_TRAIN},
-        "lost-rank waiting: while 2 others train*for as long as the job runs*a new host name after 30s*| grep -i blacklist",
+        "lost-rank waiting: while 2 others train*as long as the job runs*a new host name after 30s*| grep -i blacklist",
     ),
     (job(), launch(cooldown=(5, 60)), "lost-rank waiting: for up to 60 s"),
     (job(), {"looks": OTHERS_TRAIN, "controller": AWAY}, f"lost-rank wrong: {NOT_GIVEN}"),
