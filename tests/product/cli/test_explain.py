@@ -57,10 +57,15 @@ async def test_one_worker_that_does_not_by_its_number(command: Commands) -> None
 
 
 def about_to_go() -> Answers:
-    answers = world()
+    answers, launcher = world(), worlds.launcher()
     taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
-    answers["pods"][0]["spec"]["nodeName"] = "spot-1"  # type: ignore[index]
-    return {**answers, "spot-1": web.json_response({"metadata": {"name": "spot-1"}, "spec": {"taints": [taint]}})}
+    launcher["spec"]["nodeName"] = "spot-1"
+    pods = [launcher, worlds.worker(0), worlds.worker(1)]
+    return {
+        **answers,
+        "pods": pods,
+        "spot-1": web.json_response({"metadata": {"name": "spot-1"}, "spec": {"taints": [taint]}}),
+    }
 
 
 EVENT = {"metadata": {"name": "e"}, "reason": "MPIJobFailed", "message": "exceeded quota", "source": {}}

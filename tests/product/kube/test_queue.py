@@ -28,7 +28,12 @@ async def taken(queue: WorkQueue[str]) -> str:
 async def lived(story: str) -> str:
     """Do what the story says, and return what was taken (with the time), how much waits and since when."""
     queue, seen = make(Backoff(first=3600, longest=3600)), list[str]()
-    does = {"put": queue.put, "done": queue.done, "failed": queue.retry, "caught": queue.caught_up}
+    does: dict[str, Callable[[str], object]] = {
+        "put": queue.put,
+        "done": queue.done,
+        "failed": queue.retry,
+        "caught": queue.caught_up,
+    }
     for step in story.split(", "):
         match step.split():
             case ["put", key, "in", seconds]:

@@ -44,7 +44,7 @@ def listed(key: str, path: str, **more: Any) -> dict[str, Any]:
     return {"items": [{"key": key, "path": path}], **more}
 
 
-RUNS = {"state": {"running": {}}}
+RUNS: dict[str, Any] = {"state": {"running": {}}}
 PROXY = {"name": "proxy", "state": {"running": {"startedAt": "1970-01-01T01:00:00Z"}}}
 STARTED = {"name": "main", "state": {"running": {"startedAt": "1970-01-01T00:03:20Z"}}}
 BESIDE = {"containers": [{"name": "proxy"}, DRIVER]}
@@ -57,7 +57,7 @@ OVER = {"type": "DisruptionTarget", "status": "False", "reason": "Over"}
 EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
 BY_KUEUE = {"type": "TerminationTarget", "status": "True", "reason": "WorkloadEvictedDueToPreempted"}
 UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 300}
-TRIES = [
+TRIES: list[tuple[dict[str, Any], bool]] = [
     ({}, False),
     ({"command": None, "args": None, "env": None}, False),
     ({"command": ["mpirun", "x"], "env": [{"name": "A", "value": "b"}]}, False),
