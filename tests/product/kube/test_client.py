@@ -15,7 +15,6 @@ from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from lab.pki import Authority
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.reader import Limits, _lines
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.doubles.api import TinyApi
@@ -150,11 +149,6 @@ class _Pieces(aiohttp.StreamReader):
 
     async def readany(self) -> bytes:
         return next(self._pieces, b"")
-
-
-async def test_a_missing_configuration_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(errors.Unconfigured, match="--kubeconfig"):
-        await connect(user_agent="test", kubeconfig=tmp_path / "none")
 
 
 async def test_the_password_of_a_proxy_is_given_to_it_and_not_shown() -> None:

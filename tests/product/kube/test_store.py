@@ -1,4 +1,4 @@
-"""All rules of the cache at once, in every order that hypothesis can think of, and three examples of them."""
+"""All rules of the cache at once, in every order that hypothesis can think of, and two examples of them."""
 
 import pytest
 from hypothesis import settings
@@ -175,14 +175,6 @@ TestHistories.settings = settings(share(0.5), stateful_step_count=40)
 def make() -> tuple[Store[Item], list[tuple[Item | None, Item | None]]]:
     changes: list[tuple[Item | None, Item | None]] = []
     return Store(lambda old, new: changes.append((old, new))), changes
-
-
-def test_an_event_that_the_stream_has_passed_is_a_repetition() -> None:
-    store, changes = make()
-    take_list(store, 10, item("a", 3))
-    assert store.bookmark("20")
-    assert not store.event(item("b", 20).metadata, item("b", 20))
-    assert ([new for _, new in changes], store.position) == ([item("a", 3)], 20)
 
 
 def test_a_forgotten_object_stays_away_until_its_deletion_is_seen() -> None:

@@ -194,25 +194,6 @@ async def test_news_of_a_server_that_was_put_back_in_time_does_not_count_as_life
         assert watched.get("a") is not None
 
 
-async def test_our_own_writes_are_seen_at_once_and_told_once(
-    api: TinyApi, proxy: FaultProxy, client: ApiWriter
-) -> None:
-    async with watching(client) as watched:
-        freeze = Freeze()
-        with proxy.inject(freeze, on=watches):
-            written = msgspec.convert(await api.create(PATH, "a"), Item)
-            watched.cache.store.written(written)
-            assert watched.get("a") == written
-            await api.delete(PATH, "a")
-            watched.cache.store.forget("n", "a", written.metadata.uid)
-            assert watched.get("a") is None
-            freeze.thaw()
-        await fill(api, "b")
-        await eventually(lambda: watched.agrees_with(api))
-        told = [(old and old.metadata.name, new and new.metadata.name) for old, new in watched.changes]
-        assert told == [(None, "a"), ("a", None), (None, "b")]
-
-
 @pytest.mark.parametrize(
     "hostile",
     [
