@@ -57,15 +57,11 @@ async def test_one_worker_that_does_not_by_its_number(command: Commands) -> None
 
 
 def about_to_go() -> Answers:
-    answers, launcher = world(), worlds.launcher()
+    launcher = worlds.launcher()
     taint = {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}
     launcher["spec"]["nodeName"] = "spot-1"
-    pods = [launcher, worlds.worker(0), worlds.worker(1)]
-    return {
-        **answers,
-        "pods": pods,
-        "spot-1": web.json_response({"metadata": {"name": "spot-1"}, "spec": {"taints": [taint]}}),
-    }
+    node = web.json_response({"metadata": {"name": "spot-1"}, "spec": {"taints": [taint]}})
+    return {"pods": [launcher, worlds.worker(0), worlds.worker(1)], "spot-1": node}
 
 
 EVENT = {"metadata": {"name": "e"}, "reason": "MPIJobFailed", "message": "exceeded quota", "source": {}}
@@ -76,25 +72,24 @@ DENIED: Answers = {
 }
 HOOK = {"clientConfig": {"caBundle": "x", "service": {"namespace": "served-here", "name": "w"}}}
 NOWHERE: Answers = {
-    **world(),
     "mpijob-elastic": web.json_response({"webhooks": [HOOK]}),
     "mpijob-elastic-controller": status(404, "NotFound"),
 }
 
 
 @pytest.mark.parametrize(
-    ("answers", "options", "all_train", "words"),
+    ("different", "options", "all_train", "words"),
     [
         pytest.param(
-            world(replicas=3, events=web.json_response({"metadata": {}, "items": [EVENT]})),
+            {"replicas": 3, "events": web.json_response({"metadata": {}, "items": [EVENT]})},
             {},
             False,
             "MPIJobFailed: exceeded quota",
             id="why a worker is not created is in the Events of the job",
         ),
-        pytest.param({**world(), **DENIED}, {}, None, "listed", id="without rights to look around"),
+        pytest.param(DENIED, {}, None, "listed", id="without rights to look around"),
         pytest.param(
-            world(exec=forbidden("pods/exec")),
+            {"exec": forbidden("pods/exec")},
             {"look": True},
             None,
             '403 Forbidden: pods/exec is forbidden: User "u" cannot list resource "pods/exec"',
@@ -124,9 +119,9 @@ NOWHERE: Answers = {
     ],
 )
 async def test_what_the_cluster_tells(
-    command: Commands, answers: Answers, options: dict[str, Any], all_train: bool | None, words: str
+    command: Commands, different: dict[str, Any], options: dict[str, Any], all_train: bool | None, words: str
 ) -> None:
-    found, said = await command.explain(answers, **options)
+    found, said = await command.explain(world(**different), **options)  # its Lease is renewed now
     assert found is all_train
     assert words in said
     assert all_train is False or "no-controller" not in said

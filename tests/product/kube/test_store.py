@@ -1,4 +1,4 @@
-"""All rules of the cache at once, in every order that hypothesis can think of, and two examples of them."""
+"""All rules of the cache at once, in every order that hypothesis can think of, and three examples of them."""
 
 import pytest
 from hypothesis import settings
@@ -175,6 +175,14 @@ TestHistories.settings = settings(share(0.5), stateful_step_count=40)
 def make() -> tuple[Store[Item], list[tuple[Item | None, Item | None]]]:
     changes: list[tuple[Item | None, Item | None]] = []
     return Store(lambda old, new: changes.append((old, new))), changes
+
+
+def test_a_list_older_than_the_stream_is_refused() -> None:
+    store, _ = make()
+    take_list(store, 10, item("a", 7))
+    with pytest.raises(StaleList, match=r"9.*10"):
+        store.list_page(store.begin_list(), "9", [])
+    assert store.get("n", "a") == item("a", 7)
 
 
 def test_a_forgotten_object_stays_away_until_its_deletion_is_seen() -> None:
