@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -11,7 +10,6 @@ from prometheus_client import CollectorRegistry
 from mpijob_elastic.act import launcher_execs, worker_probes
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.worker_probes import Prober
-from mpijob_elastic.decide import decide
 from mpijob_elastic.decide.actions import LookIntoLauncher, ProbeWorkers
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
@@ -23,7 +21,6 @@ from tests.product.kube.virtual_time import run
 HUNG = 320
 # Seconds that an exec takes in a shell that does not hang.
 TAKES = 0.05
-JobName = tuple[str, str]
 
 
 async def hangs_elsewhere(asked: Asked) -> AsyncIterator[Message]:
@@ -33,6 +30,10 @@ async def hangs_elsewhere(asked: Asked) -> AsyncIterator[Message]:
     yield STATUS, SUCCESS
 
 
+def named(view: JobView, namespace: str, name: str) -> JobView:
+    return replace(view, namespace=namespace, ref=replace(view.ref, name=name))
+
+
 def leaving(namespace: str, name: str, count: int) -> JobView:
     """A job of which so many workers were told to leave a second ago."""
     workers = tuple(
@@ -40,32 +41,30 @@ def leaving(namespace: str, name: str, count: int) -> JobView:
         for index in range(count + 1)
     )
     left = {each.name: Left(pod=pod_fingerprint(each.ref.uid), at=NOW - 1) for each in workers[1:]}
-    view = job(1, workers=workers, config=config(pods(0), memory=Memory(left=left)))
-    return replace(view, namespace=namespace, ref=replace(view.ref, name=name))
+    return named(job(1, workers=workers, config=config(pods(0), memory=Memory(left=left))), namespace, name)
 
 
 async def answers(neighbours: list[JobView], mine: JobView, *, looks: int = 3) -> list[float]:
     """Return when each look into my leaving worker is answered, while the neighbours are looked at all the time."""
     loop = asyncio.get_running_loop()
     jobs = {(view.namespace, view.name): view for view in [*neighbours, mine]}
-    mine_is, times = (mine.namespace, mine.name), list[float]()
+    times = list[float]()
 
-    def begin(name: JobName) -> None:
-        prober.begin(jobs[name], ProbeWorkers(workers=jobs[name].workers[1:]))
+    def begin(view: JobView) -> None:
+        prober.begin(view, ProbeWorkers(workers=view.workers[1:]))
 
     def wake(namespace: str, name: str) -> None:
-        if (namespace, name) == mine_is:
+        if jobs[namespace, name] is mine:
             times.append(round(loop.time() - began, 2))
-        loop.call_later(0.5, begin, (namespace, name))
+        loop.call_later(0.5, begin, jobs[namespace, name])
 
-    prober = Prober(
-        DirectShells(Shells(hangs_elsewhere)), metrics=Metrics(CollectorRegistry()), now=loop.time, wake=wake
-    )
+    shells, metrics = DirectShells(Shells(hangs_elsewhere)), Metrics(CollectorRegistry())
+    prober = Prober(shells, metrics=metrics, now=loop.time, wake=wake)
     for view in neighbours:
-        begin((view.namespace, view.name))
+        begin(view)
     await asyncio.sleep(10)
     began = loop.time()
-    begin(mine_is)
+    begin(mine)
     async with asyncio.timeout(600):
         while len(times) < looks:
             await asyncio.sleep(0.01)
@@ -90,23 +89,18 @@ def test_the_neighbours_hung_shells_delay_nobody(neighbours: list[JobView], mine
 
 def test_hung_launchers_delay_nobody() -> None:
     async def answered() -> float:
-        loop = asyncio.get_running_loop()
-        woken = asyncio.Event()
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
 
         def wake(namespace: str, name: str) -> None:
             if namespace == "other":
                 woken.set()
             else:
-                begin(namespace, name)
+                loop.call_soon(begin, namespace, name)
 
         def begin(namespace: str, name: str) -> None:
             found = replace(launcher(), ref=ref(f"{namespace}-{name}"), started_at=LONG_AGO)
-            view = job(1)
-            loop.call_soon(
-                execs.begin,
-                replace(view, namespace=namespace, ref=replace(view.ref, name=name)),
-                LookIntoLauncher(launcher=found, about=frozenset({"a reason"})),
-            )
+            look = LookIntoLauncher(launcher=found, about=frozenset({"a reason"}))
+            execs.begin(named(job(1), namespace, name), look)
 
         execs = Execs(DirectShells(Shells(hangs_elsewhere)), now=loop.time, wake=wake)
         for index in range(HUNG):
@@ -119,31 +113,3 @@ def test_hung_launchers_delay_nobody() -> None:
         return loop.time() - began
 
     assert run(answered()) <= TAKES + 2 / launcher_execs.MOST_A_SECOND
-
-
-def test_a_worker_whose_look_hangs_is_looked_at_seldom() -> None:
-    """A controller's own schedule for a minute: a look, its end after the timeout, the next plan."""
-
-    async def asked() -> list[float]:
-        loop = asyncio.get_running_loop()
-        shells, view = Shells(hangs_elsewhere), leaving("tenant", "j", 1)
-        prober = Prober(
-            DirectShells(shells),
-            metrics=Metrics(CollectorRegistry()),
-            now=lambda: NOW + loop.time(),
-            wake=lambda *_: None,
-        )
-        while loop.time() < 58:  # then its drain-timeout is over
-            occasion = view.config.occasion("j-worker-1") if view.config else ""
-            workers = tuple(replace(each, probe=prober.seen(each.ref.key, occasion)) for each in view.workers)
-            for look in decide(replace(view, workers=workers), now=NOW + loop.time()).looks:
-                assert isinstance(look, ProbeWorkers)
-                prober.begin(view, look)
-            await asyncio.sleep(0.25)
-        await prober.close()
-        return [asked.at for asked in shells.asked]
-
-    times = run(asked())
-    assert [round(at) for at in times[:4]] == [0, 3, 6, 10]
-    assert len(times) == 6, "without a back-off it would be 19"
-    assert all(later - sooner <= 30.5 for sooner, later in pairwise(times))

@@ -1,144 +1,141 @@
-"""The look into a launcher: the script in real shells, on real processes, and what is read from it."""
+"""The looks into launchers: which execs are held to be frozen, and when a launcher is asked to end them."""
 
 import asyncio
-import shutil
-import subprocess
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
+from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
-from mpijob_elastic.act import launcher_execs
+from mpijob_elastic.act import end_execs
 from mpijob_elastic.act.launcher_execs import Execs
+from mpijob_elastic.act.writer import Writer
 from mpijob_elastic.decide import derive, frozen_execs
 from mpijob_elastic.decide.actions import EndExecs, LookIntoLauncher
+from mpijob_elastic.kube import errors
+from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.bounds import BYTES_AN_EXEC, MOST_EXECS
 from mpijob_elastic.model.execs import MOST_TRIES, Exec, Held
-from mpijob_elastic.model.job import JobView
-from tests.builders import LONG_AGO, NOW, job, launcher, ref, role, worker
+from mpijob_elastic.model.job import JobView, Launcher
+from mpijob_elastic.telemetry.metrics import Metrics
+from tests.builders import LONG_AGO, job, launcher, ref, role, worker
 from tests.counted import calls
-from tests.doubles.shells import Shells, connected, prints_in_turn
+from tests.doubles.shells import STATUS, STDOUT, Shells, Talk, connected, failure, prints, prints_in_turn, says
 from tests.faults.waiting import eventually
-from tests.product.act.kubectl_execs import SHELLS, kubectl
-
-
-@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
-@pytest.mark.parametrize("words", [("my--job-worker-10",), ("my--job-worker-10", "--container", "main")])
-def test_the_script_finds_execs_and_prints_nothing_of_their_secrets(
-    tmp_path: Path, shell: list[str], words: tuple[str, ...]
-) -> None:
-    if shutil.which(shell[0]) is None:
-        pytest.skip(f"{shell[0]} is not there")
-    with kubectl(tmp_path, *words) as process:
-        pid, output = process.pid, ""
-        while f"\n{pid} " not in output:  # until the process is what it was started to be
-            output = subprocess.run(
-                [*shell, *launcher_execs.COMMAND[1:]], capture_output=True, text=True, check=True
-            ).stdout
-    assert "SECRET" not in output
-    [found] = [found for found in launcher_execs.parse(output, started_at=NOW) or () if found.pid == pid]
-    assert found.pod == "my--job-worker-10"
-    assert found.started_at >= NOW  # no process is older than the first
-
-
-def test_what_is_printed_is_read() -> None:
-    output = "main 5000\n7 5025 j-worker-1\n8 15025 j-worker-2--containermain\n"
-    assert launcher_execs.parse(output, started_at=NOW) == (
-        Exec(pid=7, pod="j-worker-1", started_at=NOW + 0.25, ticks=5025),
-        Exec(pid=8, pod="j-worker-2", started_at=NOW + 100.25, ticks=15025),
-    )
-    assert launcher_execs.parse("main 5000\n", started_at=NOW) == ()
-
-
-def test_what_is_no_exec_into_a_worker_is_left_out() -> None:
-    lines = ["7 1 database-0", "8 1 j-worker-1--tty", "x 1 j-worker-1", "9 j-worker-1", "10 1 j-worker-"]
-    assert launcher_execs.parse("main 1\n" + "".join(f"{line}\n" for line in lines), started_at=NOW) == ()
-
-
-def test_numbers_without_end_are_left_out() -> None:
-    long = "9" * 5000
-    output = f"main 1\n{long} 1 j-worker-1\n7 {long} j-worker-1\n7 1 j-worker-{long}\n"
-    assert launcher_execs.parse(output, started_at=NOW) == ()
-    assert launcher_execs.parse(f"main {long}\n", started_at=NOW) is None
-
-
-@pytest.mark.parametrize("output", ["", "main \n", "sh: not found\n", "7 1 j-worker-1\n"])
-def test_what_the_script_did_not_print_says_nothing(output: str) -> None:
-    assert launcher_execs.parse(output, started_at=NOW) is None
-
+from tests.product.act.writes import Nothing, Taken, Told, gate_of
 
 VIEW = replace(job(2, workers=(worker(0), worker(1))), namespace="n")
 LAUNCHER = replace(launcher(), ref=ref("p"), container="c", started_at=LONG_AGO)
-ALIVE, GONE = "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
+AT = LONG_AGO + 500.25
+UP, ALIVE, GONE = "main 25\n", "7 10025 j-worker-1\n", "8 10025 j-worker-2\n"
+ABOUT = frozenset({"a reason"})
+
+
+class Looks:
+    """Looks into a launcher, and the jobs that they have woken. shells: the launcher."""
+
+    def __init__(self, client: ApiWriter, shells: Shells) -> None:
+        self.client, self.shells, self.woken = client, shells, list[tuple[str, str]]()
+        self.execs = Execs(client, now=lambda: AT, wake=lambda *job: self.woken.append(job))
+
+    @property
+    def held(self) -> Held:
+        return self.execs.held(LAUNCHER.ref.uid)
+
+    def begin(self, view: JobView = VIEW, at: Launcher = LAUNCHER) -> None:
+        self.execs.begin(view, LookIntoLauncher(launcher=at, about=ABOUT))
+
+    async def done(self, *, still_asking: int = 0) -> Held:
+        await eventually(lambda: len(self.execs._asking) <= still_asking)
+        return self.held
+
+    async def look(self, view: JobView = VIEW, at: Launcher = LAUNCHER) -> Held:
+        """Return the execs held after another look."""
+        before = len(self.woken)
+        self.begin(view, at)
+        held = await self.done()
+        assert len(self.woken) == before + 1
+        return held
+
+    async def ended(self, outcomes: dict[Exec, bool], *, still_asking: int = 0) -> Held:
+        """Return the execs held after these were tried to be ended."""
+
+        async def end() -> dict[Exec, bool]:
+            return outcomes
+
+        self.execs.begin_to_end(VIEW, EndExecs(launcher=LAUNCHER, execs=tuple(outcomes)), end)
+        assert not set(self.held.frozen) & set(outcomes)  # nobody is told of them before it is over
+        return await self.done(still_asking=still_asking)
 
 
 @asynccontextmanager
-async def looker(
-    *texts: str, answers: asyncio.Event | None = None
-) -> AsyncIterator[tuple[Execs, list[tuple[str, str]]]]:
-    """Execs of a launcher that answers so, the last answer again and again, and the jobs that it has woken."""
-    shells = Shells(prints_in_turn(*texts))
-    shells.go = answers or shells.go
+async def looks_at(talk: Talk) -> AsyncIterator[Looks]:
+    shells = Shells(talk)
     async with connected(shells) as client:
-        woken: list[tuple[str, str]] = []
-        found = Execs(client, now=lambda: LONG_AGO + 500.25, wake=lambda *job: woken.append(job))
+        found = Looks(client, shells)
         try:
-            yield found, woken
+            yield found
         finally:
-            await found.close()
+            await found.execs.close()
 
 
-async def look(found: Execs, woken: list[tuple[str, str]], *, view: JobView = VIEW) -> Held:
-    """Return the execs held after another look."""
-    before = len(woken)
-    found.begin(view, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
-    # It wakes just before it ends, and begins nothing until it has.
-    await eventually(lambda: len(woken) > before and not found._asking)
-    return found.held(LAUNCHER.ref.uid)
+def looks(*texts: str) -> AbstractAsyncContextManager[Looks]:
+    """Looks at a launcher that prints so after the first line, the last again and again."""
+    return looks_at(prints_in_turn(*(UP + text for text in texts)))
 
 
-async def ended(found: Execs, outcomes: dict[Exec, bool], *, still_asking: int = 0) -> Held:
-    """Return the execs held after these were tried to be ended."""
-
-    async def end() -> dict[Exec, bool]:
-        return outcomes
-
-    found.begin_to_end(VIEW, EndExecs(launcher=LAUNCHER, execs=tuple(outcomes)), end)
-    assert not set(found.held(LAUNCHER.ref.uid).frozen) & set(outcomes)  # nobody is told of them before it is over
-    await eventually(lambda: len(found._asking) <= still_asking)
-    return found.held(LAUNCHER.ref.uid)
+def due(held: Held) -> tuple[Exec, ...]:
+    """Return the execs that the plan ends now."""
+    end = frozen_execs.end(derive(replace(VIEW, launcher=replace(LAUNCHER, held=held)), now=held.asked_at))
+    return end.execs if end else ()
 
 
 async def test_what_two_looks_find_is_frozen_and_what_one_finds_is_not() -> None:
-    up = "main 25\n"
-    async with looker(up + ALIVE + GONE, up + ALIVE + GONE, up + ALIVE) as (found, woken):
-        once = await look(found, woken)
+    async with looks(ALIVE + GONE, ALIVE + GONE, ALIVE) as found:
+        once = await found.look()
         assert ([found.pid for found in once.suspects], once.frozen) == ([8], ())
-        assert (once.asked_at, once.about) == (LONG_AGO + 500.25, frozenset({"a reason"}))
-        assert [found.pid for found in (await look(found, woken)).frozen] == [8]
-        over = await look(found, woken)
+        assert (once.asked_at, once.about) == (AT, ABOUT)
+        assert [found.pid for found in (await found.look()).frozen] == [8]
+        over = await found.look()
         assert (over.suspects, over.frozen) == ((), ())
-        assert woken == [("n", "j")] * 3
+        assert found.woken == [("n", "j")] * 3
+
+
+@pytest.mark.parametrize(
+    ("second", "suspects"),
+    [
+        pytest.param("8 10026 j-worker-2\n", [(8, 10026)], id="another process of the same id"),
+        pytest.param(None, [(8, 10025)], id="a look that fails"),
+    ],
+)
+async def test_what_the_second_look_does_not_find_is_not_frozen(
+    second: str | None, suspects: list[tuple[int, int]]
+) -> None:
+    talk = prints_in_turn(UP + GONE, UP + second if second else "sh: not found\n")
+    async with looks_at(talk) as found:
+        await found.look()
+        after = await found.look()
+        assert ([(found.pid, found.ticks) for found in after.suspects], after.frozen) == (suspects, ())
 
 
 def printed(size: int) -> str:
     """As many bytes of a launcher's shell about different execs into a pod that is gone."""
     lines = (f"{pid} 10025 j-worker-2\n" for pid in range(size))
-    return "main 25\n" + "".join(islice(lines, size // len("1000 10025 j-worker-2\n")))
+    return "".join(islice(lines, size // len("1000 10025 j-worker-2\n")))
 
 
 async def test_twice_as_many_execs_take_twice_the_work() -> None:
     counts = []
     for size in (32 * 2**10, 64 * 2**10):
-        async with looker(printed(size)) as (found, woken):
+        async with looks(printed(size)) as found:
             large = replace(VIEW, role=role(*range(2000)))
-            await look(found, woken, view=large)
+            await found.look(large)
             with calls() as counted:
-                held = await look(found, woken, view=large)
-            assert len(held.frozen) == len(held.suspects) == printed(size).count("\n") - 1
+                held = await found.look(large)
+            assert len(held.frozen) == len(held.suspects) == printed(size).count("\n")
         counts.append(counted["__eq__"])
     assert counts[1] <= 2.5 * counts[0]
 
@@ -148,100 +145,154 @@ async def test_no_launcher_is_believed_to_hold_more_execs_than_its_size_allows(s
     view = replace(VIEW, slots=slots)
     lines = [f"{pid} 10025 j-worker-2\n" for pid in range(view.most_execs + 1)]
     assert view.most_execs <= MOST_EXECS
-    async with looker("main 25\n" + "".join(lines[:-1]), "main 25\n" + "".join(lines)) as (found, woken):
-        assert len((await look(found, woken, view=view)).suspects) == view.most_execs
-        assert (await look(found, woken, view=view)).frozen == ()
+    async with looks("".join(lines[:-1]), "".join(lines)) as found:
+        assert len((await found.look(view)).suspects) == view.most_execs
+        assert (await found.look(view)).frozen == ()
 
 
-async def test_what_prints_without_end_is_cut_off() -> None:
-    async with looker("main 25\n" + "#" * BYTES_AN_EXEC * VIEW.most_execs) as (found, woken):
-        held = await look(found, woken)
-        assert (held.asked_at, held.suspects) == (LONG_AGO + 500.25, ())
-
-
-async def test_a_look_that_fails_proves_nothing() -> None:
-    async with looker("main 25\n" + GONE, "sh: not found\n") as (found, woken):
-        await look(found, woken)
-        after = await look(found, woken)
-        assert ([found.pid for found in after.suspects], after.frozen) == ([8], ())
-
-
-async def test_another_process_of_the_same_id_is_not_the_one_that_was_found() -> None:
-    other = "8 10026 j-worker-2\n"
-    async with looker("main 25\n" + GONE, "main 25\n" + other) as (found, woken):
-        await look(found, woken)
-        after = await look(found, woken)
-        assert ([found.ticks for found in after.suspects], after.frozen) == ([10026], ())
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        pytest.param("#" * BYTES_AN_EXEC * VIEW.most_execs, LAUNCHER, id="what prints without end is cut off"),
+        pytest.param(GONE, replace(LAUNCHER, started_at=None), id="nobody knows since when the launcher runs"),
+    ],
+)
+async def test_nothing_is_found(text: str, at: Launcher) -> None:
+    async with looks(text) as found:
+        assert await found.look(at=at) == Held(asked_at=AT, about=ABOUT)
 
 
 async def test_what_was_ended_is_not_told_unless_it_is_found_still() -> None:
-    async with looker("main 25\n" + GONE) as (found, woken):
-        await look(found, woken)
-        [dead] = due(await look(found, woken))
-        after = await ended(found, {dead: True})
+    async with looks(GONE) as found:
+        await found.look()
+        [dead] = due(await found.look())
+        after = await found.ended({dead: True})
         assert (after.suspects, after.frozen) == ((dead,), ())
-        again = await look(found, woken)
+        again = await found.look()
         assert again.frozen == (dead,)
         assert due(again) == ()  # it was ended once, and people are told
 
 
 async def test_what_was_ended_during_a_look_is_not_tried_again() -> None:
-    answers = asyncio.Event()
-    answers.set()
-    async with looker("main 25\n" + GONE, answers=answers) as (found, woken):
-        await look(found, woken)
-        [dead] = due(await look(found, woken))
-        answers.clear()
-        found.begin(VIEW, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
+    async with looks(GONE) as found:
+        await found.look()
+        [dead] = due(await found.look())
+        found.shells.go.clear()
+        found.begin()
         await asyncio.sleep(0)  # it has a turn, and looks
-        held = await ended(found, {dead: True}, still_asking=1)
-        assert held.tries == {dead: MOST_TRIES}
-        answers.set()
-        await eventually(lambda: not found._asking)
-        held = found.held(LAUNCHER.ref.uid)
+        assert (await found.ended({dead: True}, still_asking=1)).tries == {dead: MOST_TRIES}
+        found.shells.go.set()
+        held = await found.done()
         assert (held.suspects, due(held)) == ((dead,), ())
 
 
 async def test_what_cannot_be_ended_is_told_and_tried_again_so_often() -> None:
-    async with looker("main 25\n" + GONE) as (found, woken):
-        await look(found, woken)
+    async with looks(GONE) as found:
+        await found.look()
         tries = 0
         for _ in range(MOST_TRIES + 2):
-            held = await look(found, woken)
+            held = await found.look()
             assert [found.pid for found in held.frozen] == [8]
             if due(held):
                 tries += 1
-                assert due(await ended(found, dict.fromkeys(due(held), False))) == ()  # until the next look
+                assert due(await found.ended(dict.fromkeys(due(held), False))) == ()  # until the next look
     assert tries == MOST_TRIES
 
 
-def due(held: Held) -> tuple[Exec, ...]:
-    """Return the execs that the plan ends now."""
-    view = replace(VIEW, launcher=replace(LAUNCHER, held=held))
-    end = frozen_execs.end(derive(view, now=held.asked_at))
-    return end.execs if end else ()
+async def test_a_job_that_is_gone_is_forgotten_even_during_a_look() -> None:
+    async with looks(GONE) as found:
+        await found.look()
+        found.execs.forget("n", "other")
+        assert found.held.suspects
+        found.begin()
+        found.execs.forget("n", "j")
+        assert found.held == Held()
+        await found.done()
+        assert (found.execs._held, found.execs._launchers, len(found.woken)) == ({}, {}, 1)
 
 
-async def test_where_nobody_knows_since_when_the_launcher_runs_nothing_is_found() -> None:
-    async with looker("main 25\n" + GONE) as (found, woken):
-        unstarted = replace(LAUNCHER, started_at=None)
-        found.begin(VIEW, LookIntoLauncher(launcher=unstarted, about=frozenset({"a reason"})))
-        await eventually(lambda: woken)
-        assert found.held(LAUNCHER.ref.uid) == Held(asked_at=LONG_AGO + 500.25, about=frozenset({"a reason"}))
+DEAD = Exec(pid=41, pod="j-worker-2", started_at=LONG_AGO, ticks=5000)
+LATER = replace(DEAD, pid=43, pod="j-worker-3")
+END = EndExecs(launcher=LAUNCHER, execs=(DEAD, LATER))
+ENDED = prints("ended\nended\n")
 
 
-async def test_a_job_that_is_gone_is_forgotten() -> None:
-    async with looker("main 25\n" + GONE) as (found, woken):
-        await look(found, woken)
-        found.forget("n", "other")
-        assert found.held(LAUNCHER.ref.uid).suspects
-        found.forget("n", "j")
-        assert found.held(LAUNCHER.ref.uid) == Held()
+class Recheck(Nothing):
+    """So many of the execs are frozen live; None: the API does not answer."""
+
+    def __init__(self, frozen: int | None) -> None:
+        self._frozen = frozen
+
+    async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
+        if self._frozen is None:
+            raise errors.Unreachable("no answer")
+        return action.execs[: self._frozen]
 
 
-async def test_a_look_that_ends_after_its_job_is_forgotten_leaves_nothing() -> None:
-    async with looker("main 25\n" + GONE) as (found, woken):
-        found.begin(VIEW, LookIntoLauncher(launcher=LAUNCHER, about=frozenset({"a reason"})))
-        found.forget("n", "j")
-        await eventually(lambda: not found._asking)
-        assert (found._held, found._launchers, woken) == ({}, {}, [])
+async def end(
+    talk: Talk = ENDED, *, frozen: int | None = 2, time_left: float = 60.0, slow: bool = False
+) -> tuple[list[bool], list[list[str]], list[str]]:
+    """Return whether nothing is left of each exec, the commands that were run, and the Events."""
+    async with looks_at(talk) as found:
+        registry = CollectorRegistry()
+        metrics = Metrics(registry)
+        gate = gate_of(found.client, metrics, time_left=time_left)
+        told = Told(gate, metrics)
+        writer = Writer(
+            gate,
+            Taken(),
+            recheck=Recheck(frozen),
+            begin_to_end=found.execs.begin_to_end,
+            events=told,
+            metrics=metrics,
+        )
+        if slow:
+            found.shells.go.clear()
+        await writer.perform(VIEW, END)
+        if slow:  # a shell that does not answer holds no reconcile up, and is not asked twice
+            await eventually(lambda: found.shells.asked)
+            assert due(replace(found.held, frozen=(DEAD, LATER))) == ()
+            await writer.perform(VIEW, END)
+            found.shells.go.set()
+        tries = (await found.done()).tries
+        assert list(tries) == [DEAD, LATER]
+        ended = [tries[each] == MOST_TRIES for each in (DEAD, LATER)]
+        counted = {
+            outcome: registry.get_sample_value("mpijob_elastic_ended_execs_total", {"outcome": outcome}) or 0
+            for outcome in ("ended", "gone", "error")
+        }
+        assert sum(counted.values()) >= len(found.shells.asked)
+        assert counted["ended"] + counted["gone"] == sum(ended)
+        return ended, [asked.command for asked in found.shells.asked], told.notes
+
+
+@pytest.mark.parametrize(
+    ("how", "ended", "tried", "said"),
+    [
+        pytest.param({}, [True, True], 2, True, id="both are ended by one command, and that is said once"),
+        pytest.param({"slow": True}, [True, True], 2, True, id="a shell that does not answer"),
+        pytest.param({"talk": prints("gone\ngone\n")}, [True, True], 2, False, id="they had ended by themselves"),
+        pytest.param({"talk": prints("ended\nerror\n")}, [True, False], 2, True, id="one cannot be ended"),
+        pytest.param({"talk": prints("ended\n"), "frozen": 1}, [True, False], 1, True, id="one is frozen no longer"),
+        pytest.param({"frozen": 0}, [False, False], 0, False, id="none is frozen any longer"),
+        pytest.param({"frozen": None}, [False, False], 0, False, id="nobody can tell if they are frozen"),
+        pytest.param({"time_left": 0.0}, [False, False], 0, False, id="the controller leads no longer"),
+        *(
+            pytest.param({"talk": talk}, [False, False], 2, False, id=words)
+            for words, talk in {
+                "another answer": prints("sh: ended?\n"),
+                "too few answers": prints("ended\n"),
+                "too many answers": prints("ended\nended\nended\n"),
+                "an exit code": says(
+                    (STDOUT, "ended\nended\n"), (STATUS, failure("NonZeroExitCode", "exit code 1", "1"))
+                ),
+                "no shell": says((STATUS, failure("InternalError", "no shell"))),
+                "no answer": says(),
+            }.items()
+        ),
+    ],
+)
+async def test_execs_are_ended(how: dict[str, Any], ended: list[bool], tried: int, said: bool) -> None:
+    commands = [end_execs.command((DEAD, LATER)[:tried])] if tried else []
+    assert await end(**how) == (ended, commands, ["FrozenExecEnded"] * said)
+    assert end_execs.command((DEAD, LATER))[3:] == ["sh", "41 5000 j-worker-2", "43 5000 j-worker-3"]

@@ -15,7 +15,6 @@ from mpijob_elastic.decide.actions import (
     MarkRunning,
     PodSet,
     ReleaseJob,
-    UnitAction,
 )
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS, QUEUE_UNITS
@@ -75,11 +74,8 @@ def test_a_unit_asks_for_what_all_pods_need() -> None:
     assert metadata["annotations"] == {"kube-queue/queue-name": "team", names.WORKERS: "2"}
     owners = [(owner["name"], owner.get("controller", False)) for owner in metadata["ownerReferences"]]
     assert owners == [("j", True), ("j-launcher", False), ("j-worker-0", False)]
-
-
-def test_what_nobody_asked_for_is_left_out() -> None:
-    made = created(job(2), ASKED, job={"metadata": {}}, pods=[pod("1"), pod("1")], now=NOW)
-    assert made["spec"].keys() == {"consumerRef", "resource", "request"}
+    plain = created(job(2), ASKED, job={"metadata": {}}, pods=[pod("1"), pod("1")], now=NOW)
+    assert plain["spec"].keys() == {"consumerRef", "resource", "request"}
 
 
 async def test_a_unit_is_made_of_live_pods(api: TinyApi, units: QueueUnits, taken: Taken) -> None:
@@ -121,19 +117,13 @@ async def test_running_is_said_where_the_definition_keeps_the_status(
     assert api.objects[UNIT]["status"]["phase"] == ("Dequeued" if has_subresource else "Running")
 
 
-@pytest.mark.parametrize("action", [MarkRunning, DeleteUnit])
-async def test_a_unit_that_is_gone_is_forgotten(
-    api: TinyApi, units: QueueUnits, taken: Taken, action: type[MarkRunning | DeleteUnit]
+async def test_a_unit_is_deleted_by_its_uid_and_forgotten_once_it_is_gone(
+    api: TinyApi, units: QueueUnits, taken: Taken
 ) -> None:
-    unit = await stored(api)
-    asked: UnitAction = action(unit=unit)
-    await api.delete(UNITS, "j-mpi-qu")
-    await units.perform(job(2), asked)
-    assert (taken.gone, taken.answers) == (["j-mpi-qu"], [])
-
-
-async def test_a_unit_is_deleted_by_its_uid(api: TinyApi, units: QueueUnits, taken: Taken) -> None:
     unit = await stored(api)
     await units.perform(job(2), DeleteUnit(unit=unit))
     assert api.deletions[0]["preconditions"] == {"uid": unit.metadata.uid}
-    assert (UNIT in api.objects, taken.gone) == (False, ["j-mpi-qu"])
+    assert UNIT not in api.objects
+    for action in (MarkRunning(unit=unit), DeleteUnit(unit=unit)):
+        await units.perform(job(2), action)
+    assert (taken.gone, taken.answers) == (["j-mpi-qu"] * 3, [])

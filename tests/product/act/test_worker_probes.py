@@ -14,7 +14,7 @@ from mpijob_elastic.model.job import JobView, Probe, Worker
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.telemetry.metrics import Metrics
 from tests.builders import NOW, config, job, pods, ref, worker
-from tests.doubles.shells import Shells, by_place, connected
+from tests.doubles.shells import Asked, Shells, by_place, connected
 from tests.faults.waiting import eventually
 
 FIRST, SECOND = pods(0, 1)
@@ -22,6 +22,7 @@ FIRST, SECOND = pods(0, 1)
 LEFT = Memory(left={SECOND: Left(pod=pod_fingerprint(f"uid-of-{SECOND}"), at=NOW - 1)})
 LEAVING = job(1, workers=(worker(0), worker(1, containers=("main-1",))), config=config(pods(0), memory=LEFT))
 LEAVER = LEAVING.workers[1:2]
+GONE = replace(LEAVING, workers=LEAVING.workers[:1])
 
 
 class World:
@@ -62,21 +63,17 @@ class World:
         assert view.config is not None
         return self.prober.seen(ref(pod).key, view.config.occasion(pod))
 
-    def remembers(self) -> tuple[object, ...]:
-        """Return all that is kept."""
-        return (*self.prober._seen, *self.prober._asked)
-
-    def asked(self) -> list[str]:
+    def asked(self, what: Callable[[Asked], str] = lambda asked: asked.pod) -> list[str]:
         """Return the pods that were asked."""
-        return [asked.pod for asked in self.shells.asked]
+        return [what(asked) for asked in self.shells.asked]
 
     def containers(self) -> list[str]:
         """Return their containers."""
-        return [asked.container for asked in self.shells.asked]
+        return self.asked(lambda asked: asked.container)
 
     def scripts(self) -> list[str]:
         """Return what was run in them."""
-        return [asked.command[-1] for asked in self.shells.asked]
+        return self.asked(lambda asked: asked.command[-1])
 
 
 @pytest.fixture
@@ -124,24 +121,25 @@ async def test_since_when_a_worker_is_idle_stays_until_something_runs(world: Wor
     assert world.seen() == Probe(busy_seen=True, busy_at=NOW, idle_at=NOW + 9, idle_since=NOW + 1, asked_at=NOW + 9)
 
 
-@pytest.mark.parametrize("word", [None, "", "rubbish"])
-async def test_what_goes_wrong_tells_nothing(world: World, word: str | None) -> None:
+@pytest.mark.parametrize(
+    ("word", "uid"),
+    [
+        *(pytest.param(word, f"uid-of-{SECOND}", id=f"it says {word}") for word in (None, "", "rubbish")),
+        # An exec goes by the name, and a pod may be gone for as long as our watch lags.
+        pytest.param("idle", None, id="its pod is gone"),
+        pytest.param("idle", "of-its-successor", id="an empty pod of the same name"),
+    ],
+)
+async def test_what_goes_wrong_tells_nothing(world: World, word: str | None, uid: str | None) -> None:
     world.says(second=word)
+    world.shells.uids[SECOND] = uid
     for failed in (1, 2):
         await world.look()
         assert world.seen() == Probe(asked_at=NOW, failed=failed)
     world.says(second="idle")
+    world.shells.uids.clear()
     await world.look()
-    assert world.seen().failed == 0
-
-
-@pytest.mark.parametrize("uid", [None, "of-its-successor"])
-async def test_an_empty_pod_of_the_same_name_tells_nothing(world: World, uid: str | None) -> None:
-    """An exec goes by the name, and a pod may be gone for as long as our watch lags."""
-    world.says(second="idle")
-    world.shells.uids[SECOND] = uid
-    await world.look()
-    assert world.seen() == Probe(asked_at=NOW, failed=1)
+    assert world.seen() == Probe(idle_at=NOW, asked_at=NOW, idle_since=NOW)
 
 
 async def test_that_it_drained_is_told_and_nothing_else_of_it_changes(world: World) -> None:
@@ -151,15 +149,10 @@ async def test_that_it_drained_is_told_and_nothing_else_of_it_changes(world: Wor
         await world.look(drained=drained)
         before = Probe(idle_at=NOW, idle_since=NOW, asked_at=at, failed=int(word == "idle" and drained))
         assert world.seen() == replace(before, told=word == "told")
-    assert world.scripts() == [worker_probes.SCRIPT, worker_probes.TELL, worker_probes.TELL]
-
-
-async def test_a_pod_of_the_same_name_is_told_nothing(world: World) -> None:
-    world.says(second="told")
     world.shells.uids[SECOND] = "of-its-successor"
     await world.look(drained=True)
-    assert world.asked() == []
-    assert world.seen() == Probe(asked_at=NOW, failed=1)
+    assert world.seen().failed == 1
+    assert world.scripts() == [worker_probes.SCRIPT, worker_probes.TELL, worker_probes.TELL]
 
 
 async def test_only_news_of_a_published_worker_wakes_its_job(world: World) -> None:
@@ -171,25 +164,7 @@ async def test_only_news_of_a_published_worker_wakes_its_job(world: World) -> No
         assert len(world.woken) == woken, word
 
 
-async def test_a_worker_that_still_trains_wakes_nobody(world: World) -> None:
-    view = job(2)
-    for _ in range(2):
-        await world.look(view, view.workers, published=True)
-    # Once each, when it was first seen to train.
-    assert world.woken == [("default", "j")] * 2
-    world.says(first="idle")
-    await world.look(view, view.workers[:1], published=True)
-    assert len(world.woken) == 3
-
-
-async def test_a_worker_is_asked_once_at_a_time(world: World) -> None:
-    for _ in range(3):
-        world.begin()
-    await world.done()
-    assert world.asked() == [SECOND]
-
-
-async def test_a_job_that_is_woken_may_look_again_at_once(world: World) -> None:
+async def test_a_worker_is_asked_once_at_a_time_and_a_job_that_is_woken_may_look_again_at_once(world: World) -> None:
     """A look may take longer than the pause between two looks, and nothing else might wake the job."""
 
     def reconcile() -> None:
@@ -197,7 +172,8 @@ async def test_a_job_that_is_woken_may_look_again_at_once(world: World) -> None:
             world.begin()
 
     world.reconcile = reconcile
-    reconcile()
+    for _ in range(3):
+        world.begin()
     await world.done()
     assert world.asked() == [SECOND] * 3
 
@@ -226,37 +202,31 @@ async def test_of_too_many_published_workers_some_are_turned_away(world: World) 
 async def test_what_was_seen_goes_with_the_pod_its_occasion_or_the_job(world: World) -> None:
     await world.look()
     # Its pod is gone, but it left the list a moment ago: whether it had drained is still asked for.
-    gone = replace(LEAVING, workers=LEAVING.workers[:1])
-    world.prober.tidy(gone)
+    world.prober.tidy(GONE)
     assert world.seen().busy_seen
-    world.prober.tidy(replace(gone, config=config(pods(0))))
+    world.prober.tidy(replace(GONE, config=config(pods(0))))
     assert not world.seen().busy_seen
-
-
-async def test_what_was_seen_under_a_name_does_not_outlive_it(world: World) -> None:
-    view = job(2)
-    await world.look(view, view.workers, published=True)
-    world.prober.tidy(view)
-    assert world.seen(view).busy_seen
+    published = job(2)
+    await world.look(published, published.workers, published=True)
+    world.prober.tidy(published)
+    assert world.seen(published).busy_seen
     world.prober.tidy(LEAVING)
-    assert not world.seen(view).busy_seen
+    assert not world.seen(published).busy_seen
     world.prober.forget("default", "j")
-    assert not world.seen(view, FIRST).busy_seen
+    assert not world.seen(published, FIRST).busy_seen
 
 
-async def test_a_look_that_ends_after_its_job_is_forgotten_leaves_nothing(world: World) -> None:
+@pytest.mark.parametrize("tidied", [False, True])
+async def test_a_look_that_ends_after_its_job_is_forgotten_or_its_pod_is_tidied_leaves_nothing(
+    world: World, tidied: bool
+) -> None:
     world.begin()
-    world.prober.forget("default", "j")
+    world.prober.tidy(replace(GONE, config=config(pods(0)))) if tidied else world.prober.forget("default", "j")
     await world.done()
     assert world.asked() == [SECOND]
-    assert (world.remembers(), world.woken) == ((), [])
-
-
-async def test_a_look_that_ends_after_its_pod_is_tidied_leaves_nothing(world: World) -> None:
-    world.begin()
-    world.prober.tidy(replace(LEAVING, workers=LEAVING.workers[:1], config=config(pods(0))))
-    await world.done()
-    assert world.remembers() == ()
+    assert not world.prober._seen
+    assert not world.prober._asked
+    assert tidied or not world.woken
 
 
 async def test_a_worker_that_leaves_does_not_wait_for_its_look_as_a_published_worker(world: World) -> None:

@@ -93,13 +93,11 @@ def test_a_reservation_is_cleared_with_the_complete_list_of_conditions() -> None
         "PodsReady": ("False", "Stopped"),
         "Requeued": ("True", "Preempted"),
     }
-
-
-def test_what_is_evicted_for_another_reason_queues_again_when_kueue_says_so() -> None:
-    before = workload(condition("Evicted", "True", "PodsReadyTimeout"))
-    patch = workload_bodies.marked(job(), ClearWorkload(workload=SEEN), before, now=NOW)
-    [requeued] = [one for one in patch["status"]["conditions"] if one["type"] == "Requeued"]
-    assert requeued["status"] == "False"
+    # What is evicted for another reason queues again when Kueue says so.
+    late = workload_bodies.marked(
+        job(), ClearWorkload(workload=SEEN), workload(condition("Evicted", "True", "PodsReadyTimeout")), now=NOW
+    )
+    assert [one["status"] for one in late["status"]["conditions"] if one["type"] == "Requeued"] == ["False"]
 
 
 def test_conditions_are_added_beside_those_of_kueue() -> None:

@@ -2,8 +2,6 @@
 
 import contextlib
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import pytest
@@ -35,116 +33,123 @@ from tests.faults.faults import Answer, writes
 from tests.faults.proxy import FaultProxy
 from tests.product.act.writes import NOTE, Answered, Everything, Taken, is_there, writer_of
 
-ENDS_LATER = {"kind": "Pod", "metadata": {"name": "j-launcher", "resourceVersion": "8"}}
-ENDED = {"kind": "Status", "status": "Success"}
+ENDED: Object = {"kind": "Status", "status": "Success"}
+LAUNCHER = DeleteLauncher(launcher=launcher(), note=NOTE)
+EXPIRED = DeleteJob(ref=job(1).ref, due_at=NOW, note=NOTE)
+
+
+def changed(version: str = "8", kind: str = "Pod", **content: object) -> Object:
+    return {"kind": kind, "metadata": {"resourceVersion": version}, **content}
 
 
 @pytest.mark.parametrize(
-    ("answer", "versions", "gone"),
+    ("action", "answer", "versions", "gone"),
     [
-        pytest.param(ENDS_LATER, [8], [], id="it ends later"),
+        pytest.param(LAUNCHER, changed(), [8], [], id="it ends later"),
         # Seen of a real API server where a kubelet's deletion of the same pod came between.
-        pytest.param({"kind": "Pod", "metadata": {"name": "j-launcher"}}, [], ["j-launcher"], id="it ended meanwhile"),
-        pytest.param(ENDED, [], ["j-launcher"], id="it ended at once"),
+        pytest.param(
+            LAUNCHER, {"kind": "Pod", "metadata": {"name": "j-launcher"}}, [], ["j-launcher"], id="it ended meanwhile"
+        ),
+        pytest.param(LAUNCHER, ENDED, [], ["j-launcher"], id="it ended at once"),
+        pytest.param(EXPIRED, changed(kind="MPIJob"), [8], [], id="a job with a finalizer"),
+        pytest.param(EXPIRED, ENDED, [], ["j"], id="a job without one"),
     ],
 )
 async def test_a_deletion_is_taken_in_however_it_is_answered(
-    proxy: FaultProxy, writer: Writer, taken: Taken, answer: Object, versions: list[int], gone: list[str]
-) -> None:
-    with proxy.inject(Answered(body=answer), on=writes):
-        await writer.perform(job(2), DeleteLauncher(launcher=launcher(), note=NOTE))
-    assert (taken.versions(), taken.gone) == (versions, gone)
-
-
-@pytest.mark.parametrize("grace", [1, None])
-async def test_a_worker_is_given_the_time_that_was_decided_on(
-    api: TinyApi, client: ApiWriter, taken: Taken, grace: int | None
-) -> None:
-    is_there(api, PODS.path("default", "j-worker-1"))
-    removal = Removal(worker=worker(1), outcome="drained", note=NOTE, grace=grace)
-    await writer_of(client, taken, Everything()).perform(job(1), DeleteWorkers(removals=(removal,)))
-    [options] = api.deletions
-    assert options.get("gracePeriodSeconds") == grace
-    assert options["preconditions"] == {"uid": "uid-of-j-worker-1", "resourceVersion": "7"}
-
-
-@pytest.mark.parametrize("finalized", [False, True])
-async def test_an_expired_job_is_deleted_as_it_was_decided_on(
-    api: TinyApi, proxy: FaultProxy, writer: Writer, taken: Taken, finalized: bool
-) -> None:
-    expired = DeleteJob(ref=job(1).ref, due_at=NOW, note=NOTE)
-    held = {"kind": "MPIJob", "metadata": {"name": "j", "resourceVersion": "8"}}
-    with proxy.inject(Answered(body=held if finalized else ENDED), on=writes):
-        await writer.perform(job(1), expired)
-    assert (taken.versions(), taken.gone) == (([8], []) if finalized else ([], ["j"]))
-    [sent] = proxy.requests
-    assert (sent.method, sent.path) == ("DELETE", MPI_JOBS.path("default", "j"))
-    is_there(api, MPI_JOBS.path("default", "j"))
-    await writer.perform(job(1), expired)
-    assert api.deletions[0]["preconditions"] == {"uid": "uid-of-j", "resourceVersion": "7"}
-
-
-async def test_a_job_that_has_not_expired_by_the_servers_clock_stays(api: TinyApi, writer: Writer) -> None:
-    early = DeleteJob(ref=job(1).ref, due_at=NOW + 0.1, note=NOTE)
-    with pytest.raises(Outdated, match="not expired by the clock of the API server"):
-        await writer.perform(job(1), early)
-    assert api.deletions == []
-
-
-@pytest.mark.parametrize("suspends", [False, True])
-async def test_a_launcher_goes_at_once_or_the_operator_would_see_it_end_and_fail_the_job(
-    api: TinyApi, client: ApiWriter, taken: Taken, suspends: bool
-) -> None:
-    is_there(api, PODS.path("default", "j-launcher"))
-    action = DeleteLauncher(launcher=launcher(), note=NOTE, suspends=suspends)
-    await writer_of(client, taken, Everything()).perform(job(1), action)
-    [options] = api.deletions
-    assert options["gracePeriodSeconds"] == 0
-    assert options["preconditions"] == {"uid": "uid-of-j-launcher", "resourceVersion": "7"}
-
-
-async def test_the_launcher_of_a_job_that_is_no_longer_suspended_stays(api: TinyApi, writer: Writer) -> None:
-    is_there(api, PODS.path("default", "j-launcher"))
-    with pytest.raises(Outdated):
-        await writer.perform(job(1), DeleteLauncher(launcher=launcher(), note=NOTE, suspends=True))
-    assert not api.deletions
-
-
-@pytest.mark.parametrize("change", [Fill, RollBack])
-@pytest.mark.parametrize(("answered", "outcome"), [(4, nullcontext()), (3, pytest.raises(Altered))])
-async def test_a_size_that_admission_changes_is_an_error_and_so_not_written_again_at_once(
     proxy: FaultProxy,
     writer: Writer,
     taken: Taken,
-    change: Callable[..., Fill | RollBack],
-    answered: int,
-    outcome: AbstractContextManager[object],
+    action: DeleteLauncher | DeleteJob,
+    answer: Object,
+    versions: list[int],
+    gone: list[str],
 ) -> None:
-    spec = {"mpiReplicaSpecs": {"Worker": {"replicas": answered}}}
-    answer = Answered(body={"metadata": {"name": "j", "resourceVersion": "8"}, "spec": spec})
-    with proxy.inject(answer, on=writes), outcome:
-        await writer.perform(job(3), change(ref=ref("j"), before=3, after=4, note=NOTE))
-    assert taken.versions() == [8]
+    with proxy.inject(Answered(body=answer), on=writes):
+        await writer.perform(job(2), action)
+    assert (taken.versions(), taken.gone) == (versions, gone)
+
+
+def leaves(grace: int | None) -> DeleteWorkers:
+    return DeleteWorkers(removals=(Removal(worker=worker(1), outcome="drained", note=NOTE, grace=grace),))
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("action", "path", "grace"),
     [
-        TunePodGroup(ref=ref("j"), queue="team", annotations={}, note=NOTE),
-        LowerPodGroup(ref=ref("j"), before=5, after=3, note=NOTE),
+        pytest.param(leaves(1), PODS.path("default", "j-worker-1"), 1, id="a worker has the time of the plan"),
+        pytest.param(leaves(None), PODS.path("default", "j-worker-1"), None, id="or its own"),
+        # At once, or the operator would see it end and fail the job.
+        pytest.param(LAUNCHER, PODS.path("default", "j-launcher"), 0, id="a launcher goes at once"),
+        pytest.param(
+            replace(LAUNCHER, suspends=True), PODS.path("default", "j-launcher"), 0, id="that of a suspended job too"
+        ),
+        pytest.param(EXPIRED, MPI_JOBS.path("default", "j"), None, id="an expired job"),
     ],
 )
-@pytest.mark.parametrize(("version", "outcome"), [("8", nullcontext()), ("7", pytest.raises(Altered))])
-async def test_a_pod_group_that_admission_changes_back_is_not_written_again_at_once(
+async def test_what_is_deleted_is_as_it_was_decided_on(
+    api: TinyApi,
+    client: ApiWriter,
+    taken: Taken,
+    action: DeleteWorkers | DeleteLauncher | DeleteJob,
+    path: str,
+    grace: int | None,
+) -> None:
+    is_there(api, path)
+    await writer_of(client, taken, Everything()).perform(job(1), action)
+    [options] = api.deletions
+    assert options.get("gracePeriodSeconds") == grace
+    assert options["preconditions"] == {"uid": f"uid-of-{path.rpartition('/')[2]}", "resourceVersion": "7"}
+    assert path not in api.objects
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        pytest.param(replace(EXPIRED, due_at=NOW + 0.1), "not expired by the clock of the API server", id="a job"),
+        pytest.param(
+            replace(LAUNCHER, suspends=True),
+            "not suspended any more",
+            id="the launcher of a job that is no longer suspended",
+        ),
+    ],
+)
+async def test_what_does_not_hold_live_stays(
+    api: TinyApi, writer: Writer, action: DeleteWorkers | DeleteLauncher | DeleteJob, why: str
+) -> None:
+    is_there(api, PODS.path("default", "j-launcher"))
+    is_there(api, MPI_JOBS.path("default", "j"))
+    with pytest.raises(Outdated, match=why):
+        await writer.perform(job(1), action)
+    assert not api.deletions
+
+
+def sized(replicas: int) -> Object:
+    return changed(spec={"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}})
+
+
+@pytest.mark.parametrize(
+    ("action", "kept", "altered"),
+    [
+        (Fill(ref=ref("j"), before=3, after=4, note=NOTE), sized(4), sized(3)),
+        (RollBack(ref=ref("j"), before=3, after=4, note=NOTE), sized(4), sized(3)),
+        (TunePodGroup(ref=ref("j"), queue="team", annotations={}, note=NOTE), changed("8"), changed("7")),
+        (LowerPodGroup(ref=ref("j"), before=5, after=3, note=NOTE), changed("8"), changed("7")),
+    ],
+)
+async def test_what_admission_changes_back_is_an_error_and_so_not_written_again_at_once(
     proxy: FaultProxy,
     writer: Writer,
-    change: TunePodGroup | LowerPodGroup,
-    version: str,
-    outcome: AbstractContextManager[object],
+    taken: Taken,
+    action: Fill | RollBack | TunePodGroup | LowerPodGroup,
+    kept: Object,
+    altered: Object,
 ) -> None:
-    answer = Answered(body={"metadata": {"name": "j", "resourceVersion": version}})
-    with proxy.inject(answer, on=writes), outcome:
-        await writer.perform(job(3, gang=Gang(scheduler="volcano")), change)
+    view = job(3, gang=Gang(scheduler="volcano"))
+    with proxy.inject(Answered(body=kept), on=writes):
+        await writer.perform(view, action)
+    with proxy.inject(Answered(body=altered), on=writes), pytest.raises(Altered):
+        await writer.perform(view, action)
+    assert taken.versions() == [8] * (1 + isinstance(action, Fill | RollBack))
 
 
 VIEW = job(known=False)
@@ -166,7 +171,7 @@ async def test_refused_touches_in_a_row_are_counted_and_forgotten_with_the_first
             await writer.perform(view, touch(view, at=NOW + LATER * count))
         view = writer.informed(VIEW)
         assert view.launcher.refused.tries.count == count
-    with proxy.inject(Answered(body=ENDS_LATER), on=writes):
+    with proxy.inject(Answered(body=changed()), on=writes):
         await writer.perform(view, touch(view, at=NOW + 3 * LATER))
     assert writer.informed(VIEW) == VIEW
 

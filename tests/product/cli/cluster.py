@@ -5,8 +5,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
 
+from mpijob_elastic.cli.jobs import explain, get
 from mpijob_elastic.cli.target import Where
 from tests.faults.kubeconfig import write_plain
 from tests.product.cli import worlds
@@ -62,3 +64,25 @@ def selected(item: worlds.Object, request: web.Request) -> bool:
     job = request.query.get("labelSelector", "").partition("mpi-job-name=")[2]
     owners = [owner["name"] for owner in item["metadata"].get("ownerReferences", [])]
     return (not field or item["metadata"]["name"] == field) and (not job or job in owners)
+
+
+class Commands:
+    """Run a command in a cluster with these answers. asked: the requests it got."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._folder, self._capsys = folder, capsys
+        self.asked: list[str] = []
+
+    async def get(self, answers: Answers, job: str | None = "train", output: str = "table") -> str:
+        """Return what `get` prints."""
+        async with serving(self._folder, answers) as (where, self.asked):
+            await get.get(where, job=job, output=output)
+        return self._capsys.readouterr().out
+
+    async def explain(self, answers: Answers, **options: Any) -> tuple[bool | None, str]:
+        """Return whether all train as `explain` says, and what it prints without its line breaks."""
+        options = {"job": "train", "worker": None, "output": "table", "look": False, **options}
+        async with serving(self._folder, answers) as (where, self.asked):
+            all_train = await explain.explain(where, **options)
+        printed = self._capsys.readouterr().out
+        return all_train, printed if options["output"] != "table" else " ".join(printed.split())

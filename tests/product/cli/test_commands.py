@@ -8,40 +8,42 @@ import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+import yaml
+from typer.testing import CliRunner, Result
 
 from lab.ports import free_ports
 from mpijob_elastic import __version__
 from mpijob_elastic.cli import app, exit_codes, main
 from mpijob_elastic.cli.exit_codes import Exit
+from mpijob_elastic.cli.upgrade import app as upgrade
 from mpijob_elastic.install.refusal import NotInTime, Refused
 from mpijob_elastic.kube.errors import Unconfigured, Unreachable
 from tests.faults.kubeconfig import write_plain
 
+OLD = "apiVersion: kubeflow.org/v1alpha2\nkind: MPIJob\nmetadata: {name: old}\nspec: {gpus: 4}\n"
 COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
 
 
-def run(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
-    return result.exit_code, result.output
+UPGRADES = [f"upgrade {command.name}" for command in upgrade.registered_commands]
+
+
+def typed(*arguments: str, **options: Any) -> Result:
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}, **options)
 
 
 def test_all_commands_are_there() -> None:
     assert {"controller", "webhook", "install", "uninstall", "get", "watch", "explain", "version"} <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"version"}))
-def test_help_has_an_example_of_the_command(command: str) -> None:
-    code, text = run(command, "--help")
-    assert code == 0
-    assert re.search(rf"(?i)example(s|:).*mpijob-elastic {command}", " ".join(text.split()))
-
-
-@pytest.mark.parametrize("command", ["get", "watch", "explain"])
-def test_help_tells_the_exit_codes(command: str) -> None:
-    assert "Exit codes: 0 " in run(command, "--help")[1]
+@pytest.mark.parametrize("command", sorted({*COMMANDS, *UPGRADES} - {"version"}))
+def test_help_has_an_example_of_the_command_and_its_exit_codes(command: str) -> None:
+    done = typed(*command.split(), "--help")
+    assert done.exit_code == 0
+    assert re.search(rf"(?i)example(s|:).*mpijob-elastic {command}", " ".join(done.output.split()))
+    assert "Exit codes: 0 " in done.output or command not in {"get", "watch", "explain", *UPGRADES}
 
 
 @pytest.mark.parametrize(
@@ -73,23 +75,40 @@ def test_a_timeout_is_no_refusal() -> None:
 
 
 def test_version() -> None:
-    assert run("version") == (0, f"mpijob-elastic {__version__}\n")
+    assert typed("version").output == f"mpijob-elastic {__version__}\n"
 
 
-def test_a_job_has_one_namespace() -> None:
-    code, text = run("get", "train", "-A")
-    assert code == 2
-    assert "a job is in one namespace" in text
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("get train -A", "a job is in one namespace"),
+        ("watch", "Missing argument"),
+        ("explain", "Missing argument"),
+        ("explain train -o wide", "wide"),
+        ("explain train --kubeconfig /nowhere", "/nowhere"),
+        ("controller --disruption-sign=a\u00a0b", "KEY[=VALUE][:EFFECT] of a taint, or condition:TYPE"),
+        ("upgrade convert", "give either a file"),
+        ("upgrade convert job.yaml --live mpijob/train", "give either a file"),
+        ("upgrade preflight --overlay single-namespace", "--jobs-namespace"),
+        ("upgrade apply --overlay single-namespace", "--jobs-namespace"),
+    ],
+)
+def test_wrong_usage_is_refused_with_what_is_allowed(arguments: str, words: str) -> None:
+    done = typed(*arguments.split(" "))
+    assert done.exit_code == 2
+    assert words in " ".join(done.stderr.replace("│", " ").split())
 
 
-def test_watch_needs_a_job() -> None:
-    assert run("watch")[0] == 2
-
-
-def test_a_sign_of_a_disruption_that_cannot_be_read_is_refused_with_what_is_allowed() -> None:
-    code, text = run("controller", "--disruption-sign=a b")
-    assert code == 2
-    assert "KEY[=VALUE][:EFFECT] of a taint, or condition:TYPE" in " ".join(text.replace("│", " ").split())
+def test_convert_reads_standard_input_and_complains_on_standard_error(tmp_path: Path) -> None:
+    done = typed("upgrade", "convert", "-", input=OLD)
+    assert done.exit_code == 0
+    assert yaml.safe_load(done.stdout)["apiVersion"] == "kubeflow.org/v1"
+    assert "# MPIJob old: spec.gpus: has no counterpart; left out" in done.stdout
+    assert "stdin.yaml: MPIJob old: spec.gpus: has no counterpart; left out" in done.stderr
+    (tmp_path / "job.yaml").write_text("{")
+    refused = typed("upgrade", "convert", str(tmp_path / "job.yaml")).exception
+    assert isinstance(refused, Refused)
+    assert "job.yaml is not YAML" in str(refused)
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has no IPv6")

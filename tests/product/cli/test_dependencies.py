@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from mpijob_elastic.cli.jobs import dependencies, shown_facts
+from mpijob_elastic.cli.jobs import dependencies
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, micro_time
 from mpijob_elastic.kube.meta import ObjectMeta
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.observe.facts_pod import PodFacts
 from tests.product.cli import worlds
 from tests.product.cli.cluster import Answers, forbidden, serving, status
 from tests.product.kube.virtual_time import run
@@ -74,6 +73,7 @@ def hooks(**config: Any) -> web.Response:
 
 
 SERVICE = {"namespace": "mpijob-elastic", "name": "w"}
+HOOKED = hooks(caBundle="x", service=SERVICE)
 
 
 def slices(*ready: bool | None) -> list[dict[str, Any]]:
@@ -85,11 +85,11 @@ def slices(*ready: bool | None) -> list[dict[str, Any]]:
     ("served", "words"),
     [
         ({"mpijob-elastic": hooks(caBundle="x", url="https://somewhere")}, ""),
-        ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": slices(False, True)}, ""),
-        ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": slices(None)}, ""),
-        ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": slices(False)}, "no replica"),
-        ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": []}, "no replica"),
-        ({"mpijob-elastic": hooks(caBundle="x", service=SERVICE), "endpointslices": forbidden("endpointslices")}, ""),
+        ({"mpijob-elastic": HOOKED, "endpointslices": slices(False, True)}, ""),
+        ({"mpijob-elastic": HOOKED, "endpointslices": slices(None)}, ""),
+        ({"mpijob-elastic": HOOKED, "endpointslices": slices(False)}, "no replica"),
+        ({"mpijob-elastic": HOOKED, "endpointslices": []}, "no replica"),
+        ({"mpijob-elastic": HOOKED, "endpointslices": forbidden("endpointslices")}, ""),
         ({"mpijob-elastic": hooks(service=SERVICE)}, "caBundle is empty"),
         ({"mpijob-elastic": status(404, "NotFound")}, "does not call the webhook"),
         ({"mpijob-elastic": forbidden("mutatingwebhookconfigurations")}, ""),
@@ -117,14 +117,6 @@ async def test_where_it_is_installed(tmp_path: Path, configuration: web.Response
         assert dependencies.home(await dependencies.registration(client)) == namespace
 
 
-async def test_the_lease_is_read_in_the_namespace_that_is_asked_for(tmp_path: Path) -> None:
-    async with reaching(tmp_path, {"mpijob-elastic-controller": status(404, "NotFound")}) as (client, asked):
-        found = await dependencies.lease(client, "elsewhere")
-    assert found is not None
-    assert found.metadata.name == ""
-    assert "/namespaces/elsewhere/leases/mpijob-elastic-controller" in asked[0]
-
-
 def event(reason: str, at: str, component: str = "mpi-job-controller") -> dict[str, Any]:
     message = f"{reason} happened\nto it"
     return {
@@ -147,26 +139,9 @@ async def test_the_newest_warning_that_is_not_ours(tmp_path: Path) -> None:
         found = await dependencies.warnings(client, "default", {"train": "uid-1"})
     assert found == {"train": "Second: Second happened to it"}
     assert "uid-1" in asked[0]
-
-
-async def test_that_events_may_not_be_read_is_said(tmp_path: Path) -> None:
     async with reaching(tmp_path, {"events": forbidden("events")}) as (client, _):
         found = await dependencies.warnings(client, "default", {"train": "uid-1"})
     assert found == {"train": "unknown, as Events cannot be listed with your rights"}
-
-
-async def test_nodes_that_are_about_to_go(tmp_path: Path) -> None:
-    def pod(index: int) -> PodFacts:
-        return shown_facts.read_pod(json.dumps(worlds.worker(index)).encode()).facts
-
-    def node(*taints: dict[str, str]) -> web.Response:
-        return web.json_response({"metadata": {"name": "n"}, "spec": {"taints": list(taints)}})
-
-    going = node({"key": "karpenter.sh/disrupted", "effect": "NoSchedule"})
-    served: Answers = {"node-0": going, "node-1": node(), "node-2": forbidden("nodes")}
-    async with reaching(tmp_path, served) as (client, _):
-        found = await dependencies.threats(client, [pod(0), pod(1), pod(2)])
-    assert found == {"train-worker-0": "taint karpenter.sh/disrupted"}
 
 
 async def test_workers_beyond_the_size_are_seen_that_come_and_go(tmp_path: Path) -> None:
@@ -178,9 +153,5 @@ async def test_workers_beyond_the_size_are_seen_that_come_and_go(tmp_path: Path)
         found = await dependencies.surplus(client, job.view)
     assert found == dict.fromkeys(["train-worker-2", "train-worker-7"], worlds.CREATED)
     assert "watch=true&timeoutSeconds=1" in asked[0]
-
-
-async def test_pods_that_may_not_be_watched_say_nothing(tmp_path: Path) -> None:
-    [job] = worlds.read([worlds.mpi_job(replicas=2)])
     async with reaching(tmp_path, {"pods": forbidden("pods")}) as (client, _):
         assert await dependencies.surplus(client, job.view) == {}

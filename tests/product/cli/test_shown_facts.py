@@ -1,4 +1,4 @@
-"""An MPIJob and a pod as they are read for showing."""
+"""MPIJobs and pods as they are read for showing, and put together to jobs."""
 
 import json
 from typing import Any
@@ -10,6 +10,9 @@ from mpijob_elastic.cli.jobs import shown_facts
 from mpijob_elastic.explain.facts import Pod, Stuck
 from tests.product.cli import worlds
 
+ENDED = {"completionTime": worlds.CREATED_TEXT}
+SUSPENDED = {"mpijob-elastic/enabled": "true", "mpijob-elastic/suspend": "true"}
+
 
 @pytest.mark.parametrize(
     ("conditions", "more", "state"),
@@ -18,32 +21,20 @@ from tests.product.cli import worlds
         (["Created"], {}, "Created"),
         (["Created", "Running"], {}, "Running"),
         (["Created", "Restarting"], {}, "Restarting"),
-        (["Created", "Succeeded"], {"completionTime": worlds.CREATED_TEXT}, "Succeeded"),
-        (["Created", "Failed"], {"completionTime": worlds.CREATED_TEXT}, "Failed"),
+        (["Created", "Succeeded"], ENDED, "Succeeded"),
+        (["Created", "Failed"], ENDED, "Failed"),
         # An evicted worker leaves Failed behind for ever, although the job goes on.
         (["Created", "Failed", "Running"], {}, "Running"),
+        (["Created", "Running"], {"annotations": SUSPENDED}, "Suspended"),
+        (["Created", "Succeeded"], {"annotations": SUSPENDED}, "Succeeded"),
     ],
 )
 def test_the_state_is_one_word_for_the_conditions(conditions: list[str], more: dict[str, Any], state: str) -> None:
     job = worlds.mpi_job(conditions=conditions, **more)
-    assert shown_facts.read_job(json.dumps(job).encode()).state == state
-
-
-def test_a_job_that_is_being_deleted_says_so_whatever_else_it_is() -> None:
-    job = worlds.mpi_job(conditions=["Succeeded"])
+    found = shown_facts.read_job(json.dumps(job).encode())
+    assert (found.state, found.facts.created_at) == (state, worlds.CREATED)
     job["metadata"]["deletionTimestamp"] = worlds.CREATED_TEXT
     assert shown_facts.read_job(json.dumps(job).encode()).state == "Terminating"
-
-
-@pytest.mark.parametrize(("condition", "state"), [("Running", "Suspended"), ("Succeeded", "Succeeded")])
-def test_a_job_that_is_suspended_says_so_unless_it_is_over(condition: str, state: str) -> None:
-    job = worlds.mpi_job(conditions=["Created", condition])
-    job["metadata"]["annotations"] = {"mpijob-elastic/enabled": "true", "mpijob-elastic/suspend": "true"}
-    assert shown_facts.read_job(json.dumps(job).encode()).state == state
-
-
-def test_when_a_job_was_created() -> None:
-    assert shown_facts.read_job(json.dumps(worlds.mpi_job()).encode()).facts.created_at == worlds.CREATED
 
 
 def test_the_node_of_a_pod_is_empty_until_it_is_scheduled() -> None:
@@ -58,26 +49,21 @@ def pod(status: dict[str, Any] | None = None, **metadata: Any) -> Pod:
     return shown_facts.read_pod(msgspec.json.encode(raw)).state
 
 
-def condition(kind: str, value: str, **words: str) -> dict[str, Any]:
-    return {"conditions": [{"type": kind, "status": value, **words}]}
+def condition(kind: str, value: str, **words: str) -> Pod:
+    return pod({"conditions": [{"type": kind, "status": value, **words}]})
 
 
 def waiting(name: str, reason: str, message: str = "") -> dict[str, Any]:
     return {"name": name, "state": {"waiting": {"reason": reason, "message": message}}}
 
 
-def test_a_pod_that_is_well_says_nothing() -> None:
-    assert pod(condition("Ready", "True")) == Pod()
-    assert shown_facts.read_pod(b'{"metadata": {"name": "p"}}').state == Pod()
-
-
 def test_conditions_keep_the_words_of_their_author() -> None:
-    assert (
-        pod(condition("PodScheduled", "False", reason="Unschedulable", message="0/3\nnodes")).unscheduled == "0/3 nodes"
-    )
-    assert pod(condition("PodScheduled", "False", reason="SchedulingGated")).unscheduled == "SchedulingGated"
-    assert pod(condition("PodScheduled", "True", message="x")).unscheduled == ""
-    assert pod(condition("Ready", "False", message="unready: [main]")).unready == "unready: [main]"
+    lacking = condition("PodScheduled", "False", reason="Unschedulable", message="0/3\nnodes")
+    assert lacking == Pod(unscheduled="0/3 nodes")
+    assert condition("PodScheduled", "False", reason="SchedulingGated") == Pod(unscheduled="SchedulingGated")
+    assert condition("PodScheduled", "True", message="x") == condition("Ready", "True") == Pod()
+    assert condition("Ready", "False", message="unready: [main]") == Pod(unready="unready: [main]")
+    assert shown_facts.read_pod(b'{"metadata": {"name": "p"}}').state == Pod()
 
 
 @pytest.mark.parametrize("reason", ["ContainerCreating", "PodInitializing"])
@@ -101,3 +87,35 @@ def test_how_containers_ended_now_or_before_a_restart() -> None:
         ]
     }
     assert pod(status).ended == ("main: OOMKilled",)
+
+
+def test_jobs_of_one_name_in_two_namespaces_keep_to_their_own() -> None:
+    a, b = worlds.read(
+        [worlds.mpi_job(namespace="b", replicas=1), worlds.mpi_job(namespace="a", replicas=2)],
+        pods=[worlds.worker(0, namespace="a"), worlds.worker(1, namespace="a"), worlds.worker(0, namespace="b")],
+        configs=[worlds.config_map(worlds.workers(0), namespace="b")],
+        roles=[worlds.role(worlds.workers(0, 1), namespace="a")],
+    )
+    assert (a.view.namespace, len(a.view.workers), a.view.config) == ("a", 2, None)
+    assert a.view.role is not None
+    assert (b.view.namespace, len(b.view.workers), b.view.published_pods) == ("b", 1, ("train-worker-0",))
+    assert b.view.role is None
+    assert list(b.pods) == ["train-worker-0"]
+
+
+def test_what_an_earlier_job_of_the_name_left_is_not_shown() -> None:
+    old = worlds.worker(0)
+    old["metadata"]["ownerReferences"][0]["uid"] = "of an earlier job"
+    [snapshot] = worlds.read([worlds.mpi_job()], pods=[old])
+    assert not snapshot.view.workers
+
+
+def test_jobs_are_sorted_by_namespace_and_name() -> None:
+    jobs = [worlds.mpi_job(name=name, namespace=ns) for ns, name in (("b", "x"), ("a", "z"), ("a", "y"))]
+    order = [(found.view.namespace, found.view.name) for found in worlds.read(jobs)]
+    assert order == [("a", "y"), ("a", "z"), ("b", "x")]
+
+
+def test_roles_that_may_not_be_read_differ_from_missing_roles() -> None:
+    assert worlds.read([worlds.mpi_job()], roles=None)[0].role_readable is False
+    assert worlds.read([worlds.mpi_job()], roles=[])[0].role_readable is True

@@ -1,28 +1,24 @@
 """The cluster and the namespace are found as kubectl finds them."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from mpijob_elastic.cli import app, target
-from mpijob_elastic.kube import errors
 
 
-def kubeconfig(path: Path, *, current: str = "first", more: Mapping[str, str] = MappingProxyType({})) -> Path:
+def kubeconfig(path: Path, *, current: str = "first", **more: str) -> Path:
     """Write a kubeconfig, with these fields in its cluster and its user."""
-    contexts = {"first": "ml", "second": None}
+    contexts = {"first": {"namespace": "ml"}, "second": {}}
     content = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1", **more}}],
         "users": [{"name": "u", "user": {**more}}],
         "contexts": [
-            {"name": name, "context": {"cluster": "c", "user": "u"} | ({"namespace": namespace} if namespace else {})}
-            for name, namespace in contexts.items()
+            {"name": name, "context": {"cluster": "c", "user": "u", **where}} for name, where in contexts.items()
         ],
         "current-context": current,
     }
@@ -56,14 +52,10 @@ def test_the_namespace_is_the_contexts(tmp_path: Path, current: str, context: st
     assert target.default_namespace(kubeconfig(tmp_path / "k", current=current), context) == namespace
 
 
-def test_several_files_are_read_as_one(tmp_path: Path) -> None:
-    first = kubeconfig(tmp_path / "one")
-    assert target.default_namespace(Path(f"{first}:{tmp_path / 'missing'}"), None) == "ml"
-
-
-def test_the_first_file_with_a_current_context_chooses(tmp_path: Path) -> None:
+def test_several_files_are_read_as_one_and_the_first_with_a_current_context_chooses(tmp_path: Path) -> None:
     none, second = kubeconfig(tmp_path / "none", current=""), kubeconfig(tmp_path / "second", current="second")
     first = kubeconfig(tmp_path / "first")
+    assert target.default_namespace(Path(f"{first}:{tmp_path / 'missing'}"), None) == "ml"
     assert target.default_namespace(Path(f"{none}:{second}:{first}"), None) == "default"
     assert target.default_namespace(Path(f"{none}:{first}:{second}"), None) == "ml"
 
@@ -87,6 +79,7 @@ NOT_USABLE: list[tuple[str | dict[str, str] | None, str]] = [
     ("contexts: [{}]", "it is no kubeconfig"),
     ("\x00", "special characters are not allowed"),
     ("current-context: x", "it has no context x"),
+    ({"current": "third"}, "it has no context third"),
     ("contexts: []", "choose one with --context"),
     ({"proxy-url": "socks5://me:secret@proxy"}, "a proxy must be http://HOST:PORT or https://HOST:PORT, not socks5://"),
     ({"server": "https://127.0.0.1:1", "certificate-authority-data": "e"}, "base64"),
@@ -105,7 +98,7 @@ def test_a_kubeconfig_that_cannot_be_used_gets_one_sentence(
 ) -> None:
     file = tmp_path / "k"
     if isinstance(content, dict):
-        kubeconfig(file, more=content)
+        kubeconfig(file, **content)
     elif content is not None:
         file.write_text(content)
     monkeypatch.setenv("KUBECONFIG", str(file))
@@ -115,10 +108,3 @@ def test_a_kubeconfig_that_cannot_be_used_gets_one_sentence(
     assert said in complaint
     assert "\n" not in complaint
     assert "secret" not in complaint
-
-
-@pytest.mark.parametrize("command", [["get"], ["install", "--dry-run"], ["upgrade", "adopt", "train"]])
-def test_an_unknown_context_is_named(tmp_path: Path, command: list[str]) -> None:
-    done = CliRunner().invoke(app, [*command, f"--kubeconfig={kubeconfig(tmp_path / 'k')}", "--context=third"])
-    assert isinstance(done.exception, errors.Unconfigured)
-    assert "it has no context third" in str(done.exception)

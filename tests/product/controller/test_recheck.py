@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -56,39 +55,56 @@ def rechecking(
     )
 
 
-async def still(api: TinyApi, client: ApiWriter, live: World, *, cut: dict[str, bool] | None = None) -> list[str]:
-    """Pods whose execs may be ended still: the caches show two workers, and what is live is that.
+def twin() -> World:
+    """The world with a pod of scale-worker-2, which the caches have not seen yet."""
+    live = created()
+    text = json.dumps(live["Pod/scale-worker-1"]).replace("scale-worker-1", "scale-worker-2")
+    return {**live, "Pod/scale-worker-2": json.loads(text)}
 
-    cut: nodes that were seen to be deleted, with True where a live read agrees.
-    """
+
+def with_metadata(name: str, **change: str) -> World:
+    live = created()
+    live[name]["metadata"].update(change)
+    return live
+
+
+def with_another_driver() -> World:
+    live = created()
+    launcher = live["Pod/scale-launcher"]
+    running = {"running": {"startedAt": "2026-01-01T01:00:00Z"}}
+    launcher["status"]["containerStatuses"] = [{"name": launcher["spec"]["containers"][0]["name"], "state": running}]
+    return live
+
+
+NODE = created()["Pod/scale-worker-1"]["spec"]["nodeName"]
+GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("live", "cut", "ended"),
+    [
+        pytest.param(created(), {}, [2], id="a pod that is gone live too"),
+        pytest.param(twin(), {}, [], id="a pod that the caches have not seen yet"),
+        pytest.param(created(), {NODE: True}, [1, 2], id="a pod whose node is gone live too"),
+        pytest.param(created(), {NODE: False}, [2], id="a pod whose node is there live"),
+        pytest.param(with_metadata("MPIJob/scale", uid="another's"), {}, [], id="another job"),
+        pytest.param(with_metadata("MPIJob/scale", **GOING), {}, [], id="a job that goes"),
+        pytest.param(with_metadata("Pod/scale-launcher", uid="another's"), {}, [], id="another launcher"),
+        pytest.param(with_metadata("Pod/scale-launcher", **GOING), {}, [], id="a launcher that goes"),
+        pytest.param(with_another_driver(), {}, [], id="a launcher whose container was started anew"),
+    ],
+)
+async def test_execs_are_ended_only_into_what_is_gone_live_too(
+    api: TinyApi, client: ApiWriter, live: World, cut: dict[str, bool], ended: list[int]
+) -> None:
+    """The caches show two workers, and what is live is `live`."""
     serve(api, live)
     view = look(created())
     at = view.workers[1].created_at + 10.0
     execs = tuple(Exec(pid=41, pod=f"scale-worker-{index}", started_at=at) for index in (1, 2))
     assert view.launcher is not None
-    action = EndExecs(launcher=view.launcher, execs=execs)
-    return [found.pod for found in await rechecking(client, cut or {}).execs(view, action)]
-
-
-async def test_a_pod_that_is_gone_live_too(api: TinyApi, client: ApiWriter) -> None:
-    assert await still(api, client, created()) == ["scale-worker-2"]
-
-
-async def test_a_pod_that_the_caches_have_not_seen_yet(api: TinyApi, client: ApiWriter) -> None:
-    live = created()
-    text = json.dumps(live["Pod/scale-worker-1"]).replace("scale-worker-1", "scale-worker-2")
-    assert await still(api, client, {**live, "Pod/scale-worker-2": json.loads(text)}) == []
-
-
-@pytest.mark.parametrize(
-    ("agrees", "ended"), [(True, ["scale-worker-1", "scale-worker-2"]), (False, ["scale-worker-2"])]
-)
-async def test_a_pod_whose_node_is_gone_only_if_a_live_read_agrees(
-    api: TinyApi, client: ApiWriter, agrees: bool, ended: list[str]
-) -> None:
-    live = created()
-    node = live["Pod/scale-worker-1"]["spec"]["nodeName"]
-    assert await still(api, client, live, cut={node: agrees}) == ended
+    found = await rechecking(client, cut).execs(view, EndExecs(launcher=view.launcher, execs=execs))
+    assert [exec_.pod for exec_ in found] == [f"scale-worker-{index}" for index in ended]
 
 
 async def test_the_pod_group_that_the_caches_have_is_decided_on_again(api: TinyApi, client: ApiWriter) -> None:
@@ -124,38 +140,12 @@ async def test_a_worker_is_deleted_for_its_node_only_if_a_live_read_agrees(
     assert [(one.worker.name, one.grace) for one in found] == ([("scale-worker-1", 0)] if agrees else [])
 
 
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("MPIJob/scale", {"uid": "another's"}),
-        ("MPIJob/scale", {"deletionTimestamp": "2026-01-01T00:00:00Z"}),
-        ("Pod/scale-launcher", {"uid": "another's"}),
-        ("Pod/scale-launcher", {"deletionTimestamp": "2026-01-01T00:00:00Z"}),
-    ],
-)
-async def test_another_job_or_launcher_or_one_that_goes(
-    api: TinyApi, client: ApiWriter, name: str, change: dict[str, Any]
-) -> None:
-    live = created()
-    live[name]["metadata"].update(change)
-    assert await still(api, client, live) == []
-
-
 async def test_a_pod_that_takes_long_to_read_costs_the_others_nothing(api: TinyApi, client: ApiWriter) -> None:
-    live = created()
+    live = twin()
     live["Pod/scale-worker-1"]["spec"]["containers"] *= MOST_VALUES
-    text = json.dumps(created()["Pod/scale-worker-1"]).replace("scale-worker-1", "scale-worker-2")
-    serve(api, {**live, "Pod/scale-worker-2": json.loads(text)})
+    serve(api, live)
     with calls() as counted:
         fresh = await view_of(client, namespace="default", job="scale")
     assert fresh is not None
     assert [worker.index for worker in fresh.workers] == [0, 2]
     assert counted["shared"] < MOST_VALUES
-
-
-async def test_a_launcher_whose_container_was_started_anew(api: TinyApi, client: ApiWriter) -> None:
-    live = created()
-    launcher = live["Pod/scale-launcher"]
-    running = {"running": {"startedAt": "2026-01-01T01:00:00Z"}}
-    launcher["status"]["containerStatuses"] = [{"name": launcher["spec"]["containers"][0]["name"], "state": running}]
-    assert await still(api, client, live) == []

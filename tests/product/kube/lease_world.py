@@ -1,83 +1,67 @@
 """A Lease on a server, and candidates each with a bad connection of its own; all in virtual time."""
 
 import asyncio
-import itertools
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.lease import Lease
-from tests.doubles.api import merged
+from tests.doubles.api import Object, TinyApi, merged
 from tests.doubles.direct import DirectClient, Sent
+from tests.product.kube.virtual_time import in_no_time
 
-PATH = "/apis/coordination.k8s.io/v1/namespaces/n/leases"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/n/leases/l"
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Write:
-    """One accepted write, as the server saw it; `spec` is None for a deletion."""
+class Write(NamedTuple):
+    """One accepted write, as the server saw it; `spec` is empty for a deletion."""
 
     at: float
-    spec: Mapping[str, Any] | None
+    spec: Mapping[str, Any]
 
     @property
     def holder(self) -> str:
-        return str((self.spec or {}).get("holderIdentity") or "")
+        return str(self.spec.get("holderIdentity") or "")
 
 
-class Server:
-    """Keeps the Lease as the API server does, and tells `on_write` of every write before it is answered."""
+class Server(TinyApi):
+    """Keeps the Lease, and tells `on_write` of every write to it before it is answered."""
 
     def __init__(self) -> None:
-        self.lease: dict[str, Any] | None = None
-        self.writes: list[Write] = []
+        super().__init__()
+        self.history: list[Write] = []
+        self.candidates: list[Candidate] = []
         self.on_write: Callable[[Write], None] = lambda _: None
-        self._revisions = itertools.count(1)
 
-    def handle(self, method: str, path: str, body: Any) -> bytes:
-        if method == "POST":
-            if self.lease:
-                raise refusal(409, "AlreadyExists")
-            self.store({**body, "metadata": {**body["metadata"], "uid": f"u{next(self._revisions)}"}})
-        elif self.lease is None:
-            raise refusal(404, "NotFound")
-        elif method == "PATCH":
-            if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
-                raise refusal(409, "Conflict")
-            self.store(merged(self.lease, body))
-        return json.dumps(self.lease).encode()
+    @property
+    def last(self) -> Write:
+        return self.history[-1]
 
-    def store(self, lease: dict[str, Any]) -> None:
-        self.lease = merged(lease, {"metadata": {"resourceVersion": str(next(self._revisions))}})
-        self._note(self.lease["spec"])
+    def put(self, path: str, item: Object) -> Object:
+        item = super().put(path, item)
+        self._note(item["spec"])
+        return item
 
-    def edit(self, patch: dict[str, Any]) -> None:
-        """Somebody else changes the Lease."""
-        assert self.lease
-        self.store(merged(self.lease, patch))
+    def edit(self, **content: object) -> None:
+        """Somebody else makes or changes the Lease."""
+        self.put(LEASE, merged(self.objects.get(LEASE, {"spec": {}}), content))
 
-    def delete(self) -> None:
+    def remove(self, path: str = LEASE) -> Object:
         """Somebody else deletes the Lease."""
-        if self.lease:
-            self.lease = None
-            self._note(None)
+        if path in self.objects:
+            super().remove(path)
+            self._note({})
+        return {}
 
-    def _note(self, spec: Mapping[str, Any] | None) -> None:
-        write = Write(at=now(), spec=spec)
-        self.writes.append(write)
-        self.on_write(write)
-
-
-def refusal(status: int, reason: str, retry_after: str | None = None) -> errors.ApiError:
-    return errors.from_response(status, json.dumps({"reason": reason}).encode(), retry_after)
+    def _note(self, spec: Mapping[str, Any]) -> None:
+        self.history.append(Write(now(), spec))
+        self.on_write(self.last)
 
 
 class Wire(DirectClient):
@@ -92,7 +76,7 @@ class Wire(DirectClient):
 
     async def _send(self, sent: Sent) -> bytes:
         self.requests.append((now(), sent.method))
-        journey = asyncio.ensure_future(self._travel(sent.method, sent.path, sent.body))
+        journey = asyncio.ensure_future(self._travel(sent))
         journey.add_done_callback(lambda done: done.cancelled() or done.exception())
         try:
             async with asyncio.timeout(sent.limits.attempt):
@@ -100,17 +84,17 @@ class Wire(DirectClient):
         except TimeoutError:
             raise errors.Unreachable("timeout") from None
 
-    async def _travel(self, method: str, path: str, body: Any) -> bytes:
+    async def _travel(self, sent: Sent) -> bytes:
         match self.mode:
             case "refused":
                 raise errors.Unreachable("refused")
             case "503" | "429":
-                raise refusal(int(self.mode), "", "4" if self.mode == "429" else None)
+                raise errors.from_response(int(self.mode), b"{}", "4" if self.mode == "429" else None)
             case "slow":
                 await asyncio.sleep(self.random.uniform(0, 8))
         await self._delay()
-        answer = self.server.handle(method, path, body)
-        if self.mode == "answers lost" and method != "GET":
+        answer = await self.server.answer(sent)
+        if self.mode == "answers lost" and sent.method != "GET":
             raise errors.Unreachable("reset")
         await self._delay()
         return answer
@@ -125,6 +109,7 @@ class Candidate:
     """One process: a Lease and work that notes when it starts and ends."""
 
     def __init__(self, server: Server, identity: str, *, seed: int = 0) -> None:
+        server.candidates.append(self)
         self.identity = identity
         self.wire = Wire(server=server, random=Random(seed))
         self.lease = Lease(
@@ -177,9 +162,17 @@ async def until(condition: Callable[[], object], *, within: float = 60.0) -> flo
     return now() - begun
 
 
-async def led(server: Server) -> Candidate:
-    """A candidate that has begun to lead by a fresh Lease with a label."""
-    server.store({"metadata": {"name": "l", "uid": "u", "labels": {"app": "x"}}, "spec": {}})
-    candidate = Candidate(server, "a")
-    await until(lambda: candidate.log)
-    return candidate
+def led(test: Callable[[Server, Candidate], Awaitable[None]]) -> Callable[[], None]:
+    """Run a test in virtual time, with a candidate that has begun to lead by a fresh Lease with a label."""
+
+    @in_no_time
+    async def with_a_leader() -> None:
+        server = Server()
+        server.edit(metadata={"labels": {"app": "x"}})
+        first = Candidate(server, "a")
+        await until(lambda: first.log)
+        await test(server, first)
+        for candidate in server.candidates:
+            await candidate.stop()
+
+    return with_a_leader

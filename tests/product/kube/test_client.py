@@ -15,7 +15,6 @@ from kubernetes.aio.config.incluster_config import InClusterConfigLoader
 
 from lab.pki import Authority
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.reader import Limits, _lines
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.doubles.api import TinyApi
@@ -35,14 +34,6 @@ class Dated(Fault):
         return web.Response(headers={"Date": self.date})
 
 
-async def test_a_request_brings_the_answer(api: TinyApi, client: ApiWriter) -> None:
-    await client.create_object(PODS, body={"metadata": {"name": "a"}, "spec": {"x": 1}})
-    await client.patch_object(f"{PODS}/a", body={"spec": {"y": 2}}, content_type=MERGE_PATCH)
-    assert json.loads(await client.get(f"{PODS}/a"))["spec"] == {"x": 1, "y": 2}
-    await client.delete_object(f"{PODS}/a")
-    assert api.objects == {}
-
-
 async def test_the_servers_time_is_no_later_than_it_is(client: ApiWriter) -> None:
     before = time.time()
     assert before - 1.0 < await client.server_time() <= time.time()
@@ -59,10 +50,13 @@ async def test_a_429_is_retried_for_writes_too(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter, retry_after: int | None
 ) -> None:
     with proxy.inject(Answer(status=429, retry_after=retry_after), times=1):
-        await client.create_object(PODS, body={"metadata": {"name": "a"}})
+        await client.create_object(PODS, body={"metadata": {"name": "a"}, "spec": {"x": 1}})
     first, second = proxy.requests
     assert second.at - first.at >= 1, "where nothing is said, and where 0 is, a second is waited"
-    assert list(api.objects) == [f"{PODS}/a"]
+    await client.patch_object(f"{PODS}/a", body={"spec": {"y": 2}}, content_type=MERGE_PATCH)
+    assert json.loads(await client.get(f"{PODS}/a"))["spec"] == {"x": 1, "y": 2}
+    await client.delete_object(f"{PODS}/a")
+    assert api.objects == {}
 
 
 async def test_patience_with_429s_is_limited(proxy: FaultProxy, client: ApiWriter) -> None:
@@ -103,11 +97,6 @@ async def test_a_lost_answer_is_unreachable_though_the_write_took_place(
     assert list(api.objects) == [f"{PODS}/a"]
 
 
-async def test_a_frozen_server_is_unreachable_after_the_timeout(proxy: FaultProxy, client: ApiWriter) -> None:
-    with proxy.inject(Freeze(), on=everything), pytest.raises(errors.Unreachable):
-        await client.get(PODS, limits=Limits(attempt=0.05))
-
-
 async def test_a_cancellation_is_obeyed_though_the_request_times_out_at_the_same_moment(
     proxy: FaultProxy, client: ApiWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,14 +113,13 @@ async def test_a_cancellation_is_obeyed_though_the_request_times_out_at_the_same
             await request
 
 
-async def test_refused_connections_are_unreachable(proxy: FaultProxy, client: ApiWriter) -> None:
+async def test_silence_and_refusal_are_unreachable(proxy: FaultProxy, client: ApiWriter) -> None:
+    query = {"watch": "true", "resourceVersion": "100"}
+    with proxy.inject(Freeze()), pytest.raises(errors.Unreachable):
+        await client.get(PODS, limits=Limits(attempt=0.05))
     async with proxy.down():
         with pytest.raises(errors.Unreachable):
             await client.get(PODS)
-
-
-async def test_a_stream_ends_by_silence_and_by_a_slow_start(proxy: FaultProxy, client: ApiWriter) -> None:
-    query = {"watch": "true", "resourceVersion": "100"}
     with pytest.raises(errors.Unreachable):
         async with client.stream(PODS, query=query, silence=0.01) as lines:
             [line async for line in lines]
@@ -161,11 +149,6 @@ class _Pieces(aiohttp.StreamReader):
 
     async def readany(self) -> bytes:
         return next(self._pieces, b"")
-
-
-async def test_a_missing_configuration_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(errors.Unconfigured, match="--kubeconfig"):
-        await connect(user_agent="test", kubeconfig=tmp_path / "none")
 
 
 async def test_the_password_of_a_proxy_is_given_to_it_and_not_shown() -> None:

@@ -15,18 +15,28 @@ async def run(shells: Shells, *, seconds: float = 30, limit: int = 100) -> ExecR
         return await exec_in_pod(client, "n", "p", container="c", command=["ls", "-l"], timeout=seconds, limit=limit)
 
 
+LATE = (STDOUT, ""), (STDERR, ""), (STDOUT, "a"), (STDERR, "x"), (STATUS, ""), (STATUS, SUCCESS), (STDOUT, "b")
+EXIT_7 = failure("NonZeroExitCode", "command terminated with exit code 7", "7")
+
+
+@pytest.mark.parametrize(
+    ("messages", "result"),
+    [
+        pytest.param(LATE, ExecResult(stdout="ab", stderr="x", exit_code=0), id="in parts, some after the status"),
+        pytest.param([(STATUS, EXIT_7)], ExecResult(stdout="", stderr="", exit_code=7), id="an exit code"),
+        pytest.param(
+            [(STDOUT, "a" * 60), (STDERR, "b" * 40), (STATUS, SUCCESS)],
+            ExecResult(stdout="a" * 60, stderr="b" * 40, exit_code=0),
+            id="as long as the limit",
+        ),
+    ],
+)
 @pytest.mark.parametrize("protocol", ["v5.channel.k8s.io", "v4.channel.k8s.io"])
-async def test_output_is_put_together_even_after_the_status(protocol: str) -> None:
-    messages = (STDOUT, ""), (STDERR, ""), (STDOUT, "a"), (STDERR, "x"), (STATUS, ""), (STATUS, SUCCESS), (STDOUT, "b")
+async def test_a_result(protocol: str, messages: list[Message], result: ExecResult) -> None:
     shells = Shells(says(*messages), protocol=protocol)
-    assert await run(shells) == ExecResult(stdout="ab", stderr="x", exit_code=0)
+    assert await run(shells) == result
     assert shells.asked[0].query == "container=c&stdout=true&stderr=true&command=ls&command=-l"
     assert shells.asked[0].protocols == "v5.channel.k8s.io,v4.channel.k8s.io"
-
-
-async def test_an_exit_code_is_a_result() -> None:
-    status = failure("NonZeroExitCode", "command terminated with exit code 7", "7")
-    assert (await run(Shells(says((STATUS, status))))).exit_code == 7
 
 
 @pytest.mark.parametrize(
@@ -53,10 +63,6 @@ async def test_a_command_without_a_result_is_an_error(
 ) -> None:
     with pytest.raises(error, match=words):
         await run(Shells(says(*messages)))
-
-
-async def test_output_may_be_as_long_as_the_limit() -> None:
-    assert len((await run(Shells(says((STDOUT, "a" * 60), (STDERR, "b" * 40), (STATUS, SUCCESS))))).stdout) == 60
 
 
 async def test_time_is_bounded_and_a_result_already_there_is_kept() -> None:

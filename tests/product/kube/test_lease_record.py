@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, Rivals, claim, micro_time, release
+from mpijob_elastic.kube.lease_record import LeaseObject, LeaseSpec, Rivals, claim, release
 from mpijob_elastic.kube.meta import ObjectMeta
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -56,10 +56,7 @@ def test_a_claim_counts_a_change_of_hands_and_a_renewal_does_not() -> None:
     assert claim(INSTALLED, identity="us", seconds=15, now=NOON).lease_transitions == 0
 
 
-def test_a_release_names_nobody_and_keeps_the_count() -> None:
-    released = release(OURS, now=NOON)
+def test_a_release_names_nobody_keeps_the_count_and_is_dated_in_utc() -> None:
+    released = release(OURS, now=NOON.astimezone(timezone(timedelta(hours=5))))
     assert (released.holder_identity, released.lease_duration_seconds, released.lease_transitions) == ("", 1, 3)
-
-
-def test_times_are_written_in_utc() -> None:
-    assert micro_time(NOON.astimezone(timezone(timedelta(hours=5)))) == "2026-01-02T12:00:00.000000Z"
+    assert released.renew_time == "2026-01-02T12:00:00.000000Z"

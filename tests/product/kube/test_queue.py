@@ -1,169 +1,133 @@
-"""Each guarantee of the work queue, in its own words."""
+"""Each guarantee of the work queue in its own words, in virtual time, and all at once under random news."""
 
 import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.queue import WorkQueue, work
+from tests.examples import share
+from tests.product.kube.virtual_time import in_no_time, run
 
-NO_WAIT = Backoff(first=0.001, longest=0.001)
 
-
-def make(retry: Backoff = NO_WAIT) -> WorkQueue[str]:
+def make(retry: Backoff) -> WorkQueue[str]:
     return WorkQueue(random=Random(1), retry=retry)
 
 
-async def takes_nothing(queue: WorkQueue[str]) -> bool:
+async def taken(queue: WorkQueue[str]) -> str:
     try:
-        async with asyncio.timeout(0.02):
-            await queue.get()
+        async with asyncio.timeout(10_000):
+            return f"{await queue.get()}@{asyncio.get_running_loop().time():g}"
     except TimeoutError:
-        return True
-    return False
+        return "nothing"
 
 
-async def test_a_key_put_several_times_before_it_is_taken_is_taken_once() -> None:
-    queue = make()
-    for _ in range(3):
-        queue.put("a")
-    assert queue.depth == 1
-    queue.done(await queue.get())
-    assert await takes_nothing(queue)
+async def lived(story: str) -> str:
+    """Do what the story says, and return what was taken (with the time), how much waits and since when."""
+    queue, seen = make(Backoff(first=3600, longest=3600)), list[str]()
+    does: dict[str, Callable[[str], object]] = {
+        "put": queue.put,
+        "done": queue.done,
+        "failed": queue.retry,
+        "caught": queue.caught_up,
+    }
+    for step in story.split(", "):
+        match step.split():
+            case ["put", key, "in", seconds]:
+                queue.put_after(key, float(seconds))
+            case [verb, *_, key] if verb in does:
+                does[verb](key)
+            case ["wait", seconds]:
+                await asyncio.sleep(float(seconds))
+            case ["take"]:
+                seen.append(await taken(queue))
+            case _:
+                seen.append(f"{queue.depth} since {queue.oldest_age():g}")
+    return " ".join(seen)
 
 
-async def test_a_key_is_never_with_two_workers_and_news_brings_it_back_once() -> None:
-    queue = make()
-    queue.put("a")
-    key = await queue.get()
-    queue.put("a")
-    queue.put("a")
-    assert await takes_nothing(queue)
-    queue.done(key)
-    assert await queue.get() == "a"
-    queue.done("a")
-    assert await takes_nothing(queue)
+@pytest.mark.parametrize(
+    ("story", "seen"),
+    [
+        pytest.param(
+            "put a, put a, put a, waiting, take, done a, take",
+            "1 since 0 a@0 nothing",
+            id="put several times, taken once",
+        ),
+        pytest.param(
+            "put a, take, put a, put a, take, done a, take, done a, take",
+            "a@0 nothing a@10000 nothing",
+            id="news brings a taken key back once, when it is done",
+        ),
+        pytest.param(
+            "put a, take, put a, caught up a, done a, take",
+            "a@0 nothing",
+            id="news from before the worker looked again brings it not back",
+        ),
+        pytest.param(
+            "caught up a, put a, take, caught up a, put a, done a, take",
+            "a@0 a@0",
+            id="news from after that does, and of a key that nobody has nothing is remembered",
+        ),
+        pytest.param(
+            "put a in 3600, put a in 1, put a in 3600, take, done a, take",
+            "a@1 nothing",
+            id="the earliest of several delays wins, and one that was replaced never ends",
+        ),
+        pytest.param(
+            "put a, take, put a in 1, wait 2, waiting, done a, waiting",
+            "a@0 0 since 0 1 since 0",
+            id="a delay that ends meanwhile is news",
+        ),
+        pytest.param(
+            "put a, take, put a in 0, wait 2, caught up a, put a in 3, done a, take",
+            "a@0 a@5",
+            id="a delay that ended before the worker looked again holds up no later one",
+        ),
+        pytest.param("put a in 10, put a, take, wait 20, done a, take", "a@0 nothing", id="taking clears a delay"),
+        pytest.param("put a, take, put a in 1, done a, take", "a@0 a@1", id="but not one asked for meanwhile"),
+        pytest.param(
+            "put a, take, put a, failed a, take, failed a, put a, take",
+            "a@0 a@0 a@0",
+            id="news of a failed key does not wait",
+        ),
+        pytest.param(
+            "put c, put a, put b, put a, take, take, take", "c@0 a@0 b@0", id="in the order in which they became ready"
+        ),
+        pytest.param(
+            "waiting, put a, wait 5, waiting, put b, take, done a, wait 1, waiting",
+            "0 since 0 1 since 5 a@5 1 since 1",
+            id="the oldest age is that of the first that waits",
+        ),
+    ],
+)
+def test_when_a_key_is_taken(story: str, seen: str) -> None:
+    assert run(lived(story)) == seen
 
 
-async def test_news_from_before_its_worker_looked_again_brings_a_key_not_back() -> None:
-    queue = make()
-    queue.put("a")
-    key = await queue.get()
-    queue.put("a")
-    queue.caught_up(key)
-    queue.done(key)
-    assert await takes_nothing(queue)
-    queue.caught_up(key)  # nobody has it, so nothing is remembered of it
-    queue.put("a")
-    key = await queue.get()
-    queue.caught_up(key)
-    queue.put("a")
-    queue.done(key)
-    assert await queue.get() == "a"
-
-
-async def test_of_several_delays_the_earliest_wins() -> None:
-    queue = make()
-    queue.put_after("a", 3600)
-    queue.put_after("a", 0.001)
-    queue.put_after("a", 3600)
-    queue.done(await queue.get())
-    assert await takes_nothing(queue)
-
-
-async def test_a_delay_that_was_replaced_never_ends() -> None:
-    queue = make()
-    queue.put_after("a", 0.02)
-    queue.put_after("a", 0.001)
-    queue.done(await queue.get())
-    await asyncio.sleep(0.04)
-    assert queue.depth == 0
-
-
-async def test_a_delay_that_ends_while_its_key_is_worked_on_is_news() -> None:
-    queue = make()
-    queue.put("a")
-    key = await queue.get()
-    queue.put_after("a", 0.001)
-    await asyncio.sleep(0.02)
-    assert queue.depth == 0
-    queue.done(key)
-    assert queue.depth == 1
-
-
-async def test_a_delay_that_ended_before_its_worker_looked_again_holds_up_no_later_one() -> None:
-    queue = make()
-    queue.put("a")
-    key = await queue.get()
-    queue.put_after(key, 0)
-    await asyncio.sleep(0.002)
-    queue.caught_up(key)
-    queue.put_after(key, 0.002)
-    queue.done(key)
-    assert await asyncio.wait_for(queue.get(), 1) == "a"
-
-
-async def test_taking_a_key_clears_its_delay_but_not_one_asked_for_meanwhile() -> None:
-    queue = make()
-    queue.put_after("a", 0.01)
-    queue.put("a")
-    key = await queue.get()
-    await asyncio.sleep(0.02)
-    queue.done(key)
-    assert await takes_nothing(queue)
-    queue.put("a")
-    key = await queue.get()
-    queue.put_after("a", 0.001)
-    queue.done(key)
-    assert await queue.get() == "a"
-
-
+@in_no_time
 async def test_a_failed_key_comes_back_later_each_time_until_it_succeeds() -> None:
-    queue = make(Backoff(first=0.001, longest=3600))
+    queue = make(Backoff(first=1, longest=3600))
     delays = []
     for _ in range(3):
         queue.put("a")
         delays.append(queue.retry(await queue.get()))
-    assert [0.0005 * 2**n <= delay <= 0.001 * 2**n for n, delay in enumerate(delays)] == [True] * 3
+    assert [0.5 * 2**n <= delay <= 2**n for n, delay in enumerate(delays)] == [True] * 3
     queue.done(await queue.get())
     queue.put("a")
-    assert queue.retry(await queue.get()) <= 0.001
+    assert queue.retry(await queue.get()) <= 1
 
 
-async def test_news_of_a_failed_key_does_not_wait() -> None:
-    queue = make(Backoff(first=3600, longest=3600))
-    queue.put("a")
-    key = await queue.get()
-    queue.put("a")
-    queue.retry(key)
-    assert await queue.get() == "a"
-    queue.retry("a")
-    queue.put("a")
-    assert await queue.get() == "a"
-
-
-async def test_keys_are_taken_in_the_order_in_which_they_became_ready() -> None:
-    queue = make()
-    for key in ["c", "a", "b", "a"]:
-        queue.put(key)
-    assert [await queue.get() for _ in range(3)] == ["c", "a", "b"]
-
-
-async def test_the_oldest_age_is_that_of_the_first_that_waits() -> None:
-    queue = make()
-    assert queue.oldest_age() == 0
-    queue.put("a")
-    await asyncio.sleep(0.01)
-    assert queue.oldest_age() >= 0.01
-    before = asyncio.get_running_loop().time()
-    queue.put("b")
-    queue.done(await queue.get())
-    assert queue.depth == 1
-    assert queue.oldest_age() <= asyncio.get_running_loop().time() - before
-
-
+@in_no_time
 async def test_a_cancelled_wait_loses_no_key() -> None:
-    queue = make()
+    queue = make(Backoff(first=1, longest=1))
     waiting = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
     queue.put("a")
@@ -172,80 +136,120 @@ async def test_a_cancelled_wait_loses_no_key() -> None:
     assert await queue.get() == "a"
 
 
-async def test_a_key_whose_work_is_cancelled_is_not_lost() -> None:
-    queue = make()
-    started = asyncio.Event()
+@asynccontextmanager
+async def worker(
+    handle: Callable[[str], Awaitable[None]], told: list[tuple[str, str, float]], *keys: str
+) -> AsyncIterator[WorkQueue[str]]:
+    """A worker that goes on until the context is left. told: takes the failures as key, error and delay."""
+    queue = make(Backoff(first=1, longest=1))
+    for key in keys:
+        queue.put(key)
+    task = asyncio.create_task(
+        work(queue, handle, on_failure=lambda key, error, delay: told.append((key, str(error), delay)))
+    )
+    yield queue
+    task.cancel()
+    await asyncio.wait({task})
 
+
+@in_no_time
+async def test_a_key_whose_work_is_cancelled_is_not_lost() -> None:
     async def hang(_: str) -> None:
-        started.set()
         await asyncio.Event().wait()
 
-    worker = asyncio.create_task(work(queue, hang, on_failure=lambda *_: None))
-    queue.put("a")
-    await started.wait()
-    worker.cancel()
-    await asyncio.wait({worker})
+    async with worker(hang, [], "a") as queue:
+        await asyncio.sleep(1)
+        assert queue.depth == 0
     assert not queue._taken
     assert await queue.get() == "a"
 
 
-async def test_a_worker_tells_of_a_failure_and_goes_on_until_it_is_cancelled() -> None:
-    queue = make()
-    seen: list[str] = []
-    told: list[tuple[str, str]] = []
-    finished = asyncio.Event()
+@in_no_time
+async def test_a_worker_tells_of_a_failure_and_goes_on_after_as_long_as_the_server_asked() -> None:
+    seen, told = list[str](), list[tuple[str, str, float]]()
 
     async def handle(key: str) -> None:
         seen.append(key)
-        if len(seen) == 1:
+        if seen == ["a"]:
             raise RuntimeError("first")
-        if len(seen) == 3:
-            finished.set()
+        if len(seen) == 2:
+            raise errors.Throttled(status=429, reason="", message="", retry_after=7)
 
-    queue.put("a")
-    queue.put("b")
-    worker = asyncio.create_task(work(queue, handle, on_failure=lambda key, error, _: told.append((key, str(error)))))
-    await finished.wait()
-    worker.cancel()
-    await asyncio.wait({worker})
-    assert sorted(seen) == ["a", "a", "b"]
-    assert told == [("a", "first")]
+    async with worker(handle, told, "a", "b"):
+        await asyncio.sleep(6.9)
+        assert seen == ["a", "b", "a"]
+        await asyncio.sleep(0.2)
+    assert seen == ["a", "b", "a", "b"]
+    assert [(key, delay if delay > 1 else error) for key, error, delay in told] == [("a", "first"), ("b", 7)]
 
 
-async def test_a_failed_key_waits_as_long_as_the_server_asked() -> None:
-    queue = make()
-    delays: list[float] = []
-    failed = asyncio.Event()
-
-    async def throttled(_: str) -> None:
-        raise errors.Throttled(status=429, reason="", message="", retry_after=7)
-
-    def told(_: str, __: Exception, delay: float) -> None:
-        delays.append(delay)
-        failed.set()
-
-    queue.put("a")
-    worker = asyncio.create_task(work(queue, throttled, on_failure=told))
-    await failed.wait()
-    worker.cancel()
-    await asyncio.wait({worker})
-    assert delays == [7]
-
-
+@in_no_time
 async def test_however_many_keys_wait_everything_else_has_its_turn_between_two_of_them() -> None:
     """The Lease is renewed, and health is answered, while thousands of jobs that are at rest are looked at."""
-    queue = make()
     handled: list[str] = []
-    for number in range(1_000):
-        queue.put(str(number))
 
     async def at_rest(key: str) -> None:
         handled.append(key)
 
-    worker = asyncio.create_task(work(queue, at_rest, on_failure=lambda *_: None))
-    for turn in range(10):
-        await asyncio.sleep(0)
-        assert len(handled) <= turn + 1
-    assert handled
-    worker.cancel()
-    await asyncio.gather(worker, return_exceptions=True)
+    async with worker(at_rest, [], *map(str, range(1_000))):
+        for turn in range(10):
+            await asyncio.sleep(0)
+            assert len(handled) <= turn + 1
+        assert handled
+
+
+steps = st.lists(st.tuples(st.sampled_from(["put", "after", "pause"]), st.sampled_from("abc")), max_size=40)
+
+
+@given(steps=steps, workers=st.integers(1, 3), seed=st.integers(0, 2**32))
+@share(0.5)
+def test_whatever_happens_the_last_news_of_every_key_is_worked_on_by_one_worker(
+    steps: list[tuple[str, str]], workers: int, seed: int
+) -> None:
+    asyncio.run(scenario(steps, workers, Random(seed)))
+
+
+async def scenario(steps: list[tuple[str, str]], workers: int, random: Random) -> None:
+    """Every put makes a version; each key's last was seen in the end by a look that began after it."""
+    queue: WorkQueue[str] = WorkQueue(random=random, retry=Backoff(first=0.001, longest=0.001))
+    version: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    busy: set[str] = set()
+
+    async def handle(key: str) -> None:
+        assert key not in busy, "two workers at a time"
+        busy.add(key)
+        try:
+            begun = version[key]
+            for _ in range(random.randrange(3)):
+                await asyncio.sleep(0)
+                if random.random() < 0.5:
+                    queue.caught_up(key)
+                    begun = version[key]
+            if random.random() < 0.3:
+                raise RuntimeError("again")
+            seen[key] = begun
+        finally:
+            busy.remove(key)
+
+    def no_mistake(_: str, error: Exception, __: float) -> None:
+        assert isinstance(error, RuntimeError), error
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(work(queue, handle, on_failure=no_mistake)) for _ in range(workers)]
+        for verb, key in steps:
+            if verb == "pause":
+                await asyncio.sleep(0)
+                continue
+            version[key] += 1
+            queue.put(key) if verb == "put" else queue.put_after(key, random.random() / 500)
+        async with asyncio.timeout(30):
+            while seen != version or left_behind(queue):
+                await asyncio.sleep(0.001)
+        for task in tasks:
+            task.cancel()
+
+
+def left_behind(queue: WorkQueue[str]) -> bool:
+    """Tell whether a finished key left anything in the queue."""
+    return any([queue._ready, queue._taken, queue._timers, queue._failures])

@@ -1,31 +1,36 @@
-"""PodGroups, as an example, are followed where they are served, and only there."""
+"""Watches of what is served only at times (PodGroups, as an example), and of several namespaces used as one."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from functools import partial
 from random import Random
 
+import msgspec
 import pytest
 
 from mpijob_elastic.kube import served
-from mpijob_elastic.kube.resources import POD_GROUPS
+from mpijob_elastic.kube.resources import POD_GROUPS, PODS
 from mpijob_elastic.kube.served import WhileServed
 from mpijob_elastic.kube.watch import WatchCache
+from mpijob_elastic.kube.watches import Watches, watches
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.observe.pod_groups import GangFacts, read
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request, lists
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
+from tests.product.kube.watched import TIMES, Item, running
 
 GROUP = "/apis/scheduling.volcano.sh/v1beta1"
 PATH = POD_GROUPS.path("n")
+FOUND = {"resources": [{"name": "jobs"}, {"name": "podgroups"}]}
 
 
 class Followed:
     """The cache, and each change of what is known."""
 
-    def __init__(self, client: ApiWriter, versions: Sequence[str] = ()) -> None:
+    def __init__(self, client: ApiWriter, versions: Sequence[str] = (), *, every: float = 0.02) -> None:
+        self.told: list[bool | None] = []
         self.cache: WatchCache[GangFacts] = WatchCache(
             client, POD_GROUPS, decode=read, on_change=lambda _old, _new: None, random=Random(1), namespace="n"
         )
@@ -35,23 +40,18 @@ class Followed:
             self.cache,
             versions=versions,
             on_change=lambda: self.told.append(self.served.known),
-            every=0.02,
+            every=every,
         )
-        self.told: list[bool | None] = []
 
-
-@asynccontextmanager
-async def running(followed: Followed) -> AsyncIterator[Followed]:
-    task = asyncio.create_task(followed.served.run())
-    yield followed
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    def size(self) -> int | None:
+        group = self.cache.store.get("n", "j")
+        return group.min_member if group else None
 
 
 @pytest.fixture
 async def gangs(client: ApiWriter) -> AsyncIterator[Followed]:
-    async with running(Followed(client)) as followed:
+    followed = Followed(client)
+    async with running(followed.served.run()):
         yield followed
 
 
@@ -59,58 +59,48 @@ def asks(request: Request) -> bool:
     return request.path == GROUP
 
 
+async def has_asked(proxy: FaultProxy) -> None:
+    """Wait for three more questions."""
+    asked = proxy.count(asks)
+    await eventually(lambda: proxy.count(asks) > asked + 2)
+
+
 async def test_they_are_followed_once_they_are_served_until_they_are_not(
     api: TinyApi, proxy: FaultProxy, gangs: Followed
 ) -> None:
-    await eventually(lambda: proxy.count(asks) > 2)
+    await has_asked(proxy)
+    await api.create(PATH, "j", spec={"minMember": 4})
+    api.objects[GROUP] = {"resources": FOUND["resources"][:1]}
+    await has_asked(proxy)
     assert proxy.count(lists) == 0
-    await api.create(PATH, "j", spec={"minMember": 3})
-    api.objects[GROUP] = {"resources": [{"name": "jobs"}]}
-    asked = proxy.count(asks)
-    await eventually(lambda: proxy.count(asks) > asked + 2)
-    assert proxy.count(lists) == 0
-    api.objects[GROUP] = {"resources": [{"name": "jobs"}, {"name": "podgroups"}]}
-    await eventually(lambda: gangs.cache.store.get("n", "j"))
-    await api.update(PATH, "j", spec={"minMember": 2})
-    await eventually(lambda: (group := gangs.cache.store.get("n", "j")) and group.min_member == 2)
+    api.objects[GROUP] = FOUND
+    await eventually(lambda: gangs.size() == 4)
+    await api.update(PATH, "j", spec={"minMember": 3})
+    await eventually(lambda: gangs.size() == 3)
+    with proxy.inject(Answer(status=500), on=asks):  # which says nothing
+        await has_asked(proxy)
+        await api.update(PATH, "j", spec={"minMember": 2})
+        await eventually(lambda: gangs.size() == 2)
     del api.objects[GROUP]
-    asked = proxy.count(asks)
-    await eventually(lambda: proxy.count(asks) > asked + 2)
+    await has_asked(proxy)
     await api.update(PATH, "j", spec={"minMember": 1})
-    asked = proxy.count(asks)
-    await eventually(lambda: proxy.count(asks) > asked + 2)
-    group = gangs.cache.store.get("n", "j")
-    assert group is not None
-    assert group.min_member == 2
-    assert gangs.told == [False, True, False]
+    await has_asked(proxy)
+    assert (gangs.size(), gangs.told) == (2, [False, True, False])
 
 
 async def test_what_was_seen_before_they_went_is_not_taken_for_what_there_is(
     api: TinyApi, proxy: FaultProxy, gangs: Followed
 ) -> None:
-    api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
+    api.objects[GROUP] = FOUND
     await eventually(lambda: gangs.served.known)
     del api.objects[GROUP]
     await eventually(lambda: gangs.served.known is False)
     with proxy.inject(Answer(status=500), on=lists):
         listed = proxy.count(lists)
-        api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
+        api.objects[GROUP] = FOUND
         await eventually(lambda: proxy.count(lists) > listed)
         assert gangs.served.known is False
     await eventually(lambda: gangs.served.known)
-
-
-async def test_an_answer_that_tells_nothing_changes_nothing(api: TinyApi, proxy: FaultProxy, gangs: Followed) -> None:
-    api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
-    await eventually(gangs.cache.synced.is_set)
-    await api.create(PATH, "j", spec={"minMember": 3})
-    await eventually(lambda: gangs.cache.store.get("n", "j"))
-    with proxy.inject(Answer(status=500), on=asks):
-        asked = proxy.count(asks)
-        await eventually(lambda: proxy.count(asks) > asked + 2)
-        await api.update(PATH, "j", spec={"minMember": 2})
-        await eventually(lambda: (group := gangs.cache.store.get("n", "j")) and group.min_member == 2)
-    assert gangs.told == [True]
 
 
 async def test_an_answer_that_fails_at_the_start_is_asked_for_again_soon(
@@ -118,39 +108,86 @@ async def test_an_answer_that_fails_at_the_start_is_asked_for_again_soon(
 ) -> None:
     """What waits for it stands still: pods of a queue, and workers that are to leave for another job."""
     monkeypatch.setattr(served, "SOON", 0.02)
-    api.objects[GROUP] = {"resources": [{"name": "podgroups"}]}
-    cache = Followed(client).cache
-    once_a_minute = served.WhileServed(client, POD_GROUPS, cache)
+    api.objects[GROUP] = FOUND
+    gangs = Followed(client, every=served.EVERY)
     with proxy.inject(Answer(status=503), on=asks, times=2):
-        task = asyncio.create_task(once_a_minute.run())
-        await eventually(lambda: once_a_minute.known)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+        async with running(gangs.served.run()):
+            await eventually(lambda: gangs.served.known)
 
 
 async def test_an_older_version_is_followed_until_the_best_is_served(
     api: TinyApi, proxy: FaultProxy, client: ApiWriter
 ) -> None:
-    older = POD_GROUPS.at("v1alpha1")
-    found = {"resources": [{"name": "podgroups"}]}
-    api.objects[GROUP.replace("v1beta1", "v1alpha1")] = found
-    await api.create(older.path("n"), "j", spec={"minMember": 3})
-    async with running(Followed(client, ["v1beta1", "v1alpha1"])) as gangs:
-        await eventually(lambda: gangs.cache.store.get("n", "j"))
-        assert gangs.served.version == "v1alpha1"
+    api.objects[GROUP.replace("v1beta1", "v1alpha1")] = FOUND
+    await api.create(POD_GROUPS.at("v1alpha1").path("n"), "j", spec={"minMember": 3})
+    gangs = Followed(client, ["v1beta1", "v1alpha1"])
+    async with running(gangs.served.run()):
+        await eventually(lambda: gangs.size() == 3)
         with proxy.inject(Answer(status=500), on=asks):  # it may be served, or not
-            asked = proxy.count(asks)
-            await eventually(lambda: proxy.count(asks) > asked + 2)
+            await has_asked(proxy)
             assert gangs.served.version == "v1alpha1"
         await api.create(PATH, "j", spec={"minMember": 2})
-        api.objects[GROUP] = found
+        api.objects[GROUP] = FOUND
         await eventually(lambda: gangs.served.version == "v1beta1")
         await api.update(PATH, "j", spec={"minMember": 1})
-        await eventually(lambda: (group := gangs.cache.store.get("n", "j")) and group.min_member == 1)
+        await eventually(lambda: gangs.size() == 1)
         [known] = gangs.cache.store.values()
         gangs.cache.store.forget("n", "j", known.metadata.uid)  # as a write does that is answered with 404 meanwhile
         del api.objects[GROUP]
-        await eventually(lambda: (group := gangs.cache.store.get("n", "j")) and group.min_member == 3)
-        assert gangs.served.version == "v1alpha1"
-        assert gangs.told == [True]
+        await eventually(lambda: gangs.size() == 3)
+        assert (gangs.served.version, gangs.told) == ("v1alpha1", [True])
+
+
+def of(client: ApiWriter, *namespaces: str) -> WatchCache[Item] | Watches[Item]:
+    decode = msgspec.json.Decoder(Item).decode
+    unheard = partial(WatchCache[Item], on_change=lambda _old, _new: None)
+    return watches(partial(unheard, client, PODS, decode=decode, random=Random(1), times=TIMES), namespaces)
+
+
+def known(found: WatchCache[Item] | Watches[Item]) -> set[str]:
+    return {f"{one.metadata.namespace}/{one.metadata.name}" for one in found.store.values()}
+
+
+async def test_exactly_these_namespaces_are_seen(api: TinyApi, client: ApiWriter) -> None:
+    for namespace in "abc":
+        await api.create(PODS.path(namespace), "train")
+    found = of(client, "a", "b")
+    async with running(found.run()):
+        await asyncio.wait_for(found.synced.wait(), 30)
+        assert known(found) == {"a/train", "b/train"}
+        assert found.store.get("c", "train") is None
+        await api.create(PODS.path("b"), "later")
+        await eventually(lambda: "b/later" in known(found))
+        written = found.store.get("b", "train")
+        assert written is not None
+        await api.delete(PODS.path("b"), "train")
+        await eventually(lambda: known(found) == {"a/train", "b/later"})
+        found.store.written(written)  # an answer that is older than what was seen
+        gone = found.store.get("a", "train")
+        assert gone is not None
+        found.store.forget("a", "train", gone.metadata.uid)
+        assert known(found) == {"b/later"}
+        assert 0.0 <= found.age() < 60.0
+        assert found.unreadable == 0
+
+
+async def test_it_is_synced_once_each_namespace_is(api: TinyApi, proxy: FaultProxy, client: ApiWriter) -> None:
+    await api.create(PODS.path("a"), "train")
+
+    def of_b(request: Request) -> bool:
+        return request.path == PODS.path("b")
+
+    found, fault = of(client, "a", "b"), Answer(status=403, reason="Forbidden")
+    with proxy.inject(fault, on=of_b):
+        async with running(found.run()):
+            await eventually(lambda: known(found) == {"a/train"} and proxy.count(of_b) > 0)
+            assert not found.synced.is_set()
+            proxy.withdraw(fault)
+            await asyncio.wait_for(found.synced.wait(), 30)
+    found.follow(PODS)
+    assert not found.synced.is_set()
+
+
+async def test_one_namespace_and_all_of_them_need_no_more_than_a_watch(client: ApiWriter) -> None:
+    assert isinstance(of(client), WatchCache)
+    assert isinstance(of(client, "a"), WatchCache)

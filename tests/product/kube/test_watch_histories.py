@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from random import Random
 
 import msgspec
 from hypothesis import given
@@ -12,27 +11,15 @@ from hypothesis import strategies as st
 
 from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.client import connect
-from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.watch import WatchCache, WatchTimes
 from tests.doubles.api import TinyApi
 from tests.examples import share
-from tests.faults.faults import (
-    Answer,
-    EventError,
-    Fault,
-    Freeze,
-    Request,
-    Reset,
-    StaleAnswers,
-    everything,
-    lists,
-    watches,
-)
+from tests.faults import faults
+from tests.faults.faults import Answer, EventError, Fault, Freeze, Request, everything, lists, watches
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
-from tests.product.kube.items import Item, state
+from tests.product.kube.watched import PATH, Item, Watched, running, state
 
-PATH = PODS.path("n")
 TIMES = WatchTimes(
     silence=0.15, opening=0.15, healthy=0.1, list_timeout=0.15, retry=Backoff(first=0.002, longest=0.01), page=2
 )
@@ -41,13 +28,13 @@ FAULTS: dict[str, tuple[Callable[[], Fault], Callable[[Request], bool]]] = {
     "410": (lambda: Answer(status=410), everything),
     "429": (lambda: Answer(status=429, retry_after=0), everything),
     "503": (lambda: Answer(status=503), everything),
-    "reset": (Reset, everything),
-    "answer lost": (lambda: Reset(after=True), everything),
+    "reset": (faults.Reset, everything),
+    "answer lost": (lambda: faults.Reset(after=True), everything),
     "410 in the stream": (lambda: EventError(status=410), watches),
     "500 in the stream": (lambda: EventError(status=500), watches),
     "freeze": (Freeze, everything),
     "freeze lists": (Freeze, lists),
-    "server lags": (StaleAnswers, lists),
+    "server lags": (faults.StaleAnswers, lists),
 }
 
 # A verb, what it is done to, and how many requests a fault strikes.
@@ -78,8 +65,6 @@ class World:
 
     async def step(self, verb: str, subject: str, times: int) -> None:
         match verb:
-            case "write" | "our write" | "delete" | "our delete":
-                await self.change(verb, subject)
             case "break":
                 self.break_something(subject, times)
             case "end streams":
@@ -92,6 +77,8 @@ class World:
                 await self.heal()
             case "pause":
                 await asyncio.sleep(0.01)
+            case _:
+                await self.change(verb, subject)
 
     async def change(self, verb: str, name: str) -> None:
         there = f"{PATH}/{name}" in self.api.objects
@@ -117,51 +104,30 @@ class World:
         await self.stack.aclose()
 
 
-class Mirror:
-    """Repeats what was told of changes, and does not accept a step back or a step that changes nothing."""
+async def live(history: Iterable[tuple[str, str, int]], seed: int) -> None:
+    told: dict[str, Item] = {}
 
-    def __init__(self) -> None:
-        self.items: dict[str, Item] = {}
-
-    def change(self, old: Item | None, new: Item | None) -> None:
+    def change(old: Item | None, new: Item | None) -> None:
+        """Repeat what is told, and accept no step back and no step that changes nothing."""
         one = new or old
         assert one is not None
-        assert self.items.pop(one.metadata.name, None) == old
+        assert told.pop(one.metadata.name, None) == old
         if new is not None:
             assert old is None or int(old.metadata.resource_version) < int(new.metadata.resource_version)
-            self.items[new.metadata.name] = new
+            told[new.metadata.name] = new
 
-
-async def live(history: Iterable[tuple[str, str, int]], seed: int) -> None:
-    mirror = Mirror()
     async with (
         TinyApi() as api,
         FaultProxy(api.kubeconfig) as proxy,
         await connect(user_agent="test", kubeconfig=proxy.kubeconfig) as client,
         AsyncExitStack() as stack,
     ):
-        cache: WatchCache[Item] = WatchCache(
-            client,
-            PODS,
-            namespace="n",
-            decode=msgspec.json.Decoder(Item).decode,
-            on_change=mirror.change,
-            random=Random(seed),
-            times=TIMES,
-        )
-        world = World(api, proxy, cache, stack, [])
-        running = asyncio.create_task(cache.run())
-        for step in history:
-            await world.step(*step)
-        await world.heal()
-        await eventually(lambda: running.done() or (cache.synced.is_set() and same(cache, api)))
-        assert not running.done(), running.exception()
-        assert state(mirror.items.values()) == state(cache.store.values())
-        running.cancel()
-        with suppress(asyncio.CancelledError):
-            await running
-
-
-def same(cache: WatchCache[Item], api: TinyApi) -> bool:
-    there = (msgspec.convert(one, Item) for one in api.objects.values())
-    return state(cache.store.values()) == state(there)
+        watched = Watched(client, TIMES, seed=seed, on_change=change)
+        world = World(api, proxy, watched.cache, stack, [])
+        async with running(watched.cache.run()) as task:
+            for step in history:
+                await world.step(*step)
+            await world.heal()
+            await eventually(lambda: task.done() or (watched.cache.synced.is_set() and watched.agrees_with(api)))
+            assert not task.done(), task.exception()
+        assert state(told.values()) == state(watched.cache.store.values())

@@ -1,32 +1,22 @@
-"""Lines of a watch, as the API server writes them and in any other form of the same JSON."""
+"""Lines of a watch and pages of a list in any form of JSON, also of hostile objects, whose cost is bounded."""
 
 import msgspec
 import pytest
 
-from mpijob_elastic.kube import wire
+from mpijob_elastic.kube import cost, wire
 
 OBJECT = b'{"metadata":{"name":"a","resourceVersion":"7"}}'
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b'{"type":"MODIFIED","object":' + OBJECT + b"}",
-        b'{"type":"MODIFIED","object":' + OBJECT + b"}\r",
-        b'{"type": "MODIFIED", "object": ' + OBJECT + b"}",
-        b'{"object":' + OBJECT + b',"type":"MODIFIED"}',
-    ],
-)
-def test_an_envelope_is_read_in_any_form(text: bytes) -> None:
-    line = wire.read_line(text)
-    assert line.type == "MODIFIED"
-    assert wire.read_stub(line.object).metadata.resource_version == "7"
-
-
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"])
-def test_every_type_is_read(kind: str) -> None:
-    line = wire.read_line(b'{"type":"%s","object":%s}' % (kind.encode(), OBJECT))
+@pytest.mark.parametrize(
+    "form", [b'{"type":"%s","object":%s}', b'{"type":"%s","object":%s}\r', b'{"type": "%s", "object": %s}']
+)
+def test_an_envelope_is_read_in_any_form(kind: str, form: bytes) -> None:
+    line = wire.read_line(form % (kind.encode(), OBJECT))
     assert (line.type, bytes(line.object)) == (kind, OBJECT)
+    assert wire.read_stub(line.object).metadata.resource_version == "7"
+    assert wire.read_line(b'{"object":%s,"type":"%s"}' % (OBJECT, kind.encode())) == line
 
 
 @pytest.mark.parametrize(
@@ -49,17 +39,30 @@ async def test_a_page_with_a_deep_object_gives_its_items(page: bytes) -> None:
     assert [bytes(item) for item in found.items or ()] == [OBJECT, DEEP, OBJECT]
 
 
-async def test_the_identity_of_a_deep_object_is_read() -> None:
-    found = await wire.read_identity(DEEP)
-    assert (found.name, found.uid) == ('deep"]}', "u")
+@pytest.mark.parametrize(
+    ("text", "identity"),
+    [
+        pytest.param(DEEP, ('deep"]}', "u"), id="of a deep object"),
+        # The rest of an object may be a million brackets, a second of Python for each edit.
+        pytest.param(
+            b'{"kind":"a","metadata":{"name":"a","uid":"u","x":[[]]},"spec":' + b"[" * 20_000,
+            ("a", "u"),
+            id="without what follows it",
+        ),
+        pytest.param(
+            b'{"a\\"metadata":{"name":"b"},"b,":{},"metadata":{"name":"a","x":[[]]},"spec":' + b"[" * 20_000,
+            ("a", ""),
+            id="not from a field of a similar name",
+        ),
+    ],
+)
+async def test_the_identity_is_read(text: bytes, identity: tuple[str, str]) -> None:
+    found = await wire.read_identity(text)
+    assert (found.name, found.uid) == identity
 
 
-async def test_the_identity_is_read_without_what_follows_it() -> None:
-    """The rest of an object may be a million brackets, a second of Python for each edit."""
-    found = await wire.read_identity(b'{"kind":"a","metadata":{"name":"a","uid":"u","x":[[]]},"spec":' + b"[" * 20_000)
-    assert (found.name, found.uid) == ("a", "u")
-
-
-async def test_the_identity_is_not_read_from_a_field_of_a_similar_name() -> None:
-    forged = b'{"a\\"metadata":{"name":"b"},"b,":{},"metadata":{"name":"a","x":[[]]},"spec":' + b"[" * 20_000
-    assert (await wire.read_identity(forged)).name == "a"
+def test_an_object_with_too_many_fields_is_refused_whatever_its_texts_hold() -> None:
+    many = cost.MOST_VALUES + 2
+    cost.check(b'{"data":"' + b"1,2;" * many + b'"}')
+    with pytest.raises(msgspec.DecodeError, match="more than 15,000 fields"):
+        cost.check(b"{" + b",".join(b'"%d":1' % number for number in range(many)) + b"}")

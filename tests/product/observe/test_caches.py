@@ -1,8 +1,7 @@
 """The watches whose silence counts, and the changes that wake a job."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
@@ -14,10 +13,9 @@ from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NODES, PODS, QU
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import memory_text
 from mpijob_elastic.model.disruption_signs import signs
-from mpijob_elastic.model.job import Probe, Ref
+from mpijob_elastic.model.job import JobView, Probe, Ref
 from mpijob_elastic.model.kube_queue import KubeQueue
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
-from mpijob_elastic.model.queue import Queue
 from mpijob_elastic.observe import nodes, views
 from mpijob_elastic.observe.caches import Caches, JobKey
 from tests.counted import entered
@@ -25,8 +23,10 @@ from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Request
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
+from tests.product.kube.watched import running as task_of
 
 REMEMBERS = memory_text.render(Memory(left={"train-worker-0": Left(pod=pod_fingerprint("pod"), at=1.0)}))
+LATER = "2026-11-23T05:00:00Z"
 NEEDED = {"mpijobs", "pods", "configmaps", "roles"}
 
 
@@ -39,17 +39,27 @@ async def running(client: ApiWriter, *, node_watch: bool = True) -> AsyncIterato
         random=Random(1),
         signs=signs() if node_watch else None,
     )
-    task = asyncio.create_task(caches.run())
-    await caches.synced()
-    yield caches
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    async with task_of(caches.run()):
+        await caches.synced()
+        yield caches
 
 
-async def test_the_watch_of_nodes_has_an_age_like_the_others(client: ApiWriter) -> None:
-    async with running(client) as caches:
-        assert caches.ages().keys() == NEEDED | {"nodes"}
+def unwatched(client: ApiWriter, woken: list[JobKey] | None = None) -> Caches:
+    """Caches that hear only what a test tells them."""
+    enqueue = (lambda _: None) if woken is None else woken.append
+    return Caches(client, namespaces=(), enqueue=enqueue, random=Random(1), now=lambda: 7.0)
+
+
+def view_of(caches: Caches, job: str = "train", probes: views.Probes = views.never_asked) -> JobView:
+    view = caches.view(JobKey("n", job), probes=probes)
+    assert view is not None
+    return view
+
+
+@pytest.mark.parametrize("node_watch", [True, False])
+async def test_each_watch_has_an_age(client: ApiWriter, node_watch: bool) -> None:
+    async with running(client, node_watch=node_watch) as caches:
+        assert caches.ages().keys() == NEEDED | ({"nodes"} if node_watch else set())
         assert all(0.0 <= age < 60.0 for age in caches.ages().values())
 
 
@@ -63,11 +73,6 @@ async def test_nodes_that_may_not_be_read_make_nobody_unhealthy(
     with proxy.inject(Answer(status=403, reason="Forbidden"), on=of_nodes):
         async with running(client) as caches:
             assert caches.ages().keys() == NEEDED
-
-
-async def test_nodes_that_are_not_watched_have_no_age(client: ApiWriter) -> None:
-    async with running(client, node_watch=False) as caches:
-        assert caches.ages().keys() == NEEDED
 
 
 def metadata(name: str, *, uid: str, job: str = "train", version: int = 1, **others: Any) -> dict[str, Any]:
@@ -85,7 +90,7 @@ def pod_of(job: str = "train", *, version: int, index: int = 0, deleted: str | N
 
 async def test_only_what_is_read_of_a_pod_wakes_its_job(client: ApiWriter) -> None:
     woken: list[JobKey] = []
-    caches = Caches(client, namespaces=(), enqueue=woken.append, random=Random(1))
+    caches = unwatched(client, woken)
     caches.see(PODS, pod_of(version=1, phase="Pending"))
     caches.see(PODS, pod_of(version=2, phase="Pending", podIP="10.0.0.1"))
     assert woken == [("n", "train")]
@@ -96,19 +101,25 @@ async def test_only_what_is_read_of_a_pod_wakes_its_job(client: ApiWriter) -> No
     assert pod.metadata.resource_version == "4"
 
 
+CONFIG = metadata("train-config", uid="config", annotations={names.MEMORY: REMEMBERS})
+
+
+def see_the_end(caches: Caches, words: str) -> None:
+    """A worker says something at its end, and is gone."""
+    ended = {"name": "worker", "state": {"terminated": {"exitCode": 0, "message": f"{words}\n"}}}
+    caches.see(PODS, pod_of(version=2, deleted=LATER, phase="Succeeded", containerStatuses=[ended]))
+    caches.see_gone(PODS, "n", Ref(name="train-worker-0", uid="pod", resource_version="2"))
+
+
 @pytest.mark.parametrize(
     ("words", "left"), [(names.RANKS_LEFT, True), (names.NO_RANK_SEEN, False), ("Killed", None), ("", None)]
 )
 async def test_what_a_worker_said_at_its_end_outlives_its_pod(client: ApiWriter, words: str, left: bool | None) -> None:
-    caches = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1), now=lambda: 7.0)
-    config = metadata("train-config", uid="config", annotations={names.MEMORY: REMEMBERS})
-    caches.see(MPI_JOBS, msgspec.json.encode({"metadata": {**metadata("train", uid="job"), "ownerReferences": []}}))
-    caches.see(CONFIG_MAPS, msgspec.json.encode({"metadata": config, "data": {}}))
-    ended = {"name": "worker", "state": {"terminated": {"exitCode": 0, "message": f"{words}\n"}}}
-    caches.see(PODS, pod_of(version=1, deleted="2026-11-23T04:00:00Z", phase="Succeeded", containerStatuses=[ended]))
-    caches.see_gone(PODS, "n", Ref(name="train-worker-0", uid="pod", resource_version="1"))
-    view = caches.view(JobKey("n", "train"), probes=views.never_asked)
-    assert view is not None
+    caches = unwatched(client)
+    caches.see(MPI_JOBS, train_of())
+    caches.see(CONFIG_MAPS, msgspec.json.encode({"metadata": CONFIG, "data": {}}))
+    see_the_end(caches, words)
+    view = view_of(caches)
     assert view.workers == ()
     seen = Probe() if left is None else Probe(busy_seen=left, left=left, idle_at=7.0, asked_at=7.0, idle_since=7.0)
     assert view.former == {"train-worker-0": seen}
@@ -116,17 +127,11 @@ async def test_what_a_worker_said_at_its_end_outlives_its_pod(client: ApiWriter,
 
 async def test_nothing_is_kept_of_workers_that_end_after_their_job(client: ApiWriter) -> None:
     """The garbage collector deletes them, and each says its last words: a little memory for every job that ever was."""
-    caches = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1))
-    ended = {"name": "worker", "state": {"terminated": {"exitCode": 0, "message": names.RANKS_LEFT}}}
-    caches.see(PODS, pod_of(version=2, deleted="2026-11-23T04:00:00Z", phase="Succeeded", containerStatuses=[ended]))
-    caches.see_gone(PODS, "n", Ref(name="train-worker-0", uid="pod", resource_version="2"))
-    config = metadata("train-config", uid="config", annotations={names.MEMORY: REMEMBERS})
-    caches.see(CONFIG_MAPS, msgspec.json.encode({"metadata": config, "data": {}}))
-    caches.see(MPI_JOBS, msgspec.json.encode({"metadata": {**metadata("train", uid="job"), "ownerReferences": []}}))
-    asked = Probe(failed=1)
-    view = caches.view(JobKey("n", "train"), probes=lambda _pod, _occasion: asked)
-    assert view is not None
-    assert view.former == {"train-worker-0": asked}
+    caches, asked = unwatched(client), Probe(failed=1)
+    see_the_end(caches, names.RANKS_LEFT)
+    caches.see(CONFIG_MAPS, msgspec.json.encode({"metadata": CONFIG, "data": {}}))
+    caches.see(MPI_JOBS, train_of())
+    assert view_of(caches, probes=lambda _pod, _occasion: asked).former == {"train-worker-0": asked}
 
 
 def job_of(
@@ -156,14 +161,8 @@ async def test_the_queue_of_a_job_has_the_best_version_that_kueue_serves(
         api.objects[f"/apis/kueue.x-k8s.io/{one}"] = {"resources": [{"name": "workloads"}]}
     api.objects[MPI_JOBS.path(name="train")] = msgspec.json.decode(job_of("train", labels={names.LABEL_QUEUE: "team"}))
     async with running(client) as caches:
-
-        def queue() -> Queue | None:
-            view = caches.view(JobKey("n", "train"), probes=views.never_asked)
-            return view.queue if view else None
-
-        await eventually(lambda: queue() is not None)
-        found = queue()
-        assert found is not None
+        await eventually(lambda: view_of(caches).queue is not None)
+        found = view_of(caches).queue
         assert (found.name, found.ignored, found.version) == (known, "" if known else "team", version)
 
 
@@ -176,26 +175,19 @@ async def test_a_job_has_the_queue_unit_that_is_its_own(api: TinyApi, client: Ap
     await api.update(units, "train-mpi-qu", metadata={"namespace": "n"})
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "train", "controller": True}
     async with running(client) as caches:
-        key = JobKey("n", "train")
-
-        def queued() -> KubeQueue | None:
-            view = caches.view(key, probes=views.never_asked)
-            return view.kube_queue if view else None
-
-        await eventually(lambda: caches.view(key, probes=views.never_asked) is not None)
-        assert queued() is None  # the cluster serves none
+        assert view_of(caches).kube_queue is None  # the cluster serves none
     api.objects["/apis/scheduling.x-k8s.io/v1alpha1"] = {"resources": [{"name": "queueunits"}]}
     async with running(client) as caches:
-        await eventually(lambda: queued() == KubeQueue(rivals=("QueueUnit train-mpi-qu",)))
+        await eventually(lambda: view_of(caches).kube_queue == KubeQueue(rivals=("QueueUnit train-mpi-qu",)))
         await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [{**owner, "uid": "of an earlier job"}]})
-        await eventually(lambda: queued() == KubeQueue())
+        await eventually(lambda: view_of(caches).kube_queue == KubeQueue())
         mine = {**owner, "uid": found["metadata"]["uid"]}
         await api.update(units, "train-mpi-qu", metadata={"ownerReferences": [mine]})
-        await eventually(lambda: (queued() or KubeQueue()).unit is not None)
+        await eventually(lambda: (view_of(caches).kube_queue or KubeQueue()).unit is not None)
         await api.update(MPI_JOBS.path(), "train", metadata={"annotations": {names.KUBEQUEUE_SUSPEND: None}})
-        await eventually(lambda: (queued() or KubeQueue()).unit is not None)
+        await eventually(lambda: (view_of(caches).kube_queue or KubeQueue()).unit is not None)
         await api.delete(units, "train-mpi-qu")
-        await eventually(lambda: queued() is None)
+        await eventually(lambda: view_of(caches).kube_queue is None)
 
 
 FILLS = {"autoscale": "fill", "min-replicas": "1", "max-replicas": "4"}
@@ -213,37 +205,32 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
 async def test_a_job_that_fills_sees_which_workers_others_need(
     client: ApiWriter, other: dict[str, Any], status: dict[str, Any], waits: int
 ) -> None:
-    caches = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1))
+    caches = unwatched(client)
     caches.see(MPI_JOBS, job_of("fills", FILLS))
     caches.see(MPI_JOBS, job_of("plain", **other))
     caches.see(MPI_JOBS, job_of("rival", **other))
     for job in ("fills", "rival"):
         caches.see(PODS, pod_of(job, version=1, **status))
 
-    def seen(name: str) -> tuple[float, ...]:
-        view = caches.view(JobKey("n", name), probes=views.never_asked)
-        assert view is not None
-        return view.others_wait
-
-    assert len(seen("fills")) == waits
-    assert seen("plain") == ()
+    assert len(view_of(caches, "fills").others_wait) == waits
+    assert view_of(caches, "plain").others_wait == ()
     former = msgspec.json.decode(pod_of("rival", version=2, index=0, **status))
     former["metadata"]["ownerReferences"][0]["uid"] = "a former job of that name"
     caches.see(PODS, msgspec.json.encode(former))
-    assert seen("fills") == ()
+    assert view_of(caches, "fills").others_wait == ()
     caches.see(PODS, pod_of("rival", version=3, phase="Running"))
-    assert seen("fills") == ()
+    assert view_of(caches, "fills").others_wait == ()
 
 
 async def test_a_job_that_fills_looks_at_no_pod_that_does_not_wait(client: ApiWriter) -> None:
-    caches = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1))
+    caches = unwatched(client)
     caches.see(MPI_JOBS, job_of("fills", FILLS))
     caches.see(MPI_JOBS, job_of("rival"))
 
     def calls(pods: int) -> int:
         for index in range(pods):
             caches.see(PODS, pod_of("rival", index=index, version=1, phase="Running"))
-        return len(entered(lambda: caches.view(JobKey("n", "fills"), probes=views.never_asked)))
+        return len(entered(lambda: view_of(caches, "fills")))
 
     calls(0)  # what is kept from look to look
     assert calls(0) == calls(200)
@@ -258,7 +245,6 @@ FAILED: dict[str, Any] = {
     "conditions": [{"type": "Failed", "status": "True"}],
     "completionTime": "2026-11-23T04:00:00Z",
 }
-LATER = "2026-11-23T05:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -276,7 +262,7 @@ LATER = "2026-11-23T05:00:00Z"
 async def test_a_worker_that_is_deleted_is_left_behind_if_no_driver_will_tell_its_ranks_to_leave(
     client: ApiWriter, job: bytes | None, launcher: str | None, *, is_left: bool
 ) -> None:
-    caches, key = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1)), JobKey("n", "train")
+    caches, key = unwatched(client), JobKey("n", "train")
     if job:
         caches.see(MPI_JOBS, job)
     if launcher:

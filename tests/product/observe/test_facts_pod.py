@@ -8,6 +8,7 @@ import pytest
 from mpijob_elastic.model.disruption_signs import Toleration
 from mpijob_elastic.model.job import LauncherPhase
 from mpijob_elastic.observe import facts_pod
+from mpijob_elastic.observe.facts_pod import PodFacts
 
 LAUNCHER = {"group-name": "kubeflow.org", "mpi-job-name": "j", "mpi-job-role": "launcher"}
 WAITING = {"state": {"waiting": {"reason": "PodInitializing"}}}
@@ -21,187 +22,136 @@ def finished(at: str) -> dict[str, Any]:
     return {"name": "main", "state": {"terminated": {"exitCode": 0, "finishedAt": f"1970-01-01T{at}Z"}}}
 
 
-def pod(*, status: dict[str, Any], spec: dict[str, Any] | None = None, **metadata: Any) -> facts_pod.PodFacts:
+def pod(status: dict[str, Any] | None = None, spec: dict[str, Any] | None = None, **metadata: Any) -> PodFacts:
     meta = {"name": "j-launcher", "namespace": "n", "uid": "u", "labels": LAUNCHER, **metadata}
-    return facts_pod.read(json.dumps({"metadata": meta, "spec": spec or {}, "status": status}).encode())
+    return facts_pod.read(json.dumps({"metadata": meta, "spec": spec or {}, "status": status or {}}).encode())
+
+
+def conditions(*found: dict[str, str]) -> PodFacts:
+    return pod({"conditions": found})
+
+
+def mounting(volume: Any, name: str = "mpi-job-config", **runs: Any) -> PodFacts:
+    volumes = [{"name": name, "configMap": volume}]
+    return pod(spec={"volumes": volumes, "containers": [{"name": "launcher", **runs}]})
+
+
+def with_hook(**hook: Any) -> list[dict[str, Any]]:
+    return [{"name": "a"}, {"name": "b", "lifecycle": hook}]
+
+
+def listed(key: str, path: str, **more: Any) -> dict[str, Any]:
+    return {"items": [{"key": key, "path": path}], **more}
+
+
+RUNS: dict[str, Any] = {"state": {"running": {}}}
+PROXY = {"name": "proxy", "state": {"running": {"startedAt": "1970-01-01T01:00:00Z"}}}
+STARTED = {"name": "main", "state": {"running": {"startedAt": "1970-01-01T00:03:20Z"}}}
+BESIDE = {"containers": [{"name": "proxy"}, DRIVER]}
+WORKER = {**LAUNCHER, "mpi-job-role": "worker"}
+LIST = listed("discover_hosts.sh", "discover_hosts.sh")
+READY = {"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:00:09Z"}
+KILLED = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
+NO_GPU = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
+OVER = {"type": "DisruptionTarget", "status": "False", "reason": "Over"}
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+BY_KUEUE = {"type": "TerminationTarget", "status": "True", "reason": "WorkloadEvictedDueToPreempted"}
+UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "tolerationSeconds": 300}
+TRIES: list[tuple[dict[str, Any], bool]] = [
+    ({}, False),
+    ({"command": None, "args": None, "env": None}, False),
+    ({"command": ["mpirun", "x"], "env": [{"name": "A", "value": "b"}]}, False),
+    ({"command": ["sh", "-c"], "args": ["horovodrun --host-discovery-script /x"]}, True),
+    ({"command": ["/train.sh"], "env": [{"name": "HOSTS", "value": "/etc/mpi/discover_hosts.sh"}]}, True),
+]
 
 
 @pytest.mark.parametrize(
-    ("status", "phase"),
+    ("facts", "known"),
     [
-        ({}, LauncherPhase.WAITING),
-        ({"phase": "Pending"}, LauncherPhase.WAITING),
-        ({"phase": "Pending", "containerStatuses": [WAITING]}, LauncherPhase.WAITING),
-        ({"phase": "Pending", "initContainerStatuses": [DELIVERING]}, LauncherPhase.DELIVERING),
+        # How far a launcher is.
+        (pod(), {"launcher_phase": LauncherPhase.WAITING}),
+        (pod({"phase": "Pending"}), {"launcher_phase": LauncherPhase.WAITING}),
+        (pod({"phase": "Pending", "containerStatuses": [WAITING]}), {"launcher_phase": LauncherPhase.WAITING}),
         (
-            {"phase": "Pending", "initContainerStatuses": [{"name": "other", "state": {"running": {}}}]},
-            LauncherPhase.WAITING,
+            pod({"phase": "Pending", "initContainerStatuses": [DELIVERING]}),
+            {"launcher_phase": LauncherPhase.DELIVERING, "delivering_since": 100.0},
         ),
-        ({"phase": "Pending", "containerStatuses": [{"state": {"running": {}}}]}, LauncherPhase.STARTED),
         (
-            {"phase": "Pending", "containerStatuses": [{**WAITING, "lastState": {"terminated": {}}}]},
-            LauncherPhase.STARTED,
+            pod({"phase": "Pending", "initContainerStatuses": [{"name": "other", **RUNS}]}),
+            {"launcher_phase": LauncherPhase.WAITING},
         ),
-        ({"phase": "Running"}, LauncherPhase.STARTED),
-        ({"phase": "Succeeded"}, LauncherPhase.FINISHED),
-        ({"phase": "Failed"}, LauncherPhase.FINISHED),
+        (pod({"phase": "Pending", "containerStatuses": [RUNS]}), {"launcher_phase": LauncherPhase.STARTED}),
+        (
+            pod({"phase": "Pending", "containerStatuses": [{**WAITING, "lastState": {"terminated": {}}}]}),
+            {"launcher_phase": LauncherPhase.STARTED},
+        ),
+        (pod({"phase": "Running"}), {"launcher_phase": LauncherPhase.STARTED}),
+        (pod({"phase": "Succeeded"}), {"launcher_phase": LauncherPhase.FINISHED}),
+        (pod({"phase": "Failed"}), {"launcher_phase": LauncherPhase.FINISHED}),
+        # When its driver started.
+        (pod({"containerStatuses": [PROXY, STARTED]}, BESIDE), {"started_at": 200.0}),
+        (pod({"containerStatuses": [PROXY, STARTED]}, BESIDE, labels=WORKER), {"started_at": None}),
+        (pod({"containerStatuses": [ENDED, PROXY]}, BESIDE), {"started_at": None}),
+        # Whether it was created to read the host list; any other mount says nothing of the driver.
+        (pod(spec={"volumes": []}), {"mounts_discovery": False}),
+        (mounting(listed("hostfile", "hostfile")), {"mounts_discovery": False}),
+        (mounting(listed("discover_hosts.sh", "x")), {"mounts_discovery": False}),
+        (mounting(LIST, "other"), {"mounts_discovery": False}),
+        (mounting(LIST), {"mounts_discovery": True}),
+        *(
+            (mounting(volume, **runs), {"mounts_discovery": reads})
+            for volume in ({}, {**LIST, "optional": True})
+            for runs, reads in TRIES
+        ),
+        # How and where it ended, and whether for want of memory.
+        (
+            pod({"phase": "Failed", "reason": "Evicted", "containerStatuses": [ENDED]}, {"nodeName": "gpu-1"}),
+            {
+                "last_state": "Failed; Evicted; main exited with 137 (OOMKilled) on node gpu-1",
+                "out_of_memory": True,
+                "node": "gpu-1",
+            },
+        ),
+        (pod({"phase": "Failed", "containerStatuses": [KILLED]}), {"out_of_memory": False}),
+        (pod({"phase": "Pending"}), {"last_state": "", "node": "", "tolerations": (), "ends_at": None}),
+        # Since when it is ready, why it is not scheduled, and whether it is about to go.
+        (conditions(READY), {"ready_at": 9.0}),
+        (conditions({**READY, "status": "False"}), {"ready_at": None}),
+        (conditions(), {"ready_at": None, "obstacle": "", "disrupted": ""}),
+        (conditions({"type": "PodScheduled", "status": "True"}), {"obstacle": "", "disrupted": ""}),
+        (conditions(NO_GPU), {"obstacle": "Unschedulable: 0/3 nodes", "disrupted": ""}),
+        (conditions(EVICTED), {"obstacle": "", "disrupted": "condition DisruptionTarget (EvictionByEvictionAPI)"}),
+        (conditions(OVER), {"disrupted": ""}),
+        (conditions(OVER, BY_KUEUE), {"disrupted": "condition TerminationTarget (WorkloadEvictedDueToPreempted)"}),
+        (
+            pod(spec={"tolerations": [UNREACHABLE, {"operator": "Exists"}]}),
+            {"tolerations": (Toleration(operator="Exists"),)},
+        ),
+        # What keeps a look from telling processes apart.
+        (pod(), {"shares_processes": False}),
+        (pod(spec={"shareProcessNamespace": False}), {"shares_processes": False}),
+        (pod(spec={"shareProcessNamespace": True}), {"shares_processes": True}),
+        (pod(spec={"hostPID": True}), {"shares_processes": True}),
+        # When it has no more time to end; only a finalizer holds a pod without a grace period.
+        (
+            pod(deletionTimestamp="1970-01-01T00:01:40Z", deletionGracePeriodSeconds=30),
+            {"ends_at": 100.0, "forced": False},
+        ),
+        (pod(deletionGracePeriodSeconds=None), {"forced": False}),
+        (pod(deletionGracePeriodSeconds=0), {"forced": True}),
+        # A preStop hook in any container.
+        (pod(), {"pre_stop": False}),
+        (pod(spec={"containers": None, "initContainers": None}), {"pre_stop": False}),
+        (pod(spec={"containers": with_hook(postStart={"sleep": {"seconds": 1}})}), {"pre_stop": False}),
+        (pod(spec={"containers": with_hook(preStop={"exec": {"command": ["x"]}})}), {"pre_stop": True}),
+        (pod(spec={"containers": with_hook(preStop={})}), {"pre_stop": True}),
+        (pod(spec={"initContainers": with_hook(preStop={"sleep": {"seconds": 1}})}), {"pre_stop": True}),
     ],
+    ids=lambda found: ", ".join(found) if isinstance(found, dict) else "",
 )
-def test_how_far_a_launcher_is(status: dict[str, Any], phase: LauncherPhase) -> None:
-    assert pod(status=status).launcher_phase is phase
-
-
-def test_when_kubectl_delivery_started() -> None:
-    assert pod(status={"initContainerStatuses": [DELIVERING]}).delivering_since == 100.0
-
-
-def test_when_the_driver_of_a_launcher_started() -> None:
-    driver = {"name": "main", "state": {"running": {"startedAt": "1970-01-01T00:03:20Z"}}}
-    proxy = {"name": "proxy", "state": {"running": {"startedAt": "1970-01-01T01:00:00Z"}}}
-    spec = {"containers": [{"name": "proxy"}, DRIVER]}
-    status = {"containerStatuses": [proxy, driver]}
-    assert pod(status=status, spec=spec).started_at == 200.0
-    assert pod(status=status, spec=spec, labels={**LAUNCHER, "mpi-job-role": "worker"}).started_at is None
-    assert pod(status={"containerStatuses": [ENDED, proxy]}, spec=spec).started_at is None
-
-
-@pytest.mark.parametrize(
-    ("volumes", "mounts"),
-    [
-        ([], False),
-        ([{"name": "mpi-job-config", "configMap": {"items": [{"key": "hostfile", "path": "hostfile"}]}}], False),
-        ([{"name": "mpi-job-config", "configMap": {"items": [{"key": "discover_hosts.sh", "path": "x"}]}}], False),
-        (
-            [{"name": "other", "configMap": {"items": [{"key": "discover_hosts.sh", "path": "discover_hosts.sh"}]}}],
-            False,
-        ),
-        (
-            [
-                {
-                    "name": "mpi-job-config",
-                    "configMap": {"items": [{"key": "discover_hosts.sh", "path": "discover_hosts.sh"}]},
-                }
-            ],
-            True,
-        ),
-    ],
-)
-def test_whether_the_launcher_was_created_to_read_the_host_list(volumes: list[Any], mounts: bool) -> None:
-    assert pod(status={}, spec={"volumes": volumes}).mounts_discovery is mounts
-
-
-@pytest.mark.parametrize(
-    "volume", [{}, {"items": [{"key": "discover_hosts.sh", "path": "discover_hosts.sh"}], "optional": True}]
-)
-@pytest.mark.parametrize(
-    ("runs", "reads"),
-    [
-        ({}, False),
-        ({"command": None, "args": None, "env": None}, False),
-        ({"command": ["mpirun", "x"], "env": [{"name": "A", "value": "b"}]}, False),
-        ({"command": ["sh", "-c"], "args": ["horovodrun --host-discovery-script /x"]}, True),
-        ({"command": ["/train.sh"], "env": [{"name": "HOSTS", "value": "/etc/mpi/discover_hosts.sh"}]}, True),
-    ],
-)
-def test_any_other_mount_says_nothing_of_the_driver(volume: Any, runs: Any, reads: bool) -> None:
-    volumes = [{"name": "mpi-job-config", "configMap": volume}]
-    facts = pod(status={}, spec={"volumes": volumes, "containers": [{"name": "launcher", **runs}]})
-    assert facts.mounts_discovery is reads
-
-
-def test_the_last_state_says_how_and_where_a_pod_ended() -> None:
-    failed = pod(
-        status={"phase": "Failed", "reason": "Evicted", "containerStatuses": [ENDED]}, spec={"nodeName": "gpu-1"}
-    )
-    assert failed.last_state == "Failed; Evicted; main exited with 137 (OOMKilled) on node gpu-1"
-    assert pod(status={"phase": "Pending"}).last_state == ""
-
-
-def test_ready_since_only_while_ready() -> None:
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "1970-01-01T00:00:09Z"}
-    assert pod(status={"conditions": [ready]}).ready_at == 9.0
-    assert pod(status={"conditions": [{**ready, "status": "False"}]}).ready_at is None
-    assert pod(status={}).ready_at is None
-
-
-@pytest.mark.parametrize(
-    ("conditions", "obstacle", "disrupted"),
-    [
-        ([], "", ""),
-        ([{"type": "PodScheduled", "status": "True"}], "", ""),
-        (
-            [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}],
-            "Unschedulable: 0/3 nodes",
-            "",
-        ),
-        (
-            [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}],
-            "",
-            "condition DisruptionTarget (EvictionByEvictionAPI)",
-        ),
-        ([{"type": "DisruptionTarget", "status": "False", "reason": "Over"}], "", ""),
-        (
-            [
-                {"type": "DisruptionTarget", "status": "False", "reason": "Over"},
-                {"type": "TerminationTarget", "status": "True", "reason": "WorkloadEvictedDueToPreempted"},
-            ],
-            "",
-            "condition TerminationTarget (WorkloadEvictedDueToPreempted)",
-        ),
-    ],
-)
-def test_why_it_is_not_scheduled_or_about_to_go(
-    conditions: list[dict[str, str]], obstacle: str, disrupted: str
-) -> None:
-    facts = pod(status={"conditions": conditions})
-    assert (facts.obstacle, facts.disrupted) == (obstacle, disrupted)
-
-
-def test_where_it_is_and_what_it_tolerates_for_ever() -> None:
-    unreachable = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"}
-    spec = {"nodeName": "n-1", "tolerations": [{**unreachable, "tolerationSeconds": 300}, {"operator": "Exists"}]}
-    facts = pod(status={}, spec=spec)
-    assert (facts.node, facts.tolerations) == ("n-1", (Toleration(operator="Exists"),))
-    assert (pod(status={}).node, pod(status={}).tolerations) == ("", ())
-
-
-def test_what_keeps_a_look_from_telling_processes_apart() -> None:
-    assert not pod(status={}).shares_processes
-    assert not pod(status={}, spec={"shareProcessNamespace": False}).shares_processes
-    assert pod(status={}, spec={"shareProcessNamespace": True}).shares_processes
-    assert pod(status={}, spec={"hostPID": True}).shares_processes
-
-
-def test_when_a_pod_that_goes_has_no_more_time_to_end() -> None:
-    going = pod(status={}, deletionTimestamp="1970-01-01T00:01:40Z", deletionGracePeriodSeconds=30)
-    assert going.ends_at == 100.0
-    assert pod(status={}).ends_at is None
-
-
-@pytest.mark.parametrize(("seconds", "forced"), [(None, False), (30, False), (0, True)])
-def test_only_a_finalizer_holds_a_pod_without_a_grace_period(seconds: int | None, forced: bool) -> None:
-    assert pod(status={}, deletionGracePeriodSeconds=seconds).forced is forced
-
-
-def test_whether_it_ran_out_of_memory() -> None:
-    assert pod(status={"phase": "Failed", "containerStatuses": [ENDED]}).out_of_memory
-    killed = {"name": "main", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
-    assert not pod(status={"phase": "Failed", "containerStatuses": [killed]}).out_of_memory
-
-
-@pytest.mark.parametrize(
-    ("spec", "has_hook"),
-    [
-        ({}, False),
-        ({"containers": [{"name": "a"}, {"name": "b", "lifecycle": {"postStart": {"sleep": {"seconds": 1}}}}]}, False),
-        ({"containers": [{"name": "a"}, {"name": "b", "lifecycle": {"preStop": {"exec": {"command": ["x"]}}}}]}, True),
-        ({"containers": [{"name": "a", "lifecycle": {"preStop": {}}}]}, True),
-        ({"initContainers": [{"name": "sidecar", "lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}]}, True),
-        ({"containers": None, "initContainers": None}, False),
-    ],
-)
-def test_a_pre_stop_hook_in_any_container(spec: dict[str, Any], has_hook: bool) -> None:
-    assert pod(status={}, spec=spec).pre_stop is has_hook
+def test_what_is_known_of_a_pod(facts: PodFacts, known: dict[str, Any]) -> None:
+    assert {name: getattr(facts, name) for name in known} == known
 
 
 def test_pods_of_a_job_share_their_texts() -> None:

@@ -1,10 +1,7 @@
-"""Pods are told of nodes that are about to go or are gone."""
+"""Nodes that are about to go or are gone, and the pods that are told of it."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import suppress
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -12,40 +9,37 @@ import pytest
 
 from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.writer import ApiWriter
-from mpijob_elastic.model.disruption_signs import signs
-from mpijob_elastic.observe import facts_pod
+from mpijob_elastic.model.disruption_signs import Toleration, signs
+from mpijob_elastic.observe import facts_pod, nodes
 from mpijob_elastic.observe.facts_pod import PodFacts
-from mpijob_elastic.observe.nodes import Nodes
+from mpijob_elastic.observe.nodes import NodeFacts, Nodes
 from tests.builders import NOW
 from tests.doubles.api import TinyApi
 from tests.faults.faults import Answer, Freeze, everything, watches
 from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
+from tests.product.kube.watched import running
 
 PATH = NODES.path()
 GOING = {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]}
 
 
-@dataclass
-class Watched:
+class Watched(Nodes):
     """Nodes and the names that were told of."""
 
-    nodes: Nodes
-    told: list[str] = field(default_factory=list)
+    def __init__(self, client: ApiWriter) -> None:
+        self.told: list[str] = []
+        super().__init__(client, signs=signs(), on_change=self.told.append, random=Random(1), now=lambda: NOW)
 
 
 @pytest.fixture
 async def watched(api: TinyApi, client: ApiWriter) -> AsyncIterator[Watched]:
     await api.create(PATH, "a", spec=GOING)
     await api.create(PATH, "b", spec={})
-    told: list[str] = []
-    nodes = Nodes(client, signs=signs(), on_change=told.append, random=Random(1), now=lambda: NOW)
-    task = asyncio.create_task(nodes.run())
-    await nodes.synced()
-    yield Watched(nodes, told)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    found = Watched(client)
+    async with running(found.run()):
+        await found.synced()
+        yield found
 
 
 def pod(node: str, *conditions: dict[str, str]) -> PodFacts:
@@ -53,13 +47,13 @@ def pod(node: str, *conditions: dict[str, str]) -> PodFacts:
     return facts_pod.read(json.dumps(body).encode())
 
 
-def threats(nodes: Nodes, *pods: PodFacts) -> list[str]:
-    return [one.disrupted for one in nodes.judge(pods)]
+def threats(found: Nodes, *pods: PodFacts) -> list[str]:
+    return [one.disrupted for one in found.judge(pods)]
 
 
-async def test_pods_are_told_what_their_nodes_say(watched: Watched) -> None:
+async def test_pods_are_told_what_their_foundsay(watched: Watched) -> None:
     evicted = pod("a", {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"})
-    assert threats(watched.nodes, pod("a"), pod("b"), pod(""), evicted) == [
+    assert threats(watched, pod("a"), pod("b"), pod(""), evicted) == [
         "taint karpenter.sh/disrupted",
         "",
         "",
@@ -72,60 +66,111 @@ async def test_only_what_begins_or_ceases_to_go_is_told(api: TinyApi, watched: W
     await api.update(PATH, "b", status={"phase": "x"})
     await api.update(PATH, "b", spec=GOING)
     await eventually(lambda: watched.told == ["a", "b"])
-    assert threats(watched.nodes, pod("b")) == ["taint karpenter.sh/disrupted"]
+    assert threats(watched, pod("b")) == ["taint karpenter.sh/disrupted"]
     await api.update(PATH, "a", spec={"taints": []})
     await eventually(lambda: watched.told == ["a", "b", "a"])
     await api.delete(PATH, "b")
     await eventually(lambda: watched.told == ["a", "b", "a", "b"])
-    assert threats(watched.nodes, pod("a"), pod("b")) == ["", ""]
+    assert threats(watched, pod("a"), pod("b")) == ["", ""]
     await api.delete(PATH, "a")
     await eventually(lambda: watched.told == ["a", "b", "a", "b", "a"])
 
 
-def gone(nodes: Nodes, *names: str) -> list[bool]:
-    return [one.node_gone_at == NOW for one in nodes.judge(map(pod, names))]
+def gone(found: Nodes, *names: str) -> list[bool]:
+    return [one.node_gone_at == NOW for one in found.judge(map(pod, names))]
 
 
 async def test_a_node_is_gone_once_it_was_seen_and_deleted(api: TinyApi, client: ApiWriter, watched: Watched) -> None:
-    assert gone(watched.nodes, "a", "b", "") == [False, False, False]
+    assert gone(watched, "a", "b", "") == [False, False, False]
     await api.delete(PATH, "b")
-    await eventually(lambda: gone(watched.nodes, "a", "b", "") == [False, True, False])
+    await eventually(lambda: gone(watched, "a", "b", "") == [False, True, False])
     assert watched.told == ["a", "b"]
-    unknown = Nodes(client, signs=signs(), on_change=watched.told.append, random=Random(1), now=lambda: NOW)
-    assert gone(unknown, "b") == [False], "where nodes are not known, none is missed"
+    assert gone(Watched(client), "b") == [False], "where nodes are not known, none is missed"
+    await api.create(PATH, "b", spec={})
+    await eventually(lambda: gone(watched, "b") == [False])
 
 
 async def test_a_node_that_was_never_seen_is_not_gone(api: TinyApi, proxy: FaultProxy, watched: Watched) -> None:
     """Its watch hangs, or the right to it was taken away: a node that joins meanwhile is not in the cache."""
     with proxy.inject(Freeze(), on=watches):
         await api.create(PATH, "c", spec={})
-        assert gone(watched.nodes, "c") == [False]
-
-
-async def test_a_node_that_comes_back_is_not_gone(api: TinyApi, watched: Watched) -> None:
-    await api.delete(PATH, "b")
-    await eventually(lambda: gone(watched.nodes, "b") == [True])
-    await api.create(PATH, "b", spec={})
-    await eventually(lambda: gone(watched.nodes, "b") == [False])
+        assert gone(watched, "c") == [False]
 
 
 async def test_a_node_is_gone_only_if_a_live_read_says_so_too(
     api: TinyApi, proxy: FaultProxy, watched: Watched
 ) -> None:
     await api.delete(PATH, "b")
-    await eventually(lambda: gone(watched.nodes, "b") == [True])
+    await eventually(lambda: gone(watched, "b") == [True])
     with proxy.inject(Answer(status=403, reason="Forbidden"), on=everything):
-        assert not await watched.nodes.is_gone("b"), "who may not look does not know"
-    assert await watched.nodes.is_gone("b")
+        assert not await watched.is_gone("b"), "who may not look does not know"
+    assert await watched.is_gone("b")
     # It came back, and the watch has not said so.
     api.objects[f"{PATH}/b"] = {"metadata": {"name": "b"}}
-    assert not await watched.nodes.is_gone("b")
-    assert gone(watched.nodes, "b") == [False], "nobody need ask again"
+    assert not await watched.is_gone("b")
+    assert gone(watched, "b") == [False], "nobody need ask again"
 
 
 async def test_the_age_of_the_watch_is_known_once_it_has_listed(client: ApiWriter, watched: Watched) -> None:
-    unknown = Nodes(client, signs=signs(), on_change=watched.told.append, random=Random(1), now=lambda: NOW)
-    assert unknown.age() is None, "reading nodes may be forbidden, and all goes on without"
-    age = watched.nodes.age()
+    assert Watched(client).age() is None, "reading nodes may be forbidden, and all goes on without"
+    age = watched.age()
     assert age is not None
     assert 0.0 <= age < 60.0
+
+
+def node(*taints: tuple[str, str], conditions: dict[str, str] | None = None) -> NodeFacts:
+    """A node with these taints, as key and effect, and these conditions."""
+    body: dict[str, Any] = {
+        "metadata": {"name": "n", "uid": "u", "resourceVersion": "7"},
+        "spec": {"taints": [{"key": key, "effect": effect, "timeAdded": None} for key, effect in taints]},
+        "status": {"conditions": [{"type": key, "status": value} for key, value in (conditions or {}).items()]},
+    }
+    return nodes.reading(signs())(json.dumps(body).encode())
+
+
+EVICTING = ("maintenance", "NoExecute")
+NAMED = ("karpenter.sh/disrupted", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    ("facts", "threat"),
+    [
+        (node(), ""),
+        (node(("gpu", "NoSchedule")), ""),
+        (node(("node.kubernetes.io/not-ready", "NoExecute")), ""),
+        (node(("gpu", "NoSchedule"), NAMED), "taint karpenter.sh/disrupted"),
+        (node(EVICTING), "taint maintenance:NoExecute"),
+        (node(EVICTING, NAMED), "taint karpenter.sh/disrupted"),
+        (nodes.reading(signs())(b'{"metadata": {"name": "n"}}'), ""),
+        (node(conditions={"Ready": "True", "InstanceExpired": "True"}), "condition InstanceExpired"),
+        (node(conditions={"Ready": "True", "InstanceExpired": "False"}), ""),
+    ],
+)
+def test_why_a_pod_goes_with_its_node(facts: NodeFacts, threat: str) -> None:
+    assert facts.threat([]) == threat
+    assert any(facts.signs) is bool(threat)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "stays"),
+    [
+        (Toleration(key="maintenance", operator="Exists"), True),
+        (Toleration(key="maintenance", operator="Exists", effect="NoExecute"), True),
+        (Toleration(key="maintenance", operator="Exists", effect="NoSchedule"), False),
+        (Toleration(key="maintenance", operator="Exists", seconds=300), False),
+        (Toleration(operator="Exists"), True),
+        (Toleration(key="maintenance"), True),
+        (Toleration(key="maintenance", value="other"), False),
+        (Toleration(key="other", operator="Exists"), False),
+        (Toleration(key="node.kubernetes.io/not-ready", operator="Exists"), False),
+    ],
+)
+def test_who_tolerates_a_taint_for_ever_stays(toleration: Toleration, stays: bool) -> None:
+    assert bool(node(EVICTING).threat([toleration])) is not stays
+    # The end of a node is nobody's to tolerate.
+    assert node(NAMED).threat([toleration])
+
+
+def test_one_taint_of_two_is_enough() -> None:
+    facts = node(EVICTING, ("other", "NoExecute"))
+    assert facts.threat([Toleration(key="maintenance", operator="Exists")]) == "taint other:NoExecute"

@@ -15,7 +15,9 @@ from tests.product.observe.operator_worlds import UID, created, look, pods_of
 
 
 def test_a_job_of_the_operator_is_seen_whole() -> None:
-    view = look(created())
+    with calls() as counted:
+        view = look(created())
+    assert counted["container"] == 1, "kubexec.sh is read once for all workers"
     assert (view.namespace, view.name, view.replicas, view.slots) == ("default", "scale", 2, 1)
     assert (view.spec_elastic, view.blind, view.elastic) == (True, True, True)  # no webhook was asked
     assert not view.foreign
@@ -33,6 +35,8 @@ def test_a_job_of_the_operator_is_seen_whole() -> None:
     assert view.launcher is not None
     assert view.launcher.phase is LauncherPhase.STARTED
     assert not view.launcher.mounts_discovery
+    view = look(created("main-container"), "side")
+    assert [(worker.name, worker.containers) for worker in view.workers] == [("side-worker-0", ("worker",))]
 
 
 @pytest.mark.parametrize(
@@ -54,12 +58,6 @@ def test_whether_the_end_of_a_launcher_ends_its_job(phase: str, condition: str |
     view = look(world)
     assert not view.finished
     assert (view.over_at is not None) is ends
-
-
-def test_a_job_with_a_main_container_is_seen_whole() -> None:
-    view = look(created("main-container"), "side")
-    assert view.launcher is not None
-    assert [(worker.name, worker.containers) for worker in view.workers] == [("side-worker-0", ("worker",))]
 
 
 def test_workers_are_in_numeric_order_beyond_ten() -> None:
@@ -93,14 +91,6 @@ def test_objects_of_a_newer_operator_are_foreign() -> None:
     world = created()
     world["ConfigMap/scale-config"]["metadata"]["ownerReferences"][0]["apiVersion"] = "kubeflow.org/v2beta1"
     assert "v2beta1" in look(world).foreign
-
-
-def test_the_webhooks_empty_script_is_not_foreign() -> None:
-    world = created()
-    world["ConfigMap/scale-config"]["data"]["discover_hosts.sh"] = "#!/bin/sh\n"
-    view = look(world)
-    assert not view.foreign
-    assert view.published_pods == ()
 
 
 def test_what_exec_has_shown_belongs_to_one_pod_and_one_leave_of_its_name() -> None:
@@ -149,17 +139,14 @@ def gang(uid: str = UID) -> pod_groups.GangFacts:
     return pod_groups.read(json.dumps({"metadata": meta, "spec": {"minMember": 3}}).encode())
 
 
-def test_min_count_of_kubernetes_is_the_pods_that_a_pod_group_waits_for() -> None:
-    found = {"metadata": {"name": "train"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
-    assert pod_groups.read(json.dumps(found).encode()).min_member == 3
-
-
 def test_only_the_jobs_own_pod_group_is_seen() -> None:
     world = created()
     mine, others = (look(world, gang=gang(uid)).pod_group for uid in (UID, "another"))
     assert mine is not None
     assert (mine.min_member, mine.ref.name, mine.ref.resource_version) == (3, "scale", "9")
     assert others is None
+    kubernetes = {"metadata": {"name": "train"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+    assert pod_groups.read(json.dumps(kubernetes).encode()).min_member == 3
 
 
 MOUNT = [{"name": "mpi-job-config", "mountPath": "/etc/mpi"}]
@@ -205,11 +192,8 @@ def test_a_look_goes_where_kubexec_may_go(
 @pytest.mark.parametrize(
     ("default", "script", "containers"),
     [
-        (
-            "worker",
-            None,
-            ("worker",),
-        ),  # as Istio says; the proxy has no mount, so kubectl v1.15 can start no rank there
+        # As Istio says; the proxy has no mount, so kubectl v1.15 can start no rank there.
+        ("worker", None, ("worker",)),
         ("", None, ("proxy",)),  # where every kubectl goes
         ("", "exec my-own-tool", ("worker",)),
         ("worker", "exec my-own-tool", ("worker",)),
@@ -234,12 +218,6 @@ def test_a_container_that_was_put_first_is_not_taken_for_the_ranks(
     assert view.launcher.container == "launcher"
 
 
-def test_kubexec_is_read_once_for_all_workers() -> None:
-    with calls() as counted:
-        assert len(look(created()).workers) == 2
-    assert counted["container"] == 1
-
-
 def test_of_too_many_containers_exec_cannot_tell() -> None:
     world = created()
     several = [container(f"c{index}", mounts=True) for index in range(MOST_CONTAINERS + 1)]
@@ -247,12 +225,8 @@ def test_of_too_many_containers_exec_cannot_tell() -> None:
     world["Pod/scale-worker-1"]["spec"]["containers"] = several[1:]
     world["ConfigMap/scale-config"]["data"]["kubexec.sh"] = "exec my-own-tool"
     assert [worker.opaque for worker in look(world).workers] == [True, False]
-
-
-def test_a_pod_with_one_process_namespace_cannot_be_looked_into() -> None:
-    world = created()
-    world["Pod/scale-worker-0"]["spec"]["shareProcessNamespace"] = True
-    assert [worker.opaque for worker in look(world).workers] == [True, False]
+    world["Pod/scale-worker-1"]["spec"]["shareProcessNamespace"] = True
+    assert [worker.opaque for worker in look(world).workers] == [True, True]
 
 
 def test_a_size_that_is_missing_is_not_known_and_covers_the_workers_that_are_there() -> None:

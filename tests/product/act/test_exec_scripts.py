@@ -1,0 +1,109 @@
+"""The scripts that find and end execs, in real shells on real processes, and what is read from their output."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mpijob_elastic.act import end_execs, launcher_execs
+from mpijob_elastic.model.execs import Exec
+from tests.builders import NOW
+
+SHELLS = [["sh"], ["dash"], ["bash", "--posix"], ["busybox", "sh"]]
+SECRET = "HOROVOD_SECRET_KEY=of nobody's business\nand more"
+POD = "my--job-worker-10"
+
+
+def answers(shell: list[str], *execs: Exec) -> list[str]:
+    command = [*shell, *end_execs.command(execs)[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@contextmanager
+def kubectl(folder: Path, shell: list[str], *words: str) -> Iterator[tuple[Exec, subprocess.Popen[bytes]]]:
+    """A process with the command line of kubexec.sh's kubectl, as the look finds it once it is what it is to be."""
+    if shutil.which(shell[0]) is None:
+        pytest.skip(f"{shell[0]} is not there")
+    (folder / "exec").write_text("sleep 300\n")
+    command = ["/opt/kube/kubectl", "exec", *words, "--", "/bin/sh", "-c", f"env {SECRET} python3 train.py"]
+    # The shell takes its first argument, the word exec, for its script.
+    with subprocess.Popen(command, executable="/bin/sh", cwd=folder) as process:
+        try:
+            output, look = "", [*shell, *launcher_execs.COMMAND[1:]]
+            while f"\n{process.pid} " not in output:
+                output = subprocess.run(look, capture_output=True, text=True, check=True).stdout
+            assert "SECRET" not in output
+            execs = launcher_execs.parse(output, started_at=NOW) or ()
+            yield next(found for found in execs if found.pid == process.pid), process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize("words", [(POD,), (POD, "--container", "main")])
+def test_the_scripts_find_and_end_the_exec_that_was_seen_and_no_other(
+    tmp_path: Path, shell: list[str], words: tuple[str, ...]
+) -> None:
+    with kubectl(tmp_path, shell, *words) as (found, running):
+        assert found.pod == POD
+        assert found.started_at >= NOW  # no process is older than the first
+        others = (
+            replace(found, ticks=found.ticks + 1),
+            replace(found, pod=POD[:-1]),
+            replace(found, pod=f"{POD}0"),
+            replace(found, pod="*"),
+        )
+        assert answers(shell, *others) == ["gone"] * len(others)
+        assert running.poll() is None
+        assert answers(shell, others[0], found, others[1]) == ["gone", "ended", "gone"]
+        assert running.wait(60) == -15
+        assert answers(shell, found) == ["gone"]
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_the_script_ends_nothing_that_is_no_exec(tmp_path: Path, shell: list[str]) -> None:
+    with kubectl(tmp_path, shell, POD) as (found, _), subprocess.Popen(["sleep", "300"]) as other:
+        try:
+            ticks = int(Path(f"/proc/{other.pid}/stat").read_text().rpartition(") ")[2].split()[19])
+            assert answers(shell, replace(found, pid=other.pid, ticks=ticks)) == ["gone"]
+            assert other.poll() is None
+        finally:
+            other.kill()
+
+
+LONG = "9" * 5000
+FOUND = (
+    Exec(pid=7, pod="j-worker-1", started_at=NOW + 0.25, ticks=5025),
+    Exec(pid=8, pod="j-worker-2", started_at=NOW + 100.25, ticks=15025),
+)
+
+
+@pytest.mark.parametrize(
+    ("output", "execs"),
+    [
+        pytest.param("main 5000\n7 5025 j-worker-1\n8 15025 j-worker-2--containermain\n", FOUND, id="two execs"),
+        pytest.param("main 5000\n", (), id="none"),
+        pytest.param(
+            "main 1\n7 1 database-0\n8 1 j-worker-1--tty\nx 1 j-worker-1\n9 j-worker-1\n10 1 j-worker-\n",
+            (),
+            id="what is no exec into a worker is left out",
+        ),
+        pytest.param(
+            f"main 1\n{LONG} 1 j-worker-1\n7 {LONG} j-worker-1\n7 1 j-worker-{LONG}\n",
+            (),
+            id="numbers without end are left out",
+        ),
+        *(
+            pytest.param(text, None, id=f"what the script did not print says nothing: {text[:20]!r}")
+            for text in ("", "main \n", f"main {LONG}\n", "sh: not found\n", "7 1 j-worker-1\n")
+        ),
+    ],
+)
+def test_what_is_printed_is_read(output: str, execs: tuple[Exec, ...] | None) -> None:
+    assert launcher_execs.parse(output, started_at=NOW) == execs

@@ -1,0 +1,139 @@
+"""What people and programs read of a job: each world as its row, its page and, of some, its JSON, in pages/.
+
+`UPDATE_PAGES=1 pytest tests/product/cli/test_pages.py` writes the files: read what git shows of them.
+"""
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from mpijob_elastic import names
+from mpijob_elastic.cli.jobs import reasons, table
+from mpijob_elastic.cli.jobs.report import JobReport
+from mpijob_elastic.explain import explain
+from mpijob_elastic.explain.facts import Facts, Look, Pod
+from mpijob_elastic.explain.findings import Explanation
+from mpijob_elastic.model.memory import Host, Left, Memory, Scale, pod_fingerprint
+from tests import builders
+from tests.product.cli import worlds
+from tests.product.cli.worlds import at_rest, config_map, launcher, mpi_job, worker, workers
+from tests.product.explain.said import BUSY
+
+PAGES = Path(__file__).parent / "pages"
+WITH_JSON = {"at rest", "draining", "once renamed", "nothing is there or known", "a worker is not scheduled"}
+NOW = datetime.fromtimestamp(worlds.NOW, UTC)
+LEFT_AT = worlds.NOW - 10.0
+
+
+def leaving(*, refreshed: bool = True) -> JobReport:
+    """3→1, ten seconds after two workers left discover_hosts.sh; the launcher was touched a second later."""
+    left = {name: Left(pod=pod_fingerprint(f"uid of default/{name}"), at=LEFT_AT) for name in workers(1, 2)}
+    memory = Memory(left=left, removed_at=LEFT_AT, scale=Scale(before=3, after=1, at=LEFT_AT))
+    config = config_map(workers(0), memory=memory)
+    touched = worlds.shown(config, at=LEFT_AT + 1.0) if refreshed else "an earlier list"
+    asked = mpi_job(replicas=1, annotations={names.DRAIN_TIMEOUT: "30s"})
+    return at_rest(3, job=asked, config=config, launcher=launcher(refreshed=touched))
+
+
+def foreign() -> JobReport:
+    pod = worker(0)
+    pod["metadata"]["labels"]["replica-index"] = "0"
+    config = config_map(workers(0))
+    del config["metadata"]["annotations"]
+    return at_rest(1, workers=[pod], config=config)
+
+
+def evicted() -> worlds.Object:
+    pod = worker(1, phase="Failed")
+    pod["status"]["reason"] = "Evicted"
+    return pod
+
+
+OVER = mpi_job(conditions=["Succeeded"], completionTime=worlds.CREATED_TEXT)
+FIRST_HOSTS = Memory(scale=Scale(before=0, after=2, at=worlds.CREATED))
+ONCE_RENAMED = config_map(workers(0), memory=Memory(hosts={"train-worker-1": Host(pod="", incarnation=3)}))
+REPORTS = {
+    "at rest": at_rest(2),
+    "draining": leaving(),
+    "draining before the launcher is refreshed": leaving(refreshed=False),
+    "a worker is wanted and not there": at_rest(2, job=mpi_job(replicas=3)),
+    "over and its workers are gone": at_rest(2, job=OVER, workers=[]),
+    "first hosts are no change of size": at_rest(2, config=config_map(workers(0, 1), memory=FIRST_HOSTS)),
+    "no right to read roles": at_rest(2, role=None),
+    "of another operator": foreign(),
+    "a worker was evicted": at_rest(2, workers=[worker(0), evicted()]),
+    "a launcher without the list": at_rest(2, launcher=launcher(mounts=False)),
+    "a launcher that has not started": at_rest(2, launcher=launcher(phase="Pending")),
+    "a launcher that has failed": at_rest(2, launcher=launcher(phase="Failed")),
+    "another host name": at_rest(config=config_map(["train-worker-0", "train-worker-1.r2"])),
+    "once renamed": at_rest(config=ONCE_RENAMED),
+    "nothing is there or known": at_rest(1, role=None, launcher=None, config=None),
+    "an unknown size": replace(at_rest(2), desired=None),
+    "bounds and notices": replace(
+        at_rest(1),
+        min_replicas=1,
+        max_replicas=8,
+        notices=["NotElastic: it is not"],
+        next_look=NOW + timedelta(seconds=1.5),
+    ),
+}
+
+PENDING = builders.job(
+    workers=(builders.worker(0), builders.worker(1), builders.pending(2)),
+    config=builders.config(["j-worker-0", "j-worker-1.r2"]),
+)
+UNSCHEDULED = {"j-worker-2": Pod(unscheduled="0/3 nodes are available: " + "3 Insufficient nvidia.com/gpu, " * 4)}
+FACTS = Facts(state="Running", looks=dict.fromkeys(builders.pods(0, 1), BUSY), pods=UNSCHEDULED)
+NO_LOOK = dict.fromkeys(builders.pods(0, 1, 2), Look(error="a policy says no"))
+NOTICED = builders.job(2, notices="SlotsUnchanged: wait\nWorkersNotReady: wait")
+EXPLANATIONS = {
+    "a worker is not scheduled": explain(PENDING, FACTS, now=builders.NOW),
+    "a single worker": explain(PENDING, FACTS, now=builders.NOW, worker="j-worker-1"),
+    "no controller": explain(NOTICED, Facts(controller="no controller leads"), now=builders.NOW),
+    "whether any trains is not known": explain(builders.job(), Facts(state="Running", looks=NO_LOOK), now=builders.NOW),
+    "whether the others train is not known": explain(
+        builders.job(),
+        Facts(state="Running", looks=NO_LOOK | dict.fromkeys(builders.pods(0, 1), BUSY)),
+        now=builders.NOW,
+    ),
+    "a job that has failed": explain(builders.job(finished=True), Facts(state="Failed"), now=builders.NOW),
+}
+
+
+def holds(command: str, world: str, *parts: list[str], report: JobReport | Explanation) -> None:
+    """Compare with the stored page, or store it."""
+    printed = msgspec.json.encode(report)
+    assert msgspec.json.decode(printed, type=type(report)) == report
+    as_json = [[msgspec.json.format(printed).decode()]] if world in WITH_JSON else []
+    text = "\n\n".join("\n".join(part) for part in [*parts, *as_json]) + "\n"
+    file = PAGES / command / f"{world.replace(' ', '-')}.txt"
+    if os.environ.get("UPDATE_PAGES"):
+        file.parent.mkdir(exist_ok=True, parents=True)
+        file.write_text(text)
+    assert text == file.read_text()
+
+
+@pytest.mark.parametrize("world", REPORTS)
+def test_get_shows(world: str) -> None:
+    report = REPORTS[world]
+    rows = (table.jobs([report], now=NOW, namespaces=whole, wide=whole) for whole in (False, True))
+    holds("get", world, *rows, table.details(report, now=NOW), report=report)
+
+
+@pytest.mark.parametrize("world", EXPLANATIONS)
+def test_explain_says(world: str) -> None:
+    lines = reasons.text(EXPLANATIONS[world])
+    assert max(map(len, lines)) <= reasons.WIDTH
+    holds("explain", world, lines, report=EXPLANATIONS[world])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-3, "0s"), (0.9, "0s"), (119, "119s"), (120, "2m"), (7199, "119m"), (7200, "2h"), (172_800, "2d")],
+)
+def test_an_age_has_one_unit(seconds: float, words: str) -> None:
+    assert table.age(NOW - timedelta(seconds=seconds), now=NOW) == words

@@ -1,0 +1,316 @@
+"""The cause of a worker: in its pod, between the pod and the launcher, in its rank, or that it is too many."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpijob_elastic import names
+from mpijob_elastic.decide.retries import RENAMED
+from mpijob_elastic.explain import explain
+from mpijob_elastic.explain.facts import Facts, Look, Pod, Stuck
+from mpijob_elastic.explain.findings import Level
+from mpijob_elastic.model.execs import Exec
+from mpijob_elastic.model.horovodrun import Launch
+from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
+from mpijob_elastic.model.memory import Left, Memory, Tries, pod_fingerprint
+from mpijob_elastic.model.policy import Policy
+from tests.builders import LONG_AGO, NOW, config, failed, job, launcher, named, pending, pods, role, shown, worker
+from tests.product.explain.said import BUSY, IDLE, of_job, of_worker
+from tests.queues import granted, preempted, training, waiting, workload
+
+Row = tuple[JobView, dict[str, Any], str]
+LAST = "j-worker-2"
+SCHEDULER = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+AWAY = "no controller leads"
+TWO = config(pods(0, 1))
+OTHERS_TRAIN = {"j-worker-0": BUSY, "j-worker-1": BUSY, LAST: IDLE}
+FAILED = failed(2, last_state="Failed; Evicted on node n")
+
+
+def last(pod: Worker | None, **facts: Any) -> JobView:
+    """A job of three whose last worker is that pod, not published."""
+    others = (worker(0), worker(1))
+    return job(**{"config": TWO, **facts}, workers=others if pod is None else (*others, pod))
+
+
+def stuck(reason: str, message: str = "", *ended: str) -> dict[str, Any]:
+    return {"pods": {LAST: Pod(stuck=Stuck(container="main", reason=reason, message=message), ended=ended)}}
+
+
+def failures(count: int) -> JobView:
+    """The last worker failed so often, the last time 4 s ago."""
+    memory = Memory(replaced={LAST: Tries(count=count, at=NOW - 4.0, uid=FAILED.ref.uid)})
+    return last(FAILED, config=config(pods(0, 1), memory=memory))
+
+
+PODS: list[Row] = [
+    (last(None), {}, "missing wrong: check that mpi-operator is running"),
+    (
+        last(None),
+        {"events": {"j": "MPIJobFailed: exceeded quota: gpus"}},
+        "missing wrong: Its last warning: MPIJobFailed: exceeded quota: gpus*1,000 s*describe mpijob j",
+    ),
+    (last(pending(2)), {"pods": {LAST: Pod(unscheduled=SCHEDULER)}}, f"not-scheduled wrong: {SCHEDULER}"),
+    (last(pending(2)), stuck("ImagePullBackOff", "not found"), "image wrong: ImagePullBackOff: not found"),
+    (
+        last(pending(2)),
+        stuck("CrashLoopBackOff", "", "main: Error"),
+        "crashing wrong: crashes repeatedly in container main (last exit: main: Error)",
+    ),
+    (
+        last(worker(2, ready_at=None, out_of_memory=True)),
+        stuck("CrashLoopBackOff", "", "main: OOMKilled"),
+        "out-of-memory wrong: OOMKilled",
+    ),
+    (
+        last(pending(2)),
+        stuck("CreateContainerConfigError", 'secret "s"'),
+        'cannot-start wrong: CreateContainerConfigError: secret "s"',
+    ),
+    (last(pending(2, node="n")), {}, "starting waiting: on node n"),
+    (
+        last(pending(2)),
+        {"events": {LAST: "FailedMount: no such volume"}},
+        "starting waiting: FailedMount: no such volume",
+    ),
+    (
+        last(worker(2, ready_at=None)),
+        {"pods": {LAST: Pod(unready="containers with unready status: [main]")}},
+        "not-ready wrong: [main]",
+    ),
+    (last(worker(2, ready_at=None)), {}, "not-ready wrong: its node does not respond"),
+    *(
+        (last(worker(2, deleting=True, disruption="preempted", ends_at=at)), {}, "terminating waiting: preempted")
+        for at in (None, NOW + 20.0, NOW, NOW - 59.0)
+    ),
+    (
+        last(worker(2, deleting=True, ends_at=NOW - 70.0, node="n")),
+        {},
+        "lost-node wrong: 1m10s ago*delete pod j-worker-2 --grace-period=0 --force*> kubectl describe node n",
+    ),
+    (
+        failures(2),
+        {"pods": {LAST: Pod(message="The node was low on memory")}},
+        "failed waiting: Failed; Evicted on node n: The node was low on memory*the controller replaces it in 6s",
+    ),
+    (failures(8), {}, "given-up wrong: failed 8 times (Failed; Evicted on node n) and is not replaced for 59m56s"),
+    (failures(8), {}, "given-up wrong: > kubectl -n default delete pod j-worker-2"),
+    (last(failed(2, succeeded=True)), {}, "failed wrong: ended with success"),
+    (last(FAILED, elastic=False), {}, "failed wrong: the job is not elastic"),
+    (
+        last(FAILED, policy=Policy(replace_failed_workers=False)),
+        {},
+        'failed wrong: mpijob-elastic/replace-failed-workers="false"',
+    ),
+    (last(failed(2, out_of_memory=True)), {}, "out-of-memory waiting"),
+]
+
+
+def leaving(*, refreshed: bool = True, **change: Any) -> JobView:
+    """3→2: out of the list for ten seconds, the launcher refreshed a second later."""
+    memory = Memory(left={LAST: Left(pod=pod_fingerprint(f"uid-of-{LAST}"), at=NOW - 10.0)}, removed_at=NOW - 10.0)
+    view = job(3, replicas=2, config=config(pods(0, 1), memory=memory), known=False)
+    return replace(shown(view, at=NOW - 9.0) if refreshed else view, **change)
+
+
+def too_many(**change: Any) -> JobView:
+    return job(3, replicas=2, **change)
+
+
+JUST_ADDED = config(pods(0, 1, 2), memory=Memory(added_at=NOW - 1.0))
+STILL = "has been draining for 10s, at most 51s more"
+SURPLUS: list[Row] = [
+    (leaving(), {"looks": {LAST: BUSY}}, f"draining waiting: {STILL}; still running: python3"),
+    (leaving(), {"looks": {LAST: IDLE}}, f"draining waiting: {STILL}; no process is left in it"),
+    (leaving(), {"looks": {LAST: Look(error="no rights")}}, f"draining waiting: {STILL} >"),
+    (leaving(), {}, f"draining waiting: {STILL} >"),
+    (leaving(refreshed=False), {}, "draining waiting: its drain-timeout starts once the launcher is refreshed"),
+    (too_many(elastic=False), {}, "kept fine: not elastic"),
+    (too_many(workers=(worker(0), worker(1), worker(2, deleting=True))), {}, "leaving waiting: being deleted"),
+    (too_many(), {}, "leaving waiting: it leaves discover_hosts.sh next"),
+    (too_many(config=TWO, role=role(0, 1)), {}, "leaving waiting: never trained"),
+    (leaving(workers=(worker(0), worker(1), pending(2))), {}, "leaving waiting: never trained"),
+    (
+        shown(too_many(config=JUST_ADDED, known=False), at=NOW - 1.0),
+        {},
+        "leaving waiting: leaves discover_hosts.sh in 2s",
+    ),
+    (
+        training(worker(0), worker(1), worker(2), found=(granted(), preempted(LAST)), size=3),
+        {},
+        (
+            "leaving waiting: j-worker-2 is an extra; it leaves discover_hosts.sh*"
+            "; Kueue wants its quota: Preempted to accommodate a workload >"
+        ),
+    ),
+]
+
+SETTLING = job(config=config(pods(0, 1), memory=Memory(removed_at=NOW - 1.0)), known=False)
+BLIND = job(launcher=launcher(mounts_discovery=False), config=config(pods(0, 1, 2), hostfile=pods(0, 1)))
+GOING = (worker(0), worker(1), worker(2, disruption="taint karpenter.sh/disrupted"))
+PUBLICATION: list[Row] = [
+    (job(role=None), {"role_readable": False}, "not-known unknown"),
+    (job(role=None, config=TWO), {"role_readable": False}, "not-published waiting: the right to read Roles"),
+    (
+        shown(SETTLING, at=NOW - 1.0),
+        {},
+        "settling waiting: joins discover_hosts.sh in 2s*an earlier change",
+    ),
+    (job(workers=GOING, config=TWO), {}, "disrupted waiting: karpenter.sh/disrupted"),
+    (job(config=TWO), {"threats": {LAST: "taint karpenter.sh/disrupted"}}, "disrupted waiting: karpenter.sh/disrupted"),
+    *(
+        (job(launcher=launcher(phase) if phase else None, elastic=elastic), {}, "no-launcher waiting")
+        for phase in (None, LauncherPhase.WAITING, LauncherPhase.DELIVERING, LauncherPhase.FINISHED)
+        for elastic in (True, False)
+    ),
+    (BLIND, {}, "blind-launcher wrong"),
+    (job(elastic=False, config=config([])), {}, "not-known unknown"),
+]
+
+
+def launch(**options: Any) -> dict[str, Any]:
+    return {"looks": OTHERS_TRAIN, "launch": Launch(program="horovodrun", **options)}
+
+
+LOSSES = Tries(count=len(RENAMED.delays) + 1, at=NOW - 60.0, uid=f"uid-of-{LAST}")
+LOST_OFTEN = job(config=config(pods(0, 1, 2), memory=Memory(renamed={LAST: LOSSES})))
+OWN_KUBEXEC = job(config=replace(config(pods(0, 1, 2)), kubexec="#!/bin/sh\nssh $1\n"))
+NEW = job(known=False)
+PLAIN = job(elastic=False, config=config([]))
+NOT_GIVEN = "the controller cannot give it a new host name >"
+NOT_KNOWN = "is listed, and the launcher knows it; whether it trains is not known: "
+RANKS: list[Row] = [
+    (
+        job(),
+        {"looks": {LAST: Look(processes=("python3 (x2)", "sh"))}},
+        "trains fine: j-worker-2 is training: python3 (x2), sh",
+    ),
+    (job(), {}, f"not-known unknown: {NOT_KNOWN}only exec can show that, and --no-exec was given >"),
+    (
+        job(),
+        {"looks": dict.fromkeys(pods(0, 1), BUSY)},
+        f"not-known unknown: {NOT_KNOWN}exec looked only into 2 other workers >",
+    ),
+    (
+        job(),
+        {"looks": {**OTHERS_TRAIN, LAST: Look(error="a policy says no")}},
+        f"not-known unknown: {NOT_KNOWN}a policy says no >",
+    ),
+    (PLAIN, {"looks": {LAST: BUSY}}, "trains fine"),
+    (
+        PLAIN,
+        {"looks": {LAST: IDLE}},
+        "not-known unknown: exec shows no rank, and the launcher alone decides where ranks run >",
+    ),
+    (
+        job(),
+        {"looks": OTHERS_TRAIN},
+        "lost-rank waiting: while 2 others train*as long as the job runs*a new host name after 30s*| grep -i blacklist",
+    ),
+    (job(), launch(cooldown=(5, 60)), "lost-rank waiting: for up to 60 s"),
+    (job(), {"looks": OTHERS_TRAIN, "controller": AWAY}, f"lost-rank wrong: {NOT_GIVEN}"),
+    (OWN_KUBEXEC, {"looks": OTHERS_TRAIN}, f"lost-rank wrong: {NOT_GIVEN}"),
+    (
+        LOST_OFTEN,
+        {"looks": OTHERS_TRAIN},
+        "given-up wrong: lost its rank 6 times*> kubectl -n default delete pod j-worker-2",
+    ),
+    (shown(NEW, at=NOW - 5.0), {"looks": OTHERS_TRAIN}, "joining waiting"),
+    (shown(NEW, at=NOW - 25.0), {"looks": OTHERS_TRAIN}, "lost-rank waiting"),
+    (job(), launch(max_np=2), "beyond-max-np wrong"),
+    (job(), launch(max_np=3), "lost-rank waiting"),
+    (job(slots=4), launch(max_np=8), "beyond-max-np wrong"),
+    (
+        job(),
+        {"looks": dict.fromkeys(pods(0, 1, 2), IDLE)},
+        "nobody-trains wrong: > kubectl -n default logs j-launcher --tail=50",
+    ),
+    (job(), {"looks": OTHERS_TRAIN, "frozen": (Exec(pid=41, pod=LAST, started_at=LONG_AGO),)}, "frozen-exec wrong"),
+]
+
+
+@pytest.mark.parametrize(("view", "facts", "told"), [*PODS, *SURPLUS, *PUBLICATION, *RANKS])
+def test_the_last_worker(view: JobView, facts: dict[str, Any], told: str) -> None:
+    """Of it is told `CAUSE LEVEL: SAYS > NEXT STEP`, of which the table gives parts."""
+    found = of_worker(view, 2, **facts)
+    kind, _, words = told.partition(": ")
+    assert f"{found.cause} {found.level.value}" == kind
+    assert re.search(".*".join(map(re.escape, words.split("*"))), f"{found.says} > {found.next_step}")
+
+
+@pytest.mark.parametrize(
+    ("view", "cause", "words"),
+    [
+        (job(role=role(0, 1)), "no-right", "is not in the launcher's Role yet"),
+        (job(role=None), "no-right", "is not in the launcher's Role yet"),
+        (job(config=TWO), "not-published", "the controller adds it next"),
+        (job(known=False), "launcher-not-refreshed", "the controller refreshes the launcher next"),
+    ],
+)
+def test_the_next_step_needs_a_controller_that_leads(view: JobView, cause: str, words: str) -> None:
+    found = of_worker(view, 2)
+    assert (found.cause, found.level) == (cause, Level.WAITING)
+    assert words in found.says
+    away = of_worker(view, 2, controller=AWAY)
+    assert (away.cause, away.level) == (cause, Level.WRONG)
+    assert AWAY in away.says
+    assert away.next_step.startswith("kubectl -n mpijob-elastic logs")
+
+
+def test_a_worker_that_waits_for_ranks_after_a_loss_says_what_decides_how_long() -> None:
+    [pod] = pods(1)
+    memory = Memory(
+        left={pod: Left(pod=pod_fingerprint(f"uid-of-{pod}"), at=LONG_AGO + 10, known_at=LONG_AGO + 10)},
+        hosts={name: named(name) for name in pods(0, 1, 2)},
+    )
+    successor = worker(1, uid="new", created_at=NOW - 10, ready_at=NOW - 5)
+    view = job(workers=(worker(0), successor, worker(2)), config=config(pods(0, 2), memory=memory))
+    found = of_worker(view, 1)
+    assert found.cause == "settling"
+    assert "in 30s: the controller waits for the other ranks to get over a loss: Gloo's timeout" in found.says
+
+
+@pytest.mark.parametrize(
+    ("looks", "facts", "train", "all_train"),
+    [
+        (dict.fromkeys(pods(0, 1, 2), BUSY), {}, 3, True),
+        (dict.fromkeys(pods(0, 1), BUSY), {}, None, None),
+        ({}, {}, None, None),
+        ({}, {"controller": AWAY}, None, False),
+        (OTHERS_TRAIN, {}, 2, False),
+        ({"j-worker-0": BUSY, LAST: IDLE}, {}, None, False),
+    ],
+)
+def test_that_all_train_is_said_only_where_it_is_known(
+    looks: dict[str, Look], facts: dict[str, Any], train: int | None, all_train: bool | None
+) -> None:
+    found = explain(job(), Facts(looks=looks, **facts), now=NOW)
+    assert (found.training, found.all_train) == (train, all_train)
+    assert bool(found.not_known) is (train is None)
+
+
+def test_a_pod_at_a_gate_names_it_and_a_worker_of_a_stopped_job_is_about_to_go() -> None:
+    gates = (names.GATE_SUSPENDED,)
+    held = launcher(LauncherPhase.WAITING, gates=gates)
+    workers = (worker(0), pending(1, gates=gates))
+    view = job(2, workers=workers, launcher=held, config=config([]), known=False, suspended_by="annotation x")
+    assert of_worker(view, 0).cause == "suspending"
+    found = of_worker(view, 1)
+    assert (found.cause, found.level) == ("gated", Level.WAITING)
+    assert names.GATE_SUSPENDED in found.says
+    said = of_job(view)
+    assert "is suspended by annotation x" in said["suspended"].says
+    assert names.GATE_SUSPENDED in said["launcher-stuck"].says
+
+
+def test_a_pod_that_waits_for_quota_says_where_and_why() -> None:
+    view = waiting(3, granted(), workload(LAST, said="insufficient\n quota"), policy=Policy(min_replicas=2))
+    found = of_worker(view, 2, places={f"uid-of-{LAST}": 4})
+    assert (found.cause, found.level) == ("queued", Level.WAITING)
+    assert found.says == "j-worker-2 waits at place 4 in queue team: insufficient quota"
+    assert found.next_step == "kubectl -n default describe workload j-worker-2"
+    assert of_worker(view, 0).cause == "gated"
+    held = of_job(waiting(2, workload(said="insufficient")))["queued"]
+    assert held.says == "j-launcher waits in queue team: insufficient"
