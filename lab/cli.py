@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from lab import control
-from lab.build import ensure_peers, ensure_programs
+from lab.build import ensure_compared, ensure_peers, ensure_programs
 from lab.control import Lifeline
 from lab.display import progress, report
 from lab.errors import LabError
@@ -129,11 +129,14 @@ def kubeconfig(*, name: Name = "default") -> None:
 
 @app.command(epilog=examples("python -m lab binaries", "python -m lab binaries --kubernetes-version v1.36.3"))
 def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES), real_node: RealNode = False) -> None:
-    """Find or build the programs of a lab, start nothing, and print where they are."""
+    """Find or build the programs of a lab and of its tests, start nothing, and print where they are."""
+    version = KubernetesVersion.parse(kubernetes_version)
     with progress() as say:
-        programs = ensure_programs(KubernetesVersion.parse(kubernetes_version), say, real_node=real_node)
-    for program in (*ALL, *(OF_REAL_NODE if real_node else ())):
-        print(f"{program.name:<24}{getattr(programs, program.field)}")
+        programs = ensure_programs(version, say, real_node=real_node)
+        compared = ensure_compared(version, say)
+    found = {one.name: getattr(programs, one.field) for one in (*ALL, *(OF_REAL_NODE if real_node else ()))}
+    for name, path in {**found, **compared}.items():
+        print(f"{name:<24}{path}")
 
 
 @app.command(epilog=examples("python -m lab peers", "python -m lab peers kueue volcano-scheduler"))

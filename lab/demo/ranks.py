@@ -1,14 +1,14 @@
 """Stand-ins for Horovod's ranks, so that a drain has something to wait for.
 
-As Horovod's driver does: run discover_hosts.sh once a second; in each new host start a rank, as kubexec.sh does, with
-the launcher's own rights (so a worker that its Role does not name cannot be reached); a rank whose host has left the
-list ends by itself at its next commit, and a host whose rank was killed is never used again. A rank is a real process
-of its pod, which runs until its input ends.
+As Horovod's driver does: look at the list of hosts once a second; in each new host start a rank, as kubexec.sh does,
+with the launcher's own rights (so a worker that its Role does not name cannot be reached); a rank whose host has left
+the list ends by itself at its next commit, and a host whose rank was killed is never used again. A rank is a real
+process of its pod, which runs until its input ends.
 """
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -75,9 +75,8 @@ class Ranks:
         """Return the state of the rank in each host."""
         return {host: rank.state for host, rank in self._ranks.items()}
 
-    def discover(self, script: str) -> None:
+    def discover(self, hosts: Sequence[str]) -> None:
         """Let the driver look at its host list once."""
-        hosts = _output(script)
         for host in hosts:
             before = self._ranks.get(host)
             if before is not None and before.state == "ended":
@@ -125,9 +124,3 @@ class Ranks:
         assert process.stdout is not None
         os.set_blocking(process.stdout.fileno(), False)
         return Rank(process=process)
-
-
-def _output(script: str) -> list[str]:
-    """The host names that a discover_hosts.sh prints; it is run, as Horovod runs it."""
-    printed = subprocess.run(["/bin/sh", "-s"], input=script, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return [line.rpartition(":")[0] for line in printed.splitlines()]

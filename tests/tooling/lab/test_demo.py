@@ -1,4 +1,4 @@
-"""`python -m lab.demo`, run as a user runs it: without a terminal, to its end, to a failure, and cut off."""
+"""`python -m lab.demo`, run as a user runs it: without a terminal, to its end and to a failure."""
 
 import os
 import re
@@ -14,10 +14,9 @@ import pytest
 from lab.build import ensure_programs
 from lab.versions import DEFAULT_KUBERNETES
 
-pytestmark = pytest.mark.lab
-
 ROOT = Path(__file__).parents[3]
-PATIENCE = 600.0  # seconds for a test; a busy machine needs minutes for all of the demo
+# A busy machine needs minutes for all of the demo.
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600.0)]
 
 
 class Demo:
@@ -76,14 +75,13 @@ def demo(home: Path, *options: str) -> Iterator[Demo]:
         running.process.communicate()
 
 
-@pytest.mark.timeout(PATIENCE)
 def test_all_comes_true_and_what_is_kept_can_be_used(tmp_path: Path) -> None:
     with demo(tmp_path, "--keep", "--patience", "240") as running:
         kubeconfig, path = running.until(r"export KUBECONFIG=(\S+) PATH=(\S+):\$PATH").groups()
         said = "\n".join(running.said)
         assert "FAILED" not in said, said
         for step in ("create", "2→3", "3→1", "1→3", "3→2"):
-            assert re.search(rf"^{step} +[0-9.]+ +[0-9.]+ ", said, re.MULTILINE)
+            assert re.search(rf"^{step} +[0-9.]+$", said, re.MULTILINE)
         assert "Every change came true and no rank was killed." in said
         assert "rank in train-worker-2: ended by itself" in said
         assert "$ kubectl scale mpijob/train --replicas=2\nmpijob.kubeflow.org/train scaled" in said
@@ -95,16 +93,6 @@ def test_all_comes_true_and_what_is_kept_can_be_used(tmp_path: Path) -> None:
         assert running.ended() == 0
 
 
-@pytest.mark.timeout(PATIENCE)
-def test_a_step_that_does_not_come_true_is_named(tmp_path: Path) -> None:
-    """A rank needs longer than a second to end, so 3→1 cannot come true in one."""
-    with demo(tmp_path, "--patience", "1") as running:
-        running.until(r"FAILED: step .+: not as asked for within 1 s: .+")
-        assert running.ended() == 1
-        assert any("==> controller-" in line for line in running.said)
-
-
-@pytest.mark.timeout(PATIENCE)
 def test_a_rank_that_is_killed_fails_the_step(tmp_path: Path) -> None:
     """Somebody deletes the pod of a worker in which a rank runs."""
     kubectl = ensure_programs(DEFAULT_KUBERNETES, print).kubectl
@@ -113,17 +101,6 @@ def test_a_rank_that_is_killed_fails_the_step(tmp_path: Path) -> None:
         kubeconfig = tmp_path / "mpijob-elastic" / "lab" / "demo" / "kubeconfig"
         delete = ("delete", "pod", "train-worker-0", "--wait=false")
         subprocess.run([kubectl, "--kubeconfig", kubeconfig, *delete], check=True)
+        running.until("==> controller-")
         running.until("FAILED: step .+: the rank in train-worker-0 was killed")
         assert running.ended() == 1
-
-
-@pytest.mark.timeout(PATIENCE)
-@pytest.mark.parametrize(
-    ("moment", "number", "code"),
-    [("kube-apiserver", signal.SIGINT, 130), ("desired: 2 → 3", signal.SIGTERM, 143)],
-)
-def test_whoever_cuts_it_off_finds_nothing_left(tmp_path: Path, number: signal.Signals, code: int, moment: str) -> None:
-    with demo(tmp_path) as running:
-        running.until(moment)
-        running.process.send_signal(number)
-        assert running.ended() == code
