@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from bench import report, runner
-from bench.parts import events, real, scale, starts, throughput, webhook
+from bench.parts import events, real, scale, throughput, webhook
 from bench.parts.context import TROUBLE
 from bench.runner import Part, Wanted
 from bench.sides import Peer
@@ -26,18 +26,16 @@ class What(StrEnum):
     THROUGHPUT = "throughput"
     WEBHOOK = "webhook"
     EVENTS = "events"
-    START = "start"
     REAL = "real"
     SPOT = "spot"
 
 
 _PARTS: Mapping[What, Sequence[Part]] = {
-    What.ALL: [events.run, webhook.run, scale.run, throughput.run, starts.run],
+    What.ALL: [events.run, webhook.run, scale.run, throughput.run],
     What.SCALE: [scale.run],
     What.THROUGHPUT: [throughput.run],
     What.WEBHOOK: [webhook.run],
     What.EVENTS: [events.run],
-    What.START: [starts.run],
     What.REAL: [real.run],
 }
 _HELP = """Measure, and show beside each figure its target and whether it was met.
@@ -45,9 +43,8 @@ _HELP = """Measure, and show beside each figure its target and whether it was me
 \b
   scale       edit the size of a job: times, writes, CPU, memory; alternately with mpi-operator v0.3.0 and with us
   throughput  resize 200 jobs of 10 workers at once: how many become right per second
-  webhook     reviews per second, and the time that the webhook adds to requests through the API server
+  webhook     the time that the webhook adds to requests through the API server, and its CPU
   events      the cost of a pod event for the controller; needs no lab
-  start       start and memory of the controller beside 1,000 pods
   all         all of these
   real        resize a job that really trains, 2→3→1→3→4→2, on a real node (needs root)
   spot        play a trace of machines that are taken away to a static job, to v0.3.0 and to us
@@ -70,7 +67,7 @@ def measure(  # noqa: PLR0913 - a command has as many parameters as options
     *,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How often to measure each figure.")] = 5,
     json: Annotated[
-        Path | None, typer.Option("--json", dir_okay=False, help="Also write all samples to this file.")
+        Path | None, typer.Option("--json", dir_okay=False, help="Also write all samples to this file; not for spot.")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Exit with 3 if a target was missed.")] = False,
     peer_flag: Annotated[list[str] | None, typer.Option(help="An extra flag for the peer.")] = None,
@@ -93,14 +90,13 @@ def measure(  # noqa: PLR0913 - a command has as many parameters as options
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--trace") from error
     runner.end_on_sigterm()
+    about = report.circumstances()
     try:
         found = asyncio.run(spot.play(wanted, peer=peer, sides=side or ()))
     except TROUBLE as error:
         print(f"not measured: {error}", file=sys.stderr)
         raise SystemExit(runner.FAILED) from error
-    spot.show(found)
-    if json:
-        report.save(found, json)
+    spot.show(about, wanted, found)
 
 
 def main() -> None:

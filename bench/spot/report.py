@@ -4,13 +4,11 @@ import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-import msgspec
 from rich import box
 from rich.table import Table
 
-from bench import report as bench_report
 from bench.jobs import AGENT
-from bench.report import Circumstances
+from bench.report import Circumstances, line
 from bench.sides import Ours, Peer
 from bench.spot import replay, trace
 from bench.spot.contest import SideName, contenders
@@ -25,37 +23,18 @@ from mpijob_elastic.kube.client import connect
 HOUR = 3600.0
 # Prices of a GPU-hour, in any currency: the promised saving is 70 %.
 SPOT, ON_DEMAND = 0.30, 1.00
-HEADINGS = (
-    "side",
-    "GPU-hours paid",
-    "trained",
-    "useful steps",
-    "lost steps",
-    "ranks killed",
-    "job restarts",
-    "saving",
-)
+HEADINGS = ("GPU-hours paid", "trained", "useful steps", "lost steps", "ranks killed", "job restarts", "saving")
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The results of a run; outcomes by the sides' titles. Times in seconds."""
-
-    circumstances: Circumstances
-    trace: Trace
-    costs: Costs
-    outcomes: Mapping[str, Outcome]
-
-
-async def play(wanted: Trace, *, peer: Peer, sides: Collection[SideName]) -> Report:
-    """Play the trace to the sides; none means all. Raises LabError, KubeError."""
-    about = bench_report.circumstances()
+async def play(wanted: Trace, *, peer: Peer, sides: Collection[SideName]) -> dict[str, Outcome]:
+    """Play the trace to the sides, none means all; return what each made of it by title. Raises LabError, KubeError."""
     outcomes = {}
     with progress() as say, Cluster.start(name=f"bench-{os.getpid()}", say=say) as cluster:
         async with await connect(user_agent=AGENT, kubeconfig=cluster.kubeconfig) as client:
             for side in contenders(peer=peer, ours=Ours()):
                 if not sides or side.name in sides:
                     outcomes[side.title] = await replay.play(cluster, client, wanted, side, say=say)
-    return Report(circumstances=about, trace=wanted, costs=Costs(), outcomes=outcomes)
+    return outcomes
 
 
 def read(path: Path, *, size: int, hours: float) -> Trace:
@@ -63,16 +42,17 @@ def read(path: Path, *, size: int, hours: float) -> Trace:
     return trace.read(path.read_bytes(), name=path.name, size=size, longest=hours * HOUR)
 
 
-def show(report: Report) -> None:
+def show(about: Circumstances, played: Trace, outcomes: Mapping[str, Outcome]) -> None:
     """Print a row for each side, between on-demand machines and spot machines of which no second is lost."""
-    played, step = report.trace, report.costs.step
+    step = Costs().step
     table = Table(box=box.MARKDOWN)
+    table.add_column("side")
     for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading == HEADINGS[0] else "right", overflow="fold")
+        table.add_column(heading, justify="right")
     whole, paid = played.size * played.horizon, played.machine_seconds
     none = [NOTHING] * 3
     table.add_row("on demand, never interrupted", *_amounts(whole, whole, played.horizon / step), *none, f"{0:.1%}")
-    for title, outcome in report.outcomes.items():
+    for title, outcome in outcomes.items():
         happened = [number(outcome.lost), str(outcome.killed), str(len(outcome.failures))]
         amounts = _amounts(paid, outcome.gpu_seconds, outcome.useful)
         table.add_row(title, *amounts, *happened, _saving(played, outcome.useful, step=step))
@@ -80,7 +60,7 @@ def show(report: Report) -> None:
     row = [*_amounts(paid, paid, best), *none, _saving(played, best, step=step)]
     table.add_row("spot, if no second were lost", *row)
     console = wide_console()
-    console.print(bench_report.line(report.circumstances))
+    console.print(line(about))
     console.print(f"Trace: {played.source}; {played.interruptions} interruptions.", markup=False)
     console.print(f"A GPU-hour: {SPOT:.2f} spot, {ON_DEMAND:.2f} on demand.", table, sep="\n")
 

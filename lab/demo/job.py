@@ -8,7 +8,6 @@ from mpijob_elastic import names
 
 NAMESPACE = "default"
 NAME = "train"
-CONTAINER = "worker"
 # As a user of Elastic Horovod writes it; the images are never pulled.
 MANIFEST = f"""\
 apiVersion: kubeflow.org/v1
@@ -35,7 +34,7 @@ spec:
       template:
         spec:
           containers:
-          - name: {CONTAINER}
+          - name: worker
             image: horovod/horovod
 """
 

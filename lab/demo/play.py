@@ -18,15 +18,16 @@ import msgspec
 
 from lab.demo import job
 from lab.demo.job import Step
-from lab.demo.ranks import Ranks, State
 from lab.demo.stage import Stage
 from lab.errors import LabError
 from lab.layout import Layout
 from lab.processes import new_log, spawn
+from lab.ranks import Ranks, State
 from mpijob_elastic import names
 
 WIDTH = 100  # columns of what is said
 DISCOVERY = 1.0  # seconds; DISCOVER_HOSTS_FREQUENCY_SECS in horovod/runner/elastic/driver.py
+COMMIT = 1.5  # seconds from learning that its host has left the list to a rank's end
 TICK = 0.1
 PRODUCT = (sys.executable, "-m", "mpijob_elastic")
 WORDS: Mapping[State, str] = {
@@ -85,7 +86,7 @@ class Play:
         launcher = report["launcher"]
         # A kubelet would show a launcher that was touched the new file at once; here there is none.
         if launcher and launcher["refreshed"] and self._cluster.exec_offered:
-            self._ranks = self._ranks or Ranks(self._cluster, clock=time.monotonic)
+            self._ranks = self._ranks or Ranks(self._cluster, namespace=job.NAMESPACE, job=job.NAME, commit=COMMIT)
             self._ranks.discover([host.rpartition(":")[0] for host in report["hosts"]])
         until = time.monotonic() + DISCOVERY
         while time.monotonic() < until:
