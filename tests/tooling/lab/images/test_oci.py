@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.images.archive import File, Folder, Link, tree, write_layer
-from lab.images.oci import Settings, digest, write_image, write_renamed
+from lab.images.oci import Settings, digest, write_image
 
 SETTINGS = Settings(
     entrypoint=("run",), command=("it",), environment={"A": "1"}, user="65532:65532", labels={"title": "run"}
@@ -78,15 +78,6 @@ def test_the_same_layers_make_the_same_archive(layers: list[Path], tmp_path: Pat
         target = tmp_path / folder / "image.tar"
         write_image(target, reference="name:tag", layers=layers, settings=SETTINGS, compress=True)
     assert (tmp_path / "one/image.tar").read_bytes() == (tmp_path / "other/image.tar").read_bytes()
-
-
-def test_a_renamed_image_is_the_same_under_another_name(layers: list[Path], tmp_path: Path) -> None:
-    image, renamed, named = (tmp_path / f"{name}.tar" for name in ("image", "renamed", "named"))
-    write_image(image, reference="name:tag", layers=layers, settings=SETTINGS, compress=True)
-    write_renamed(renamed, image, reference="name:next")
-    write_image(named, reference="name:next", layers=layers, settings=SETTINGS, compress=True)
-    assert read(renamed) == read(named)
-    assert digest(renamed) == digest(image)
 
 
 def test_a_folder_becomes_the_same_layer_whoever_made_it(tmp_path: Path) -> None:
