@@ -1,21 +1,27 @@
-"""The command line of `python -m bench`."""
+"""The command line of `python -m bench`: run parts in a row, show their results, end with the right exit code."""
 
 import asyncio
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bench import report, runner
-from bench.parts import events, real, scale, throughput, webhook
-from bench.parts.context import TROUBLE
-from bench.runner import Part, Wanted
+from bench import report
+from bench.parts import events, real, scale, spot, throughput, webhook
+from bench.parts.context import TROUBLE, Findings, Setting
+from bench.report import Report
 from bench.sides import Peer
-from bench.spot import report as spot
-from bench.spot.contest import SideName
+from bench.spot import trace as traces
+from lab.display import progress
+
+FAILED, MISSED = 1, 3
+
+Part = Callable[[Setting], Coroutine[Any, Any, Findings]]
 
 
 class What(StrEnum):
@@ -62,12 +68,12 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 @app.command(help=_HELP, epilog=_EPILOG, no_args_is_help=True)
-def measure(  # noqa: PLR0913 - a command has as many parameters as options
+def measure(
     what: Annotated[What, typer.Argument(show_choices=False)],
     *,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How often to measure each figure.")] = 5,
     json: Annotated[
-        Path | None, typer.Option("--json", dir_okay=False, help="Also write all samples to this file; not for spot.")
+        Path | None, typer.Option("--json", dir_okay=False, help="Also write all samples to this file.")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Exit with 3 if a target was missed.")] = False,
     peer_flag: Annotated[list[str] | None, typer.Option(help="An extra flag for the peer.")] = None,
@@ -76,27 +82,48 @@ def measure(  # noqa: PLR0913 - a command has as many parameters as options
     ] = None,
     machines: Annotated[int, typer.Option(min=1, max=64, help="For spot: wanted machines, each with a GPU.")] = 8,
     hours: Annotated[float, typer.Option(min=0.1, max=1000, help="For spot: length of the trace to play.")] = 24,
-    side: Annotated[list[SideName] | None, typer.Option(help="For spot: play only this; may be repeated.")] = None,
 ) -> None:
     """Measure."""
-    peer = Peer(flags=tuple(peer_flag or ()))
-    if what is not What.SPOT:
-        runner.measure(_PARTS[what], Wanted(repeat=repeat, json=json, check=check, peer=peer))
-        return
+    # SIGTERM like Ctrl-C, so that it also ends the processes that we started.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    parts = _PARTS[what] if what is not What.SPOT else [_spot(trace, machines, hours)]
+    done, failures = _run(parts, repeat=repeat, peer=Peer(flags=tuple(peer_flag or ())))
+    report.show(done)
+    if json:
+        report.save(done, json)
+    for failure in failures:
+        print(f"not measured: {failure}", file=sys.stderr)
+    if failures:
+        raise typer.Exit(FAILED)
+    if check and any(figure.verdict is False for figure in done.figures):
+        raise typer.Exit(MISSED)
+
+
+def _spot(trace: Path | None, machines: int, hours: float) -> Part:
     if trace is None:
-        raise typer.BadParameter("spot needs a trace: see docs/spot-economics.md", param_hint="--trace")
+        raise typer.BadParameter("spot needs a trace: see docs/records/spot-economics.md", param_hint="--trace")
     try:
-        wanted = spot.read(trace, size=machines, hours=hours)
+        wanted = traces.read(trace.read_bytes(), name=trace.name, size=machines, longest=hours * spot.HOUR)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--trace") from error
-    runner.end_on_sigterm()
+    return partial(spot.run, trace=wanted)
+
+
+def _run(parts: Sequence[Part], *, repeat: int, peer: Peer) -> tuple[Report, list[Exception]]:
+    """Run all parts. A failed part does not stop the others."""
     about = report.circumstances()
-    try:
-        found = asyncio.run(spot.play(wanted, peer=peer, sides=side or ()))
-    except TROUBLE as error:
-        print(f"not measured: {error}", file=sys.stderr)
-        raise SystemExit(runner.FAILED) from error
-    spot.show(about, wanted, found)
+    found: list[Findings] = []
+    failures: list[Exception] = []
+    with progress() as say:
+        for part in parts:
+            try:
+                found.append(asyncio.run(part(Setting(repeat=repeat, say=say, peer=peer))))
+                failures.extend(found[-1].failures)
+            except TROUBLE as error:
+                failures.append(error)
+    notes = tuple(note for findings in found for note in findings.notes)
+    figures = tuple(figure for findings in found for figure in findings.figures)
+    return Report(circumstances=about, notes=notes, figures=figures), failures
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
     trace                                which machines exist when
     costs, tally, driver, training       the model of training (pure)
     pool, world, time_shift, replay      play a trace to a real control plane
-    contest, report                      the compared ways, and the table
+    contest                              the compared ways
 
 docs/records/spot-economics.md says what is real, what is modelled, and where the limits are.
 """

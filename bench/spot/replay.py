@@ -43,7 +43,7 @@ SEED = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a side's job, and the real seconds of the replay.
+    """The result of a side's job.
 
     killed: ranks that died with their machine or pod. failures: why the job ended, for each restart.
     """
@@ -53,7 +53,6 @@ class Outcome:
     gpu_seconds: float
     killed: int
     failures: tuple[str, ...]
-    real_seconds: float
 
 
 async def play(
@@ -105,7 +104,6 @@ class _Replay:
         finally:
             if self._ranks:
                 self._ranks.kill_all()
-        real_seconds = time.monotonic() - begin
         await self._remove()
         await self._pool.close()
         training, end = self._training, self._trace.horizon
@@ -115,7 +113,6 @@ class _Replay:
             gpu_seconds=training.tally.gpu_seconds(end),
             killed=training.killed,
             failures=tuple(training.failures),
-            real_seconds=real_seconds,
         )
 
     async def _turn(self, now: float) -> World:
