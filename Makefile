@@ -25,7 +25,7 @@ setup:  ## Make .venv with the pinned packages
 lab-binaries: setup  ## Build etcd, Kubernetes, kwok and mpi-operator from Go modules, once
 	@$(PYTHON_BIN) -m lab binaries
 
-demo: lab-binaries  ## Show `kubectl edit mpijob` 2→3→1→3 and `kubectl scale` on a real control plane
+demo: setup  ## Show `kubectl edit mpijob` 2→3→1→3 and `kubectl scale` on a real control plane
 	@$(PYTHON_BIN) -m lab.demo $(DEMO_ARGS)
 
 test: lab-binaries  ## Tell within six minutes whether the product works: lint, types, layers, units, main paths on a real control plane

@@ -16,7 +16,6 @@ from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import PODS, Resource
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import eviction
-from webhook.rules import review
 
 DRY_RUN = {"dryRun": "All"}
 BUDGETS = Resource(group="policy", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
@@ -76,29 +75,6 @@ async def try_evict(client: ApiWriter, namespace: str) -> bytes:
     except errors.Throttled as error:
         return str(error).encode()
     raise LabError("an eviction was allowed during a measurement of those that are not")
-
-
-def review_of(pod: bytes, namespace: str) -> bytes:
-    """Return the AdmissionReview for the creation of a pod, given with the defaults of the API server."""
-    metadata = msgspec.json.decode(pod)["metadata"]
-    kind = {"group": PODS.group, "version": PODS.version, "kind": PODS.kind}
-    resource = {"group": PODS.group, "version": PODS.version, "resource": PODS.plural}
-    request = {
-        "uid": metadata["uid"],
-        "kind": kind,
-        "resource": resource,
-        "requestKind": kind,
-        "requestResource": resource,
-        "name": metadata["name"],
-        "namespace": namespace,
-        "operation": review.CREATE,
-        "userInfo": {"username": "system:serviceaccount:mpi-operator:mpi-operator", "groups": ["system:authenticated"]},
-        "object": msgspec.Raw(pod),
-        "oldObject": None,
-        "dryRun": False,
-        "options": {"apiVersion": "meta.k8s.io/v1", "kind": "CreateOptions"},
-    }
-    return msgspec.json.encode({"apiVersion": review.API_VERSION, "kind": review.KIND, "request": request})
 
 
 def _silent(pod: dict[str, Any]) -> dict[str, Any]:

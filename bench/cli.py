@@ -1,21 +1,27 @@
-"""The command line of `python -m bench`."""
+"""The command line of `python -m bench`: run parts in a row, show their results, end with the right exit code."""
 
 import asyncio
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bench import report, runner
-from bench.parts import events, real, scale, starts, throughput, webhook
-from bench.parts.context import TROUBLE
-from bench.runner import Part, Wanted
+from bench import report
+from bench.parts import events, real, scale, spot, throughput, webhook
+from bench.parts.context import TROUBLE, Findings, Setting
+from bench.report import Report
 from bench.sides import Peer
-from bench.spot import report as spot
-from bench.spot.contest import SideName
+from bench.spot import trace as traces
+from lab.display import progress
+
+FAILED, MISSED = 1, 3
+
+Part = Callable[[Setting], Coroutine[Any, Any, Findings]]
 
 
 class What(StrEnum):
@@ -26,18 +32,16 @@ class What(StrEnum):
     THROUGHPUT = "throughput"
     WEBHOOK = "webhook"
     EVENTS = "events"
-    START = "start"
     REAL = "real"
     SPOT = "spot"
 
 
 _PARTS: Mapping[What, Sequence[Part]] = {
-    What.ALL: [events.run, webhook.run, scale.run, throughput.run, starts.run],
+    What.ALL: [events.run, webhook.run, scale.run, throughput.run],
     What.SCALE: [scale.run],
     What.THROUGHPUT: [throughput.run],
     What.WEBHOOK: [webhook.run],
     What.EVENTS: [events.run],
-    What.START: [starts.run],
     What.REAL: [real.run],
 }
 _HELP = """Measure, and show beside each figure its target and whether it was met.
@@ -45,9 +49,8 @@ _HELP = """Measure, and show beside each figure its target and whether it was me
 \b
   scale       edit the size of a job: times, writes, CPU, memory; alternately with mpi-operator v0.3.0 and with us
   throughput  resize 200 jobs of 10 workers at once: how many become right per second
-  webhook     reviews per second, and the time that the webhook adds to requests through the API server
+  webhook     the time that the webhook adds to requests through the API server, and its CPU
   events      the cost of a pod event for the controller; needs no lab
-  start       start and memory of the controller beside 1,000 pods
   all         all of these
   real        resize a job that really trains, 2→3→1→3→4→2, on a real node (needs root)
   spot        play a trace of machines that are taken away to a static job, to v0.3.0 and to us
@@ -65,7 +68,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 
 
 @app.command(help=_HELP, epilog=_EPILOG, no_args_is_help=True)
-def measure(  # noqa: PLR0913 - a command has as many parameters as options
+def measure(
     what: Annotated[What, typer.Argument(show_choices=False)],
     *,
     repeat: Annotated[int, typer.Option(min=1, max=100, help="How often to measure each figure.")] = 5,
@@ -79,28 +82,48 @@ def measure(  # noqa: PLR0913 - a command has as many parameters as options
     ] = None,
     machines: Annotated[int, typer.Option(min=1, max=64, help="For spot: wanted machines, each with a GPU.")] = 8,
     hours: Annotated[float, typer.Option(min=0.1, max=1000, help="For spot: length of the trace to play.")] = 24,
-    side: Annotated[list[SideName] | None, typer.Option(help="For spot: play only this; may be repeated.")] = None,
 ) -> None:
     """Measure."""
-    peer = Peer(flags=tuple(peer_flag or ()))
-    if what is not What.SPOT:
-        runner.measure(_PARTS[what], Wanted(repeat=repeat, json=json, check=check, peer=peer))
-        return
+    # SIGTERM like Ctrl-C, so that it also ends the processes that we started.
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    parts = _PARTS[what] if what is not What.SPOT else [_spot(trace, machines, hours)]
+    done, failures = _run(parts, repeat=repeat, peer=Peer(flags=tuple(peer_flag or ())))
+    report.show(done)
+    if json:
+        report.save(done, json)
+    for failure in failures:
+        print(f"not measured: {failure}", file=sys.stderr)
+    if failures:
+        raise typer.Exit(FAILED)
+    if check and any(figure.verdict is False for figure in done.figures):
+        raise typer.Exit(MISSED)
+
+
+def _spot(trace: Path | None, machines: int, hours: float) -> Part:
     if trace is None:
-        raise typer.BadParameter("spot needs a trace: see docs/spot-economics.md", param_hint="--trace")
+        raise typer.BadParameter("spot needs a trace: see docs/records/spot-economics.md", param_hint="--trace")
     try:
-        wanted = spot.read(trace, size=machines, hours=hours)
+        wanted = traces.read(trace.read_bytes(), name=trace.name, size=machines, longest=hours * spot.HOUR)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--trace") from error
-    runner.end_on_sigterm()
-    try:
-        found = asyncio.run(spot.play(wanted, peer=peer, sides=side or ()))
-    except TROUBLE as error:
-        print(f"not measured: {error}", file=sys.stderr)
-        raise SystemExit(runner.FAILED) from error
-    spot.show(found)
-    if json:
-        report.save(found, json)
+    return partial(spot.run, trace=wanted)
+
+
+def _run(parts: Sequence[Part], *, repeat: int, peer: Peer) -> tuple[Report, list[Exception]]:
+    """Run all parts. A failed part does not stop the others."""
+    about = report.circumstances()
+    found: list[Findings] = []
+    failures: list[Exception] = []
+    with progress() as say:
+        for part in parts:
+            try:
+                found.append(asyncio.run(part(Setting(repeat=repeat, say=say, peer=peer))))
+                failures.extend(found[-1].failures)
+            except TROUBLE as error:
+                failures.append(error)
+    notes = tuple(note for findings in found for note in findings.notes)
+    figures = tuple(figure for findings in found for figure in findings.figures)
+    return Report(circumstances=about, notes=notes, figures=figures), failures
 
 
 def main() -> None:

@@ -66,8 +66,3 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         if not self.ours or not self.peer or not spread(self.peer).median:
             return None
         return spread(self.ours).median / spread(self.peer).median
-
-
-def spreads(figure: Figure) -> tuple[Spread | None, Spread | None]:
-    """Return our spread and the peer's; None for a side without samples."""
-    return spread(figure.ours) if figure.ours else None, spread(figure.peer) if figure.peer else None

@@ -38,12 +38,6 @@ def parse(stat: str, status: str, *, ticks_a_second: int) -> Usage:
     )
 
 
-def pin(pid: int, *, core: int) -> None:
-    """Keep every present thread of the process on a core."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        os.sched_setaffinity(int(task.name), {core})
-
-
 def _bytes(text: str) -> int:
     number, unit = text.split()
     assert unit == "kB", "proc(5) gives these only in kB"

@@ -1,4 +1,4 @@
-"""Figures with their circumstances (when, which machine, which peer), on screen and as JSON."""
+"""Figures with their circumstances (when, which machine, which peer): as Markdown on the screen, and as JSON."""
 
 import os
 import platform
@@ -9,12 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from bench.figures import Figure
-from bench.tables import table, wide_console
+from bench.figures import Figure, Target, spread
 from mpijob_elastic import __version__
 
 GIB = 2**30
+NOTHING = "-"
 
 
 class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +64,8 @@ def line(about: Circumstances) -> str:
 
 def show(report: Report) -> None:
     """Print the report."""
-    console = wide_console()
+    # Wide enough for any row: a cut or wrapped table is not Markdown.
+    console = Console(highlight=False, soft_wrap=True, width=240)
     console.print(line(report.circumstances))
     for note in report.notes:
         console.print(note, markup=False)
@@ -79,3 +83,45 @@ def _topics(figures: Sequence[Figure]) -> dict[str, list[Figure]]:
     for figure in figures:
         topics.setdefault(figure.topic, []).append(figure)
     return topics
+
+
+def table(figures: Sequence[Figure]) -> Table:
+    """Return a row per figure: median (min to max). The peer has columns only if it has samples."""
+    compared = any(figure.peer for figure in figures)
+    shown = Table(box=box.MARKDOWN)
+    for heading in ("what", "measured", *(("peer", "ours", "ratio") if compared else ("ours",)), "target", "verdict"):
+        shown.add_column(heading, overflow="fold")
+    for figure in figures:
+        shown.add_row(*_cells(figure, compared=compared))
+    return shown
+
+
+def _cells(figure: Figure, *, compared: bool) -> list[str]:
+    ratio = NOTHING if figure.ratio is None else f"{figure.ratio:.2f}"
+    measured = [_spread(figure.peer), _spread(figure.ours), ratio] if compared else [_spread(figure.ours)]
+    unit = f"{figure.name}, {figure.unit}" if figure.unit else figure.name
+    return [figure.group, unit, *measured, _target(figure.target), _verdict(figure.verdict)]
+
+
+def _spread(samples: Sequence[float]) -> str:
+    if not samples:
+        return NOTHING
+    found = spread(samples)
+    if found.least == found.most:
+        return number(found.median)
+    return f"{number(found.median)} ({number(found.least)} to {number(found.most)})"
+
+
+def _target(target: Target | None) -> str:
+    return NOTHING if target is None else f"{'≥' if target.floor else '≤'} {number(target.limit)}"
+
+
+def _verdict(verdict: bool | None) -> str:  # noqa: FBT001 - the value has no name
+    return {True: "met", False: "MISSED", None: NOTHING}[verdict]
+
+
+def number(value: float) -> str:
+    """Render three significant digits, or all digits before the point."""
+    size = abs(value)
+    digits = 0 if size >= 100 or value == int(value) else 1 if size >= 10 else 2
+    return f"{value:,.{digits}f}"

@@ -19,10 +19,6 @@ WRITES = Target(limit=3)
 JOBS_A_SECOND = Target(limit=40, floor=True)
 # A pod event: decoded, cached, its job queued. Microseconds.
 POD_EVENT = Target(limit=30)
-# The controller's memory with 1,000 pods, in MiB.
-MEMORY = Target(limit=120)
-# From the controller's start until /readyz is OK, with 1,000 pods. Seconds.
-READY = Target(limit=3)
 # Reviews per second of the webhook's CPU time, that is, on a core.
 REVIEWS = Target(limit=2_000, floor=True)
 # Time that the webhook adds to the 99th percentile of requests. Milliseconds.

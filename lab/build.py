@@ -1,6 +1,9 @@
 """Builds the programs that are not installed, once, into a cache that all labs of a user share."""
 
+import os
+import shutil
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from lab import modules, programs
@@ -25,10 +28,13 @@ def ensure_programs(version: KubernetesVersion, say: Say, *, real_node: bool = F
     for one in missing:
         for reason in installed[one].refused:
             say(reason)
-    if missing:
-        ensure_go(say)
-        cache.build(missing, say)
+    cache.ensure(missing, say)
     return Programs(**{one.field: found.path or cache.path(one) for one, found in installed.items()})
+
+
+def ensure_compared(version: KubernetesVersion, say: Say) -> dict[str, Path]:
+    """Return the paths of the operator's other release by name; build them first if need be. Raise LabError."""
+    return _Cache(version).ensure(programs.COMPARED, say)
 
 
 def is_built(version: KubernetesVersion) -> bool:
@@ -39,11 +45,7 @@ def is_built(version: KubernetesVersion) -> bool:
 
 def ensure_peers(say: Say, wanted: Sequence[Program] = programs.PEERS) -> dict[str, Path]:
     """Return the path of each peer by its name; build missing peers first. Raise LabError."""
-    cache = _peers()
-    if missing := cache.missing(wanted):
-        ensure_go(say)
-        cache.build(missing, say)
-    return {peer.name: cache.path(peer) for peer in wanted}
+    return _peers().ensure(wanted, say)
 
 
 def built_peer(name: str) -> Path | None:
@@ -67,15 +69,15 @@ class _Cache:
     def path(self, program: Program) -> Path:
         return self._directory / program.name
 
-    def build(self, wanted: Sequence[Program], say: Say) -> None:
-        """Build what is missing. Of two at once, one builds and the other waits for it."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        with alone(self._directory / ".lock", say, what="the programs"):
-            missing = self.missing(wanted)
-            for index, program in enumerate(missing):
-                rest = sum(one.seconds for one in missing[index:])
-                say(f"building {program.name}, {index + 1} of {len(missing)} ({_expect(rest)} left on 2 cores)")
-                self._build(program)
+    def ensure(self, wanted: Sequence[Program], say: Say) -> dict[str, Path]:
+        """Return the path of each by name; build what is missing. Of two at once, one builds and the other waits."""
+        if self.missing(wanted):
+            ensure_go(say)
+            self._directory.mkdir(parents=True, exist_ok=True)
+            with alone(self._directory / ".lock", say, what="the programs"):
+                if missing := self.missing(wanted):
+                    self._build_all(missing, say)
+        return {one.name: self.path(one) for one in wanted}
 
     def missing(self, wanted: Sequence[Program]) -> list[Program]:
         """Return those that are not there, or were built from something else than they would be now."""
@@ -86,20 +88,58 @@ class _Cache:
         fingerprint = modules.fingerprint(modules.module_directory(program, self._version))
         return self.path(program).exists() and stamp.exists() and stamp.read_text() == fingerprint
 
-    def _build(self, program: Program) -> None:
-        module = modules.module_directory(program, self._version)
+    def _build_all(self, missing: Sequence[Program], say: Say) -> None:
+        # Two beside one another: a link takes one core, and as long as the compilation before it.
+        left = {one.name: one.seconds for one in missing}
+        with ThreadPoolExecutor(min(2, len(os.sched_getaffinity(0)))) as pool:
+            say(f"building {', '.join(left)}: {_expect(sum(left.values()))} on 2 cores, once")
+            builds = [pool.submit(self._build, together) for together in _calls(missing)]
+            try:
+                for build in as_completed(builds):
+                    for program in build.result():
+                        left.pop(program.name)
+                    if left:
+                        say(f"building {', '.join(left)}: {_expect(sum(left.values()))} left")
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _build(self, wanted: Sequence[Program]) -> Sequence[Program]:
+        """Build programs of one module by one call of Go, in which they share what they have in common."""
+        first = wanted[0]
+        module = modules.module_directory(first, self._version)
         if not module.is_dir():
             modules.make_module(module, self._version)
         fingerprint = modules.fingerprint(module)
-        new = self._directory / f".{program.name}.new"
-        flags = ["-trimpath", "-buildvcs=false", "-mod=readonly", f"-ldflags={_linker_flags(program, self._version)}"]
-        run_go("build", *flags, *_tags(self._version), "-o", str(new), program.package, directory=module)
-        self._stamp(program).unlink(missing_ok=True)
-        new.replace(self.path(program))
-        self._stamp(program).write_text(fingerprint)
+        new = self._directory / f".{first.name}.new"
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir()
+        flags = ["-trimpath", "-buildvcs=false", "-mod=readonly", f"-ldflags={_linker_flags(first, self._version)}"]
+        # Go names a program by its package; a program that we call otherwise is built alone.
+        target = f"{new}/" if _named_by_go(first) else f"{new}/{first.name}"
+        packages = [one.package for one in wanted]
+        run_go("build", *flags, *_tags(self._version), "-o", target, *packages, directory=module)
+        for program in wanted:
+            self._stamp(program).unlink(missing_ok=True)
+            (new / program.name).replace(self.path(program))
+            self._stamp(program).write_text(fingerprint)
+        new.rmdir()
+        return wanted
 
     def _stamp(self, program: Program) -> Path:
         return self._directory / f".{program.name}.built-from"
+
+
+def _calls(missing: Sequence[Program]) -> list[list[Program]]:
+    """Return what one call of Go builds each, the longest first."""
+    calls: dict[str, list[Program]] = {}
+    for program in missing:
+        calls.setdefault(program.module if _named_by_go(program) else program.name, []).append(program)
+    return sorted(calls.values(), key=lambda call: -sum(one.seconds for one in call))
+
+
+def _named_by_go(program: Program) -> bool:
+    return program.package.rpartition("/")[2] == program.name
 
 
 def _linker_flags(program: Program, version: KubernetesVersion) -> str:

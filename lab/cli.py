@@ -7,8 +7,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from lab import control, kind
-from lab.build import ensure_peers, ensure_programs
+from lab import control
+from lab.build import ensure_compared, ensure_peers, ensure_programs
 from lab.control import Lifeline
 from lab.display import progress, report
 from lab.errors import LabError
@@ -44,14 +44,12 @@ app.add_typer(node.app, name="node")
 
 Name = Annotated[str, typer.Option(help="Which lab: several may be up side by side.")]
 Nodes = Annotated[
-    int | None,
-    typer.Option(help=f"How many nodes to pretend: {DEFAULT_NODES}, or none beside a real one; kind makes a real one."),
+    int | None, typer.Option(help=f"How many nodes to pretend: {DEFAULT_NODES}, or none beside a real one.")
 ]
 RealNodes = Annotated[int, typer.Option(help="How many nodes to add that run pods; needs root, see `node check`.")]
 RealNode = Annotated[bool, typer.Option("--real-node", help="As --real-nodes 1.")]
 Version = Annotated[str, typer.Option(help="Kubernetes release; others than the default are built at first use.")]
 Foreground = Annotated[bool, typer.Option("--foreground", help="Stay, and end the lab with Ctrl-C.")]
-Kind = Annotated[bool, typer.Option("--kind", help="Let kind make the lab, in Docker (not covered by our tests).")]
 Peers = Annotated[list[str] | None, typer.Argument(help="Their names; all if left out.")]
 Component = Annotated[str | None, typer.Argument(help="As kube-apiserver; all if left out.")]
 Lines = Annotated[int, typer.Option("--lines", "-n", min=0, help="How many of the last lines to print.")]
@@ -69,22 +67,11 @@ def up(
     real_nodes: RealNodes = 0,
     kubernetes_version: Version = str(DEFAULT_KUBERNETES),
     foreground: Foreground = False,
-    use_kind: Kind = False,
 ) -> None:
     """Start a lab and return when it is ready.
 
     Programs that are neither installed nor built yet are built first, once: about 10 minutes on 2 cores.
     """
-    layout = Layout.of(name)
-    if use_kind:
-        if foreground:
-            raise LabError(
-                "--foreground and --kind do not go together: a kind cluster is ended by `python -m lab down`."
-            )
-        with progress() as say:
-            kind.up(layout, None if kubernetes_version == str(DEFAULT_KUBERNETES) else kubernetes_version, say)
-        _print_next(name)
-        return
     real_nodes = real_nodes or int(real_node)
     if nodes is None:
         nodes = 0 if real_nodes else DEFAULT_NODES
@@ -105,27 +92,15 @@ def up(
 @app.command(epilog=examples("python -m lab status"))
 def status(*, name: Name = "default") -> None:
     """Show a lab and its parts; the exit code is 0 only if it is ready."""
-    layout = Layout.of(name)
-    if kind.is_kind(layout):
-        ready = kind.ready(layout)
-        print(f"lab {name}: {'ready' if ready else 'not ready'}, made by kind")
-    else:
-        found = control.status(name)
-        ready = found.summary == "ready"
-        print("\n".join(report(layout, found)))
-    raise typer.Exit(0 if ready else 1)
+    found = control.status(name)
+    print("\n".join(report(Layout.of(name), found)))
+    raise typer.Exit(0 if found.summary == "ready" else 1)
 
 
 @app.command(epilog=examples("python -m lab down"))
 def down(*, name: Name = "default") -> None:
     """End a lab and remove its files; no error if there is none."""
-    layout = Layout.of(name)
-    if kind.is_kind(layout):
-        kind.down(layout)
-    elif not control.down(name):
-        print(f"lab {name} is not up")
-        return
-    print(f"lab {name} is down")
+    print(f"lab {name} is {'down' if control.down(name) else 'not up'}")
 
 
 @app.command(
@@ -136,11 +111,7 @@ def print_logs(
     component: Component = None, *, name: Name = "default", lines: Lines = 20, follow: Follow = False
 ) -> None:
     """Print the end of the logs."""
-    layout = Layout.of(name)
-    if kind.is_kind(layout):
-        print(f"written to {kind.export_logs(layout)}")
-        return
-    there = sorted(layout.logs.glob("*.log"))
+    there = sorted(Layout.of(name).logs.glob("*.log"))
     chosen = [path for path in there if component in (None, path.stem)]
     if not chosen:
         raise LabError(f"lab {name!r} has no such log; there are {', '.join(path.stem for path in there) or 'none'}.")
@@ -158,11 +129,14 @@ def kubeconfig(*, name: Name = "default") -> None:
 
 @app.command(epilog=examples("python -m lab binaries", "python -m lab binaries --kubernetes-version v1.36.3"))
 def binaries(*, kubernetes_version: Version = str(DEFAULT_KUBERNETES), real_node: RealNode = False) -> None:
-    """Find or build the programs of a lab, start nothing, and print where they are."""
+    """Find or build the programs of a lab and of its tests, start nothing, and print where they are."""
+    version = KubernetesVersion.parse(kubernetes_version)
     with progress() as say:
-        programs = ensure_programs(KubernetesVersion.parse(kubernetes_version), say, real_node=real_node)
-    for program in (*ALL, *(OF_REAL_NODE if real_node else ())):
-        print(f"{program.name:<24}{getattr(programs, program.field)}")
+        programs = ensure_programs(version, say, real_node=real_node)
+        compared = ensure_compared(version, say)
+    found = {one.name: getattr(programs, one.field) for one in (*ALL, *(OF_REAL_NODE if real_node else ()))}
+    for name, path in {**found, **compared}.items():
+        print(f"{name:<24}{path}")
 
 
 @app.command(epilog=examples("python -m lab peers", "python -m lab peers kueue volcano-scheduler"))

@@ -1,5 +1,6 @@
 """A running lab, as tests, demo and benchmarks use it."""
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,12 +88,18 @@ class Cluster:
         """Address at which the API server reaches this machine: where a webhook of its own processes listens."""
         return LOOPBACK
 
-    def kubectl(self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None) -> str:
-        """Run kubectl, as administrator by default, and return its output; raise LabError with its complaint."""
+    def kubectl(
+        self, *arguments: str, stdin: str | None = None, kubeconfig: Path | None = None, editor: str = "false"
+    ) -> str:
+        """Run kubectl, as administrator by default, and return its output; raise LabError with its complaint.
+
+        `editor` is the command with which `kubectl edit` has a file changed.
+        """
         command = [str(self.binaries.kubectl), "--kubeconfig", str(kubeconfig or self.kubeconfig)]
         # What another lab served at the same port is of no use.
         command += [f"--cache-dir={self.state_dir / 'kubectl-cache'}", *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        environment = {**os.environ, "KUBE_EDITOR": editor}
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
             raise LabError(f"`kubectl {' '.join(arguments)}` ended with {done.returncode}: {done.stderr.strip()}")
         return done.stdout

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from lab import kind
 from lab.build import Say, ensure_programs
 from lab.errors import LabError
 from lab.layout import Layout
@@ -81,8 +80,6 @@ class Lifeline:
 
 def request(name: str, options: Options, say: Say) -> Request:
     """Return the request for a supervisor, once all programs are there. Raise LabError."""
-    if kind.is_kind(Layout.of(name)):
-        raise LabError(f"lab {name!r} is up already, made by kind; `python -m lab down --name {name}` ends it.")
     if options.real_nodes:
         requirements.check()
     version = KubernetesVersion.parse(options.kubernetes_version)

@@ -1,121 +1,98 @@
-"""`up --kind`: the same lab made by kind, for those who have Docker.
+"""A cluster of kind's in the place of a lab with real nodes: `make real LAB_KIND=1`. Untested.
 
-Nodes and pods are real there, and nothing of the control plane is tuned. Written from kind's documentation
-(https://kind.sigs.k8s.io/docs/user/quick-start/); the project's own tests run without Docker, so they only check which
-commands are run.
+Nobody has run it, because no machine of ours had Docker: it is written from the documentation of kind and Docker.
 """
 
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 import yaml
 
-from lab.build import Say
+from lab.build import Say, ensure_programs
+from lab.cluster import DEFAULT, TOKEN_SECONDS, Cluster
 from lab.components import CRDS
 from lab.errors import LabError
+from lab.kubeconfig import read_server
 from lab.layout import Layout
-
-TAIL = 15  # lines of a command's complaint
-
-
-def is_kind(layout: Layout) -> bool:
-    """Tell whether a lab was made by kind."""
-    return _marker(layout).exists()
+from lab.options import Options
+from lab.versions import DEFAULT_KUBERNETES
 
 
-def up(layout: Layout, kubernetes_version: str | None, say: Say, *, workers: int = 0) -> None:
-    """Create a kind cluster with the lab's custom resource definitions; raise LabError with nothing left behind.
-
-    Beside so many workers the control plane's node takes no pods of ours; without any it takes all.
-    """
-    _check_tools()
-    if layout.root.exists():
-        raise LabError(f"lab {layout.name!r} is up already; `python -m lab down --name {layout.name}` ends it.")
-    layout.root.mkdir(mode=0o700, parents=True)
-    _marker(layout).touch()
-    try:
-        say("kind create cluster")
-        image = [f"--image=kindest/node:{kubernetes_version}"] if kubernetes_version else []
-        config = ["--config=-"] if workers else []
-        run(
-            "kind",
-            "create",
-            "cluster",
-            f"--name={cluster(layout)}",
-            f"--kubeconfig={layout.kubeconfig}",
-            "--wait=180s",
-            *image,
-            *config,
-            stdin=_config(workers) if workers else None,
-        )
-        say("custom resource definitions")
-        _apply(layout, CRDS)
-    except BaseException:
-        down(layout)
-        raise
+def workers(name: str, count: int) -> tuple[str, ...]:
+    """Return what kind calls so many workers of a lab: their Nodes, and their containers."""
+    return tuple(f"{name}-worker{number if number > 1 else ''}" for number in range(1, count + 1))
 
 
-def ready(layout: Layout) -> bool:
-    """Tell whether kind has the cluster, and its API server is ready."""
-    _check_tools()
-    if cluster(layout) not in run("kind", "get", "clusters").split():
-        return False
-    probe = ["kubectl", f"--kubeconfig={layout.kubeconfig}", "get", "--raw=/readyz"]
-    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+class KindCluster(Cluster):
+    """A kind cluster that is ready; of `binaries` only kubectl is used, and there is no `audit_log`."""
+
+    @classmethod
+    @contextmanager
+    def start(cls, *, name: str = "default", options: Options = DEFAULT, say: Say = lambda _: None) -> Iterator[Self]:
+        """Run a cluster with `options.real_nodes` workers for as long as the block lasts. Raise LabError."""
+        layout, binaries = Layout.of(name), ensure_programs(DEFAULT_KUBERNETES, say)
+        for directory in (layout.logs, layout.kubeconfigs):
+            directory.mkdir(mode=0o700, parents=True)
+        roles = ["control-plane", *["worker"] * options.real_nodes]
+        config = {
+            "kind": "Cluster",
+            "apiVersion": "kind.x-k8s.io/v1alpha4",
+            "nodes": [{"role": role} for role in roles],
+        }
+        create = ("kind", "create", "cluster", f"--name={name}", "--config=-", "--wait=180s")
+        try:
+            _run(*create, f"--kubeconfig={layout.kubeconfig}", stdin=yaml.safe_dump(config))
+            cluster = cls(
+                name=name,
+                state_dir=layout.root,
+                kubeconfig=layout.kubeconfig,
+                audit_log=layout.audit_log,
+                binaries=binaries,
+                options=options,
+                server=read_server(layout.kubeconfig).url,
+                exec_offered=True,
+            )
+            files = [f"--filename={path}" for path in CRDS]
+            cluster.kubectl("apply", *files)
+            cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *files)
+            yield cluster
+        finally:
+            _run("kind", "delete", "cluster", f"--name={name}")
+            shutil.rmtree(layout.root)
+
+    @property
+    def machine(self) -> str:
+        """Address of this machine in Docker's network of kind's nodes. Raise LabError."""
+        gateways = "{{range .IPAM.Config}}{{println .Gateway}}{{end}}"
+        told = _run("docker", "network", "inspect", "kind", f"--format={gateways}").split()
+        return next(address for address in told if "." in address)  # the other is of IPv6
+
+    def load_image(self, archive: Path) -> None:
+        """Make the images of an archive known on each node. Raise LabError."""
+        _run("kind", "load", "image-archive", str(archive), f"--name={self.name}")
+
+    def kill_node(self, name: str) -> None:
+        """End a node as if its power failed. Raise LabError."""
+        # Else the kernel would close the connections of killed processes, and so tell their peers.
+        _run("docker", "exec", name, "ip", "link", "set", "eth0", "down")
+        _run("docker", "kill", "--signal=KILL", name)
+
+    def start_node(self, name: str) -> None:
+        """Start a node that was killed, and return when it is ready. Raise LabError."""
+        _run("docker", "start", name)
+        self.kubectl("wait", f"node/{name}", "--for=condition=Ready", "--timeout=180s")
+
+    def _token(self, namespace: str, name: str) -> str:
+        # Python's own TLS need not like the certificates that kubeadm makes; kubectl does.
+        return self.kubectl("create", "token", name, f"--namespace={namespace}", f"--duration={TOKEN_SECONDS}s").strip()
 
 
-def down(layout: Layout) -> None:
-    """Delete the cluster and its files."""
-    _check_tools()
-    run("kind", "delete", "cluster", f"--name={cluster(layout)}")
-    shutil.rmtree(layout.root)
-
-
-def export_logs(layout: Layout) -> Path:
-    """Let kind write all logs of its nodes to a directory, and return that."""
-    run("kind", "export", "logs", str(layout.logs), f"--name={cluster(layout)}")
-    return layout.logs
-
-
-def cluster(layout: Layout) -> str:
-    """Return kind's name for the lab's cluster."""
-    return f"mpijob-lab-{layout.name}"
-
-
-def run(*command: str, stdin: str | None = None) -> str:
-    """Run one of the tools and return its output; raise LabError with the end of its complaint."""
+def _run(*command: str, stdin: str | None = None) -> str:
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if done.returncode:
-        tail = "\n".join(done.stderr.splitlines()[-TAIL:])
-        raise LabError(f"`{' '.join(command)}` ended with {done.returncode}:\n{tail}")
+        raise LabError(f"`{' '.join(command)}` ended with {done.returncode}: {done.stderr}")
     return done.stdout
-
-
-def _config(workers: int) -> str:
-    # https://kind.sigs.k8s.io/docs/user/configuration/#nodes
-    nodes = [{"role": "control-plane"}, *({"role": "worker"} for _ in range(workers))]
-    return yaml.safe_dump({"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": nodes})
-
-
-def _apply(layout: Layout, manifests: tuple[Path, ...]) -> None:
-    kubectl = ("kubectl", f"--kubeconfig={layout.kubeconfig}")
-    files = [f"--filename={path}" for path in manifests]
-    run(*kubectl, "apply", *files)
-    run(*kubectl, "wait", "--for=condition=Established", "--timeout=60s", *files)
-
-
-def _check_tools() -> None:
-    for tool, where in (
-        ("docker", "https://docs.docker.com/engine/install/"),
-        ("kind", "https://kind.sigs.k8s.io/docs/user/quick-start/#installation"),
-        ("kubectl", "https://kubernetes.io/docs/tasks/tools/"),
-    ):
-        if shutil.which(tool) is None:
-            raise LabError(f"{tool} is missing, which --kind needs: see {where}, or leave out --kind.")
-    if subprocess.run(["docker", "info"], capture_output=True, check=False).returncode:
-        raise LabError("Docker does not answer, which --kind needs: see `docker info`, or leave out --kind.")
-
-
-def _marker(layout: Layout) -> Path:
-    return layout.root / "made-by-kind"

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from bench import jobs
@@ -21,14 +20,6 @@ DRAIN_TIMEOUT = "60s"
 Start = Callable[[Cluster], AbstractContextManager[Side]]
 
 
-class SideName(StrEnum):
-    """The sides, as the command line names them."""
-
-    STATIC = "static"
-    PEER = "peer"
-    OURS = "ours"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Contender:
     """A side: the programs beside the job, and the job itself.
@@ -38,7 +29,7 @@ class Contender:
     remembers: it keeps times on objects, which must move with a jump of the clock.
     """
 
-    name: SideName
+    name: str
     title: str
     start: Start
     elastic: bool = True
@@ -73,11 +64,11 @@ def _alone(cluster: Cluster) -> Iterator[Side]:
 def contenders(*, peer: Peer, ours: Ours) -> Sequence[Contender]:
     """Return the sides: a static job, which is created again whenever it fails, the peer alone, and us."""
     return (
-        Contender(name=SideName.STATIC, title="static job", elastic=False, start=_alone),
+        Contender(name="static", title="static job", elastic=False, start=_alone),
         # v0.3.0 has no delays between two writes.
-        Contender(name=SideName.PEER, title=f"elastic, {peer.name} alone", start=peer.start),
+        Contender(name="peer", title=f"elastic, {peer.name} alone", start=peer.start),
         Contender(
-            name=SideName.OURS,
+            name="ours",
             title="elastic, mpijob-elastic",
             start=ours.start,
             quiet=4.0,

@@ -18,13 +18,13 @@ from bench.spot import world
 from bench.spot.contest import HOLD, Contender
 from bench.spot.costs import Costs
 from bench.spot.pool import Pool
-from bench.spot.ranks import Ranks
 from bench.spot.time_shift import shift
 from bench.spot.trace import Trace
 from bench.spot.training import Training
 from bench.spot.world import World
 from lab.cluster import Cluster
 from lab.errors import LabError
+from lab.ranks import Ranks
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import MPI_JOBS, PODS
@@ -43,7 +43,7 @@ SEED = 1
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a side's job, and the real seconds of the replay.
+    """The result of a side's job.
 
     killed: ranks that died with their machine or pod. failures: why the job ended, for each restart.
     """
@@ -53,7 +53,6 @@ class Outcome:
     gpu_seconds: float
     killed: int
     failures: tuple[str, ...]
-    real_seconds: float
 
 
 async def play(
@@ -104,8 +103,7 @@ class _Replay:
                 await asyncio.sleep(TICK)
         finally:
             if self._ranks:
-                self._ranks.close()
-        real_seconds = time.monotonic() - begin
+                self._ranks.kill_all()
         await self._remove()
         await self._pool.close()
         training, end = self._training, self._trace.horizon
@@ -115,7 +113,6 @@ class _Replay:
             gpu_seconds=training.tally.gpu_seconds(end),
             killed=training.killed,
             failures=tuple(training.failures),
-            real_seconds=real_seconds,
         )
 
     async def _turn(self, now: float) -> World:
@@ -125,7 +122,8 @@ class _Replay:
             await self._pool.make(move)
             self._acted()
         seen = await world.look(self._client, self._namespace, gone=self._pool.gone)
-        self._training.tick(now, seen, lost=self._ranks.lost() if self._ranks else ())
+        states = self._ranks.states if self._ranks else {}
+        self._training.tick(now, seen, lost=[host for host in self._training.ring if states.get(host) == "killed"])
         if self._training.failed:
             self._say(f"{self._contender.title}: the job starts again: {self._training.failures[-1]}")
             await self._remove()
@@ -143,9 +141,10 @@ class _Replay:
         if not (self._contender.elastic and self._cluster.exec_offered and seen.started):
             return
         if self._ranks is None:
-            self._ranks = Ranks.of(self._cluster, self._namespace)
-        if self._ranks.follow(self._training.ring, kubexec=seen.kubexec):
+            self._ranks = Ranks(self._cluster, namespace=self._namespace, job=jobs.JOB, commit=0)
+        if self._ranks.discover([*self._training.ring]):
             self._acted()
+        self._ranks.commit()
 
     def _rests(self, seen: World) -> bool:
         """Return True if no real program is at work. The model may wait: its next change can be skipped to."""
@@ -171,7 +170,7 @@ class _Replay:
 
     async def _remove(self) -> None:
         if self._ranks:
-            self._ranks.close()
+            self._ranks.kill_all()
             self._ranks = None
         path = MPI_JOBS.path(self._namespace, jobs.JOB)
         await self._client.delete_object(path, options={"propagationPolicy": "Background"})

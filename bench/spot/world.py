@@ -21,7 +21,7 @@ class World:
     """Pods and ConfigMap of the job.
 
     running: uid of each worker pod that runs on an existing machine, by pod name.
-    pods: names of all pods. script, hostfile (its names), kubexec: content of the ConfigMap.
+    pods: names of all pods. script, hostfile (its names): content of the ConfigMap.
     launcher: uid of the launcher pod, "" without launcher. started: True if it runs. touch: its annotations.
     """
 
@@ -29,7 +29,6 @@ class World:
     pods: Collection[str] = ()
     script: str = ""
     hostfile: tuple[str, ...] = ()
-    kubexec: str = ""
     launcher: str = ""
     started: bool = False
     touch: str = ""
@@ -48,7 +47,6 @@ async def look(client: ApiWriter, namespace: str, *, gone: Collection[str]) -> W
         pods=frozenset(pods),
         script=data.get(names.KEY_DISCOVER_HOSTS, ""),
         hostfile=tuple(line.split()[0] for line in data.get(names.KEY_HOSTFILE, "").splitlines()),
-        kubexec=data.get(names.KEY_KUBEXEC, ""),
         launcher=launcher["metadata"]["uid"] if launcher else "",
         started=launcher is not None and launcher["status"].get("phase") == "Running",
         touch=str(sorted(launcher["metadata"].get("annotations", {}).items())) if launcher else "",

@@ -1,32 +1,27 @@
 """Runs the demo."""
 
-import asyncio
 import os
 import signal
 import sys
 import time
-from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
 
-from lab.build import Say
-from lab.demo import play
-from lab.demo.job import NAME, Terminal
-from lab.demo.play import Played, StepFailed
-from lab.demo.scenes import Scenes, watched
-from lab.demo.screen import Screen, opened
+from lab.build import Say, is_built
+from lab.demo.job import NAME, STEPS
+from lab.demo.play import Play, StepFailed
 from lab.demo.stage import Stage, set_up
 from lab.errors import LabError
+from lab.versions import DEFAULT_KUBERNETES
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 LOG_LINES = 15
-ABOUT = """\
-The control plane is real, pods are pretended (kwok). The operator is the real one: {operator}.
-{ranks}"""
+FIRST_TIME = "The first time this takes about ten minutes on two cores, because programs are built; then about 40 s."
+LATER = "All programs are built: this takes about 40 s."
 RANKS = """\
 No training runs: ranks are stand-ins, but real processes, started by `kubectl exec` with the launcher's rights."""
-END = "Every change came true and no rank was killed. Seconds count from when the new size was seen."
+END = "Every change came true and no rank was killed."
 NO_RANKS = """\
 `kubectl exec` is not to be had here (no PID namespaces), so no ranks are shown, and drains last until drain-timeout."""
 
@@ -45,52 +40,36 @@ def demo(
     Exit codes: 0 every step came true; 1 one did not, or nothing could be started; 2 wrong usage; 130 Ctrl-C.
     """
     say = _since_now()
+    say(LATER if is_built(DEFAULT_KUBERNETES) else FIRST_TIME)
     try:
         with set_up(name or f"demo-{os.getpid()}", say) as stage:
             say("ready")
-            code = asyncio.run(_perform(stage, keep=keep, patience=patience))
+            print("The control plane is real, pods are pretended (kwok). The operator is the real one: ", end="")
+            print(f"{stage.operator.program.name}.\n{RANKS if stage.cluster.exec_offered else NO_RANKS}")
+            with Play(stage) as play:
+                code = _perform(stage, play, keep=keep, patience=patience)
     except KeyboardInterrupt:
         code = INTERRUPTED
     raise typer.Exit(code)
 
 
-async def _perform(stage: Stage, *, keep: bool, patience: float) -> int:
+def _perform(stage: Stage, play: Play, *, keep: bool, patience: float) -> int:
     """Play everything; the exit code."""
-    with opened() as screen:
-        screen.say(_about(stage))
-        async with watched(stage) as scenes:
-            failure, end = await _play(stage, scenes, screen, patience=patience)
-            if keep:
-                screen.say(f"{end}\n{_more(stage)}")
-                await _stay(scenes, screen)
-    if not keep:
-        print(end)
-    return 1 if failure else 0
-
-
-async def _play(stage: Stage, scenes: Scenes, screen: Screen, *, patience: float) -> tuple[bool, str]:
-    """Play all steps; return if that failed, and the last words."""
-    played: list[Played] = []
-    terminal = Terminal(cluster=stage.cluster)
+    code, end = 0, ["\nSECONDS UNTIL IT IS TRUE"]
     try:
-        for step in play.STEPS:
-            one = await play.play(step, terminal, scenes, screen, patience=patience)
-            played.append(one)
-            await play.linger(step, scenes, screen)
+        end += [f"{step.title:<8}{play.perform(step, patience=patience):.1f}" for step in STEPS]
+        end.append(END)
     except (StepFailed, LabError) as error:
-        return True, f"\n{_logs(stage)}\n\nFAILED: {error}. (With --keep everything stays up, to look around.)"
-    return False, "\n".join(["", *play.summary(played), END])
-
-
-async def _stay(scenes: Scenes, screen: Screen) -> None:
-    """Go on showing what happens until Ctrl-C, which is no failure here."""
-    with suppress(asyncio.CancelledError):
-        while True:
-            screen.show(await scenes.next())
-
-
-def _about(stage: Stage) -> str:
-    return ABOUT.format(operator=stage.operator.program.name, ranks=RANKS if stage.cluster.exec_offered else NO_RANKS)
+        code, end = 1, [_logs(stage), f"\nFAILED: {error}. (With --keep everything stays up, to look around.)"]
+    print(*end, sep="\n", flush=True)
+    if keep:
+        print(_more(stage), flush=True)
+        try:
+            while True:
+                play.look(STEPS[-1])
+        except (KeyboardInterrupt, StepFailed, LabError) as end_of_it:
+            print(end_of_it)
+    return code
 
 
 def _more(stage: Stage) -> str:

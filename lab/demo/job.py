@@ -1,18 +1,13 @@
-"""The job of the demo, and the commands a user would type for it."""
+"""The job of the demo, and the changes that a user makes to it."""
 
-import asyncio
-import os
-import subprocess
 from dataclasses import dataclass
+from typing import Literal
 
 from lab.cluster import Cluster
-from lab.errors import LabError
 from mpijob_elastic import names
 
 NAMESPACE = "default"
 NAME = "train"
-CONTAINER = "worker"
-POLL = 0.02  # seconds
 # As a user of Elastic Horovod writes it; the images are never pulled.
 MANIFEST = f"""\
 apiVersion: kubeflow.org/v1
@@ -39,14 +34,9 @@ spec:
       template:
         spec:
           containers:
-          - name: {CONTAINER}
+          - name: worker
             image: horovod/horovod
 """
-
-
-def workers(size: int) -> list[str]:
-    """The names of that many workers."""
-    return [names.worker(NAME, index) for index in range(size)]
 
 
 def editor(size: int) -> str:
@@ -55,40 +45,74 @@ def editor(size: int) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terminal:
-    """kubectl, with the administrator's rights."""
+class Step:
+    """A change to one size. title: for tables. text: what happens, for people. verb: the user's kubectl command."""
 
-    cluster: Cluster
+    size: int
+    title: str
+    text: str
+    verb: Literal["apply", "edit", "scale"] = "edit"
 
-    async def create(self, size: int) -> str:
-        """Create the job; what kubectl says. Raise LabError."""
-        return await self._run("apply", "-f", "-", stdin=MANIFEST.format(size=size))
+    @property
+    def command(self) -> str:
+        """The command that a user would type."""
+        return {
+            "apply": f"kubectl apply -f {NAME}.yaml",
+            "edit": f'KUBE_EDITOR="{editor(self.size)}" kubectl edit mpijob {NAME}',
+            "scale": f"kubectl scale mpijob/{NAME} --replicas={self.size}",
+        }[self.verb]
 
-    async def edit(self, size: int) -> str:
-        """`kubectl edit mpijob`; what kubectl says. Raise LabError."""
-        return await self._run("edit", "mpijob", NAME, editor=editor(size))
+    def run(self, cluster: Cluster) -> str:
+        """Run it; what kubectl says. Raise LabError."""
+        where = ("-n", NAMESPACE)
+        match self.verb:
+            case "apply":
+                said = cluster.kubectl(*where, "apply", "-f", "-", stdin=MANIFEST.format(size=self.size))
+            case "edit":
+                said = cluster.kubectl(*where, "edit", "mpijob", NAME, editor=editor(self.size))
+            case "scale":
+                said = cluster.kubectl(*where, "scale", f"mpijob/{NAME}", f"--replicas={self.size}")
+        return said.strip()
 
-    async def scale(self, size: int) -> str:
-        """`kubectl scale mpijob`; what kubectl says. Raise LabError."""
-        return await self._run("scale", f"mpijob/{NAME}", f"--replicas={size}")
 
-    async def _run(self, *arguments: str, stdin: str = "", editor: str = "false") -> str:
-        command = [str(self.cluster.binaries.kubectl), "--kubeconfig", str(self.cluster.kubeconfig), "-n", NAMESPACE]
-        process = subprocess.Popen(  # noqa: ASYNC220 - asyncio's own would start a thread, see lab.processes
-            [*command, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "KUBE_EDITOR": editor},
-        )
-        assert process.stdin is not None
-        process.stdin.write(stdin)
-        process.stdin.close()
-        while process.poll() is None:  # noqa: ASYNC110 - what it says fits into the pipe
-            await asyncio.sleep(POLL)
-        assert process.stdout is not None
-        said = process.stdout.read().strip()
-        if process.returncode:
-            raise LabError(f"`kubectl {' '.join(arguments)}` ended with {process.returncode}: {said}")
-        return said
+STEPS = (
+    Step(
+        size=2,
+        title="create",
+        verb="apply",
+        text=(
+            "A job of 2 workers. The operator makes ConfigMap, Role, workers and launcher; the webhook gives the "
+            "launcher discover_hosts.sh, and the controller names both workers in it once they are Ready."
+        ),
+    ),
+    Step(
+        size=3,
+        title="2→3",
+        text=(
+            "The operator makes train-worker-2. The controller lets the launcher exec into it (Role), names it in "
+            "discover_hosts.sh once it is Ready, and touches the launcher, so that its file is true at once."
+        ),
+    ),
+    Step(
+        size=1,
+        title="3→1",
+        text=(
+            "The operator would leave two workers running for ever. The controller takes them out of "
+            "discover_hosts.sh, waits until no rank runs in them any more, and deletes them."
+        ),
+    ),
+    Step(
+        size=3,
+        title="1→3",
+        text="The same two names come back. No rank was killed before, so Horovod has blacklisted none of them.",
+    ),
+    Step(
+        size=2,
+        title="3→2",
+        verb="scale",
+        text=(
+            "`mpijob-elastic install` has added the subresource scale to MPIJobs, so they scale as Deployments do, and "
+            "a HorizontalPodAutoscaler can do it as well."
+        ),
+    ),
+)

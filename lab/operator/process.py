@@ -8,13 +8,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from lab import ports
+from lab.build import ensure_compared
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.layout import Layout
 from lab.operator import KUBECTL_DELIVERY_IMAGE, Release
 from lab.processes import await_start, new_log, spawn
+from lab.versions import KubernetesVersion
 
 BINARY_VARIABLE = "MPI_OPERATOR_BIN"
 LOCK_NAMESPACE = "mpi-operator"
@@ -62,7 +65,7 @@ class Operator:
         """
         override = os.environ.get(BINARY_VARIABLE) if release is Release.V0_2_3 else None
         given = Path(override) if override else None
-        own = given or (_built(cluster, "mpi_operator", release) if untouched else None)
+        own = given or (_built(cluster, "operator", release) if untouched else None)
         options = [f"--kubectl-delivery-image={KUBECTL_DELIVERY_IMAGE}"]
         options += [f"--namespace={namespace}"] if namespace else []
         options += [f"--gang-scheduling={gang_scheduling}"] if gang_scheduling else []
@@ -73,7 +76,7 @@ class Operator:
             options.append(f"--lock-namespace={LOCK_NAMESPACE}")
         else:
             options += _limits(qps)
-        program = own or _built(cluster, "mpi_controller", release)
+        program = own or _built(cluster, "controller", release)
         with _running(cluster, [str(program), *options, *flags]) as (process, log):
             yield cls(program=program, log=log, pid=process.pid)
 
@@ -88,9 +91,12 @@ def _check_health_port(name: str) -> None:
         )
 
 
-def _built(cluster: Cluster, kind: str, release: Release) -> Path:
-    path: Path = getattr(cluster.binaries, f"{kind}_{release.replace('.', '_')}")
-    return path
+def _built(cluster: Cluster, kind: Literal["operator", "controller"], release: Release) -> Path:
+    if release is not Release.V0_2_3:
+        version = KubernetesVersion.parse(cluster.options.kubernetes_version)
+        return ensure_compared(version, print)[f"mpi-{kind}-{release}"]
+    programs = cluster.binaries
+    return programs.mpi_operator_v0_2_3 if kind == "operator" else programs.mpi_controller_v0_2_3
 
 
 def _limits(qps: int | None) -> list[str]:

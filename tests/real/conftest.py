@@ -11,7 +11,7 @@ from lab.build import Say, ensure_programs
 from lab.cluster import Cluster
 from lab.images import build, delivery, horovod, operator
 from lab.images.product import image
-from lab.kindcluster import KindCluster
+from lab.kind import KindCluster
 from lab.node import requirements
 from lab.options import Options
 from lab.training.job import load_image

@@ -18,7 +18,7 @@ from lab.errors import LabError
 from lab.images import build, delivery, horovod, operator
 from lab.images.oci import write_renamed
 from lab.images.product import image
-from lab.kindcluster import KindCluster
+from lab.kind import KindCluster
 from lab.operator import deployment
 from lab.options import Options
 from lab.registration import called

@@ -3,7 +3,7 @@
 import os
 
 from lab.cluster import Cluster
-from lab.kindcluster import workers
+from lab.kind import workers
 from lab.node.addresses import places
 
 NAME = f"real-{os.getpid()}"

@@ -1,12 +1,36 @@
 """The course of a change of size, from the writes after the edit."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from bench.audit import Write
 from bench.changes import Writer, course, writer_of
 from bench.jobs import AGENT
-from tests.tooling.bench.writes import edit, node, ours, write
+
+CONTROLLER = "mpijob-elastic-controller/0.1.0"
+OPERATOR = "mpi-operator"
+
+
+def write(at: float, verb: str, resource: str, name: str = "", **more: Any) -> Write:
+    """One of the operator's in namespace `n`, answered within a millisecond, unless `more` says otherwise."""
+    given = {"subresource": "", "namespace": "n", "user": "lab-admin", "agent": OPERATOR, **more}
+    return Write(received=at - 0.001, at=at, verb=verb, resource=resource, name=name, **given)
+
+
+def ours(at: float, verb: str, resource: str, name: str = "", **more: Any) -> Write:
+    user = "system:serviceaccount:mpijob-elastic:mpijob-elastic-controller"
+    return write(at, verb, resource, name, user=user, agent=CONTROLLER, **more)
+
+
+def edit(at: float, job: str = "train") -> Write:
+    return write(at, "patch", "mpijobs", job, agent=AGENT)
+
+
+def node(at: float, verb: str, resource: str, name: str) -> Write:
+    return write(at, verb, resource, name, user="lab-kwok", agent="kwok/v0.8.0 (linux/amd64)")
+
 
 SHRUNK = [
     write(9.0, "patch", "configmaps", "train-config"),
@@ -23,41 +47,33 @@ SHRUNK = [
 ]
 
 
-def test_times_are_those_of_the_last_writes_after_the_edit() -> None:
-    found = course(SHRUNK, job="train")
-    times = (found.script, found.deleted, found.gone, found.role)
-    assert times == pytest.approx((10, 50, 60, 70))
-    assert found.created is None
-    assert found.edited_at == 10.0
+GROWN = [
+    edit(10.0),
+    write(10.01, "create", "pods", "train-worker-1"),
+    write(10.04, "create", "pods", "train-worker-2"),
+    node(10.2, "patch", "pods", "train-worker-2"),
+]
+OTHERS = [ours(12.0, "patch", "roles", "other-launcher"), ours(12.0, "patch", "configmaps", "other-config")]
+AGAIN = [edit(20.0), ours(20.03, "patch", "roles", "train-launcher")]
+SLOW = [replace(edit(10.0), at=10.5), ours(10.2, "patch", "configmaps", "train-config")]
 
 
-def test_creation_is_the_operators_last_pod() -> None:
-    grown = [
-        edit(10.0),
-        write(10.01, "create", "pods", "train-worker-1"),
-        write(10.04, "create", "pods", "train-worker-2"),
-    ]
-    found = course([*grown, node(10.2, "patch", "pods", "train-worker-2")], job="train")
-    assert found.created == pytest.approx(40)
-    assert (found.role, found.script, found.deleted, found.gone) == (None,) * 4
-
-
-def test_only_the_last_edit_counts() -> None:
-    found = course([*SHRUNK, edit(20.0), ours(20.03, "patch", "roles", "train-launcher")], job="train")
-    assert found.edited_at == 20.0
-    assert found.role == pytest.approx(30)
-    assert found.script is None
-
-
-def test_what_a_watcher_wrote_before_the_edit_was_answered_took_no_time() -> None:
-    slow = replace(edit(10.0), at=10.5)
-    found = course([slow, ours(10.2, "patch", "configmaps", "train-config")], job="train")
-    assert (found.script, found.count(Writer.CONTROLLER)) == (0, 1)
-
-
-def test_another_jobs_objects_do_not_count() -> None:
-    others = [ours(12.0, "patch", "roles", "other-launcher"), ours(12.0, "patch", "configmaps", "other-config")]
-    assert course([*SHRUNK, *others], job="train").role == pytest.approx(70)
+@pytest.mark.parametrize(
+    ("writes", "times"),
+    [
+        pytest.param(SHRUNK, (70, None, 10, 50, 60), id="the last writes after the edit"),
+        pytest.param([*SHRUNK, *OTHERS], (70, None, 10, 50, 60), id="not of another job"),
+        pytest.param(GROWN, (None, 40, None, None, None), id="the operator's last pod"),
+        pytest.param([*SHRUNK, *AGAIN], (30, None, None, None, None), id="only the last edit counts"),
+        pytest.param(SLOW, (None, None, 0, None, None), id="a write before the edit was answered took no time"),
+    ],
+)
+def test_times_of_a_change(writes: list[Write], times: tuple[float | None, ...]) -> None:
+    found = course(writes, job="train")
+    assert (found.role, found.created, found.script, found.deleted, found.gone) == tuple(
+        time if time is None else pytest.approx(time) for time in times
+    )
+    assert found.edited_at == max(write.at for write in writes if write.agent == AGENT)
 
 
 def test_writes_are_counted_by_writer_and_kind() -> None:

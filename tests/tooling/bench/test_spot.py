@@ -75,27 +75,6 @@ def test_steps_are_counted_once(
     assert 0 <= training.tally.useful(now) <= now / COSTS.step
 
 
-@given(workers=st.lists(st.tuples(st.booleans(), st.just(value=True), st.just(0)), min_size=SIZE, max_size=SIZE))
-def test_skipping_to_what_comes_next_is_the_same_as_waiting_for_it(workers: list[tuple[bool, bool, int]]) -> None:
-    """The replay's one liberty: at rest, time may jump to the model's next change."""
-    before = a_world([(True, True, 0)] * SIZE, touch="0")
-    after = a_world(workers, touch="1")
-    waited, skipped = (Training(costs=COSTS, size=SIZE, elastic=True, chance=Random(1)) for _ in range(2))
-    end = 400.0
-    ticks = [number * TICK for number in range(int(end / TICK) + 1)]
-    for now in ticks:
-        waited.tick(now, before if now < 50 else after)
-    now = 0.0
-    while now <= end:
-        world = before if now < 50 else after
-        skipped.tick(now, world)
-        coming = min(skipped.next_change(world), 50.0 if now < 50 else end)
-        now = max(coming, now + TICK)
-    assert list(waited.ring) == list(skipped.ring)
-    assert waited.failures == skipped.failures
-    assert waited.tally.useful(end) == pytest.approx(skipped.tally.useful(end), abs=SIZE * COSTS.commit / COSTS.step)
-
-
 @pytest.fixture
 def tally() -> Tally:
     return Tally(costs=Costs(step=0.5, commit=10, checkpoint=100), size=4)

@@ -1,4 +1,4 @@
-"""The lab is a real cluster: its API authorizes and audits; its pods come and go at once."""
+"""The lab is a real cluster: its API authorizes and audits."""
 
 import json
 import stat
@@ -8,23 +8,6 @@ import pytest
 from lab.cluster import Cluster
 from lab.errors import LabError
 from tests.lab.waiting import may
-
-
-def pod(name: str, **metadata: object) -> str:
-    spec = {
-        "initContainers": [{"name": "first", "image": "none"}],
-        "containers": [{"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": 8}}}],
-    }
-    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec})
-
-
-def test_pods_run_at_once_and_are_deleted_at_once(cluster: Cluster, namespace: str) -> None:
-    cluster.kubectl("create", "-n", namespace, "-f", "-", stdin=pod("p"))
-    cluster.kubectl("wait", "-n", namespace, "pod/p", "--for=condition=Ready", "--timeout=240s")
-    status = json.loads(cluster.kubectl("get", "-n", namespace, "pod/p", "-o", "json"))["status"]
-    assert status["phase"] == "Running"
-    assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
-    cluster.kubectl("delete", "-n", namespace, "pod/p", "--timeout=240s")
 
 
 def test_a_service_account_may_do_what_its_role_says_and_nothing_else(cluster: Cluster, namespace: str) -> None:

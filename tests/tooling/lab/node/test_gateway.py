@@ -53,9 +53,8 @@ async def _say(path: Path, *parts: bytes) -> bytes:
     return answer
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_a_connection_is_passed_with_its_ends(gate: Path, echo: int, host: str) -> None:
-    request = f"CONNECT {host}:{echo} HTTP/1.1\r\nHost: {host}:{echo}\r\n\r\n".encode()
+async def test_a_connection_is_passed_with_its_ends(gate: Path, echo: int) -> None:
+    request = f"CONNECT localhost:{echo} HTTP/1.1\r\n\r\n".encode()
     head, _, body = (await _say(gate, request, b"some ", b"words")).partition(b"\r\n\r\n")
     assert head.split() == [b"HTTP/1.1", b"200", b"Connection", b"established"]
     assert body == b"heard some words"

@@ -1,11 +1,12 @@
-"""Reading a launcher's log."""
+"""Reading a launcher's log, and when training recovered from the loss of a rank."""
 
 import json
 
 import pytest
 
 from lab.training import log as training
-from lab.training.log import Log, parse
+from lab.training.log import Log, Told, parse
+from lab.training.recovery import Recovery, recovery
 
 NOISE = "+ POD_NAME=train-worker-0\n[0]<stderr>:+ shift\nINFO:root:start worker process: train-worker-0[0]\n"
 
@@ -91,3 +92,35 @@ def test_what_must_not_happen_is_told(lines: list[str], problem: str) -> None:
 def test_an_end_without_the_loss_or_without_a_word_is_told() -> None:
     assert training.problems(log(end("b", reached=False))) == ["the rank in b ended with a loss of 0.3"]
     assert training.problems(log(step(1, "a", at=1))) == ["no rank said that it has ended"]
+
+
+def started(at: float, host: str) -> Told:
+    return Told(event="start", time=at, host=host, rank=0, size=3)
+
+
+def stepped(at: float, size: int) -> Told:
+    return Told(event="step", time=at, host="a", rank=0, size=size)
+
+
+AGAIN = (started(15, "b"), stepped(16, 3))
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        pytest.param(
+            [started(1, "b"), stepped(9, 3), stepped(10.1, 3), stepped(12, 2), *AGAIN],
+            Recovery(went_on=2, full=6),
+            id="steps that are told late are not the recovery",
+        ),
+        pytest.param([stepped(10.1, 3), *AGAIN], Recovery(went_on=6, full=6), id="it goes on at full size only"),
+        pytest.param([started(1, "b")], None, id="nobody trains"),
+        pytest.param([started(1, "b"), stepped(12, 2)], None, id="fewer train"),
+        pytest.param([stepped(12, 2), started(15, "c"), stepped(16, 3)], None, id="another rank has come"),
+        pytest.param([stepped(12, 2), started(15, "b")], None, id="the new rank has made no step"),
+    ],
+)
+def test_recovery_from_the_loss_of_a_rank_at_10_s(told: list[Told], found: Recovery | None) -> None:
+    starts, steps = (tuple(one for one in told if one.event == event) for event in ("start", "step"))
+    whole = Log(starts=starts, steps=steps, ends=(), exits=(), blacklisted=())
+    assert recovery(whole, "b", size=3, since=10.0) == found

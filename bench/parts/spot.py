@@ -1,0 +1,58 @@
+"""A trace of spot machines, played to each way to train on them: what each makes of the machines that it pays for."""
+
+from collections.abc import Mapping
+
+from bench.figures import Figure
+from bench.parts.context import Findings, Setting, lab
+from bench.sides import Ours
+from bench.spot import replay
+from bench.spot.contest import contenders
+from bench.spot.costs import Costs
+from bench.spot.replay import Outcome
+from bench.spot.trace import Trace
+
+HOUR = 3600.0
+# Prices of a GPU-hour, in any currency: the promised saving is 70 %.
+SPOT, ON_DEMAND = 0.30, 1.00
+
+
+async def run(setting: Setting, *, trace: Trace) -> Findings:
+    """Play the trace to the sides, one after the other. Raises LabError, KubeError."""
+    outcomes = {}
+    async with lab(setting) as (cluster, client):
+        for side in contenders(peer=setting.peer, ours=Ours()):
+            outcomes[side.title] = await replay.play(cluster, client, trace, side, say=setting.say)
+    notes = [
+        f"Trace: {trace.source}; {trace.interruptions} interruptions.",
+        f"A GPU-hour: {SPOT:.2f} spot, {ON_DEMAND:.2f} on demand; {trace.machine_seconds / HOUR:.1f} are paid.",
+    ]
+    return Findings(figures=_figures(trace, outcomes), notes=notes)
+
+
+def _figures(trace: Trace, outcomes: Mapping[str, Outcome]) -> list[Figure]:
+    """Return the figures of each side, and the saving if no second of a spot machine were lost."""
+
+    def figure(side: str, name: str, unit: str, value: float) -> Figure:
+        return Figure(topic="Spot", group=side, name=name, unit=unit, ours=(value,))
+
+    step = Costs().step
+    rows = [
+        row
+        for side, outcome in outcomes.items()
+        for row in (
+            figure(side, "trained", "GPU-h", outcome.gpu_seconds / HOUR),
+            figure(side, "useful steps", "", outcome.useful),
+            figure(side, "lost steps", "", outcome.lost),
+            figure(side, "ranks killed", "", outcome.killed),
+            figure(side, "job restarts", "", len(outcome.failures)),
+            figure(side, "saving", "%", _saving(trace, outcome.useful * step)),
+        )
+    ]
+    best = _saving(trace, trace.machine_seconds / trace.size)
+    return [*rows, figure("spot, if no second were lost", "saving", "%", best)]
+
+
+def _saving(trace: Trace, trained: float) -> float:
+    """Return the saved share of what these seconds cost on demand: a GPU is paid for while it exists, used or not."""
+    on_demand = trace.size * trained * ON_DEMAND
+    return 100 * (1 - trace.machine_seconds * SPOT / on_demand) if on_demand else 0.0
