@@ -110,6 +110,18 @@ def grace_of(state: State, pod: str) -> int:
     return grace
 
 
+async def test_a_scale_out_during_a_drain_cancels_it(job: Job, cluster: Cluster) -> None:
+    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "1h"})
+    before = await job.settled(2)
+    pod = job.workers(1)[0]
+    await asyncio.to_thread(start_rank, cluster, job, pod)
+    await job.scale(1)
+    await job.until(lambda state: len(state.hosts) == 1, "worker-1 drains")
+    await job.scale(2)
+    after = await job.settled(2)
+    assert after.workers[pod]["metadata"]["uid"] == before.workers[pod]["metadata"]["uid"]
+
+
 async def test_a_plain_mpirun_job_does_not_notice_us(job: Job) -> None:
     await job.create(replicas=2, command=MPIRUN)
     published = [f"{name}:1" for name in job.workers(0, 1)]
