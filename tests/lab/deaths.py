@@ -1,10 +1,47 @@
-"""The death of a controller at one of its writes, before the API server has heard of it or before the answer comes."""
+"""Deaths at a write: of a controller, and of a command whose connection breaks.
+
+A run strikes every fourth write, and which of the four is chosen by date, so four days strike all of them. With
+MPIJOB_ELASTIC_EVERY_WRITE=1 it strikes every write (`make campaign`), with MPIJOB_ELASTIC_FIRST_WRITE=2 the 2nd, 6th...
+"""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
 
+from lab.cluster import Cluster
 from tests.faults.faults import Call, Request, Reset
 from tests.faults.proxy import FaultProxy
+
+T = TypeVar("T")
+_STRIDE = 1 if os.environ.get("MPIJOB_ELASTIC_EVERY_WRITE") else 4
+_TODAY = datetime.now(UTC).toordinal() % 4 + 1
+# Workers of pytest-xdist inherit the choice, even around midnight.
+_FIRST = 1 if _STRIDE == 1 else int(os.environ.setdefault("MPIJOB_ELASTIC_FIRST_WRITE", str(_TODAY)))
+
+
+def struck(most: int) -> range:
+    """Return the numbers of those of `most` writes that this run strikes."""
+    return range(_FIRST, most + 1, _STRIDE)
+
+
+def drawn(cases: Sequence[T]) -> list[T]:
+    """Return the cases that this run strikes."""
+    return [cases[number - 1] for number in struck(len(cases))]
+
+
+@contextmanager
+def naming(write: int) -> Iterator[None]:
+    """Say with a failure which write was struck, and how to strike it again."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"The death was at write {write}: run this again with MPIJOB_ELASTIC_EVERY_WRITE=1,")
+        error.add_note(f"or with MPIJOB_ELASTIC_FIRST_WRITE={_FIRST} to strike the same writes.")
+        raise
 
 
 async def died(
@@ -34,8 +71,51 @@ async def died(
         await asyncio.wait({done, asyncio.create_task(dead.wait())}, return_when=asyncio.FIRST_COMPLETED)
         done.cancel()
         await asyncio.wait({done})
+    await bury(proxy, controller)
+    return dead.is_set()
+
+
+async def bury(proxy: FaultProxy, controller: asyncio.Task[None]) -> None:
+    """End a controller behind the proxy without another word of it to the API server."""
     with proxy.inject(Reset()):
         proxy.cut()
         controller.cancel()
         await asyncio.wait({controller})
-    return dead.is_set()
+
+
+async def killed_and_run_again(cluster: Cluster, command: Callable[[Path], Awaitable[object]]) -> None:
+    """Run a command with a kubeconfig, killed at one write after another, until it ends before it comes to that."""
+    for write in struck(200):
+        with naming(write):
+            if await ended(cluster, command, before=write):
+                return
+    raise AssertionError("the command never ended")
+
+
+async def ended(cluster: Cluster, command: Callable[[Path], Awaitable[object]], *, before: int) -> bool:
+    """Run a command whose connection breaks for good at its n-th change; return whether it ended before that.
+
+    To be killed before a change is for the cluster what it is to be killed after the one before it.
+    """
+    count = 0
+    broken = False
+
+    def chosen(request: Request) -> bool:
+        nonlocal count, broken
+        count += 0 if broken or not _is_change(request) else 1
+        broken = broken or count == before
+        return broken
+
+    async def nothing(_: Request) -> None:
+        await asyncio.sleep(0)
+
+    async with FaultProxy(cluster.kubeconfig) as proxy:
+        with proxy.inject(Call(callback=nothing, after=True), on=chosen):
+            await command(proxy.kubeconfig)
+    return not broken
+
+
+def _is_change(request: Request) -> bool:
+    """Tell whether something is stored."""
+    reviews = request.path.endswith("accessreviews")
+    return request.write_number is not None and "dryRun" not in request.query and not reviews

@@ -17,6 +17,7 @@ from lab.replicas import Controller, Webhook
 from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.command_line import CommandLine
 from tests.lab.hpa import Autoscaler
 from tests.lab.job import Job
 from tests.lab.on_demand import OnDemand
@@ -81,6 +82,16 @@ def cluster() -> Iterator[Cluster]:
     """A ready lab, which ends with the session even if this process is killed."""
     with Cluster.start(name=f"pytest-{os.getpid()}") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[CommandLine]:
+    """A lab of the module's own, for tests that change what belongs to the whole cluster; with two namespaces."""
+    with Cluster.start(name=f"pytest-{os.getpid()}-{secrets.token_hex(2)}") as own:
+        for name in ("jobs", "others"):
+            own.kubectl("create", "namespace", name)
+            has_account(own, name)
+        yield CommandLine(own)
 
 
 @pytest.fixture(scope="session")
@@ -148,13 +159,11 @@ async def client(cluster: Cluster) -> AsyncIterator[ApiWriter]:
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
     """Name of a fresh namespace in which pods can be created."""
-    yield from _namespace(cluster)
-
-
-@pytest.fixture
-def other_namespace(cluster: Cluster) -> Iterator[str]:
-    """A second namespace."""
-    yield from _namespace(cluster)
+    name = f"test-{secrets.token_hex(4)}"
+    cluster.kubectl("create", "namespace", name)
+    has_account(cluster, name)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.fixture
@@ -167,11 +176,3 @@ def job(client: ApiWriter, namespace: str) -> Job:
 def hpa(cluster: Cluster, client: ApiWriter, job: Job) -> Autoscaler:
     """An HPA that the test creates for its job."""
     return Autoscaler(cluster=cluster, client=client, job=job)
-
-
-def _namespace(cluster: Cluster) -> Iterator[str]:
-    name = f"test-{secrets.token_hex(4)}"
-    cluster.kubectl("create", "namespace", name)
-    has_account(cluster, name)
-    yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")

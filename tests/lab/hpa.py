@@ -51,23 +51,12 @@ class Autoscaler:
 
     async def apply(self, least: int, most: int, *, metric: Object = QUEUE, behavior: Object = AT_ONCE) -> str:
         """Create or change it with kubectl; returns the warnings."""
-        return await self._apply(least, most, metric, behavior)
-
-    async def _apply(self, least: int, most: int, metric: Object, behavior: Object, *options: str) -> str:
         target = {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": self.job.name}
         spec = {"scaleTargetRef": target, "minReplicas": least, "maxReplicas": most}
         spec |= {"metrics": [metric], "behavior": behavior}
         metadata = {"name": self.name, "namespace": self.job.namespace}
         body = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": spec}
-        return await asyncio.to_thread(applied, self.cluster, json.dumps(body), *options)
-
-    async def warned(self, least: int, most: int, warning: str) -> None:
-        """Wait until applying it would be warned of: the webhook learns of jobs and other HPAs by watches."""
-
-        async def tried() -> str:
-            return await self._apply(least, most, QUEUE, AT_ONCE, "--dry-run=server")
-
-        await seen(tried, lambda said: warning in said, warning)
+        return await asyncio.to_thread(applied, self.cluster, json.dumps(body))
 
     async def seen(self) -> Seen:
         """Its status."""

@@ -1,4 +1,4 @@
-"""Launcher pods that are tried, not created: whether the webhook was asked shows in the answer."""
+"""Launcher pods that are tried, not created: whether the webhook was asked shows in the answer, or in its metrics."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from lab.replicas import Webhook
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.resources import MUTATING_WEBHOOKS, PODS, Resource
@@ -109,3 +110,15 @@ async def label(client: ApiWriter, namespace: str, labels: Mapping[str, str | No
     async with asyncio.timeout(PATIENCE):
         while await patched(client, namespace) is (labels == UNMUTATED):
             await asyncio.sleep(0.1)
+
+
+def reviews(webhook: Webhook) -> float:
+    """Return the number of answered reviews, of all kinds and outcomes."""
+    lines = [line for line in webhook.metrics().splitlines() if not line.startswith("#")]
+    counts = [line for line in lines if line.startswith("mpijob_elastic_webhook_reviews_total")]
+    return sum(float(line.rpartition(" ")[2]) for line in counts)
+
+
+def plain_pod(number: int) -> Object:
+    spec = {"containers": [{"name": "main", "image": "nginx"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"web-{number}"}, "spec": spec}

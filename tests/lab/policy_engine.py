@@ -18,7 +18,6 @@ from lab.pki import Authority
 
 Object = dict[str, Any]
 NAME = "policy-engine"
-DEFAULT = "kubectl.kubernetes.io/default-container"
 # It gives each object that somebody updates an annotation and a label of this name.
 MARK = "policy.example.com/checked"
 _RULES = (("", "v1", ["pods", "configmaps"]), ("rbac.authorization.k8s.io", "v1", ["roles"]))
@@ -27,10 +26,9 @@ _CRD_RULES = (("kubeflow.org", "v1", ["mpijobs"]),)
 
 @dataclass
 class Engine:
-    """denies: why updates of launchers are refused; "" while they are not. injects: new pods get a proxy."""
+    """denies: why updates of launchers are refused; "" while they are not."""
 
     denies: str = ""
-    injects: bool = False
 
 
 @contextmanager
@@ -85,15 +83,6 @@ def _patch(found: Object) -> list[Object]:
     return changes
 
 
-def _sidecar(pod: Object) -> list[Object]:
-    """Put a proxy first, as Istio does with holdApplicationUntilProxyStarts."""
-    annotations = {**pod["metadata"].get("annotations", {}), DEFAULT: pod["spec"]["containers"][0]["name"]}
-    return [
-        {"op": "add", "path": "/spec/containers/0", "value": {"name": "istio-proxy", "image": "istio/proxyv2"}},
-        {"op": "add", "path": "/metadata/annotations", "value": annotations},
-    ]
-
-
 class _Handler(BaseHTTPRequestHandler):
     """Answers admission reviews."""
 
@@ -108,7 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
         response: Object = {"uid": request["uid"], "allowed": True}
         if self._engine.denies and request["name"].endswith("-launcher") and request["kind"]["kind"] == "Pod":
             response |= {"allowed": False, "status": {"code": 403, "message": self._engine.denies}}
-        elif changes := self._changes(request):
+        elif request["operation"] == "UPDATE" and (changes := _patch(request["object"])):
             patch = base64.b64encode(json.dumps(changes).encode()).decode()
             response |= {"patchType": "JSONPatch", "patch": patch}
         body = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
@@ -118,12 +107,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
-
-    def _changes(self, request: Object) -> list[Object]:
-        if request["operation"] == "UPDATE":
-            return _patch(request["object"])
-        is_pod = request["kind"]["kind"] == "Pod"
-        return _sidecar(request["object"]) if is_pod and self._engine.injects else []
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""

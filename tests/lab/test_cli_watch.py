@@ -6,7 +6,7 @@ import pty
 import signal
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -77,22 +77,6 @@ async def test_a_line_for_each_change_until_the_job_succeeds(cluster: Cluster, t
         await train.set_status("train-launcher", {"phase": "Succeeded"})
         await said(process, "state: Running → Succeeded")
         assert await ended(process) == 0
-
-
-async def failed(job: Job) -> None:
-    await job.set_status("train-launcher", {"phase": "Failed"})
-
-
-@pytest.mark.parametrize(("end", "words"), [(failed, "→ Failed"), (Job.delete, "MPIJob train was deleted")])
-@pytest.mark.thorough
-async def test_a_bad_end_is_a_bad_exit_code(
-    cluster: Cluster, train: Job, end: Callable[[Job], Awaitable[None]], words: str
-) -> None:
-    async with watching(cluster, train) as process:
-        await said(process, "draining 0")
-        await end(train)
-        await said(process, words)
-        assert await ended(process) == 1
 
 
 async def test_ctrl_c_ends_it_without_a_word(cluster: Cluster, train: Job) -> None:

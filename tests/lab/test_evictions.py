@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import msgspec
 import pytest
 
 from lab.cluster import Cluster
@@ -14,10 +13,9 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import PODS, Resource
-from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.job import Job
+from tests.lab.launchers import reviews
 from tests.lab.ranks import in_pod, start_rank
-from tests.lab.reviews import plain_pod, reviews
 from tests.lab.waiting import until
 
 BUDGETS = Resource(group="policy", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
@@ -97,33 +95,6 @@ async def test_budgets_decide_first_and_a_dry_run_marks_nothing(job: Job, webhoo
         await evict(job, pod)
     assert reviews(webhook) == before + 1
     assert not await mark(job, pod)
-
-
-@pytest.mark.thorough
-@pytest.mark.usefixtures("operator", "waiting")
-async def test_an_eviction_is_told_when_to_try_again_and_passes_at_the_drain_timeout(
-    cluster: Cluster, client: ApiWriter, job: Job, webhook: Webhook
-) -> None:
-    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "10s"})
-    await job.settled(2)
-    await client.create_object(PODS.path(job.namespace), body=plain_pod(1))
-    plain, before = Job(client=client, namespace=job.namespace, name="web"), reviews(webhook)
-    await evict(plain, "web-1")
-    assert reviews(webhook) == before
-    pod = job.workers(1)[0]
-    start_rank(cluster, job, pod)
-    with pytest.raises(errors.Throttled, match="draining, retry") as refused:
-        await evict(job, pod)
-    assert (refused.value.reason, refused.value.retry_after) == ("TooManyRequests", 1.0)
-    await job.until(lambda now: now.hosts == [f"{job.workers(0)[0]}:1"], "one host")
-    for _ in range(60):
-        try:
-            await evict(job, pod)
-            break
-        except errors.Throttled:
-            await asyncio.sleep(1)
-    raw = await client.find(PODS.path(job.namespace, pod))
-    assert raw is None or "deletionTimestamp" in msgspec.json.decode(raw)["metadata"]
 
 
 @pytest.mark.usefixtures("operator")

@@ -4,6 +4,8 @@ import asyncio
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 
 import pytest
 
@@ -12,13 +14,13 @@ from lab.cluster import Cluster
 from lab.operator import Release
 from lab.operator.process import Operator
 from mpijob_elastic import names
-from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from mpijob_elastic.decide.handover import PROVEN_AFTER, SILENT_FOR
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab import second_writer
-from tests.lab.controllers import written
+from tests.lab.controllers import controlling, written
 from tests.lab.job import Job, State
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic")]
+pytestmark = pytest.mark.lab
 THEIRS = "in the form of an elastic operator"
 QUICK = {names.DRAIN_TIMEOUT: "1s"}
 
@@ -47,6 +49,7 @@ def handed_over(state: State) -> bool:
     return names.is_handed_over(state.notices)
 
 
+@pytest.mark.usefixtures("elastic")
 async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client: ApiWriter) -> None:
     assert (await asyncio.to_thread(shown, cluster, job))["foreign"] == ""
     tail = Tail(cluster.audit_log)
@@ -69,6 +72,7 @@ async def test_an_elastic_operator_takes_over(job: Job, cluster: Cluster, client
     assert set(state.workers) >= set(job.workers(0, 1, 2))
 
 
+@pytest.mark.usefixtures("elastic")
 async def test_two_writers_do_not_fight(job: Job, cluster: Cluster) -> None:
     """A writer that leaves our annotation, but has the marks of an operator: we give way until the key is gone."""
     tail = Tail(cluster.audit_log)
@@ -85,33 +89,41 @@ async def test_two_writers_do_not_fight(job: Job, cluster: Cluster) -> None:
     assert (await asyncio.to_thread(shown, cluster, job))["elastic"] is False
 
 
+def ahead(seconds: float) -> Callable[[], float]:
+    return lambda: time.time() + seconds
+
+
 @pytest.mark.thorough
-async def test_it_is_ours_again_when_the_other_one_is_gone_with_its_list(
-    job: Job, cluster: Cluster, client: ApiWriter
+@pytest.mark.usefixtures("webhook")
+async def test_it_is_given_way_to_and_the_job_is_taken_back_after_its_end(
+    cluster: Cluster, client: ApiWriter, namespace: str
 ) -> None:
-    path = resources.CONFIG_MAPS.path(job.namespace, names.config_map(job.name))
-    async with second_writer.writing(cluster.kubeconfig, job.namespace):
-        await job.until(handed_over, "we gave way")
-    with Operator.start(cluster, namespace=job.namespace, qps=0):
-        await client.patch_object(path, body={"data": {names.KEY_DISCOVER_HOSTS: None}}, content_type=MERGE_PATCH)
-        await job.settled(3)
-        await job.until(lambda state: not handed_over(state), "nothing is said any more")
-        await job.scale(2)
-        await job.settled(2)
+    """The controllers have clocks that are ahead, because nobody waits for ten minutes here.
 
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("edits", [2, 3, 5])
-async def test_edits_of_anybody_are_put_right(job: Job, cluster: Cluster, client: ApiWriter, edits: int) -> None:
-    path = resources.CONFIG_MAPS.path(job.namespace, names.config_map(job.name))
-    scripts = ["garbage", "#!/bin/sh\necho train-worker-0:1", "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho a:9\n"]
-    with Operator.start(cluster, namespace=job.namespace, qps=0):
-        for script in scripts[:edits]:
-            body = {"data": {names.KEY_DISCOVER_HOSTS: script}}
-            await client.patch_object(path, body=body, content_type=MERGE_PATCH)
+    Each clock is that of another controller: a job at rest is looked at again when the next one starts.
+    """
+    job = Job(client=client, namespace=namespace)
+    async with controlling(cluster.kubeconfig, namespace):
+        with Operator.start(cluster, namespace=namespace, qps=0):
+            await job.create(replicas=2, annotations={names.DRAIN_TIMEOUT: "1s"})
+            await job.settled(2)
+        with Operator.start(cluster, release=Release.V0_3_0, namespace=namespace):
+            await job.until(handed_over, "we gave way")
+            await job.scale(3)
+            await job.until(lambda state: len(state.hosts) == 3, "the operator made a worker with its label")
+    with Operator.start(cluster, namespace=namespace, qps=0):
+        async with controlling(cluster.kubeconfig, namespace, now=ahead(SILENT_FOR - 120.0)):
+            before = await job.at_rest()
+            assert handed_over(before)
+            assert before.memory == ""
+        async with controlling(cluster.kubeconfig, namespace, now=ahead(SILENT_FOR + 60.0)):
+            state = await job.until(lambda state: state.memory != "", "our list again")
+            assert handed_over(state)
+            assert "has not written to it for 20m" in state.notices
+        async with controlling(cluster.kubeconfig, namespace, now=ahead(SILENT_FOR + 120.0 + PROVEN_AFTER)):
+            await job.until(lambda state: not handed_over(state), "it is ours")
+            await job.told("TakenBack")
             await job.settled(3)
-        await job.told("HostListEdited", "changed by mpijob-elastic-test", times=edits)
-        state = await job.until(lambda state: "HostListContested" in state.notices, "a notice")
-        assert not handed_over(state)
-        await job.scale(2)
-        await job.settled(2)
+            await job.scale(1)
+            await job.settled(1)
+    assert [reason for reason, _ in await job.events()].count(names.REASON_HANDED_OVER) == 1

@@ -6,7 +6,6 @@ Bounds and suspension are in tests/product/webhook/rules/test_hpa_fit.py and tes
 import asyncio
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -14,7 +13,7 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import AUTOSCALERS
 from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.hpa import Autoscaler, applied
@@ -49,13 +48,6 @@ async def looked(metrics: Values, job: Job, times: int = 2) -> None:
     await job.until(lambda _: metrics.reads[job.namespace, "queue"] >= enough, f"it is read {times} times more")
 
 
-async def written(job: Job) -> tuple[int, str]:
-    """Return the generation, which changes of the spec count, and the version, which every write changes."""
-    raw = await job.client.get(resources.MPI_JOBS.path(job.namespace, job.name))
-    metadata = msgspec.json.decode(raw)["metadata"]
-    return metadata["generation"], metadata["resourceVersion"]
-
-
 async def test_up_and_down_through_the_whole_path(job: Job, hpa: Autoscaler, metrics: Values, cluster: Cluster) -> None:
     """HPA, scale, operator, Role, host list; and down again only when the ranks have gone."""
     metrics.external["queue"] = 3
@@ -86,26 +78,6 @@ async def test_beyond_our_bounds_the_hpa_is_refused_and_says_why(job: Job, hpa: 
     assert (await job.state()).replicas == 2
     await job.annotate(max_replicas="6")
     await job.settled(4)
-
-
-@pytest.mark.thorough
-async def test_after_the_jobs_end_the_hpa_is_refused_and_writes_nothing(
-    job: Job, hpa: Autoscaler, metrics: Values
-) -> None:
-    metrics.external["queue"] = 2
-    await job.create(replicas=2, annotations=QUICK)
-    await job.settled(2)
-    await hpa.apply(1, 4)
-    await looked(metrics, job)
-    await job.set_status(f"{job.name}-launcher", {"phase": "Succeeded"})
-    await job.until(lambda state: not state.workers, "the job is cleaned up")
-    metrics.external["queue"] = 4
-    await hpa.until(lambda seen: seen.says("AbleToScale", "False", "FailedUpdateScale", "the job has finished"))
-    before = await written(job)
-    await looked(metrics, job, 4)
-    assert await written(job) == before
-    late = replace(hpa, name="late")
-    await late.warned(1, 4, "HPA late: the job has finished, so every scale is refused: delete the HPA")
 
 
 async def test_whoever_applies_the_job_again_leaves_the_size_to_the_hpa(
@@ -149,13 +121,6 @@ async def bounded(job: Job, most: int) -> None:
     await seen(lambda: ours(job), lambda hpa: hpa["spec"]["maxReplicas"] == most, f"maxReplicas is {most}")
 
 
-async def selects(job: Job, policy: str) -> None:
-    def shows(hpa: Object) -> bool:
-        return all(hpa["spec"]["behavior"][way]["selectPolicy"] == policy for way in ("scaleUp", "scaleDown"))
-
-    await seen(lambda: ours(job), shows, f"selectPolicy is {policy}")
-
-
 async def test_it_is_made_kept_and_deleted_with_its_job(job: Job, metrics: Values) -> None:
     """Its bounds follow the job, what others change in it does not last, and at rest nothing is written."""
     metrics.external["queue"] = 1
@@ -182,49 +147,3 @@ async def test_it_is_made_kept_and_deleted_with_its_job(job: Job, metrics: Value
     assert (await is_there(job))["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 70
     await job.delete()
     await is_gone(job)
-
-
-@pytest.mark.thorough
-async def test_a_job_grows_by_it_one_worker_at_a_time(job: Job, hpa: Autoscaler, metrics: Values) -> None:
-    """After the window of a minute in which the smallest size wanted holds."""
-    metrics.external["queue"] = 3
-    await job.create(replicas=1, annotations=ASKING)
-    await job.settled(1)
-    await is_there(job)
-    await replace(hpa, name=NAME).until(lambda said: said.says("AbleToScale", "True", "ScaleUpStabilized"))
-    for _ in range(9):
-        if (await job.state()).replicas > 1:
-            break
-        await asyncio.sleep(10)
-    await job.settled(2)
-
-
-@pytest.mark.thorough
-async def test_it_is_paused_while_the_job_is_suspended_and_gone_when_it_has_finished(job: Job, metrics: Values) -> None:
-    metrics.external["queue"] = 1
-    await job.create(replicas=1, annotations=ASKING)
-    await job.settled(1)
-    await selects(job, "Max")
-    await job.annotate(suspend="true")
-    await selects(job, "Disabled")
-    await job.annotate(suspend="false")
-    await selects(job, "Max")
-    await job.until(lambda state: state.launcher_runs, "the job runs again")
-    await job.set_status("train-launcher", {"phase": "Succeeded"})
-    await is_gone(job)
-
-
-@pytest.mark.thorough
-async def test_it_gives_way_to_a_users_own(job: Job, hpa: Autoscaler, metrics: Values) -> None:
-    metrics.external["queue"] = 1
-    await job.create(replicas=1, annotations=ASKING)
-    await job.settled(1)
-    await is_there(job)
-    await hpa.apply(1, 3)
-    await is_gone(job)
-    state = await job.until(lambda state: "AutoscalerYields" in state.notices, "the job says who scales it")
-    assert "HPA train scales train" in state.notices
-    await hpa.until(lambda said: said.says("ScalingActive", "True", "ValidMetricFound"))
-    await job.client.delete_object(AUTOSCALERS.path(job.namespace, "train"))
-    await is_there(job)
-    await job.until(lambda state: not state.notices, "nothing is left to say")

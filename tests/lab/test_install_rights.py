@@ -1,9 +1,7 @@
-"""Both ServiceAccounts have the rights they use, and no other: `kubectl auth can-i --list` shows exactly this table."""
+"""Both ServiceAccounts have the rights they use, and no other, as `kubectl auth can-i --list` shows; they suffice."""
 
 import json
-import os
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,8 +12,10 @@ from lab.registration import called
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.kube.client import connect
+from tests.lab.command_line import CommandLine
+from tests.lab.controllers import awaited_leader
 from tests.lab.job import Job
-from tests.lab.waiting import PATIENCE, has_account, until
+from tests.lab.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.lab
 Rights = dict[tuple[str, str], str]
@@ -72,13 +72,9 @@ IN_OUR_NAMESPACE: dict[str, Rights] = {
 
 
 @pytest.fixture(scope="module")
-def own_cluster() -> Iterator[Cluster]:
+def own_cluster(lab: CommandLine) -> Cluster:
     """A lab beside the session's, for installations in some namespaces only."""
-    with Cluster.start(name=f"pytest-{os.getpid()}-rights") as running:
-        for namespace in ("jobs", "others"):
-            running.kubectl("create", "namespace", namespace)
-            has_account(running, namespace)
-        yield running
+    return lab.cluster
 
 
 @pytest.fixture(scope="module")
@@ -139,6 +135,30 @@ async def test_two_namespaces_are_managed_and_no_third(own_cluster: Cluster, nar
                 await first.scale(3)
                 await first.settled(3)
                 assert "no rights in others" in controller.log.read_text()
+
+
+def test_controllers_share_the_lease_of_the_installation(cluster: Cluster, installed: Installed) -> None:
+    with Controller.start(cluster, installed) as first, Controller.start(cluster, installed) as second:
+        leader = awaited_leader([first, second])
+        assert leader.terminate() == 0
+        [standby] = [one for one in (first, second) if one is not leader]
+        assert awaited_leader([standby]) is standby
+    for one in (first, second):
+        # A namespace of another test may be going, which forbids Events to everybody.
+        refused = [line for line in one.log.read_text().splitlines() if "Forbidden" in line]
+        assert [line for line in refused if "is being terminated" not in line] == []
+    assert (
+        cluster.kubectl("get", "lease", "-n", names.NAMESPACE, "-o", "name")
+        == f"lease.coordination.k8s.io/{names.LEASE}\n"
+    )
+
+
+def test_webhook_makes_its_certificates_and_ends(cluster: Cluster, installed: Installed) -> None:
+    with Webhook.start(cluster, installed) as webhook:
+        assert "mpijob_elastic_webhook_certificate_expiry_timestamp_seconds 1" in webhook.metrics()
+        assert webhook.terminate() == 0
+    assert "Forbidden" not in webhook.log.read_text()
+    cluster.kubectl("get", "secret", "-n", names.NAMESPACE, names.CERTIFICATE_SECRET)
 
 
 def has(cluster: Cluster, account: str, namespace: str, expected: Rights) -> None:

@@ -10,20 +10,18 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from lab.install import Installed
-from lab.replicas import Controller as Replica
 from mpijob_elastic import names
 from mpijob_elastic.kube.resources import MPI_JOBS, QUEUE_UNITS
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.faults.faults import Request
 from tests.faults.proxy import FaultProxy
+from tests.lab.command_line import CommandLine
 from tests.lab.controllers import controlling
-from tests.lab.deaths import died
+from tests.lab.deaths import died, drawn
 from tests.lab.job import Job, State
 from tests.lab.kube_queue import TREES, Scheduler, served
 from tests.lab.on_demand import OnDemand
 from tests.lab.suspended import held
-from tests.lab.test_cli_get import get
 from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough]
@@ -79,7 +77,12 @@ async def only(scheduler: Scheduler, *names: str) -> list[dict[str, Any]]:
 
 def shown(cluster: Cluster, job: Job) -> str:
     """The state that `get` shows."""
-    return get(cluster.kubeconfig, "-n", job.namespace).stdout.splitlines()[1].split()[1]
+    return said(cluster, job).splitlines()[1].split()[1]
+
+
+def said(cluster: Cluster, job: Job, *arguments: str) -> str:
+    """The output of `get` in the job's namespace."""
+    return CommandLine(cluster).run("get", "-n", job.namespace, *arguments)[1]
 
 
 def waits(state: State) -> bool:
@@ -104,8 +107,8 @@ async def test_a_job_waits_for_its_turn_says_that_it_runs_and_gives_its_quota_ba
     await job.until(waits, "an answer to why it waits")
     await scheduler.say(UNIT, "Enqueued", "Insufficient quota(cpu)")
     assert await asyncio.to_thread(shown, cluster, job) == "Enqueued"
-    page = await asyncio.to_thread(get, cluster.kubeconfig, "train", "-n", job.namespace)
-    assert f"Queue:          KubeQueue; {UNIT} waits: Insufficient quota(cpu)" in page.stdout
+    page = await asyncio.to_thread(said, cluster, job, job.name)
+    assert f"Queue:          KubeQueue; {UNIT} waits: Insufficient quota(cpu)" in page
     assert held(await job.at_rest(), 2)
     async with scheduler.running():
         state = await job.settled(2)
@@ -187,29 +190,6 @@ async def test_whom_somebody_else_queues_is_left_to_them(scheduler: Scheduler, j
         await job.client.delete_object(QUEUE_UNITS.path(job.namespace, name))
 
 
-@pytest.mark.usefixtures("operator", "elastic")
-async def test_a_job_in_a_queue_of_kueue_is_in_no_other(scheduler: Scheduler, job: Job) -> None:
-    await submit(job, labels={names.LABEL_QUEUE: "team"})
-    await job.until(lambda state: "queue team of Kueue queues it already" in state.notices, "a word on that")
-    await job.at_rest()
-    await only(scheduler)
-
-
-@pytest.mark.usefixtures("operator", "webhook")
-async def test_a_controller_that_is_killed_while_a_job_waits_releases_it_later(
-    cluster: Cluster, installed: Installed, scheduler: Scheduler, job: Job
-) -> None:
-    with Replica.start(cluster, installed) as controller:
-        await submit(job)
-        await only(scheduler, UNIT)
-        controller.kill()
-    await scheduler.say(UNIT, "Dequeued")
-    with Replica.start(cluster, installed):
-        await job.settled(2)
-        await phase_of(scheduler, "Running")
-        await only(scheduler, UNIT)
-
-
 def _makes(request: Request) -> bool:
     return request.method == "POST" and request.path.endswith("/queueunits")
 
@@ -226,10 +206,21 @@ def _deletes(request: Request) -> bool:
     return request.method == "DELETE" and request.path.endswith(f"/queueunits/{UNIT}")
 
 
+DEATHS = [
+    pytest.param(_makes, 1, False, id="the unit's creation is not heard"),
+    pytest.param(_makes, 1, True, id="the unit's creation is not answered"),
+    # The first change of the job tells that it does not wait any more.
+    pytest.param(_releases, 2, False, id="the job's release is not heard"),
+    pytest.param(_releases, 2, True, id="the job's release is not answered"),
+    pytest.param(_marks, 1, False, id="the unit's mark is not heard"),
+    pytest.param(_marks, 1, True, id="the unit's mark is not answered"),
+    pytest.param(_deletes, 1, False, id="the unit's deletion is not heard"),
+    pytest.param(_deletes, 1, True, id="the unit's deletion is not answered"),
+]
+
+
 @pytest.mark.usefixtures("operator", "webhook")
-@pytest.mark.parametrize("after", [False, True], ids=["unheard", "unanswered"])
-# The first change of the job tells that it does not wait any more.
-@pytest.mark.parametrize(("strikes", "nth"), [(_makes, 1), (_releases, 2), (_marks, 1), (_deletes, 1)])
+@pytest.mark.parametrize(("strikes", "nth", "after"), drawn(DEATHS))
 async def test_a_death_at_any_write_comes_to_the_same_end(
     cluster: Cluster, scheduler: Scheduler, job: Job, strikes: Callable[[Request], bool], nth: int, after: bool
 ) -> None:

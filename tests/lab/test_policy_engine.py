@@ -7,8 +7,7 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic.kube.resources import CONFIG_MAPS, PODS, ROLES
-from mpijob_elastic.names import RUN_POLICY
-from tests.lab.job import Job, Object
+from tests.lab.job import Job
 from tests.lab.policy_engine import MARK, Engine, policy_engine
 
 pytestmark = [pytest.mark.lab, pytest.mark.thorough, pytest.mark.usefixtures("elastic", "operator")]
@@ -31,24 +30,6 @@ async def test_a_job_is_resized_although_each_update_gets_a_label_and_an_annotat
         kind = (resource.plural, f"{job.name}-{name}", "-n", job.namespace)
         marks = cluster.kubectl("get", *kind, "-o", "jsonpath={.metadata.annotations}{.metadata.labels}")
         assert marks.count(MARK) == 2
-
-
-async def test_a_sidecar_that_is_put_first_is_not_taken_for_the_driver(job: Job, engine: Engine) -> None:
-    engine.injects = True
-    await job.create(replicas=2, annotations={**QUICK, RUN_POLICY: "true"}, run_policy={"backoffLimit": 1})
-    state = await job.settled(2)
-    for pod in (state.launcher, *state.workers.values()):
-        assert pod is not None
-        assert pod["spec"]["containers"][0]["name"] == "istio-proxy"
-    proxy = {"name": "istio-proxy", "image": "x", "imageID": "x", "ready": True, "restartCount": 0}
-    ended = {"exitCode": 1, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:01Z"}
-    driver = {**proxy, "name": "launcher", "ready": False, "restartCount": 1, "lastState": {"terminated": ended}}
-    states: list[Object] = [
-        {**proxy, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}},
-        {**driver, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
-    ]
-    await job.set_status(f"{job.name}-launcher", {"containerStatuses": states})
-    await job.told("BackoffLimitExceeded", "train-launcher has failed 2 times (backoffLimit 1)")
 
 
 async def test_a_refused_touch_is_told_with_its_reason_and_the_drain_begins_once_it_is_allowed(

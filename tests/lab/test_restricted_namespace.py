@@ -3,13 +3,10 @@
 mpi-operator v0.2.3 drops seccompProfile, and its init container kubectl-delivery has no security context.
 """
 
-import asyncio
-
 import pytest
 
 from lab.cluster import Cluster
 from tests.lab.job import HOROVODRUN, MPIRUN, Job, Object
-from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator", "elastic")]
 ENFORCES = "pod-security.kubernetes.io/enforce=restricted"
@@ -43,19 +40,3 @@ async def test_a_job_whose_templates_are_restricted_runs(job: Job, command: list
     if command == HOROVODRUN:
         await job.scale(3)
         await job.settled(3)
-
-
-@pytest.mark.thorough
-async def test_any_other_is_refused_and_the_operator_says_so(job: Job, cluster: Cluster) -> None:
-    await job.create(replicas=1)
-    where = ("events", "-n", job.namespace, f"--field-selector=involvedObject.name={job.name}")
-
-    async def events() -> str:
-        return await asyncio.to_thread(cluster.kubectl, "get", *where)
-
-    await seen(
-        events, lambda said: 'created failed: pods "train-worker-0" is forbidden: violates' in said, "its reason"
-    )
-    state = await job.state()
-    assert not state.workers
-    assert state.launcher is None

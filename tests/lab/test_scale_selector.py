@@ -12,7 +12,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.replicas import Controller, Webhook
 from mpijob_elastic.kube import resources
-from tests.lab.job import MPIRUN, Job, Object
+from tests.lab.job import Job, Object
 from tests.lab.waiting import seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("scale_served", "elastic", "operator")]
@@ -66,12 +66,8 @@ async def test_kubectl_scale_there_and_back(job: Job, cluster: Cluster, elastic:
         await job.settled(replicas)
         await shows(job, replicas=replicas, active=replicas)
     assert status_writes(elastic) == before  # the webhook saw to it, within the operator's own writes
-    launcher = (await job.state()).launcher
-    assert launcher is not None
-    labels = ",".join(f"{key}={value}" for key, value in launcher["metadata"]["labels"].items())
     selected = cluster.kubectl("get", "pods", "-n", job.namespace, "-l", SELECTOR, "-o", "name").split()
     assert selected == [f"pod/{name}" for name in job.workers(0, 1, 2)]
-    assert "mpi-job-role=launcher" in labels
 
 
 @pytest.mark.thorough
@@ -102,18 +98,6 @@ async def test_what_somebody_took_out_comes_back_and_then_nothing_is_written(job
     writes, version = status_writes(elastic), await version_of(job)
     await asyncio.sleep(2)
     assert (status_writes(elastic), await version_of(job)) == (writes, version)
-
-
-@pytest.mark.thorough
-async def test_the_controller_leaves_a_plain_job_alone(
-    job: Job, elastic: Controller, webhook: Webhook, away: None
-) -> None:
-    before = status_writes(elastic)
-    webhook.signal(signal.SIGSTOP)
-    await job.create(replicas=2, command=MPIRUN)
-    await job.until(lambda state: len(state.workers) == 2, "two workers")
-    await asyncio.sleep(2)
-    assert status_writes(elastic) == before
 
 
 async def version_of(job: Job) -> str:

@@ -1,20 +1,33 @@
 """A Node is deleted: we delete its workers, instead of the garbage collector of pods, and they come back elsewhere."""
 
+import asyncio
 import re
 import secrets
+import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
+from random import Random
 
 import pytest
 
 from lab.cluster import Cluster
+from lab.install import Installed
 from lab.replicas import Controller
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
+from mpijob_elastic.kube.client import connect
+from mpijob_elastic.kube.resources import NODES
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from mpijob_elastic.model.disruption_signs import signs
+from mpijob_elastic.observe import facts_pod
+from mpijob_elastic.observe.nodes import Nodes
+from tests.faults.faults import Freeze, watches
+from tests.faults.proxy import FaultProxy
+from tests.faults.waiting import eventually
 from tests.lab.job import HOROVODRUN, Job, Object
 from tests.lab.pools import make_nodes, on_pool, remove_nodes
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
+pytestmark = pytest.mark.lab
 FULL = {"key": "full", "effect": "NoSchedule"}
 LOST = re.compile(r'^mpijob_elastic_deleted_workers_total\{outcome="lost"\} ([0-9.]+)', re.MULTILINE)
 
@@ -50,6 +63,7 @@ def lost(controller: Controller) -> float:
     return float(found[1])
 
 
+@pytest.mark.usefixtures("operator")
 async def test_a_worker_whose_node_is_gone_comes_back_elsewhere(
     client: ApiWriter, job: Job, nodes: tuple[str, str], elastic: Controller
 ) -> None:
@@ -73,6 +87,7 @@ async def test_a_worker_whose_node_is_gone_comes_back_elsewhere(
 
 
 @pytest.mark.thorough
+@pytest.mark.usefixtures("operator")
 async def test_a_finalizer_keeps_a_pod_whose_node_is_gone_and_nobody_deletes_it_twice(
     client: ApiWriter, job: Job, nodes: tuple[str, str], elastic: Controller
 ) -> None:
@@ -97,3 +112,46 @@ async def test_a_finalizer_keeps_a_pod_whose_node_is_gone_and_nobody_deletes_it_
     await patch(client, path, {"metadata": {"finalizers": None}})
     after = await job.settled(2)
     assert after.hosts[0] == f"{names.host(pod, 1)}:1"
+
+
+def gone(nodes: Nodes, name: str) -> bool:
+    pod = facts_pod.read(b'{"metadata": {"name": "p"}, "spec": {"nodeName": "%s"}}' % name.encode())
+    return nodes.judge([pod])[0].node_gone_at > 0.0
+
+
+async def test_a_node_is_gone_once_seen_deleted_and_read_live(client: ApiWriter, installed: Installed) -> None:
+    """With the rights of the controller; a node that joins while the watch hangs is not gone, nor one that is back."""
+    old, new = (f"node-{secrets.token_hex(4)}" for _ in range(2))
+    await create(client, old)
+    async with (
+        FaultProxy(installed.controller_kubeconfig) as proxy,
+        await connect(user_agent="mpijob-elastic-test", kubeconfig=proxy.kubeconfig) as ours,
+    ):
+        nodes = Nodes(ours, signs=signs(), on_change=lambda _: None, random=Random(1), now=time.time)
+        task = asyncio.create_task(nodes.run())
+        await nodes.synced()
+        assert nodes.age() is not None
+        assert not gone(nodes, old)
+        await delete(client, old)
+        await eventually(lambda: gone(nodes, old))
+        assert await nodes.is_gone(old)
+        with proxy.inject(Freeze(), on=watches):
+            await create(client, new)
+            await create(client, old)
+            assert not gone(nodes, new)
+            assert gone(nodes, old), "the watch hangs"
+            assert not await nodes.is_gone(old)
+            assert not gone(nodes, old)
+            for name in (old, new):
+                await delete(client, name)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def create(client: ApiWriter, node: str) -> None:
+    await client.create_object(NODES.path(), body={"metadata": {"name": node}})
+
+
+async def delete(client: ApiWriter, node: str) -> None:
+    await client.delete_object(NODES.path(None, node))

@@ -1,14 +1,12 @@
 """The webhook, the controller or the ConfigMap was not there in time."""
 
 import asyncio
-from datetime import UTC, datetime
 
 import pytest
 
-from mpijob_elastic import names
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.job import HOLD, Job, Object, State
+from mpijob_elastic.kube.writer import ApiWriter
+from tests.lab.job import HOLD, Job, State
 from tests.lab.launchers import UNMUTATED, label
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator")]
@@ -38,66 +36,12 @@ async def test_a_running_job_from_before_us_is_told_and_loses_nothing(job: Job, 
 
 
 @pytest.mark.usefixtures("elastic")
-async def test_deleting_the_launcher_makes_an_old_job_elastic(job: Job, client: ApiWriter) -> None:
-    await label(client, job.namespace, UNMUTATED)
-    await job.create(replicas=2)
-    await job.until(lambda state: "LauncherWithoutDiscovery" in state.notices, "the user is told")
-    await label(client, job.namespace, {"mpijob-elastic/injection": None})
-    await client.delete_object(resources.PODS.path(job.namespace, f"{job.name}-launcher"))
-    state = await job.settled(2)
-    assert mounted(state)
-    await job.until(lambda state: not state.notices, "nothing is left to say")
-
-
-@pytest.mark.usefixtures("elastic")
 async def test_the_operators_config_map_is_made_anew(job: Job, client: ApiWriter) -> None:
     await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "1s"})
     await job.settled(3)
     await client.delete_object(resources.CONFIG_MAPS.path(job.namespace, f"{job.name}-config"))
     await job.scale(2)
     await job.settled(2)
-
-
-@pytest.mark.usefixtures("elastic")
-async def test_a_hand_edit_of_the_script_is_mended(job: Job, client: ApiWriter) -> None:
-    await job.create(replicas=2)
-    await job.settled(2)
-    body = {"data": {"discover_hosts.sh": "#!/bin/sh\nrm -rf /\n"}}
-    path = resources.CONFIG_MAPS.path(job.namespace, f"{job.name}-config")
-    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
-    await job.settled(2)
-
-
-@pytest.mark.usefixtures("elastic")
-async def test_a_bad_annotation_that_admission_missed_is_told_and_its_default_holds(
-    job: Job, client: ApiWriter
-) -> None:
-    await label(client, job.namespace, UNMUTATED)
-    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "soon"})
-    state = await job.until(lambda state: "InvalidAnnotation" in state.notices, "the user is told")
-    assert 'metadata.annotations[mpijob-elastic/drain-timeout]: "soon"' in state.notices
-
-
-@pytest.mark.usefixtures("elastic")
-@pytest.mark.thorough
-async def test_a_launcher_that_waits_for_a_worker_that_was_scaled_away_is_made_anew(job: Job) -> None:
-    """Its init container read a hostfile with worker-1, which no node takes, and waits for it without a limit."""
-    # Nothing remembers yet whether worker-1 was listed, so unless it goes between two launchers it drains.
-    await job.create(
-        replicas=2,
-        annotations={names.DRAIN_TIMEOUT: "1s"},
-        launcher_annotations={HOLD: "yes"},
-        worker_annotations={HOLD: "yes"},
-    )
-    state = await job.until(lambda state: len(state.workers) == 2 and state.launcher is not None, "the pods")
-    before = uid(state)
-    await job.set_status(f"{job.name}-launcher", {"initContainerStatuses": [delivering()]})
-    await job.scale(1)
-    await job.annotate_pod(job.workers(0)[0], {HOLD: None})
-    await job.until(lambda state: uid(state) not in (None, before), "another launcher")
-    await job.annotate_pod(f"{job.name}-launcher", {HOLD: None})
-    await job.settled(1)
-    await job.told("LauncherRecreated")
 
 
 @pytest.mark.usefixtures("elastic")
@@ -119,22 +63,3 @@ async def test_a_launcher_created_while_the_webhook_was_away_is_made_anew_before
 async def times_told(job: Job, reason: str) -> int:
     """Return the number of our Events with this reason."""
     return [each for each, _ in await job.events()].count(reason)
-
-
-def uid(state: State) -> str | None:
-    """Return the uid of the launcher."""
-    value: str | None = state.launcher["metadata"]["uid"] if state.launcher else None
-    return value
-
-
-def delivering() -> Object:
-    """The status of an init container that runs."""
-    running = {"running": {"startedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}}
-    return {
-        "name": "kubectl-delivery",
-        "ready": False,
-        "restartCount": 0,
-        "image": "i",
-        "imageID": "",
-        "state": running,
-    }

@@ -3,27 +3,19 @@
 import asyncio
 import os
 import subprocess
-import time
 from contextlib import AsyncExitStack
-from itertools import product
 
 import pytest
 
-from bench.audit import Tail
 from lab.cluster import Cluster
-from mpijob_elastic import names
-from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.lab.controllers import written
 from tests.lab.history import recorded
 from tests.lab.job import LINGERS, MPIRUN, Job, State
 from tests.lab.ranks import in_pod, start_rank
-from tests.lab.waiting import PATIENCE
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
 # What is said of a worker that was deleted.
-DELETED = ("SurplusDeleted", "DrainTimeout")
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
 
 
@@ -59,7 +51,8 @@ async def test_a_drain_ends_when_the_rank_has_gone(job: Job, cluster: Cluster) -
     await asyncio.sleep(6)  # longer than an idle worker is left alone, and than the first touch is waited for
     state = await job.state()
     assert pod in state.running
-    assert state.refreshed == f"{(shown.refreshed or '').partition('+')[0]}+1", "touched again, for the same change"
+    first = (shown.refreshed or "").partition("+")[0]
+    assert (state.refreshed or "").startswith(f"{first}+"), "touched again, for the same change"
     await asyncio.to_thread(in_pod, cluster, job, pod, f"kill {rank}")
     await job.settled(1)
     await job.told("SurplusDeleted", "drained after")
@@ -117,27 +110,6 @@ def grace_of(state: State, pod: str) -> int:
     return grace
 
 
-@pytest.mark.thorough
-async def test_eleven_twelve_two(job: Job) -> None:
-    """worker-10 comes after worker-9, in every list."""
-    await job.create(replicas=11, annotations=QUICK, slots=4)
-    await job.settled(11, slots=4)
-    await job.scale(12)
-    await job.settled(12, slots=4)
-    await job.scale(2)
-    await job.settled(2, slots=4)
-    expected = sorted(f"{name} is being deleted" for name in job.workers(*range(2, 12)))
-    deadline = time.monotonic() + PATIENCE
-    while (deleted := await deletions(job)) != expected and time.monotonic() < deadline:
-        pass  # Events are sent beside the work
-    assert deleted == expected
-
-
-async def deletions(job: Job) -> list[str]:
-    """Return the Events of deleted workers, up to their reasons."""
-    return sorted(message.split(":")[0] for reason, message in await job.events() if reason in DELETED)
-
-
 async def test_a_scale_out_during_a_drain_cancels_it(job: Job, cluster: Cluster) -> None:
     await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "1h"})
     before = await job.settled(2)
@@ -148,40 +120,6 @@ async def test_a_scale_out_during_a_drain_cancels_it(job: Job, cluster: Cluster)
     await job.scale(2)
     after = await job.settled(2)
     assert after.workers[pod]["metadata"]["uid"] == before.workers[pod]["metadata"]["uid"]
-
-
-async def test_rapid_edits_end_at_the_last(job: Job) -> None:
-    await job.create(replicas=2, annotations=QUICK)
-    await job.settled(2)
-    for replicas in (5, 1, 4, 2, 6, 3):
-        await job.scale(replicas)
-    await job.settled(3)
-
-
-async def test_jobs_of_one_name_in_two_namespaces(job: Job, client: ApiWriter, other_namespace: str) -> None:
-    other = Job(client=client, namespace=other_namespace)
-    await job.create(replicas=2, annotations=QUICK)
-    await other.create(replicas=4, annotations=QUICK)
-    await asyncio.gather(job.settled(2), other.settled(4))
-    await job.scale(3)
-    await other.scale(1)
-    await asyncio.gather(job.settled(3), other.settled(1))
-
-
-async def test_foreign_pods_with_the_operators_labels_are_left_alone(job: Job, client: ApiWriter) -> None:
-    labels = {"group-name": "kubeflow.org", "mpi-job-name": job.name, "mpi-job-role": "worker"}
-    for name in (*job.workers(7), "stranger"):
-        pod = {
-            "metadata": {"name": name, "namespace": job.namespace, "labels": labels},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        }
-        await client.create_object(resources.PODS.path(job.namespace), body=pod)
-    await job.create(replicas=3, annotations=QUICK)
-    await job.settled(3)
-    await job.scale(1)
-    await job.settled(1)
-    for name in (*job.workers(7), "stranger"):
-        await client.get(resources.PODS.path(job.namespace, name))
 
 
 async def test_a_plain_mpirun_job_does_not_notice_us(job: Job) -> None:
@@ -208,20 +146,6 @@ async def test_at_rest_nothing_is_written(job: Job) -> None:
     assert after == before
 
 
-@pytest.mark.thorough
-async def test_up_to_the_bound_no_change_of_size_writes_the_role(job: Job, cluster: Cluster) -> None:
-    await job.create(replicas=2, annotations={**QUICK, names.MAX_REPLICAS: "4"})
-    await job.until(lambda state: state.exec_names == job.workers(0, 1, 2, 3), "the Role names every possible worker")
-    await job.settled(2)
-    tail = Tail(cluster.audit_log)
-    for replicas in (3, 1):
-        await job.scale(replicas)
-        await job.settled(replicas)
-    resources_written = [write.resource for write in written(tail, job.namespace)]
-    assert "roles" not in resources_written
-    assert resources_written.count("configmaps") == 2
-
-
 async def test_a_failed_worker_is_replaced(job: Job) -> None:
     await job.create(replicas=2)
     before = await job.settled(2)
@@ -239,27 +163,12 @@ async def test_a_failed_worker_is_replaced(job: Job) -> None:
     await job.told("WorkerReplaced", "exited with 137 (OOMKilled)")
 
 
-async def test_a_job_deleted_during_a_drain(job: Job, cluster: Cluster) -> None:
-    await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "1h"})
-    await job.settled(3)
-    await asyncio.to_thread(start_rank, cluster, job, job.workers(2)[0])
-    await job.scale(1)
-    await job.until(lambda state: len(state.hosts) == 1, "two drain")
-    await job.delete()
-    await job.until(lambda state: not state.workers and state.launcher is None, "everything is gone")
-    await job.create(replicas=2)
-    await job.settled(2)
-
-
 @pytest.mark.parametrize(
     ("policy", "phase"),
     [
         ("Running", "Succeeded"),
-        *(
-            pytest.param(*case, marks=pytest.mark.thorough)
-            for case in product(("None", "Running", "All"), ("Succeeded", "Failed"))
-            if case != ("Running", "Succeeded")
-        ),
+        pytest.param("None", "Failed", marks=pytest.mark.thorough),
+        pytest.param("All", "Failed", marks=pytest.mark.thorough),
     ],
 )
 async def test_no_worker_leaks_after_the_end(job: Job, policy: str, phase: str, cluster: Cluster) -> None:
@@ -276,14 +185,3 @@ async def test_no_worker_leaks_after_the_end(job: Job, policy: str, phase: str, 
         assert len((await job.state()).workers) == 3
     else:
         await job.until(lambda state: not state.workers, "no worker is left")
-
-
-@pytest.mark.thorough
-async def test_fifty_jobs_at_once(client: ApiWriter, namespace: str) -> None:
-    jobs = [Job(client=client, namespace=namespace, name=f"job-{number}") for number in range(50)]
-    await asyncio.gather(*(job.create(replicas=2, annotations=QUICK) for job in jobs))
-    for job in jobs:
-        await job.settled(2)
-    await asyncio.gather(*(job.scale(1 + number % 4) for number, job in enumerate(jobs)))
-    for number, job in enumerate(jobs):
-        await job.settled(1 + number % 4)

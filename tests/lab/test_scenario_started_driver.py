@@ -9,15 +9,12 @@ import pytest
 
 from lab.cluster import Cluster
 from mpijob_elastic import names
-from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.command_line import CommandLine
 from tests.lab.job import HOROVODRUN, MPIRUN, Job, State
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
 QUICK = {names.DRAIN_TIMEOUT: "1s"}
-HIDDEN = ["/train.sh"]
 
 
 def template(command: list[str]) -> dict[str, Any]:
@@ -96,33 +93,3 @@ async def test_a_user_with_the_role_edit_gets_a_new_launcher_by_the_command_that
     assert items(after) == [names.KEY_KUBEXEC, names.KEY_HOSTFILE, names.KEY_DISCOVER_HOSTS]
     assert "Failed" not in after.conditions
     assert before.workers.keys() <= after.workers.keys()
-
-
-async def test_no_edit_of_the_template_keeps_an_elastic_driver_from_scaling(job: Job) -> None:
-    await job.create(replicas=2, annotations=QUICK)
-    await job.settled(2)
-    await job.patch(template(MPIRUN))
-    await job.scale(1)
-    await job.settled(1)
-
-
-@pytest.mark.thorough
-async def test_a_command_that_hides_discovery_is_elastic_by_annotation(job: Job) -> None:
-    await job.create(replicas=2, command=HIDDEN, annotations={**QUICK, names.ENABLED: "true"})
-    state = await job.settled(2)
-    assert items(state) == [names.KEY_KUBEXEC, names.KEY_HOSTFILE, names.KEY_DISCOVER_HOSTS]
-    await job.scale(1)
-    await job.settled(1)
-
-
-@pytest.mark.thorough
-async def test_drains_begin_again_after_the_memory_was_removed(job: Job, client: ApiWriter) -> None:
-    await job.create(replicas=3, annotations=QUICK)
-    await job.settled(3)
-    await job.at_rest()
-    path = resources.CONFIG_MAPS.path(job.namespace, names.config_map(job.name))
-    body = {"metadata": {"annotations": {names.MEMORY: None}}}
-    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
-    await job.until(lambda state: bool(state.memory), "a memory again")
-    await job.scale(2)
-    assert (await job.settled(2)).notices == ""

@@ -4,9 +4,7 @@ import asyncio
 
 import pytest
 
-from lab.cluster import Cluster
 from tests.lab.job import Job
-from tests.lab.ranks import start_rank
 from tests.lab.suspended import held, pods
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("operator", "elastic")]
@@ -43,30 +41,3 @@ async def test_a_running_job_stops_and_starts_again_with_the_size_that_was_edite
     again = await job.settled(4, slots=2)
     assert again.hosts == [f"{worker}:2" for worker in job.workers(0, 1, 2, 3)]
     assert (await job.at_rest()).notices == ""
-
-
-@pytest.mark.thorough
-async def test_a_rank_that_stays_holds_a_suspension_up_for_the_drain_timeout_only(job: Job, cluster: Cluster) -> None:
-    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "6s"})
-    await job.settled(2)
-    await asyncio.to_thread(start_rank, cluster, job, job.workers(1)[0])
-    await job.annotate(suspend="true")
-    await job.until(lambda state: len(state.hosts) == 1, "the worker left the list")
-    await asyncio.sleep(3)
-    state = await job.state()
-    assert state.launcher_runs
-    assert len(state.running) == 2
-    await job.until(lambda state: held(state, 2), "gated pods only")
-    await job.told("DrainTimeout", "drain-timeout of 6s is over")
-
-
-@pytest.mark.thorough
-async def test_a_job_that_is_resumed_while_it_drains_loses_nothing(job: Job, cluster: Cluster) -> None:
-    await job.create(replicas=2)
-    before = await job.settled(2)
-    await asyncio.to_thread(start_rank, cluster, job, job.workers(1)[0])
-    await job.annotate(suspend="true")
-    await job.until(lambda state: len(state.hosts) == 1, "the worker left the list")
-    await job.annotate(suspend=None)
-    after = await job.settled(2)
-    assert [pod["metadata"]["uid"] for pod in pods(after)] == [pod["metadata"]["uid"] for pod in pods(before)]

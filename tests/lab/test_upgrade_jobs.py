@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
-import random
-import secrets
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -30,10 +30,11 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab import second_writer
+from tests.lab.deaths import ended, killed_and_run_again
 from tests.lab.job import HOROVODRUN, MPIRUN, Job
 from tests.lab.suspended import held
-from tests.lab.upgrades import deploy_operator, interrupted
-from tests.lab.waiting import PATIENCE, has_account, until
+from tests.lab.upgrades import deploy_operator
+from tests.lab.waiting import PATIENCE, until
 from upgrade import adopt, apply, canary, cleanup, preflight, record, rollback, status
 from upgrade.apply import Options
 from upgrade.canary import Canary
@@ -139,28 +140,13 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-async def client(cluster: Cluster) -> AsyncIterator[ApiWriter]:
-    async with await connect(user_agent="mpijob-elastic-test", kubeconfig=cluster.kubeconfig) as connected:
-        yield connected
-
-
-@pytest.fixture
 async def lab(cluster: Cluster, client: ApiWriter) -> AsyncIterator[Lab]:
     """A cluster that was never upgraded."""
     one = Lab(cluster)
     with one.running:
         yield one
+        cluster.kubectl("delete", "mpijobs", "--all", "-A")
         await one.rollback(client)
-
-
-@pytest.fixture
-def namespace(cluster: Cluster) -> Iterator[str]:
-    name = f"test-{secrets.token_hex(4)}"
-    cluster.kubectl("create", "namespace", name)
-    has_account(cluster, name)
-    yield name
-    cluster.kubectl("delete", "mpijobs", "--all", "-n", name)
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
 async def test_apply_as_a_user_runs_it(lab: Lab, client: ApiWriter) -> None:
@@ -175,14 +161,14 @@ async def test_apply_as_a_user_runs_it(lab: Lab, client: ApiWriter) -> None:
 async def test_a_canary_that_is_killed_at_any_write_leaves_nothing(lab: Lab, client: ApiWriter, namespace: str) -> None:
     await lab.upgrade(client)
 
-    async def fly(broken: ApiWriter, where: Canary) -> None:
-        await canary.run(broken, where, image="none", say=lab.say)
+    async def fly(kubeconfig: Path, where: Canary) -> None:
+        async with await connect(user_agent="mpijob-elastic-test", kubeconfig=kubeconfig) as broken:
+            with contextlib.suppress(errors.Unreachable):
+                await canary.run(broken, where, image="none", say=lab.say)
 
-    assert not await interrupted(lab.cluster, partial(fly, where=CANARY), at=2)  # it has made a namespace
+    assert not await ended(lab.cluster, partial(fly, where=CANARY), before=2)  # it has made a namespace
     there = Canary(namespace=namespace, timeout=240.0)
-    for at in range(1, 30):
-        if await interrupted(lab.cluster, partial(fly, where=there), at=at):
-            break
+    await killed_and_run_again(lab.cluster, partial(fly, where=there))
     assert "as they should be" in lab.said[-1]
     await canary.remove_all(client)
     await gone(client)
@@ -335,33 +321,24 @@ async def test_what_an_elastic_operator_took_over_is_left_to_it(lab: Lab, client
 
 
 @pytest.mark.thorough
-async def test_twenty_live_jobs_are_edited_while_the_cluster_is_upgraded(
-    lab: Lab, client: ApiWriter, namespace: str
-) -> None:
-    jobs = [
-        Job(client=client, namespace=namespace, name=f"{kind}-{index}")
-        for kind in ("elastic", "plain", "bounded", "off")
-        for index in range(5)
-    ]
+async def test_live_jobs_are_scaled_while_the_cluster_is_upgraded(lab: Lab, client: ApiWriter, namespace: str) -> None:
+    kinds = ("elastic", "plain", "bounded", "off")
+    jobs = [Job(client=client, namespace=namespace, name=kind) for kind in kinds]
     annotations = {
         "bounded": {names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "4"},
         "off": {names.ENABLED: "false"},
     }
     for job in jobs:
-        kind = job.name.partition("-")[0]
-        command = MPIRUN if kind == "plain" else HOROVODRUN
-        await job.create(replicas=2, annotations=annotations.get(kind), command=command)
+        command = MPIRUN if job.name == "plain" else HOROVODRUN
+        await job.create(replicas=2, annotations=annotations.get(job.name), command=command)
     before = {job.name: await started(job) for job in jobs}
-    stop = asyncio.Event()
-    editing = asyncio.create_task(edit(jobs, stop))
-    try:
-        await lab.upgrade(client)
-        late = Job(client=client, namespace=namespace, name="late")
-        await late.create(replicas=2)
-        await late.settled(2)
-    finally:
-        stop.set()
-        await editing
+    scaling = asyncio.create_task(scale_again_and_again(jobs))
+    await lab.upgrade(client)
+    late = Job(client=client, namespace=namespace, name="late")
+    await late.create(replicas=2)
+    await late.settled(2)
+    scaling.cancel()
+    await asyncio.gather(scaling, return_exceptions=True)
     # No launcher that had started was touched, and no worker that its job asks for is gone or another one.
     for job in jobs:
         assert await started(job) == before[job.name]
@@ -380,15 +357,13 @@ async def test_twenty_live_jobs_are_edited_while_the_cluster_is_upgraded(
         assert config["data"].keys() == {names.KEY_HOSTFILE, names.KEY_KUBEXEC}
 
 
-async def edit(jobs: list[Job], stop: asyncio.Event) -> None:
-    """Change sizes and annotations, as users do all day, slower than the operator's queue of 10 a second."""
-    chance = random.Random(4)
-    while not stop.is_set():
-        job = chance.choice(jobs)
-        with contextlib.suppress(errors.Invalid, errors.Forbidden):
-            await job.scale(chance.randint(1, 4))
-            await job.patch({"metadata": {"annotations": {"example.com/edited": str(chance.random())}}})
-        await asyncio.sleep(0.2)
+async def scale_again_and_again(jobs: list[Job]) -> None:
+    """Slower than the operator's queue of 10 a second."""
+    for replicas in itertools.cycle((3, 1, 4, 2)):
+        for job in jobs:
+            with contextlib.suppress(errors.Invalid, errors.Forbidden):
+                await job.scale(replicas)
+            await asyncio.sleep(0.2)
 
 
 async def started(job: Job) -> str:

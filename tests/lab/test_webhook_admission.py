@@ -12,18 +12,14 @@ import pytest
 from lab.cluster import Cluster
 from lab.operator.objects import SERVICE_ACCOUNTS
 from lab.replicas import Webhook
-from lab.versions import DEFAULT_KUBERNETES
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.job import MPIRUN, Job
-from tests.lab.launchers import ITEM, UNMUTATED, items, label, launcher, tried
-from tests.lab.reviews import plain_pod, reviews
-from tests.lab.waiting import PATIENCE
+from tests.lab.job import Job
+from tests.lab.launchers import ITEM, items, launcher, plain_pod, reviews, tried
 from tests.product.webhook import objects
 from tests.product.webhook.objects import Object
-from webhook.rules import scheduling_gates
 
 pytestmark = pytest.mark.lab
 
@@ -41,49 +37,6 @@ async def test_what_the_operator_makes_has_the_script_from_the_start(client: Api
     data = msgspec.json.decode(config)["data"]
     assert sorted(data) == ["discover_hosts.sh", "hostfile", "kubexec.sh"]
     assert data["discover_hosts.sh"] == "#!/bin/sh\n"
-
-
-@pytest.mark.usefixtures("operator", "webhook")
-async def test_pods_keep_the_labels_of_their_templates(client: ApiWriter, namespace: str) -> None:
-    job, labels = Job(client=client, namespace=namespace), {"team": "vision", "sidecar.istio.io/inject": "false"}
-    await job.create(replicas=1, command=MPIRUN, labels={**labels, "mpi-job-name": "another", "not a label": "x"})
-    state = await job.until(lambda state: bool(state.launcher and state.workers), "its pods")
-
-    assert state.launcher is not None
-    for pod, role in ((state.launcher, "launcher"), *((pod, "worker") for pod in state.workers.values())):
-        operators = {"group-name": "kubeflow.org", "mpi-job-name": job.name, "mpi-job-role": role}
-        assert pod["metadata"]["labels"] == {**operators, **labels}
-
-
-@pytest.mark.usefixtures("webhook")
-async def test_a_queue_is_refused_where_nothing_can_hold_pods_back(client: ApiWriter, namespace: str) -> None:
-    """On another version than the lab's own: LAB_KUBERNETES=v1.26.13."""
-    job = objects.mpi_job()
-    job["metadata"]["labels"] = {names.LABEL_QUEUE: "team"}
-    is_old = DEFAULT_KUBERNETES.minor < scheduling_gates.FIRST
-    async with asyncio.timeout(PATIENCE):
-        while is_old and not await refusal(client, namespace, job):
-            pass  # the webhook does not know the version yet
-    found = await refusal(client, namespace, job)
-    assert ("has no scheduling gates, so the pods would start at once" in found) is is_old, found
-
-
-async def refusal(client: ApiWriter, namespace: str, job: Object) -> str:
-    try:
-        await tried(client, MPI_JOBS, namespace, job)
-    except errors.Invalid as error:
-        return error.message
-    return ""
-
-
-@pytest.mark.usefixtures("webhook")
-async def test_a_dry_run_shows_the_change_and_leaves_nothing(client: ApiWriter, namespace: str) -> None:
-    assert items(await tried(client, PODS, namespace, launcher()))[2:] == [ITEM]
-    config = await tried(client, CONFIG_MAPS, namespace, objects.config_map())
-    assert config["data"]["discover_hosts.sh"] == "#!/bin/sh\n"
-    for resource, name in ((PODS, "train-launcher"), (CONFIG_MAPS, "train-config")):
-        with pytest.raises(errors.NotFound):
-            await client.get(resource.path(namespace, name))
 
 
 async def test_nobody_else_is_asked_about(client: ApiWriter, namespace: str, webhook: Webhook) -> None:
@@ -195,47 +148,6 @@ async def edited(cluster: Cluster, job: Job, tmp_path: Path, sed: str) -> str:
         subprocess.run, [*command, "--namespace", job.namespace], env=environment, capture_output=True, check=False
     )
     return (tmp_path / "seen").read_text()
-
-
-NUMBER = {"containers": [{"name": "worker", "image": "horovod:test", "env": [{"name": "A", "value": 1}]}]}
-STALLS = "containers[0].env[0].value: 1 is not a string; put it in quotes. mpi-operator v0.2.3 cannot read such a job"
-NO_SIZE = "spec.mpiReplicaSpecs.Worker.replicas: is missing; write the number of workers. mpi-operator v0.2.3 crashes"
-
-
-def resized(replicas: int | None) -> Object:
-    return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
-
-
-@pytest.mark.usefixtures("webhook")
-async def test_a_job_that_stops_the_operator_already_can_be_edited_mended_and_deleted(
-    client: ApiWriter, namespace: str
-) -> None:
-    await label(client, namespace, UNMUTATED)
-    job, other = (Job(client=client, namespace=namespace, name=name) for name in ("train", "other"))
-    for one in (job, other):
-        await one.create(replicas=2, worker_spec=NUMBER)
-        await one.patch({"metadata": {"finalizers": ["example.com/kept"]}})
-    await label(client, namespace, {names.NAMESPACE_OPT_OUT: None})
-
-    await job.annotate(drain_timeout="30s")
-    await job.scale(3)
-    await said(job, [{"type": "Created", "status": "True"}])
-    with pytest.raises(errors.Invalid) as refused:
-        await job.patch(resized(None))
-    assert NO_SIZE in refused.value.message
-    assert STALLS not in refused.value.message
-    await job.patch(template({"containers": [{"name": "worker", "image": "horovod:test"}]}))
-    with pytest.raises(errors.Invalid):
-        await job.patch(template(NUMBER))
-    await other.delete()
-    for one in (job, other):
-        await one.patch({"metadata": {"finalizers": None}})
-    with pytest.raises(errors.NotFound):
-        await client.get(MPI_JOBS.path(namespace, other.name))
-
-
-def template(spec: Object) -> Object:
-    return {"spec": {"mpiReplicaSpecs": {"Worker": {"template": {"spec": spec}}}}}
 
 
 async def said(job: Job, conditions: list[Object]) -> None:

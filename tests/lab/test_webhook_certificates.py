@@ -6,18 +6,19 @@ webhook's ServiceAccount. A failed call shows as a launcher without the item, si
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 
 import pytest
 
+from lab.cluster import Cluster
 from lab.install import Installed
 from lab.ports import free_ports
-from mpijob_elastic.kube import errors
+from lab.replicas import Webhook
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from tests.lab.certificates import MUTATING, SECRET, VALIDATING, bundles, lose_secret, secret
-from tests.lab.launchers import calling, patched, patient, until_patched
+from tests.lab.launchers import calling, patient, until_patched
 from tests.lab.service import Backend, Service
 from webhook.certificates.rotation import Timing
 from webhook.rules.certificates.pairs import Lifetimes
@@ -71,11 +72,6 @@ def lasting(service: Service, installed: Installed) -> Replica:
 def brief(service: Service, installed: Installed) -> Replica:
     """Replicas whose CA is replaced every 24 seconds."""
     return partial(replica, service, installed, BRIEF)
-
-
-async def test_without_a_replica_launchers_are_let_through(service: Service, client: ApiWriter, namespace: str) -> None:
-    assert service.backends == []
-    assert not await patched(client, namespace)
 
 
 async def test_two_that_start_at_once_agree(
@@ -147,12 +143,30 @@ async def test_a_blanked_bundle_is_put_back(
         await until_patched(client, namespace)
 
 
-async def test_a_stale_write_of_a_bundle_is_a_conflict(client: ApiWriter, installed: Installed) -> None:
-    """The rotation relies on it: a JSON patch at a resourceVersion that is not current is refused."""
-    assert installed.webhook_port
-    stale = [
-        {"op": "replace", "path": "/metadata/resourceVersion", "value": "1"},
-        {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": ""},
-    ]
-    with pytest.raises(errors.Conflict):
-        await client.patch_object(MUTATING, body=stale, content_type=JSON_PATCH)
+@pytest.mark.thorough
+async def test_a_rollout_under_load_loses_no_call(
+    cluster: Cluster, installed: Installed, client: ApiWriter, namespace: str
+) -> None:
+    service = Service()
+    with ExitStack() as processes:
+
+        async def start() -> Webhook:
+            [port] = free_ports(1)
+            # Ten probes of this Service long; 15 s by default, for the nodes of a cluster.
+            starting = Webhook.start(cluster, installed, "--drain-seconds=2", port=port)
+            process = await asyncio.to_thread(processes.enter_context, starting)
+            service.backends.append(Backend(port=port, health=process.health))
+            await service.until_ready(*service.backends)
+            return process
+
+        async with service.listening(installed.webhook_port), patient(client):
+            old = await start()
+            await until_patched(client, namespace)
+            async with calling(client, namespace, callers=8) as calls:
+                for _ in range(4):
+                    new = await start()
+                    assert await asyncio.to_thread(old.terminate) == 0
+                    service.backends.pop(0)
+                    old = new
+    assert calls.lost == 0
+    assert calls.made > 0

@@ -1,18 +1,11 @@
 """A cluster as an upgrade finds it: its MPIJob definition, its operator, and everything that stands in it."""
 
-import asyncio
 import json
 import secrets
 import uuid
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import connect
-from mpijob_elastic.kube.writer import ApiWriter
-from tests.faults.faults import Call, Request
-from tests.faults.proxy import FaultProxy
 from tests.lab import etcd
 from tests.lab.waiting import PATIENCE, kubectl_until_done, until
 from tests.product.upgrade.definitions import definition
@@ -77,41 +70,6 @@ def whole(cluster: Cluster) -> dict[str, Object]:
     wanted = ",".join(kind for kind in kinds if not kind.startswith(("events", "componentstatuses")))
     items = json.loads(cluster.kubectl("get", wanted, "-A", "-o", "json"))["items"]
     return {_key(one): _normalised(one) for one in items if not _passes(one)}
-
-
-async def interrupted(cluster: Cluster, run: Callable[[ApiWriter], Awaitable[object]], *, at: int) -> bool:
-    """Run something whose connection breaks for good when its n-th change is made; whether it ended before that.
-
-    To be killed before a change is for the cluster what it is to be killed after the one before it.
-    """
-    seen = 0
-    broken = False
-
-    def chosen(request: Request) -> bool:
-        nonlocal seen, broken
-        seen += 0 if broken or not _is_change(request) else 1
-        broken = broken or seen == at
-        return broken
-
-    async def nothing(_: Request) -> None:
-        await asyncio.sleep(0)
-
-    async with (
-        FaultProxy(cluster.kubeconfig) as proxy,
-        await connect(user_agent="mpijob-elastic-test", kubeconfig=proxy.kubeconfig) as client,
-    ):
-        with proxy.inject(Call(callback=nothing, after=True), on=chosen):
-            try:
-                await run(client)
-            except errors.Unreachable:
-                return False
-    return not broken
-
-
-def _is_change(request: Request) -> bool:
-    """Tell whether something is stored."""
-    reviews = request.path.endswith("accessreviews")
-    return request.write_number is not None and "dryRun" not in request.query and not reviews
 
 
 def _define_legacy(cluster: Cluster) -> None:

@@ -55,130 +55,76 @@ HEALTH = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Case:
-    """Health but for `series`. At that minute the alert fires, or nothing does where `alert` is None.
+    """Health but for `series`. At that minute the alert fires, or nothing does where `alert` is "".
 
     shown: what replaces the template pieces in the alert's texts, in their order.
     """
 
     name: str
-    series: Mapping[str, str]
     minute: int
-    alert: str | None = None
+    series: Mapping[str, str]
+    alert: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     shown: tuple[str, ...] = ()
 
 
 FIRES = (
+    Case("nobody leads", 11, {LEADER: f"1+0x9 0+0{HOURS}"}, "NoLeader", shown=("0",)),
     Case(
-        name="nobody leads",
-        series={LEADER: f"1+0x9 0+0{HOURS}"},
-        minute=11,
-        alert="MPIJobElasticNoLeader",
+        "no controller is there",
+        11,
+        {LEADER: "1+0x9 stale", STANDBY: "0+0x9 stale", AGE: "75+0x9 stale"},
+        "NoLeader",
         shown=("0",),
     ),
+    Case("two lead", 11, {STANDBY: f"0+0x9 1+0{HOURS}"}, "NoLeader", shown=("2",)),
+    Case("no webhook answers", 11, dict.fromkeys(WEBHOOKS, f"1+0x9 0+0{HOURS}"), "WebhookDown"),
+    Case("no webhook is there", 11, dict.fromkeys(WEBHOOKS, "1+0x9 stale"), "WebhookDown"),
+    Case("the certificate has 23 hours left", 16, {EXPIRY: f"82800+0{HOURS}"}, "CertificateExpires"),
+    Case("reviews end with errors", 12, {reviews("error"): f"0+1{HOURS}"}, "WebhookFails"),
+    Case("objects are unreadable, from the first on", 22, {reviews("unreadable"): f"_x20 1+1{HOURS}"}, "WebhookFails"),
     Case(
-        name="no controller is there",
-        series={LEADER: "1+0x9 stale", STANDBY: "0+0x9 stale", AGE: "75+0x9 stale"},
-        minute=11,
-        alert="MPIJobElasticNoLeader",
-        shown=("0",),
-    ),
-    Case(
-        name="two lead",
-        series={STANDBY: f"0+0x9 1+0{HOURS}"},
-        minute=11,
-        alert="MPIJobElasticNoLeader",
-        shown=("2",),
-    ),
-    Case(
-        name="no webhook answers",
-        series=dict.fromkeys(WEBHOOKS, f"1+0x9 0+0{HOURS}"),
-        minute=11,
-        alert="MPIJobElasticWebhookDown",
-    ),
-    Case(
-        name="no webhook is there",
-        series=dict.fromkeys(WEBHOOKS, "1+0x9 stale"),
-        minute=11,
-        alert="MPIJobElasticWebhookDown",
-    ),
-    Case(
-        name="the certificate has 23 hours left",
-        series={EXPIRY: f"82800+0{HOURS}"},
-        minute=16,
-        alert="MPIJobElasticCertificateExpires",
-    ),
-    Case(
-        name="reviews end with errors",
-        series={reviews("error"): f"0+1{HOURS}"},
-        minute=12,
-        alert="MPIJobElasticWebhookFails",
-    ),
-    Case(
-        name="objects are unreadable, from the first on",
-        series={reviews("unreadable"): f"_x20 1+1{HOURS}"},
-        minute=22,
-        alert="MPIJobElasticWebhookFails",
-    ),
-    Case(
-        name="a review in ten takes two seconds",
-        series={seconds("0.005"): f"0+36{HOURS}", seconds("1.0"): f"0+36{HOURS}"},
-        minute=12,
-        alert="MPIJobElasticWebhookSlow",
+        "a review in ten takes two seconds",
+        12,
+        {seconds("0.005"): f"0+36{HOURS}", seconds("1.0"): f"0+36{HOURS}"},
+        "WebhookSlow",
         shown=("1.9s",),
     ),
     Case(
-        name="the controller is restarted before the watch comes back",
-        series={AGE: "0+30x11 0+30x11 0+30x11"},
-        minute=17,
-        alert="MPIJobElasticCacheStale",
+        "the controller is restarted before the watch comes back",
+        17,
+        {AGE: "0+30x11 0+30x11 0+30x11"},
+        "CacheStale",
         labels={"resource": "pods"},
         shown=("pods", "5m 30s"),
     ),
+    Case("jobs wait", 6, {QUEUE: f"60+15{HOURS}"}, "QueueStuck", shown=("4m 0s",)),
     Case(
-        name="jobs wait",
-        series={QUEUE: f"60+15{HOURS}"},
-        minute=6,
-        alert="MPIJobElasticQueueStuck",
-        shown=("4m 0s",),
-    ),
-    Case(
-        name="writes are forbidden, which is tried once a minute",
-        series={writes("Forbidden"): "_x9 " + " ".join(f"{count} {count}" for count in range(1, 60))},
-        minute=25,
-        alert="MPIJobElasticWritesRefused",
+        "writes are forbidden, which is tried once a minute",
+        25,
+        {writes("Forbidden"): "_x9 " + " ".join(f"{count} {count}" for count in range(1, 60))},
+        "WritesRefused",
         labels={"resource": "configmaps"},
         shown=("configmaps",),
     ),
-    Case(
-        name="jobs fail four times a minute",
-        series={FAILURES: f"0+2{HOURS}"},
-        minute=26,
-        alert="MPIJobElasticJobsFail",
-        shown=("60",),
-    ),
-    Case(
-        name="a worker is deleted with its ranks",
-        series={deleted("timeout"): f"0+0x9 1+0{HOURS}"},
-        minute=6,
-        alert="MPIJobElasticDrainsTimeOut",
-    ),
+    Case("jobs fail four times a minute", 26, {FAILURES: f"0+2{HOURS}"}, "JobsFail", shown=("60",)),
+    Case("a worker is deleted with its ranks", 6, {deleted("timeout"): f"0+0x9 1+0{HOURS}"}, "DrainsTimeOut"),
 )
 QUIET = (
-    Case(name="health", series={}, minute=150),
-    Case(name="the leader is replaced", series={LEADER: f"1+0x9 0+0{HOURS}", STANDBY: f"0+0x15 1+0{HOURS}"}, minute=8),
-    Case(name="one webhook of two is there", series={WEBHOOKS[0]: f"1+0x9 0+0{HOURS}"}, minute=60),
-    Case(name="the webhooks are restarted", series=dict.fromkeys(WEBHOOKS, f"1+0x9 0+0x7 1+0{HOURS}"), minute=8),
-    Case(name="the certificate is renewed in time", series={EXPIRY: f"259200+0x59 1036800+0{HOURS}"}, minute=150),
-    Case(name="a webhook has no certificate yet", series={EXPIRY: f"0+0{HOURS}"}, minute=20),
-    Case(name="one review failed", series={reviews("error"): f"0+0x9 1+0{HOURS}"}, minute=14),
-    Case(name="nobody creates anything", series={seconds(most): f"9+0{HOURS}" for most in ("1.0", "+Inf")}, minute=60),
-    Case(name="a watch is replaced", series={AGE: f"0+30x3 0+30x3 0+0{HOURS}"}, minute=4),
-    Case(name="the watch came back", series={AGE: f"0+30x11 5+0{HOURS}"}, minute=17),
-    Case(name="a burst of jobs", series={QUEUE: f"0+0x9 200+0x5 0+0{HOURS}"}, minute=8),
-    Case(name="a write was forbidden once", series={writes("Forbidden"): f"0+0x9 1+0{HOURS}"}, minute=19),
-    Case(name="conflicts are repeated", series={FAILURES: f"0+0.5{HOURS}"}, minute=150),
-    Case(name="ranks were cut more than an hour ago", series={deleted("timeout"): f"0+0x9 1+0{HOURS}"}, minute=70),
+    Case("health", 150, {}),
+    Case("the leader is replaced", 8, {LEADER: f"1+0x9 0+0{HOURS}", STANDBY: f"0+0x15 1+0{HOURS}"}),
+    Case("one webhook of two is there", 60, {WEBHOOKS[0]: f"1+0x9 0+0{HOURS}"}),
+    Case("the webhooks are restarted", 8, dict.fromkeys(WEBHOOKS, f"1+0x9 0+0x7 1+0{HOURS}")),
+    Case("the certificate is renewed in time", 150, {EXPIRY: f"259200+0x59 1036800+0{HOURS}"}),
+    Case("a webhook has no certificate yet", 20, {EXPIRY: f"0+0{HOURS}"}),
+    Case("one review failed", 14, {reviews("error"): f"0+0x9 1+0{HOURS}"}),
+    Case("nobody creates anything", 60, {seconds(most): f"9+0{HOURS}" for most in ("1.0", "+Inf")}),
+    Case("a watch is replaced", 4, {AGE: f"0+30x3 0+30x3 0+0{HOURS}"}),
+    Case("the watch came back", 17, {AGE: f"0+30x11 5+0{HOURS}"}),
+    Case("a burst of jobs", 8, {QUEUE: f"0+0x9 200+0x5 0+0{HOURS}"}),
+    Case("a write was forbidden once", 19, {writes("Forbidden"): f"0+0x9 1+0{HOURS}"}),
+    Case("conflicts are repeated", 150, {FAILURES: f"0+0.5{HOURS}"}),
+    Case("ranks were cut more than an hour ago", 70, {deleted("timeout"): f"0+0x9 1+0{HOURS}"}),
 )

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import msgspec
 
@@ -127,3 +128,37 @@ async def shrink_and_grow(job: Job) -> None:
     await replaced(job, job.workers(1)[0])
     await job.scale(4)
     await job.settled(4)
+
+
+async def preempted(
+    job: Job,
+    pool: str,
+    annotations: dict[str, str],
+    *,
+    labels: dict[str, str] | None = None,
+    theirs: dict[str, str] | None = None,
+    **spec: str,
+) -> tuple[State, State]:
+    """Let a job of higher priority take two of the four GPUs of a job, and give them back.
+
+    Return the job before, and when it trains on two. labels, theirs: of both MPIJobs. spec: of the pods.
+    """
+    urgent = replace(job, name="urgent")
+    worker = on_gpu(pool, **spec)
+    await job.create(replicas=4, annotations=annotations, job_labels=labels, worker_spec=worker, launcher_spec={**spec})
+    before = await job.settled(4)
+    async with priority(job.client, pool, takes=True) as high:
+        gang = {"mpijob-elastic/gang": annotations["mpijob-elastic/gang"]}
+        await urgent.create(
+            replicas=2,
+            annotations=gang,
+            job_labels=theirs,
+            worker_spec={**worker, **high},
+            launcher_spec={**spec, **high},
+        )
+        await urgent.settled(2)
+    after = await job.until(lambda state: len(state.hosts) == 2, "it goes on with two")
+    await job.told("Disruption", "DisruptionTarget")
+    await urgent.delete()
+    await job.until(lambda state: len(state.hosts) == 4, "it is whole again")
+    return before, after

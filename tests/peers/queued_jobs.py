@@ -32,17 +32,6 @@ def asked(workload: Object) -> dict[str, int]:
     return {pods["name"]: pods["count"] for pods in workload["spec"]["podSets"]}
 
 
-def gpus(workload: Object) -> int:
-    """Return how many GPUs a Workload asks for."""
-    sets = workload["spec"]["podSets"]
-    limits = (
-        (pods["count"], one.get("resources", {}).get("limits", {}))
-        for pods in sets
-        for one in pods["template"]["spec"]["containers"]
-    )
-    return sum(count * int(found.get("nvidia.com/gpu", 0)) for count, found in limits)
-
-
 async def restarted(job: Job) -> None:
     """Suspend a job until it has no quota any more, and resume it."""
     await job.annotate(suspend="true")

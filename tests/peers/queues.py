@@ -30,12 +30,3 @@ def queue_of_four(cluster: Cluster, namespace: str, *, api: str = API) -> str:
         kubectl_until_done(cluster, "apply", "-f", "-", stdin=json.dumps(item), patience=PATIENCE)
     name: str = local["metadata"]["name"]
     return name
-
-
-def second_queue(cluster: Cluster, namespace: str) -> str:
-    """Make another LocalQueue for the quota of a namespace; return the value of the label."""
-    local = example("queues")["LocalQueue"]
-    local["metadata"] = {"name": "other", "namespace": namespace}
-    local["spec"]["clusterQueue"] = namespace
-    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(local))
-    return "other"

@@ -9,8 +9,7 @@ import msgspec
 import yaml
 
 from lab.cluster import Cluster
-from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
+from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.hpa import AT_ONCE, Autoscaler, applied
 from tests.lab.job import Job
 from tests.lab.waiting import seen
@@ -18,7 +17,6 @@ from tests.peers.metrics_pipeline import EXAMPLES
 
 Object = dict[str, Any]
 NAME = "train"
-ANNOTATION = "autoscaling.keda.sh/"
 # As hasty as a test: the example waits for minutes.
 HASTY: Object = {
     "pollingInterval": 1,
@@ -55,12 +53,6 @@ class ScaledObject:
         found["spec"] = {key: value for key, value in (found["spec"] | HASTY | changes).items() if value is not None}
         await asyncio.to_thread(applied, self.cluster, json.dumps(found), "--validate=strict")
 
-    async def annotate(self, **annotations: str | None) -> None:
-        """Set annotations of KEDA's; underscores stand for dashes."""
-        theirs = {f"{ANNOTATION}{key.replace('_', '-')}": value for key, value in annotations.items()}
-        body = {"metadata": {"annotations": theirs}}
-        await self.client.patch_object(self._path, body=body, content_type=MERGE_PATCH)
-
     async def says(self, kind: str, status: str, text: str = "") -> None:
         """Wait until a condition says so."""
 
@@ -84,24 +76,6 @@ class ScaledObject:
             return [one["note"] for one in found if one["reason"] == reason and one["regarding"]["name"] == NAME]
 
         return (await seen(notes, bool, f"Event {reason} of the ScaledObject"))[0]
-
-    async def has_hpa(self, there: bool) -> None:
-        """Wait until KEDA has made or deleted the HPA."""
-
-        async def look() -> bool:
-            try:
-                await self.hpa.seen()
-            except errors.NotFound:
-                return False
-            return True
-
-        await seen(look, lambda found: found is there, f"HPA there: {there}")
-
-    async def delete(self) -> None:
-        """Delete it, and wait until KEDA has let it go and its HPA is gone."""
-        command = ("delete", "scaledobject", NAME, "-n", self.job.namespace, "--timeout=240s")
-        await asyncio.to_thread(self.cluster.kubectl, *command)
-        await self.has_hpa(False)
 
     @property
     def _path(self) -> str:

@@ -8,16 +8,23 @@ from typing import Any
 import pytest
 import yaml
 
+from mpijob_elastic.install import overlays
+from mpijob_elastic.install.overlays import Overlay
 from tests.peers.alert_cases import FIRES, HEALTH, QUIET, Case
-from tests.peers.alert_rules import spec
 
 pytestmark = pytest.mark.peers
 FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
 
 
+def spec() -> Any:
+    """Return the spec of the PrometheusRule, which is a rule file."""
+    [rule] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "PrometheusRule"]
+    return rule["spec"]
+
+
 def rules() -> dict[str, Any]:
     """Return the alerts by name."""
-    return {rule["alert"]: rule for group in spec()["groups"] for rule in group["rules"]}
+    return {rule["alert"].removeprefix("MPIJobElastic"): rule for group in spec()["groups"] for rule in group["rules"]}
 
 
 @pytest.fixture
@@ -50,12 +57,11 @@ def test_there_is_a_case_for_each_alert() -> None:
 
 def firing(case: Case) -> list[dict[str, Any]]:
     """Return the alerts that fire."""
-    return [{"labels": f'{{alertname="{case.alert}"}}', "value": 1}] if case.alert else []
+    return [{"labels": f'{{alertname="MPIJobElastic{case.alert}"}}', "value": 1}] if case.alert else []
 
 
 def told(case: Case) -> dict[str, Any]:
     """Return what the alert says."""
-    assert case.alert
     rule, shown = rules()[case.alert], iter(case.shown)
     texts = {
         name: re.sub(r"{{.*?}}", lambda _: next(shown), rule["annotations"][name])
@@ -63,7 +69,7 @@ def told(case: Case) -> dict[str, Any]:
     }
     assert next(shown, None) is None
     expected = {"exp_labels": {**rule["labels"], **case.labels}, "exp_annotations": texts}
-    return {"alertname": case.alert, "eval_time": f"{case.minute}m", "exp_alerts": [expected]}
+    return {"alertname": rule["alert"], "eval_time": f"{case.minute}m", "exp_alerts": [expected]}
 
 
 def run(promtool: Path, *arguments: str) -> None:

@@ -5,7 +5,6 @@ its account, and what came of it becomes the status of the pod.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,12 @@ from lab.chart import CHART
 from lab.cluster import Cluster
 from lab.render import OVERLAYS
 from mpijob_elastic import names
-from tests.lab.command_line import CommandLine
-from tests.lab.upgrades import CRD
+from tests.lab.command_line import UNINSTALL, CommandLine
 from tests.lab.versions import EVERYTHING, serves
 from tests.lab.waiting import until
 from tests.peers import chart
 from tests.peers.background import repeated
-from upgrade import crd, record
+from upgrade import record
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers]
 RELEASE = "elastic"
@@ -51,9 +49,6 @@ class Lab(CommandLine):
             done = chart.run(self._helm, *arguments, *flags, values=values)
         return done.returncode, done.stdout + done.stderr
 
-    def is_scalable(self) -> bool:
-        return crd.is_scalable(self.get(CRD))
-
     def replicas(self) -> int:
         found = self.get("deployment", "-n", names.NAMESPACE, names.CONTROLLER)
         return int(found["spec"]["replicas"])
@@ -72,9 +67,8 @@ class Lab(CommandLine):
 
 
 @pytest.fixture(scope="module")
-def lab(helm: Path) -> Iterator[Lab]:
-    with Cluster.start(name=f"pytest-{os.getpid()}-helm") as cluster:
-        yield Lab(cluster, helm)
+def lab(lab: CommandLine, helm: Path) -> Lab:
+    return Lab(lab.cluster, helm)
 
 
 @pytest.fixture
@@ -137,8 +131,7 @@ def test_adoption_and_back(empty: Lab, way: str) -> None:
     assert templates(empty.world()) == templates(before)
     apply(empty, way)
     empty.cluster.kubectl("delete", "secret", "-n", names.NAMESPACE, "-l", f"owner=helm,name={RELEASE}")
-    code, output = empty.run("uninstall", "--yes")
-    assert code == 0, output
+    empty.done(*UNINSTALL)
 
 
 def left(lab: Lab) -> set[str]:

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from lab.cluster import Cluster
-from tests.lab.hpa import AT_ONCE, Autoscaler
+from tests.lab.hpa import Autoscaler
 from tests.lab.job import Job
 from tests.peers.metrics_pipeline import EXAMPLES, Exporters, serving
 
@@ -48,17 +48,3 @@ async def test_a_job_follows_its_queue_up_and_down(exporters: Exporters, job: Jo
     await job.settled(2)
     seen = await hpa.until(lambda seen: seen.desired == 2)
     assert seen.says("ScalingActive", "True", "ValidMetricFound", "train_queue_length")
-
-
-async def test_a_job_releases_idle_gpus(exporters: Exporters, job: Job, hpa: Autoscaler) -> None:
-    """Its workers are a fifth busy, where two fifths are wanted; the GPUs of others do not count."""
-    await job.create(replicas=4, annotations=QUICK)
-    await job.settled(4)
-    for pod in job.workers(0, 1, 2, 3):
-        exporters.gpu.labels("0", job.namespace, pod).set(20)
-    exporters.gpu.labels("1", job.namespace, f"{job.name}-launcher").set(100)
-    behavior = {"scaleUp": {"selectPolicy": "Disabled"}, **AT_ONCE}
-    assert await hpa.apply(2, 8, metric=metric("gpu.yaml"), behavior=behavior) == ""
-    await job.settled(2)
-    seen = await hpa.until(lambda seen: bool(seen.metrics))
-    assert seen.metrics[0]["pods"]["current"]["averageValue"] == "20"

@@ -20,12 +20,6 @@ EVICTED = {"type": "Failed", "status": "True", "reason": "MPIJobEvicted"}
 FAILED = {"type": "Failed", "status": "True", "reason": "MPIJobFailed"}
 SUCCEEDED = {"type": "Succeeded", "status": "True"}
 END = {"completionTime": "2026-11-23T13:00:00Z"}
-ODD: list[dict[str, Any]] = [
-    {},
-    {"spec": None},
-    {"spec": {"mpiReplicaSpecs": None}},
-    {"spec": {"mpiReplicaSpecs": {"Launcher": {"replicas": 1}}}},
-]
 
 
 def bare(**fields: Any) -> dict[str, Any]:
@@ -72,34 +66,12 @@ def test_a_replica_is_a_worker(interpreter: Interpreter) -> None:
     assert needs == {"nodeClaim": {"nodeSelector": {"gpu": "a100"}}, "resourceRequest": {"nvidia.com/gpu": "1"}}
 
 
-@pytest.mark.parametrize("fields", ODD)
-def test_a_job_without_workers_has_no_replicas(interpreter: Interpreter, fields: dict[str, Any]) -> None:
-    assert interpreter.answers("InterpretReplica", observed=bare(**fields)) == [0, None]
-
-
-def test_a_job_without_a_size_has_one_worker(interpreter: Interpreter) -> None:
-    assert interpreter.answers("InterpretReplica", observed=sized(None))[0] == 1
-
-
 def test_karmada_sets_the_size_and_nothing_else(interpreter: Interpreter) -> None:
     job = train()
     [revised] = interpreter.answers("ReviseReplica", "--desired-replica=3", observed=job)
     job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 3
     job["metadata"]["annotations"][SIZE] = "3"
     assert revised == job
-
-
-def test_karmada_sets_the_size_of_a_job_without_annotations(interpreter: Interpreter) -> None:
-    job = bare(spec={"mpiReplicaSpecs": {"Worker": {}}})
-    [revised] = interpreter.answers("ReviseReplica", "--desired-replica=3", observed=job)
-    assert revised["metadata"]["annotations"] == {SIZE: "3"}
-    assert revised["spec"]["mpiReplicaSpecs"]["Worker"] == {"replicas": 3}
-
-
-@pytest.mark.parametrize("fields", ODD[1:])
-def test_a_job_without_workers_gets_none(interpreter: Interpreter, fields: dict[str, Any]) -> None:
-    [revised] = interpreter.answers("ReviseReplica", "--desired-replica=3", observed=bare(**fields))
-    assert "Worker" not in ((revised.get("spec") or {}).get("mpiReplicaSpecs") or {})
 
 
 @pytest.mark.parametrize(
@@ -123,21 +95,6 @@ def test_the_size_on_the_member_stays_until_karmada_asks_for_another(
     assert retained["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == size
 
 
-def test_everything_else_is_what_karmada_wants(interpreter: Interpreter) -> None:
-    desired, observed = train(), train()
-    observed["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
-    desired["spec"]["cleanPodPolicy"] = "All"
-    [retained] = interpreter.answers("Retain", desired=desired, observed=observed)
-    desired["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
-    assert retained == desired
-
-
-@pytest.mark.parametrize("fields", ODD[1:])
-def test_a_job_without_workers_is_retained(interpreter: Interpreter, fields: dict[str, Any]) -> None:
-    [retained] = interpreter.answers("Retain", desired=bare(**fields), observed=sized(2))
-    assert "Worker" not in ((retained.get("spec") or {}).get("mpiReplicaSpecs") or {})
-
-
 @pytest.mark.parametrize(
     ("status", "healthy"),
     [
@@ -157,52 +114,6 @@ def test_a_job_is_unhealthy_once_the_operator_has_given_it_up(
     interpreter: Interpreter, status: dict[str, Any] | None, *, healthy: bool
 ) -> None:
     assert interpreter.answers("InterpretHealth", observed=bare(status=status)) == [healthy]
-
-
-def item(cluster: str, **status: Any) -> dict[str, Any]:
-    return {"clusterName": cluster, **({"status": status} if status else {})}
-
-
-RUNNING = {
-    "startTime": "2026-11-23T12:00:00Z",
-    "conditions": [CREATED],
-    "replicaStatuses": {"Launcher": {"active": 1}, "Worker": {"active": 2, "labelSelector": "a=b"}},
-}
-LATER = {"startTime": "2026-11-23T13:00:00Z", "conditions": [CREATED]}
-
-
-@pytest.mark.parametrize(
-    ("items", "status"),
-    [
-        ([item("one", **RUNNING)], RUNNING),
-        ([item("one", **LATER), item("two", **RUNNING)], LATER),
-        ([item("one", **RUNNING), item("two", **LATER)], LATER),
-        ([item("one", **RUNNING), item("two", conditions=[CREATED])], RUNNING),
-        ([item("one", **RUNNING), item("two")], RUNNING),
-        ([item("one")], {"before": "yes"}),
-    ],
-)
-def test_the_newest_copy_speaks_for_the_job(
-    interpreter: Interpreter, items: list[dict[str, Any]], status: dict[str, Any]
-) -> None:
-    job = bare(status={"before": "yes"})
-    [told] = interpreter.answers("AggregateStatus", observed=job, status=items)
-    assert told == job | {"status": status}
-
-
-def test_what_the_templates_refer_to_goes_along_once(interpreter: Interpreter) -> None:
-    [found] = interpreter.answers("InterpretDependency", observed=train())
-    assert sorted((one["kind"], one["name"]) for one in found) == [
-        ("ConfigMap", "settings"),
-        ("PersistentVolumeClaim", "data"),
-        ("Secret", "registry"),
-        ("ServiceAccount", "trainer"),
-    ]
-
-
-@pytest.mark.parametrize("fields", ODD)
-def test_a_job_without_templates_refers_to_nothing(interpreter: Interpreter, fields: dict[str, Any]) -> None:
-    assert not any(interpreter.answers("InterpretDependency", observed=bare(**fields)))
 
 
 @pytest.mark.lab

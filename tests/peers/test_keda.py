@@ -133,48 +133,6 @@ async def test_a_length_that_is_unknown_changes_no_size(
     await scaled.says("Fallback", "False")
 
 
-async def test_a_paused_job_keeps_its_size_without_a_hpa(queue: Queue, job: Job, scaled: ScaledObject) -> None:
-    queue.holds(120)
-    await job.create(replicas=2, annotations=QUICK | BOUNDS)
-    await job.settled(2)
-    await scaled.apply()
-    await scaled.has_hpa(True)
-    await scaled.annotate(paused="true")
-    await scaled.says("Paused", "True")
-    await scaled.has_hpa(False)
-    queue.holds(390)
-    await stays(job, 2)
-    await scaled.annotate(paused=None)
-    await job.settled(4)
-
-
-async def test_paused_in_one_direction_the_other_goes_on(queue: Queue, job: Job, scaled: ScaledObject) -> None:
-    await grow(queue, job, scaled)
-    await scaled.annotate(paused_scale_in="true")
-    await scaled.says("Paused", "True")
-    queue.holds(0)
-    await scaled.hpa.until(lambda seen: seen.says("ScalingLimited", "True", "ScaleDownLimit"))
-    assert (await job.state()).replicas == 4
-    queue.holds(490)
-    await job.settled(5)
-    await scaled.annotate(paused_scale_in=None)
-    queue.holds(0)
-    await job.settled(2)
-
-
-async def test_paused_at_a_size_only_within_the_bounds_of_the_job(queue: Queue, job: Job, scaled: ScaledObject) -> None:
-    await grow(queue, job, scaled)
-    await scaled.annotate(paused_replicas="3")
-    await job.settled(3)
-    await scaled.annotate(paused_replicas="9")
-    await scaled.says(
-        "Ready", "False", "spec.replicas: 9 is above metadata.annotations[mpijob-elastic/max-replicas] (8)"
-    )
-    await scaled.annotate(paused_replicas="0")
-    await scaled.says("Ready", "False", "should be greater than or equal to 1")
-    await stays(job, 3)
-
-
 async def test_scale_to_zero_ends_at_one_worker(queue: Queue, job: Job, scaled: ScaledObject) -> None:
     """The HPA wants one worker then, and KEDA itself none, which is refused."""
     queue.holds(190)
@@ -188,40 +146,3 @@ async def test_scale_to_zero_ends_at_one_worker(queue: Queue, job: Job, scaled: 
     await stays(job, 1)
     queue.holds(190)
     await job.settled(2)
-
-
-async def test_without_a_least_size_of_its_own_keda_does_not_shrink_to_the_jobs(
-    queue: Queue, job: Job, scaled: ScaledObject
-) -> None:
-    """A size below it is refused and not cut."""
-    queue.holds(390)
-    await job.create(replicas=2, annotations=QUICK | BOUNDS)
-    await job.settled(2)
-    await scaled.apply(minReplicaCount=None, fallback=None)
-    await job.settled(4)
-    queue.holds(0)
-    reason = "spec.replicas: 1 is below metadata.annotations[mpijob-elastic/min-replicas] (2)"
-    await scaled.hpa.until(lambda seen: seen.says("AbleToScale", "False", "FailedUpdateScale", reason))
-    await scaled.warned("KEDAScaleTargetDeactivationFailed")
-    await stays(job, 4)
-
-
-async def test_a_finished_job_is_left_alone_until_its_scaled_object_is_deleted(
-    queue: Queue, job: Job, scaled: ScaledObject, cluster: Cluster
-) -> None:
-    """KEDA makes its HPA again when somebody deletes only that."""
-    queue.holds(190)
-    await job.create(replicas=2, annotations=QUICK | BOUNDS)
-    await job.settled(2)
-    await scaled.apply()
-    await scaled.has_hpa(True)
-    await scaled.hpa.until(lambda seen: seen.desired == 2)
-    await job.set_status(f"{job.name}-launcher", {"phase": "Succeeded"})
-    await job.until(lambda state: not state.workers, "the job is cleaned up")
-    queue.holds(390)
-    await scaled.hpa.until(lambda seen: seen.says("AbleToScale", "False", "FailedUpdateScale", "the job has finished"))
-    await scaled.says("Ready", "True")
-    await stays(job, 2)
-    await asyncio.to_thread(cluster.kubectl, "delete", "hpa", scaled.hpa.name, "-n", job.namespace)
-    await scaled.has_hpa(True)
-    await scaled.delete()

@@ -22,7 +22,7 @@ from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.job import Job, Object, State
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE
-from tests.peers.gpus import bound, compete, on_gpu, priority, replaced, shrink_and_grow, start_without
+from tests.peers.gpus import compete, on_gpu, preempted, replaced, shrink_and_grow, start_without
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("elastic", "operator")]
 
@@ -96,74 +96,12 @@ async def test_below_its_start_a_worker_is_replaced_because_the_pod_group_is_mad
     await replaced(job, job.workers(1)[0])
 
 
-async def test_what_somebody_deletes_is_made_again_and_goes_with_the_job(job: Job, pool: str) -> None:
-    await create(job, pool, replicas=2, annotations=GANG)
-    await job.settled(2)
-    path = KUBERNETES_POD_GROUPS.path(job.namespace, job.name)
-    await job.client.delete_object(path)
-    assert "deletionTimestamp" in (await pod_group(job))["metadata"]  # until the last pod of the job has gone
-    await job.scale(1)
-    await job.told("PodGroupLowered", "minCount 3 → 2")
-    assert "deletionTimestamp" not in (await pod_group(job))["metadata"]
-    await job.client.patch_object(path, body={"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
-    await job.client.delete_object(path)
-    await job.told("PodGroupCreated", times=2)
-    assert min_count(await pod_group(job)) == 2
-    await job.delete()
-    async with asyncio.timeout(PATIENCE):
-        while await job.client.find(path) is not None:
-            await asyncio.sleep(0.5)
-
-
-async def test_a_finalizer_of_somebody_else_stays_and_holds_up_nothing_else(job: Job, pool: str) -> None:
-    await create(job, pool, replicas=2, annotations=GANG)
-    await job.settled(2)
-    path = KUBERNETES_POD_GROUPS.path(job.namespace, job.name)
-    theirs = [*(await pod_group(job))["metadata"]["finalizers"], "test/theirs"]
-    await job.client.patch_object(path, body={"metadata": {"finalizers": theirs}}, content_type=MERGE_PATCH)
-    await job.scale(1)
-    await job.until(lambda state: len(state.workers) == len(state.hosts) == 1, "one worker")
-    found = await pod_group(job)
-    assert (found["metadata"]["finalizers"], min_count(found)) == (theirs, 3)
-    await job.client.patch_object(path, body={"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
-    async with asyncio.timeout(PATIENCE):
-        while b'"minCount":2' not in (await job.client.find(path) or b""):
-            await asyncio.sleep(0.5)
-
-
-async def test_a_job_that_shrinks_while_it_waits_starts_as_soon_as_it_fits(job: Job, pool: str) -> None:
-    await create(job, pool, replicas=6, annotations=GANG)
-    await job.until(lambda state: len(state.workers) == 6, "its pods")
-    await job.scale(4)
-    await job.settled(4)
-    assert min_count(await pod_group(job)) == 5
-
-
-async def test_a_job_is_suspended_and_resumed_as_a_gang(job: Job, pool: str) -> None:
-    await create(job, pool, replicas=4, annotations=GANG)
-    await job.settled(4)
-    await job.annotate(suspend="true")
-    await job.until(lambda state: bound(state) == [], "no pod on a node")
-    await job.annotate(suspend=None)
-    await job.settled(4)
-    assert min_count(await pod_group(job)) == 5
-
-
 async def test_a_preemption_takes_the_workers_that_kube_scheduler_chooses(job: Job, pool: str) -> None:
     """On a node that started last; no mark of a pod protects it, nor does its index."""
-    urgent = replace(job, name="urgent")
-    await create(job, pool, replicas=4, annotations=GANG | LEAST)
-    before = await job.settled(4)
-    async with priority(job.client, pool, takes=True) as high:
-        await create(urgent, pool, replicas=2, annotations=GANG, **high)
-        await urgent.settled(2)
-    after = await job.until(lambda state: len(state.hosts) == 2, "it goes on with two")
+    before, after = await preempted(job, pool, GANG | LEAST)
     kept = [host.removesuffix(":1") for host in after.hosts]
     assert {uids(after)[name] for name in kept} <= {*uids(before).values()}
     assert after.launcher_runs
-    await job.told("Disruption", "DisruptionTarget")
-    await urgent.delete()
-    await job.until(lambda state: len(state.hosts) == 4, "it is whole again")
 
 
 async def test_the_controller_writes_only_the_pod_groups_of_jobs(job: Job, installed: Installed) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from pathlib import Path
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import msgspec
 import pytest
@@ -16,12 +17,11 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.history import most_requested, recorded
-from tests.lab.hpa import Autoscaler
 from tests.lab.job import Job
 from tests.lab.launchers import UNMUTATED, label
-from tests.lab.metrics_api import serving
-from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, gpus, hold, restarted, stopped, waits, workloads
-from tests.peers.queues import example, second_queue
+from tests.lab.waiting import seen
+from tests.peers.queued_jobs import ONE_GPU, QUICK, asked, hold, restarted, stopped, waits, workloads
+from tests.peers.queues import example
 
 pytestmark = [pytest.mark.lab, pytest.mark.peers, pytest.mark.usefixtures("kueue_serves", "elastic", "operator")]
 
@@ -98,16 +98,6 @@ async def test_a_scale_in_frees_quota_and_a_scale_out_beyond_it_waits(job: Job, 
     assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2"]
 
 
-async def test_a_job_that_waits_asks_for_its_new_size_when_it_is_made_smaller(job: Job, queue: str) -> None:
-    await job.create(replicas=5, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue})
-    await job.told("Queued", "insufficient")
-    await job.scale(3)
-    await job.settled(3)
-    assert (await job.at_rest()).notices == ""
-    [base] = (await workloads(job)).values()
-    assert asked(base) == {"launcher": 1, "workers": 3}
-
-
 async def test_an_admitted_job_keeps_its_quota_when_its_least_size_changes_until_it_is_queued_again(
     job: Job, queue: str
 ) -> None:
@@ -122,47 +112,6 @@ async def test_an_admitted_job_keeps_its_quota_when_its_least_size_changes_until
     assert {name: asked(one)["workers"] for name, one in (await workloads(job)).items()} == {
         "train-launcher": 3,
         "train-worker-3": 1,
-    }
-
-
-async def test_an_admitted_job_stays_in_its_queue_when_its_label_changes_until_it_is_queued_again(
-    job: Job, cluster: Cluster, queue: str
-) -> None:
-    other = second_queue(cluster, job.namespace)
-    await job.create(replicas=3, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
-    await job.settled(3)
-    await job.patch({"metadata": {"labels": {names.LABEL_QUEUE: other}}})
-    await job.told("QueueUnchanged", f"train keeps its quota of queue {queue}")
-    await job.scale(4)
-    await job.settled(4)
-    await job.told("Admitted", f"train-worker-3 may be scheduled: queue {queue} has admitted them")
-    assert {one["spec"]["queueName"] for one in (await workloads(job)).values()} == {queue}
-    await restarted(job)
-    await job.settled(4)
-    assert (await job.at_rest()).notices == ""
-    assert [one["spec"]["queueName"] for one in (await workloads(job)).values()] == [other] * 3
-
-
-async def test_an_edited_template_counts_for_new_workers_and_for_the_least_workers_when_they_are_queued_again(
-    job: Job, queue: str
-) -> None:
-    await job.create(replicas=2, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
-    await job.settled(2)
-    two = [{**ONE_GPU["containers"][0], "resources": {"limits": {"nvidia.com/gpu": "2"}}}]
-    template = {"spec": {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"containers": two}}}}}}
-    await job.patch(template)
-    await job.scale(3)
-    await job.settled(3)
-    assert {name: gpus(one) for name, one in (await workloads(job)).items()} == {
-        "train-launcher": 2,
-        "train-worker-2": 2,
-    }
-    await job.at_rest()
-    await restarted(job)
-    await job.told("WorkersQueued", "train-worker-2")
-    assert {name: gpus(one) for name, one in (await workloads(job)).items()} == {
-        "train-launcher": 4,
-        "train-worker-2": 2,
     }
 
 
@@ -183,36 +132,6 @@ async def test_workers_beyond_the_quota_wait_and_only_scale_timeout_takes_them_b
     await job.settled(4)
     assert (await job.at_rest()).notices == ""
     assert sorted(await workloads(job)) == ["train-launcher", "train-worker-2", "train-worker-3"]
-
-
-@pytest.mark.usefixtures("scale_served")
-async def test_workers_that_an_hpa_wants_beyond_the_quota_wait_and_nobody_sets_the_size_back(
-    job: Job, hpa: Autoscaler, cluster: Cluster, queue: str, tmp_path: Path
-) -> None:
-    with serving(cluster, tmp_path) as metrics:
-        metrics.external["queue"] = 6
-        await job.create(replicas=2, worker_spec=ONE_GPU, annotations=QUICK, job_labels={names.LABEL_QUEUE: queue})
-        await hpa.apply(2, 6)
-        await job.told("WorkersQueued", "train-worker-4, train-worker-5")
-        state = await job.at_rest()
-        assert (state.replicas, len(state.hosts)) == (6, 4)
-        assert [name for name, pod in sorted(state.workers.items()) if waits(pod)] == job.workers(4, 5)
-        enough = metrics.reads[job.namespace, "queue"] + 5
-        await job.until(lambda _: metrics.reads[job.namespace, "queue"] >= enough, "the HPA looks again and again")
-        assert await job.state() == state
-        assert (await hpa.seen()).desired == 6
-
-
-async def test_a_job_whose_label_goes_leaves_the_queue_and_starts(job: Job, queue: str) -> None:
-    await job.create(
-        replicas=5, worker_spec=ONE_GPU, job_labels={names.LABEL_QUEUE: queue, names.LABEL_PRIORITY_CLASS: "high"}
-    )
-    await job.told("Queued", "insufficient")
-    [waiting] = (await workloads(job)).values()
-    assert waiting["spec"]["priority"] == 1000
-    await job.patch({"metadata": {"labels": {names.LABEL_QUEUE: None}}})
-    await job.settled(5)
-    assert await workloads(job) == {}
 
 
 async def test_the_controller_may_write_workloads_of_jobs_only_and_admit_none(
@@ -268,8 +187,22 @@ async def test_a_job_whose_least_workers_are_wanted_stops_and_starts_again_later
     assert (await job.at_rest()).notices == ""
 
 
-async def test_a_finished_job_keeps_its_quota_until_its_workers_are_gone(
-    job: Job, client: ApiWriter, queue: str
+async def succeed(job: Job) -> None:
+    await job.set_status("train-launcher", {"phase": "Succeeded"})
+    await job.until(lambda state: len(state.workers) == 2, "two workers left")
+
+
+async def left(job: Job) -> set[str]:
+    """Return the Workloads of the namespace that hold quota for the job."""
+    raw = msgspec.json.decode(await job.client.get(resources.WORKLOADS.path(job.namespace)))["items"]
+    found = {item["metadata"]["name"]: item["status"] for item in raw if item["metadata"]["name"].startswith("train")}
+    over = {name for name, status in found.items() if any(one["type"] == "Finished" for one in status["conditions"])}
+    return {name for name, status in found.items() if "admission" in status} - over
+
+
+@pytest.mark.parametrize("end", [succeed, Job.delete], ids=["finished", "deleted"])
+async def test_a_job_keeps_its_quota_until_its_pods_are_gone(
+    job: Job, client: ApiWriter, queue: str, end: Callable[[Job], Awaitable[None]]
 ) -> None:
     labels = {names.LABEL_QUEUE: queue}
     await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
@@ -281,39 +214,10 @@ async def test_a_finished_job_keeps_its_quota_until_its_workers_are_gone(
         recorded(client, job.namespace, job=job.name) as mine,
         recorded(client, job.namespace, job="rival") as theirs,
     ):
-        await job.set_status("train-launcher", {"phase": "Succeeded"})
-        await job.until(lambda state: len(state.workers) == 2, "two workers left")
+        await end(job)
         await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels=labels)
         await rival.told("Queued", "insufficient unused quota")
-        found = (await workloads(job)).items()
-        over = {name for name, one in found if any(each["type"] == "Finished" for each in one["status"]["conditions"])}
-        assert over == {"train-worker-2"}
-        for pod in ("train-worker-0", "train-worker-3"):
-            await hold(job, pod, by=None)
-        await rival.settled(2)
-    assert most_requested("nvidia.com/gpu", mine, theirs) == 4
-
-
-async def test_a_deleted_job_keeps_its_quota_until_its_pods_are_gone(
-    job: Job, client: ApiWriter, cluster: Cluster, queue: str
-) -> None:
-    labels = {names.LABEL_QUEUE: queue}
-    await job.create(replicas=4, worker_spec=ONE_GPU, annotations=QUICK, job_labels=labels)
-    await job.settled(4)
-    for pod in ("train-worker-0", "train-worker-3"):  # they end slowly
-        await hold(job, pod)
-    rival = Job(client=client, namespace=job.namespace, name="rival")
-    async with (
-        recorded(client, job.namespace, job=job.name) as mine,
-        recorded(client, job.namespace, job="rival") as theirs,
-    ):
-        await asyncio.to_thread(cluster.kubectl, "delete", "mpijob", job.name, "-n", job.namespace, "--wait=false")
-        await rival.create(replicas=2, worker_spec=ONE_GPU, job_labels=labels)
-        await rival.told("Queued", "insufficient unused quota")
-        await asyncio.sleep(2.0)
-        raw = msgspec.json.decode(await client.get(resources.WORKLOADS.path(job.namespace)))["items"]
-        left = {item["metadata"]["name"] for item in raw if "admission" in item["status"]}
-        assert left == {"train-launcher", "train-worker-3"}
+        await seen(partial(left, job), lambda found: found == {"train-launcher", "train-worker-3"}, "what is held")
         for pod in ("train-worker-0", "train-worker-3"):
             await hold(job, pod, by=None)
         await rival.settled(2)

@@ -15,9 +15,10 @@ from lab.cluster import Cluster
 from mpijob_elastic import names
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.faults.faults import Call, Request, Reset, writes
+from tests.faults.faults import Call, Request, writes
 from tests.faults.proxy import FaultProxy
 from tests.lab.controllers import controlling
+from tests.lab.deaths import bury
 from tests.lab.history import most_requested, recorded
 from tests.lab.job import Job
 from tests.peers.queued_jobs import ONE_GPU, asked, waits, workloads
@@ -88,10 +89,7 @@ class Mortals:
                 death = asyncio.create_task(dead.wait())
                 await asyncio.wait({controller, death}, return_when=asyncio.FIRST_COMPLETED)
                 death.cancel()
-            with proxy.inject(Reset()):
-                proxy.cut()
-                controller.cancel()
-                await asyncio.wait({controller})
+            await bury(proxy, controller)
             self._spared -= {_name(request) for request in proxy.requests}
         if struck:  # it has not lost its Lease
             self.deaths.append(struck)

@@ -20,7 +20,7 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.command_line import CommandLine
-from tests.lab.job import Job, State
+from tests.lab.job import Job
 from tests.lab.on_demand import OnDemand
 from tests.lab.waiting import PATIENCE, has_account, kubectl_until_done, until
 from tests.peers.kueue import API, GROUP, Kueue
@@ -80,11 +80,6 @@ async def there(member: Cluster, namespace: str) -> AsyncIterator[Job]:
     member.kubectl("delete", "namespace", namespace, "--wait=false")
 
 
-def uid(state: State) -> str:
-    """Return the uid of the launcher."""
-    return str(state.launcher["metadata"]["uid"]) if state.launcher else ""
-
-
 async def sent(cluster: Cluster, member: Cluster, job: Job) -> None:
     """Create the job of the example with a queue in both clusters; MultiKueue is to send it."""
     queue = queue_of_four(member, job.namespace)
@@ -122,28 +117,6 @@ async def test_a_job_is_elastic_in_the_cluster_that_runs_it(
     await there.set_status("train-launcher", {"phase": "Succeeded"})
     await job.until(lambda state: "Succeeded" in state.conditions, "the copied end")
     await there.until(lambda state: state.replicas == 0, "nothing of it left")
-
-
-@pytest.mark.usefixtures("managed", "elastic", "operator")
-async def test_a_job_whose_least_workers_are_wanted_there_is_sent_again(
-    cluster: Cluster, member: Cluster, job: Job, there: Job
-) -> None:
-    await sent(cluster, member, job)
-    await there.settled(4)
-    first = uid(await there.state())
-    high = {"apiVersion": API, "kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 1000}
-    kubectl_until_done(member, "apply", "-f", "-", stdin=json.dumps(high), patience=PATIENCE)
-    rival = Job(client=there.client, namespace=there.namespace, name="rival")
-    gpu = {
-        "containers": [{"name": "worker", "image": "horovod:test", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]
-    }
-    labels = {names.LABEL_QUEUE: "team", names.LABEL_PRIORITY_CLASS: "high"}
-    await rival.create(replicas=4, worker_spec=gpu, job_labels=labels)
-    await rival.settled(4)
-    await rival.set_status("rival-launcher", {"phase": "Succeeded"})
-    again = await there.until(lambda state: state.launcher_runs and uid(state) != first, "another launcher")
-    assert again.replicas == 4
-    await there.settled(4)
 
 
 @pytest.mark.usefixtures("managed")

@@ -1,0 +1,185 @@
+"""What `install` and `upgrade` make of the definition of MPIJobs, and of what others made of it; on their own lab."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.errors import LabError
+from mpijob_elastic import names
+from tests.lab.command_line import INSTALL, ROLLBACK, UNINSTALL, UPGRADE, CommandLine
+from tests.lab.upgrades import CRD, deploy_operator
+from tests.product.upgrade.definitions import definition, v1
+from upgrade import crd, record
+
+pytestmark = [pytest.mark.lab, pytest.mark.thorough]
+COMMAND = "mpijob-elastic upgrade scale"
+SCALE = ("upgrade", "scale")
+# Everything that `install` makes, but no right to change definitions.
+INSTALLERS_GROUPS = (
+    "",
+    "admissionregistration.k8s.io",
+    "apps",
+    "autoscaling",
+    "coordination.k8s.io",
+    "events.k8s.io",
+    "flowcontrol.apiserver.k8s.io",
+    "kubeflow.org",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "scheduling.k8s.io",
+)
+
+
+@pytest.fixture
+def administrators(lab: CommandLine) -> CommandLine:
+    """A cluster whose definition an administrator wrote; nothing of ours is there."""
+    lab.fresh("administrator")
+    return lab
+
+
+@pytest.fixture
+def legacy(lab: CommandLine) -> CommandLine:
+    """A cluster with the definition of v0.2.3's manifest; nothing of ours is there."""
+    lab.fresh("v0.2.3")
+    return lab
+
+
+def test_what_was_left_out_is_added_by_the_command_that_is_named(administrators: CommandLine) -> None:
+    before = administrators.spec()
+    assert administrators.install("--no-scale").rstrip().endswith(COMMAND)
+    administrators.done(*SCALE, "--dry-run")
+    assert administrators.spec() == before
+    administrators.done(*SCALE)
+    assert administrators.is_scalable()
+    assert COMMAND not in administrators.install("--no-scale")
+    administrators.done(*SCALE, "--remove")
+    assert administrators.spec() == before
+    assert "no record" in administrators.refused(*SCALE, "--remove")
+
+
+def test_an_account_without_rights_on_definitions_installs_the_rest(administrators: CommandLine) -> None:
+    before = administrators.spec()
+    kubeconfig = installers(administrators)
+    code, output = administrators.run(*INSTALL, kubeconfig=kubeconfig)
+    assert code == 0, output
+    assert "your account may not patch CustomResourceDefinition" in output
+    assert output.rstrip().endswith(COMMAND)
+    assert administrators.spec() == before
+    administrators.install()
+    said = administrators.refused(*UNINSTALL, kubeconfig=kubeconfig)
+    assert "may not patch CustomResourceDefinition" in said
+    assert "--no-scale" in said
+    administrators.done(*UNINSTALL)
+    assert administrators.spec() == before
+
+
+def test_whoever_applies_the_definition_again_is_named(administrators: CommandLine) -> None:
+    apply_as(administrators, "argocd-controller", definition("administrator"))
+    assert "argocd-controller" in administrators.install()
+    apply_as(administrators, "argocd-controller", definition("administrator"))
+    assert not administrators.is_scalable()
+    administrators.install()
+    assert administrators.is_scalable()
+    administrators.done(*UNINSTALL)
+    assert not administrators.is_scalable()
+
+
+def test_a_manifest_that_has_the_subresource_since_keeps_it(administrators: CommandLine) -> None:
+    administrators.install()
+    apply_as(administrators, "argocd-controller", crd.upgraded(definition("administrator")))
+    administrators.done(*UNINSTALL)
+    assert administrators.is_scalable()
+
+
+def test_an_upgrade_on_top_of_an_installation_is_rolled_back_to_it(administrators: CommandLine) -> None:
+    before = administrators.spec()
+    administrators.install("--image=mpijob-elastic:old")
+    installed = administrators.world()
+    administrators.done(*UPGRADE, "--image=mpijob-elastic:new")
+    assert "`mpijob-elastic upgrade rollback`" in administrators.refused(*UNINSTALL)  # it would take the record along
+    administrators.done(*ROLLBACK)
+    assert administrators.world() == installed
+    assert "`mpijob-elastic uninstall` removes" in administrators.refused(*ROLLBACK)
+    administrators.done(*UNINSTALL)
+    assert administrators.spec() == before
+
+
+def test_a_structural_schema_keeps_what_users_wrote(legacy: CommandLine) -> None:
+    worker = {"replicas": 2, "extra": {"kept": True}}
+    legacy.create_job(mpiReplicaSpecs={"Launcher": {"replicas": 1, "template": {}}, "Worker": worker})
+    legacy.done(*UPGRADE, "--structural")
+    assert "preserveUnknownFields" not in json.dumps(legacy.spec()).replace("x-kubernetes-", "")
+    legacy.cluster.kubectl("annotate", "-n", "jobs", "mpijob/train", "touched=yes")
+    extra = legacy.cluster.kubectl("get", "-n", "jobs", "mpijob/train", "-o", "jsonpath={..Worker.extra.kept}")
+    assert extra == "true"
+    with pytest.raises(LabError, match="greater than or equal to 1"):
+        legacy.cluster.kubectl("scale", "-n", "jobs", "mpijob/train", "--replicas=0")
+    assert "does not accept the former schema any more" in " ".join(legacy.done(*ROLLBACK).split())
+    assert "scale" not in v1(legacy.get(CRD))["subresources"]
+
+
+def test_an_elastic_operator_is_left_alone(legacy: CommandLine) -> None:
+    namespace = deploy_operator(legacy.cluster, "mpioperator/mpi-operator:v0.3.0")
+    try:
+        before = legacy.world()
+        said = legacy.refused(*UPGRADE)
+        assert f"Deployment {namespace}/mpi-operator" in said
+        assert "0.3.0" in said
+        assert "changes the size of jobs itself" in said
+        assert legacy.world() == before
+    finally:
+        legacy.cluster.kubectl("delete", "namespace", namespace)
+
+
+def test_a_definition_of_an_elastic_operator_is_left_alone(lab: CommandLine) -> None:
+    lab.fresh("v0.3.0")
+    before = lab.world()
+    assert "v2beta1" in lab.refused(*UPGRADE)
+    assert lab.world() == before
+    defined = lab.spec()
+    assert "stores its objects as v2beta1" in lab.install()
+    assert lab.spec() == defined
+
+
+def test_a_damaged_record_is_refused(legacy: CommandLine) -> None:
+    legacy.done(*UPGRADE)
+    secret = legacy.get("-n", names.NAMESPACE, f"secret/{record.NAME}")
+    for key in ("resourceVersion", "uid"):
+        secret["metadata"].pop(key)
+    damaged = {**secret, "data": {**secret["data"], "sha256": base64.b64encode(b"0" * 64).decode()}}
+    replace(legacy, damaged)
+    assert "changed or damaged" in legacy.refused(*ROLLBACK)
+    assert "changed or damaged" in " ".join(legacy.run("upgrade", "status")[1].split())
+    legacy.done("uninstall", "--dry-run")
+    replace(legacy, secret)
+    legacy.done(*ROLLBACK)
+
+
+def replace(lab: CommandLine, secret: dict[str, Any]) -> None:
+    lab.cluster.kubectl("delete", "-n", names.NAMESPACE, f"secret/{record.NAME}")
+    lab.cluster.kubectl("create", "-f", "-", stdin=json.dumps(secret))
+
+
+def apply_as(lab: CommandLine, manager: str, wanted: dict[str, Any]) -> None:
+    body = {key: value for key, value in wanted.items() if key != "status"}
+    command = ("apply", "--server-side", "--force-conflicts", f"--field-manager={manager}", "-f", "-")
+    lab.cluster.kubectl(*command, stdin=json.dumps(body))
+
+
+def installers(lab: CommandLine) -> Path:
+    """The kubeconfig of an account that may install, and may read definitions."""
+    rules = [
+        {"apiGroups": [*INSTALLERS_GROUPS], "resources": ["*"], "verbs": ["*"]},
+        {"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]},
+        {"apiGroups": ["scheduling.volcano.sh", "scheduling.sigs.k8s.io"], "resources": ["*"], "verbs": ["*"]},
+    ]
+    metadata = {"name": "installers"}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+    lab.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(role))
+    binding = ("clusterrolebinding", "installers", "--clusterrole=installers", "--serviceaccount=jobs:default")
+    lab.cluster.kubectl("create", *binding)
+    return lab.cluster.service_account_kubeconfig("jobs", "default")
