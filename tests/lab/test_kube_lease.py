@@ -23,6 +23,8 @@ from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.meta import ObjectMeta, revision
 from mpijob_elastic.kube.resources import CONFIG_MAPS, LEASES, Resource
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.faults.faults import Answer, Fault, Freeze, everything
+from tests.faults.proxy import FaultProxy
 from tests.faults.waiting import eventually
 from tests.lab.kube_candidate import NAME, TIMES
 
@@ -165,4 +167,22 @@ async def test_a_clean_stop_hands_over_at_once_and_a_kill_after_the_lease_has_ru
                 await eventually(lambda: record.writer == "c")
     lease = msgspec.json.decode(await admin.get(LEASES.path(namespace, NAME)), type=Watched)
     assert (lease.spec["leaseTransitions"], lease.spec["leaseDurationSeconds"]) == (2, TIMES.duration)
+    assert await record.strays(admin, namespace) == []
+
+
+@pytest.mark.parametrize("fault", [Freeze(), Answer(status=500), Answer(status=429, retry_after=1)])
+@pytest.mark.thorough
+async def test_a_leader_cut_off_from_the_server_is_followed_and_writes_nothing_later(
+    cluster: Cluster, namespace: str, record: Record, admin: ApiWriter, fault: Fault
+) -> None:
+    async with FaultProxy(cluster.kubeconfig) as proxy, candidate(proxy.kubeconfig, namespace, "a"):
+        await eventually(lambda: record.writer == "a")
+        async with candidate(cluster.kubeconfig, namespace, "b") as second:
+            with proxy.inject(fault, on=everything):
+                await eventually(lambda: record.writer == "b")
+                if isinstance(fault, Freeze):
+                    fault.thaw()
+            second.terminate()
+            await second.wait()
+            await eventually(lambda: record.writer == "a")
     assert await record.strays(admin, namespace) == []

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mpijob_elastic.kube import resources
-from mpijob_elastic.kube.writer import ApiWriter
+from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 from tests.lab.job import HOLD, Job, State
 from tests.lab.launchers import UNMUTATED, label
 
@@ -63,3 +63,23 @@ async def test_a_launcher_created_while_the_webhook_was_away_is_made_anew_before
 async def times_told(job: Job, reason: str) -> int:
     """Return the number of our Events with this reason."""
     return [each for each, _ in await job.events()].count(reason)
+
+
+@pytest.mark.usefixtures("elastic")
+async def test_a_hand_edit_of_the_script_is_mended(job: Job, client: ApiWriter) -> None:
+    await job.create(replicas=2)
+    await job.settled(2)
+    body = {"data": {"discover_hosts.sh": "#!/bin/sh\nrm -rf /\n"}}
+    path = resources.CONFIG_MAPS.path(job.namespace, f"{job.name}-config")
+    await client.patch_object(path, body=body, content_type=MERGE_PATCH)
+    await job.settled(2)
+
+
+@pytest.mark.usefixtures("elastic")
+async def test_a_bad_annotation_that_admission_missed_is_told_and_its_default_holds(
+    job: Job, client: ApiWriter
+) -> None:
+    await label(client, job.namespace, UNMUTATED)
+    await job.create(replicas=2, annotations={"mpijob-elastic/drain-timeout": "soon"})
+    state = await job.until(lambda state: "InvalidAnnotation" in state.notices, "the user is told")
+    assert 'metadata.annotations[mpijob-elastic/drain-timeout]: "soon"' in state.notices

@@ -8,15 +8,18 @@ from contextlib import AsyncExitStack
 import pytest
 
 from lab.cluster import Cluster
+from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.history import recorded
 from tests.lab.job import LINGERS, MPIRUN, Job, State
 from tests.lab.ranks import in_pod, start_rank
+from tests.lab.waiting import has_account, seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
-# What is said of a worker that was deleted.
 QUICK = {"mpijob-elastic/drain-timeout": "1s"}
+# What is said of a worker that was deleted.
+DELETED = ("SurplusDeleted", "DrainTimeout")
 
 
 def edit(cluster: Cluster, job: Job, replicas: int) -> None:
@@ -185,3 +188,73 @@ async def test_no_worker_leaks_after_the_end(job: Job, policy: str, phase: str, 
         assert len((await job.state()).workers) == 3
     else:
         await job.until(lambda state: not state.workers, "no worker is left")
+
+
+@pytest.mark.thorough
+async def test_eleven_twelve_two(job: Job) -> None:
+    """worker-10 comes after worker-9, in every list."""
+    await job.create(replicas=11, annotations=QUICK, slots=4)
+    await job.settled(11, slots=4)
+    await job.scale(12)
+    await job.settled(12, slots=4)
+    await job.scale(2)
+    await job.settled(2, slots=4)
+    expected = sorted(f"{name} is being deleted" for name in job.workers(*range(2, 12)))
+    # Events are sent beside the work.
+    await seen(lambda: deletions(job), lambda found: found == expected, "an Event of each worker that was deleted")
+
+
+async def deletions(job: Job) -> list[str]:
+    """Return the Events of deleted workers, up to their reasons."""
+    return sorted(message.split(":")[0] for reason, message in await job.events() if reason in DELETED)
+
+
+async def test_jobs_of_one_name_in_two_namespaces(job: Job, client: ApiWriter, cluster: Cluster) -> None:
+    other = Job(client=client, namespace=f"{job.namespace}-b")
+    cluster.kubectl("create", "namespace", other.namespace)
+    has_account(cluster, other.namespace)
+    await job.create(replicas=2, annotations=QUICK)
+    await other.create(replicas=4, annotations=QUICK)
+    await asyncio.gather(job.settled(2), other.settled(4))
+    await job.scale(3)
+    await other.scale(1)
+    await asyncio.gather(job.settled(3), other.settled(1))
+
+
+async def test_foreign_pods_with_the_operators_labels_are_left_alone(job: Job, client: ApiWriter) -> None:
+    labels = {"group-name": "kubeflow.org", "mpi-job-name": job.name, "mpi-job-role": "worker"}
+    for name in (*job.workers(7), "stranger"):
+        pod = {
+            "metadata": {"name": name, "namespace": job.namespace, "labels": labels},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+        await client.create_object(resources.PODS.path(job.namespace), body=pod)
+    await job.create(replicas=3, annotations=QUICK)
+    await job.settled(3)
+    await job.scale(1)
+    await job.settled(1)
+    for name in (*job.workers(7), "stranger"):
+        await client.get(resources.PODS.path(job.namespace, name))
+
+
+async def test_a_job_deleted_during_a_drain(job: Job, cluster: Cluster) -> None:
+    await job.create(replicas=3, annotations={"mpijob-elastic/drain-timeout": "1h"})
+    await job.settled(3)
+    await asyncio.to_thread(start_rank, cluster, job, job.workers(2)[0])
+    await job.scale(1)
+    await job.until(lambda state: len(state.hosts) == 1, "two drain")
+    await job.delete()
+    await job.until(lambda state: not state.workers and state.launcher is None, "everything is gone")
+    await job.create(replicas=2)
+    await job.settled(2)
+
+
+@pytest.mark.thorough
+async def test_fifty_jobs_at_once(client: ApiWriter, namespace: str) -> None:
+    jobs = [Job(client=client, namespace=namespace, name=f"job-{number}") for number in range(50)]
+    await asyncio.gather(*(job.create(replicas=2, annotations=QUICK) for job in jobs))
+    for job in jobs:
+        await job.settled(2)
+    await asyncio.gather(*(job.scale(1 + number % 4) for number, job in enumerate(jobs)))
+    for number, job in enumerate(jobs):
+        await job.settled(1 + number % 4)

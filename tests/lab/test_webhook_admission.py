@@ -16,8 +16,8 @@ from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, NAMESPACES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
-from tests.lab.job import Job
-from tests.lab.launchers import ITEM, items, launcher, plain_pod, reviews, tried
+from tests.lab.job import MPIRUN, Job
+from tests.lab.launchers import ITEM, UNMUTATED, items, label, launcher, plain_pod, reviews, tried
 from tests.product.webhook import objects
 from tests.product.webhook.objects import Object
 
@@ -186,3 +186,60 @@ async def test_a_webhook_that_hangs_keeps_nobody_from_starting(
         webhook.signal(signal.SIGCONT)
     while ITEM not in items(await tried(client, PODS, namespace, launcher())):
         await asyncio.sleep(0.1)
+
+
+@pytest.mark.usefixtures("operator", "webhook")
+async def test_pods_keep_the_labels_of_their_templates(client: ApiWriter, namespace: str) -> None:
+    job, labels = Job(client=client, namespace=namespace), {"team": "vision", "sidecar.istio.io/inject": "false"}
+    await job.create(replicas=1, command=MPIRUN, labels={**labels, "mpi-job-name": "another", "not a label": "x"})
+    state = await job.until(lambda state: bool(state.launcher and state.workers), "its pods")
+
+    assert state.launcher is not None
+    for pod, role in ((state.launcher, "launcher"), *((pod, "worker") for pod in state.workers.values())):
+        operators = {"group-name": "kubeflow.org", "mpi-job-name": job.name, "mpi-job-role": role}
+        assert pod["metadata"]["labels"] == {**operators, **labels}
+
+
+NUMBER = {"containers": [{"name": "worker", "image": "horovod:test", "env": [{"name": "A", "value": 1}]}]}
+
+
+STALLS = "containers[0].env[0].value: 1 is not a string; put it in quotes. mpi-operator v0.2.3 cannot read such a job"
+
+
+NO_SIZE = "spec.mpiReplicaSpecs.Worker.replicas: is missing; write the number of workers. mpi-operator v0.2.3 crashes"
+
+
+def resized(replicas: int | None) -> Object:
+    return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}}
+
+
+@pytest.mark.usefixtures("webhook")
+async def test_a_job_that_stops_the_operator_already_can_be_edited_mended_and_deleted(
+    client: ApiWriter, namespace: str
+) -> None:
+    await label(client, namespace, UNMUTATED)
+    job, other = (Job(client=client, namespace=namespace, name=name) for name in ("train", "other"))
+    for one in (job, other):
+        await one.create(replicas=2, worker_spec=NUMBER)
+        await one.patch({"metadata": {"finalizers": ["example.com/kept"]}})
+    await label(client, namespace, {names.NAMESPACE_OPT_OUT: None})
+
+    await job.annotate(drain_timeout="30s")
+    await job.scale(3)
+    await said(job, [{"type": "Created", "status": "True"}])
+    with pytest.raises(errors.Invalid) as refused:
+        await job.patch(resized(None))
+    assert NO_SIZE in refused.value.message
+    assert STALLS not in refused.value.message
+    await job.patch(template({"containers": [{"name": "worker", "image": "horovod:test"}]}))
+    with pytest.raises(errors.Invalid):
+        await job.patch(template(NUMBER))
+    await other.delete()
+    for one in (job, other):
+        await one.patch({"metadata": {"finalizers": None}})
+    with pytest.raises(errors.NotFound):
+        await client.get(MPI_JOBS.path(namespace, other.name))
+
+
+def template(spec: Object) -> Object:
+    return {"spec": {"mpiReplicaSpecs": {"Worker": {"template": {"spec": spec}}}}}

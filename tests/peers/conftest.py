@@ -1,16 +1,19 @@
 """Programs of other projects: `make test-peers` builds or installs them, and tests of what is missing are skipped."""
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.peers.alert_rules import hurried
 from tests.peers.built import NAMED, peer
 from tests.peers.gpus import few
 from tests.peers.karmada import Interpreter
 from tests.peers.keda import Keda
+from tests.peers.prometheus import Prometheus
+from tests.peers.watch import Watch
 
 
 @pytest.fixture
@@ -68,3 +71,10 @@ def installed_program(name: str) -> Path:
     if path is None:
         pytest.skip(f"{name} is not installed: make test-peers, or apt-get install prometheus")
     return Path(path)
+
+
+@pytest.fixture
+def watch(prometheus: Path, tmp_path: Path) -> Iterator[Watch]:
+    """Prometheus with our alerts in a hurry; it scrapes what the test says."""
+    with Prometheus.start(prometheus, tmp_path, rules=hurried()) as running:
+        yield Watch(running)

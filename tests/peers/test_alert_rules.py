@@ -8,18 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from mpijob_elastic.install import overlays
-from mpijob_elastic.install.overlays import Overlay
 from tests.peers.alert_cases import FIRES, HEALTH, QUIET, Case
+from tests.peers.alert_rules import spec
 
 pytestmark = pytest.mark.peers
 FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
-
-
-def spec() -> Any:
-    """Return the spec of the PrometheusRule, which is a rule file."""
-    [rule] = [one for one in overlays.rendered(Overlay.PROMETHEUS) if one["kind"] == "PrometheusRule"]
-    return rule["spec"]
 
 
 def rules() -> dict[str, Any]:
