@@ -1,4 +1,5 @@
-# Two commands are all a newcomer needs: `make demo` and `make test`. `make help` lists the rest.
+# Two commands are all a newcomer needs: `make demo` and `make test`. `make help` lists the rest. Each target of tests has
+# the name of its folder. ARGS is for the program that a target runs: make lab ARGS="-k drain", make demo ARGS=--keep
 
 PYTHON_BIN := .venv/bin/python
 PYTEST := $(PYTHON_BIN) -m pytest
@@ -14,7 +15,7 @@ SITE := .venv/site
 # Another Kubernetes than the pinned one for labs: make lab KUBERNETES=v1.36.3
 export LAB_KUBERNETES := $(KUBERNETES)
 
-.PHONY: help setup lab-binaries demo test test-all check unit lab matrix campaign real test-peers bench image release docs manifests lock clean
+.PHONY: help setup lab-binaries demo test test-all test-fresh check fmt unit lab matrix campaign real test-peers bench image release docs manifests lock clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -26,7 +27,7 @@ lab-binaries: setup  ## Build etcd, Kubernetes, kwok and mpi-operator from Go mo
 	@$(PYTHON_BIN) -m lab binaries
 
 demo: setup  ## Show `kubectl edit mpijob` 2→3→1→3 and `kubectl scale` on a real control plane
-	@$(PYTHON_BIN) -m lab.demo $(DEMO_ARGS)
+	@$(PYTHON_BIN) -m lab.demo $(ARGS)
 
 test: lab-binaries  ## Tell within six minutes whether the product works: lint, types, layers, units, main paths on a real control plane
 	$(CHECK)
@@ -37,33 +38,40 @@ test-all: lab-binaries docs  ## Everything but `make real`, `make test-peers` an
 	@$(PYTHON_BIN) -m lab peers $(CI_PEERS)
 	PEERS="$(CI_PEERS)" HYPOTHESIS_PROFILE=thorough $(PYTEST) $(SPREAD) tests -m "not campaign" --ignore=tests/real
 
+test-fresh:  ## Run `make demo` in a fresh clone, where nothing but git, make and Python is found
+	@scripts/fresh demo
+
 check: setup  ## Lint, format, types, layers
 	$(CHECK)
 
-unit: setup  ## The tests of the product that need no control plane
-	$(PYTEST) $(UNITS) -m "not thorough" $(PYTEST_ARGS)
+fmt: setup  ## Format, and mend what ruff can mend
+	.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format .
 
-lab: lab-binaries  ## All tests of the product on a real control plane
-	$(PYTEST) tests/lab $(PYTEST_ARGS)
+unit: setup  ## The tests of the product that need no control plane; T=decide: those of one folder or file
+	$(PYTEST) $(if $(T),tests/product/$(T),$(UNITS)) -m "not thorough" $(ARGS)
+
+lab: lab-binaries  ## All tests of the product on a real control plane; T=test_hpa.py: those of one file
+	$(PYTEST) tests/lab/$(T) $(ARGS)
 
 matrix: setup  ## A part of the lab tests on several versions of Kubernetes (KUBERNETES="v1.30.14 v1.36.3")
 	$(PYTHON_BIN) scripts/matrix.py $(KUBERNETES)
 
-campaign: lab-binaries  ## Search for hours for what breaks the product (CAMPAIGN_ARGS="hostile-objects --seed 7 --minutes 5")
-	$(PYTHON_BIN) -m tests.campaign $(CAMPAIGN_ARGS)
-	$(if $(CAMPAIGN_ARGS),,$(PYTEST) tests -m campaign --ignore=tests/real)
+campaign: lab-binaries  ## Search for hours for what breaks the product (ARGS="hostile-objects --seed 7 --minutes 5")
+	$(PYTHON_BIN) -m tests.campaign $(ARGS)
+	$(if $(ARGS),,$(PYTEST) tests -m campaign --ignore=tests/real)
+	$(if $(ARGS),,MPIJOB_ELASTIC_EVERY_WRITE=1 $(PYTEST) tests/lab -k at_any_write)
 
 real: lab-binaries  ## The tests with pods that run; as root, else they are skipped and say why (LAB_KIND=1: on kind)
 	@$(if $(LAB_KIND),,scripts/real-node-setup)
-	$(PYTEST) tests/real $(PYTEST_ARGS)
+	$(PYTEST) tests/real $(ARGS)
 
 test-peers: lab-binaries  ## Build Helm, prometheus-adapter, KEDA, cert-manager, metrics-server, Kueue, Volcano, Coscheduling, Koordinator and karmadactl, install Prometheus (Debian, Ubuntu; as root), once, and test beside them
 	@scripts/peers-setup
 	@$(PYTHON_BIN) -m lab peers
-	$(PYTEST) tests/peers $(PYTEST_ARGS)
+	$(PYTEST) tests/peers $(ARGS)
 
 bench: lab-binaries  ## Measure; see docs/records/performance.md
-	$(PYTHON_BIN) -m bench all $(BENCH_ARGS)
+	$(PYTHON_BIN) -m bench all $(ARGS)
 
 image: setup  ## Build the image into dist/, without Docker and without root (Debian, Ubuntu)
 	$(PYTHON_BIN) -m lab.images.product

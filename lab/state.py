@@ -72,13 +72,13 @@ def read_state(layout: Layout) -> State | None:
         ) from error
 
 
-def _encode_path(value: Any) -> str:  # noqa: ANN401 - msgspec asks for any type it does not know
+def _encode_path(value: Any) -> str:
     if isinstance(value, Path):
         return str(value)
     raise NotImplementedError
 
 
-def _decode_path(kind: type, value: Any) -> Path:  # noqa: ANN401
+def _decode_path(kind: type, value: Any) -> Path:
     if kind is Path:
         return Path(value)
     raise NotImplementedError

@@ -36,7 +36,7 @@ async def shift(client: ApiWriter, namespace: str, *, seconds: float) -> bool:
     return True
 
 
-def shifted(json: Any, *, seconds: float) -> Any:  # noqa: ANN401 - any JSON
+def shifted(json: Any, *, seconds: float) -> Any:
     """Return JSON with every time moved back: the fields `at` and `..._at` at any depth."""
     if not isinstance(json, dict):
         return json

@@ -64,7 +64,7 @@ def compress(plain: Path, target: Path) -> None:
         shutil.copyfileobj(source, file)
 
 
-def info(name: str, *, mode: int, type: bytes = tarfile.REGTYPE, size: int = 0, linkname: str = "") -> tarfile.TarInfo:  # noqa: A002
+def info(name: str, *, mode: int, type: bytes = tarfile.REGTYPE, size: int = 0, linkname: str = "") -> tarfile.TarInfo:
     """Return the header of an entry that is root's and from 1970."""
     header = tarfile.TarInfo(name)
     header.mode, header.type, header.size, header.linkname = mode, type, size, linkname

@@ -151,7 +151,7 @@ def _document(kind: str, content: Mapping[str, Any]) -> dict[str, Any]:
     return {"schemaVersion": 2, "mediaType": f"{_TYPE}.{kind}.v1+json", **content}
 
 
-def _document_of(tar: tarfile.TarFile, name: str) -> Any:  # noqa: ANN401
+def _document_of(tar: tarfile.TarFile, name: str) -> Any:
     file = tar.extractfile(name)
     assert file is not None
     return msgspec.json.decode(file.read())

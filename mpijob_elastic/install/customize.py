@@ -73,7 +73,7 @@ def _without_match_conditions(configuration: Manifest) -> dict[str, Any]:
     return {**configuration, "webhooks": stripped}
 
 
-def _replaced(value: Any, namespaces: Sequence[str]) -> Any:  # noqa: ANN401 - any part of a manifest
+def _replaced(value: Any, namespaces: Sequence[str]) -> Any:
     if isinstance(value, dict):
         return {key: _replaced(part, namespaces) for key, part in value.items()}
     if value == [NAMESPACE_PLACEHOLDER]:

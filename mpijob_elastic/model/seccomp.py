@@ -19,7 +19,7 @@ def profiles(pod: PodSpec) -> Mapping[str, Profile]:
     return {name: profile for name, profile in found if profile}
 
 
-def _profile(context: Any) -> Profile | None:  # noqa: ANN401 - a template may hold anything
+def _profile(context: Any) -> Profile | None:
     # The API server does not check an MPIJob's templates, and would refuse a pod with a malformed profile.
     match context:
         case {"seccompProfile": {"type": "RuntimeDefault" | "Unconfined" as kind}}:

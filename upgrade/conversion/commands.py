@@ -48,7 +48,7 @@ def moved(template: Source, notes: Notes, at: str) -> Object:
     return {**template, "spec": {**template.get("spec", {}), "containers": found}} if found else {**template}
 
 
-def _moved(part: Any) -> Any:  # noqa: ANN401 - YAML
+def _moved(part: Any) -> Any:
     if isinstance(part, list):
         return [_moved(one) for one in part]
     if isinstance(part, dict):  # a variable of the environment

@@ -56,7 +56,7 @@ def _subject(source: Source) -> str:
     return f"{source.get('kind', '?')} {name}"
 
 
-def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - YAML
+def _without_nulls(value: Any) -> Any:
     """Null means absent to the API server (https://kubernetes.io/docs/reference/using-api/api-concepts/)."""
     if isinstance(value, dict):
         return {key: _without_nulls(part) for key, part in value.items() if part is not None}
@@ -74,7 +74,7 @@ def _render(one: Converted) -> str:
     return comments + yaml.safe_dump(dict(one.manifest), sort_keys=False, width=120)
 
 
-def _objects(document: Any, *, where: str) -> Iterator[Source]:  # noqa: ANN401 - YAML
+def _objects(document: Any, *, where: str) -> Iterator[Source]:
     if not isinstance(document, dict) or not document.get("kind") or not isinstance(document.get("metadata", {}), dict):
         raise Refused(
             f"{where} holds a document that is no Kubernetes object; each needs apiVersion, kind and metadata"

@@ -176,7 +176,7 @@ def test_taints_that_make_pods_leave(key: str, effect: str, evicts: bool) -> Non
     assert disruption_signs.signs(ignored=["ours"]).evicts(key, effect) is evicts
 
 
-def container(always: bool = False, **asked: str) -> dict[str, Any]:  # noqa: FBT002
+def container(always: bool = False, **asked: str) -> dict[str, Any]:
     return {"resources": {"requests": asked}, **({"restartPolicy": "Always"} if always else {})}
 
 
