@@ -1,8 +1,13 @@
-"""Free loopback ports, chosen by the kernel; and whether a program that insists on one can have it."""
+"""Free loopback ports; and whether a program that insists on one can have it."""
 
 import errno
+import random
 import socket
 from contextlib import ExitStack
+
+# Above those of well-known services, below those that Kubernetes gives to Services and the kernel to connections
+# (net.ipv4.ip_local_port_range): one of these could be taken while the program that has it is started again.
+RANGE = range(10_000, 30_000)
 
 
 def free_ports(count: int) -> list[int]:
@@ -11,11 +16,19 @@ def free_ports(count: int) -> list[int]:
     They are bound all at once, so that none is given twice, and released before returning: another program may take one
     in between. The caller sees that as a component that ends with "address already in use", and asks again.
     """
+    found: list[int] = []
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        while len(found) < count:
+            one = stack.enter_context(socket.socket())
+            port = random.choice(RANGE)  # noqa: S311 - no secret
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                found.append(port)
+    return found
 
 
 def taken(port: int) -> bool:

@@ -147,7 +147,8 @@ class Accounts:
             if sent.method == "create":
                 await client.create_object(path, body=body, query=sent.query)
             elif sent.method == "delete":
-                await client.delete_object(path, query=sent.query)
+                # A request with a body has its options there, and the server looks for them nowhere else.
+                await client.delete_object(path, options={"dryRun": ["All"]} if sent.query else None)
             else:
                 form = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
                 await client.patch_object(path, body=body, content_type=form, query=sent.query)
