@@ -9,6 +9,7 @@ from tests.product.webhook.answers import knowing
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, mpi_job
 from webhook.rules import handlers, review
 
+OF_THREE = [ELASTIC[0], "-np", "3", *ELASTIC[1:]]
 LEAST = {names.MIN_REPLICAS: "2"}
 
 
@@ -39,11 +40,7 @@ FOUR = mpi_job(replicas=4, annotations=LEAST)
         pytest.param(mpi_job(replicas=1, annotations=LEAST), hosts(1), id="below its least"),
         pytest.param(mpi_job(replicas=4), hosts(4), id="no least"),
         pytest.param(mpi_job(replicas=4, command=PLAIN, annotations=LEAST), hosts(4), id="not elastic"),
-        pytest.param(
-            mpi_job(replicas=4, command=[ELASTIC[0], "-np", "3", *ELASTIC[1:]], annotations=LEAST),
-            hosts(3),
-            id="what horovodrun needs",
-        ),
+        pytest.param(mpi_job(replicas=4, command=OF_THREE, annotations=LEAST), hosts(3), id="what horovodrun needs"),
     ],
 )
 def test_a_known_elastic_job_waits_for_its_least(job: Object, expected: list[str]) -> None:

@@ -71,9 +71,7 @@ BAD: list[Any] = [
     pytest.param({"max_replicas": "2"}, SIZE, ABOVE, id="above the largest size"),
     pytest.param(sizes("4", "8"), SIZE, BELOW.format(8), id="below the smallest size"),
     pytest.param({"min_replicas": "4"}, SIZE, BELOW.format(1000), id="below the only bound"),
-    pytest.param(
-        {"autoscale": "cpu=70"}, "autoscale", f'"cpu=70" is not allowed; {BOUNDS}', id="an HPA without bounds"
-    ),
+    pytest.param({"autoscale": "cpu=7"}, "autoscale", f'"cpu=7" is not allowed; {BOUNDS}', id="an HPA without bounds"),
 ]
 
 
