@@ -122,7 +122,7 @@ async def test_the_version_is_asked_for(
     api: TinyApi, client: ApiWriter, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch, said: object, minor: int | None
 ) -> None:
     monkeypatch.setattr(job_cache, "ASK_EVERY", 0.01)
-    api.objects["/version"] = {"minor": said}
+    api.objects["/version"] = {"minor": said, "gitVersion": "v1"}
     watched = Watched(client, namespaces=(), random=Random(1))
     watching = asyncio.create_task(watched.run())
     await eventually(lambda: proxy.count(lambda request: request.path == "/version") > 2)
