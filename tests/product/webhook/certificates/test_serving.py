@@ -29,11 +29,11 @@ class Listener:
         self.serving = serving
         self._port = server.sockets[0].getsockname()[1]
 
-    async def seen(self, trusted: Pair | None, *, name: str = HOST) -> x509.Certificate:
+    async def seen(self, trusted: Pair | None) -> x509.Certificate:
         context = ssl.create_default_context(cadata=trusted.certificate_pem.decode() if trusted else None)
         if trusted is None:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        _, writer = await asyncio.open_connection("127.0.0.1", self._port, ssl=context, server_hostname=name)
+        _, writer = await asyncio.open_connection("127.0.0.1", self._port, ssl=context, server_hostname=HOST)
         der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         writer.transport.abort()
         return x509.load_der_x509_certificate(der)
@@ -57,18 +57,11 @@ async def test_before_the_first_certificate_a_handshake_fails(listener: Listener
 
 
 async def test_certificates_are_exchanged_while_it_listens(listener: Listener) -> None:
-    for _ in range(3):
-        pair = leaf(CA, now=NOW)
+    for pair in (ONE, TWO, PAIR):
         listener.serving.load(pair.certificate_pem, pair.key_pem)
         assert await listener.seen(CA) == pair.certificate
     with pytest.raises(ssl.SSLCertVerificationError):
         await listener.seen(authority(now=NOW))
-
-
-async def test_an_address_needs_no_server_name(listener: Listener) -> None:
-    pair = leaf(CA, now=NOW, hosts=frozenset({"127.0.0.1"}))
-    listener.serving.load(pair.certificate_pem, pair.key_pem)
-    assert await listener.seen(CA, name="127.0.0.1") == pair.certificate
 
 
 async def test_a_change_of_key_type_leaves_nothing_of_the_old(listener: Listener) -> None:
@@ -107,10 +100,9 @@ async def test_what_cannot_be_served_leaves_the_old_one(listener: Listener, cert
 class Mounted:
     """A directory and the server that follows it."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.serving = Serving()
-        self._files = Files(directory=directory, serving=self.serving, look_every=10.0)
+    def __init__(self, tmp_path: Path) -> None:
+        self.directory, self.serving = tmp_path, Serving()
+        self._files = Files(directory=tmp_path, serving=self.serving, look_every=10.0)
 
     def write(self, *, certificate: Pair | None = None, key: Pair | None = None) -> None:
         if certificate:

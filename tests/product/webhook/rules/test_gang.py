@@ -108,7 +108,7 @@ def in_queue(queue: str) -> Object:
     return asking({**VOLCANO, "scheduling.volcano.sh/queue-name": queue})
 
 
-STARTED = {"conditions": ["Created"]}
+STARTED: dict[str, Any] = {"conditions": ["Created"]}
 CHANGED = (
     f"{GANG_FIELD}: cannot change once the job has started: its pods keep their marks; delete and recreate the job"
 )

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -116,48 +115,36 @@ def job(replicas: int, *resources: Object) -> Object:
     return made
 
 
-def created(after: Object, found: QuotaFacts) -> tuple[str, ...]:
-    return warned(found, after)
-
-
-def grown(after: Object, found: QuotaFacts) -> tuple[str, ...]:
-    """From two workers."""
-    before = copy.deepcopy(after)
+def warned(after: Object, found: QuotaFacts, *, by: str = "an edit") -> list[str]:
+    """What is said of this quota when a job is created so, or edited or scaled to this size from two workers."""
+    before, behind = copy.deepcopy(after), None
     before["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
-    return warned(found, after, before)
-
-
-def scaled(after: Object, found: QuotaFacts) -> tuple[str, ...]:
-    """From two workers."""
-    metadata, size = after["metadata"], after["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
-    typed = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata}
-    sent, before = ({**typed, "spec": {"replicas": replicas}} for replicas in (size, 2))
-    return warned(found, sent, before, behind=after, subResource="scale")
-
-
-def warned(
-    found: QuotaFacts, sent: Object, before: Object | None = None, *, behind: Object | None = None, **request: str
-) -> tuple[str, ...]:
-    said = verdict(sent, before, context=knowing(behind, quotas=[found]), **request).warnings
-    return tuple(text for text in said if "ResourceQuota" in text)
+    request = {"subResource": "scale"} if by == "scale" else {}
+    if by == "scale":
+        typed = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": after["metadata"]}
+        sizes = (one["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] for one in (after, before))
+        behind, (after, before) = after, [{**typed, "spec": {"replicas": size}} for size in sizes]
+    context = knowing(behind, quotas=[found])
+    said = verdict(after, None if by == "creation" else before, context=context, **request).warnings
+    assert all(len(text) <= review.LONGEST_WARNING for text in said)
+    return [text for text in said if "ResourceQuota" in text]
 
 
 @pytest.mark.parametrize(
-    ("asked", "after", "said"),
+    ("by", "after", "said"),
     [
-        (created, 4, "ResourceQuota team has 3 requests.nvidia.com/gpu left, and 4 more workers need 8"),
-        (grown, 4, "ResourceQuota team has 3 requests.nvidia.com/gpu left, and 2 more workers need 4"),
-        (scaled, 4, "ResourceQuota team has 3 requests.nvidia.com/gpu left, and 2 more workers need 4"),
-        (created, 1, ""),
-        (grown, 3, ""),
-        (scaled, 3, ""),
-        (grown, 1, ""),
+        ("creation", 4, "3 requests.nvidia.com/gpu left, and 4 more workers need 8"),
+        ("an edit", 4, "3 requests.nvidia.com/gpu left, and 2 more workers need 4"),
+        ("scale", 4, "3 requests.nvidia.com/gpu left, and 2 more workers need 4"),
+        ("creation", 1, ""),
+        ("an edit", 3, ""),
+        ("scale", 3, ""),
+        ("an edit", 1, ""),
     ],
 )
-def test_each_way_to_a_size(asked: Callable[[Object, QuotaFacts], tuple[str, ...]], after: int, said: str) -> None:
-    warnings = asked(job(after, {"limits": {"nvidia.com/gpu": 2}}), limit({GPUS: "5"}, {GPUS: "8"}))
-    assert [text.startswith(said) for text in warnings] == [True] * bool(said)
-    assert all(len(text) <= review.LONGEST_WARNING for text in warnings)
+def test_each_way_to_a_size(by: str, after: int, said: str) -> None:
+    warnings = warned(job(after, {"limits": {"nvidia.com/gpu": 2}}), limit({GPUS: "5"}, {GPUS: "8"}), by=by)
+    assert [text.startswith(f"ResourceQuota team has {said}") for text in warnings] == [True] * bool(said)
 
 
 @pytest.mark.parametrize(
@@ -176,19 +163,19 @@ def test_each_way_to_a_size(asked: Callable[[Object, QuotaFacts], tuple[str, ...
     ],
 )
 def test_each_amount(used: dict[str, str], hard: dict[str, str], resources: list[Object], key: str) -> None:
-    warnings = grown(job(4, *resources), limit(used, hard))
+    warnings = warned(job(4, *resources), limit(used, hard))
     assert [f"{key} left, and 2 more workers" in text for text in warnings] == [True] * bool(key)
 
 
 @pytest.mark.parametrize("scope", [{"scopes": ["BestEffort"]}, {"scopeSelector": {"matchExpressions": []}}])
 def test_a_quota_of_some_pods_is_left_out(scope: Object) -> None:
-    assert grown(job(4, {}), limit({}, {"pods": "0"}, **scope)) == ()
+    assert warned(job(4, {}), limit({}, {"pods": "0"}, **scope)) == []
 
 
 def test_nobody_reads_more_than_a_few() -> None:
     hard = {f"requests.r{number}": "0" for number in range(20)}
     asked = {"requests": {f"r{number}": "1" for number in range(20)}}
-    assert len(grown(job(4, asked), limit({}, hard))) == 5
+    assert len(warned(job(4, asked), limit({}, hard))) == 5
 
 
 @pytest.mark.parametrize("size", [1, 2])

@@ -38,8 +38,8 @@ def plain(**fields: Any) -> Object:
     return good(command=PLAIN, **fields)
 
 
-def runs(*command: str, **annotations: Object) -> Object:
-    return good(command=["horovodrun", *command, "x"], **annotations)
+def runs(*command: str, annotations: Object | None = None) -> Object:
+    return good(command=["horovodrun", *command, "x"], annotations=annotations)
 
 
 TEAM, HELD = {names.LABEL_QUEUE: "team"}, {names.KUBEQUEUE_SUSPEND: "true"}

@@ -11,6 +11,7 @@ from webhook.rules.certificates.content import Content
 from webhook.rules.certificates.decision import KEEP, Action, Policy, Step
 
 GOOD = healthy()
+assert GOOD.authority is not None
 ROTATING = replace(GOOD, following=authority())
 RETIRED = replace(GOOD, retired=(authority().certificate,))
 RENEWED_LATE = replace(GOOD, leaf=leaf(GOOD.authority, now=NOON + 239 * DAY))
