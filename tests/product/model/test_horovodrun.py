@@ -92,7 +92,6 @@ def test_what_cannot_be_read_is_none(command: list[str]) -> None:
     "script",
     [
         f"# don't\n{LINE}",
-        f"ls # then \n{LINE}",
         f"echo a#b; {LINE}",
         f"echo \"a; b\" 'c; d' \\; && {LINE}",
         LINE.replace("--min-np 1", "'--min-np' \"1\""),
@@ -113,10 +112,9 @@ def test_only_the_first_thousand_words_are_read() -> None:
     assert horovodrun.parse(["horovodrun", *["-v"] * 500_000, "-np", "2"]) == Launch(program="horovodrun")
 
 
-def test_training_waits_below_np_unless_told_otherwise() -> None:
-    assert Launch(program="horovodrun", np=4).effective_min_np == 4
-    assert Launch(program="horovodrun", np=4, min_np=2).effective_min_np == 2
-    assert Launch(program="horovodrun", np=4, unread=True).effective_min_np is None
+@pytest.mark.parametrize(("facts", "least"), [({}, 4), ({"min_np": 2}, 2), ({"unread": True}, None)])
+def test_training_waits_below_np_unless_told_otherwise(facts: dict[str, Any], least: int | None) -> None:
+    assert Launch(program="horovodrun", np=4, **facts).effective_min_np == least
 
 
 WORDS = st.sampled_from([*"'\";\n#2(", "sh", "-c", "horovodrun", "-np", "--min-np=", "$A", "a\\", "9" * 20])
@@ -153,7 +151,6 @@ def test_a_script_that_the_operator_wrote_is_edited_once(script: str) -> None:
     "script",
     [
         None,
-        "",
         OPERATORS + "\n",
         OPERATORS.replace("set -x\n", ""),
         OPERATORS.replace("/opt/kube/kubectl", "kubectl"),
@@ -235,15 +232,11 @@ def test_of_a_script_without_end_little_is_read() -> None:
         __slots__ = ()
         read = 0
 
-        def split(self, *arguments: Any) -> list[str]:
-            Text.read += len(self)
-            return super().split(*arguments)
+        def __getattribute__(self, name: str) -> Any:
+            Text.read += len(self) if name in {"split", "replace"} else 0
+            return super().__getattribute__(name)
 
-        def replace(self, *arguments: Any) -> str:
-            Text.read += len(self)
-            return super().replace(*arguments)
-
-    for size in (LONGEST_KUBEXEC, 32 * 2**10, 64 * 2**10):
+    for size in (LONGEST_KUBEXEC, 64 * 2**10):
         script = Text(("kubectl exec " * size)[:size])
         assert (kubexec.container(script), kubexec.mapped(script)) == (None, None)
-        assert Text.read <= 3 * LONGEST_KUBEXEC
+        assert 0 < Text.read <= 3 * LONGEST_KUBEXEC

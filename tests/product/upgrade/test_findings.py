@@ -58,12 +58,10 @@ def test_findings(finding: Finding, verdict: Verdict, text: str) -> None:
 
 
 def test_the_worst_finding_is_the_verdict() -> None:
-    care = findings.jobs(None)
-    report = Report(findings=(findings.jobs([]), care), jobs=tuple(adoptions(Readiness.LIVE)))
-    assert report.verdict is Verdict.CARE
+    care, job = findings.jobs(None), {"namespace": "ml", "name": "0", "readiness": "live", "why": ""}
+    data = Report(findings=(findings.jobs([]), care), jobs=tuple(adoptions(Readiness.LIVE))).data()
+    assert (data["verdict"], data["jobs"]) == ("care", [job])
     assert Report(findings=(care, findings.definition(None)), jobs=()).verdict is Verdict.NO
-    assert report.data()["verdict"] == "care"
-    assert report.data()["jobs"] == [{"namespace": "ml", "name": "0", "readiness": "live", "why": ""}]
 
 
 REF = Ref(name="train", uid="1", resource_version="1")
@@ -111,11 +109,10 @@ def installed(request: pytest.FixtureRequest, api: TinyApi) -> None:
         api.objects[f"/apis/{served}"] = {"name": served}
 
 
-async def test_it_is_not_there(client: ApiWriter) -> None:
+async def test_without_it_there_is_nothing_to_say_and_an_older_one_queues_no_job(
+    api: TinyApi, client: ApiWriter
+) -> None:
     assert (await kueue.look(client)).text == "not installed"
-
-
-async def test_an_older_one_queues_no_job(api: TinyApi, client: ApiWriter) -> None:
     api.objects["/apis/kueue.x-k8s.io"] = {"name": "kueue.x-k8s.io"}
     found = await kueue.look(client)
     assert found.verdict is Verdict.CARE

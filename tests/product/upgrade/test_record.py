@@ -94,17 +94,19 @@ async def deployed(api: TinyApi) -> dict[str, Any]:
     return before
 
 
+def status_written(api: TinyApi) -> Meanwhile:
+    async def write_status() -> None:
+        await api.update(COLLECTION, "webhook", status={"at": api.revision})
+
+    return Meanwhile(callback=write_status)
+
+
 async def test_a_status_written_between_does_no_harm(api: TinyApi, proxy: FaultProxy, applier: Applier) -> None:
     before = await deployed(api)
-
-    async def write_status() -> None:
-        await api.update(COLLECTION, "webhook", status={"replicas": 1})
-
-    with proxy.inject(Meanwhile(callback=write_status), on=puts, times=1):
+    with proxy.inject(status_written(api), on=puts, times=1):
         change = await restore(applier, before)
-    assert change.outcome is Outcome.CONFIGURED
+    assert (change.outcome, proxy.count(puts)) == (Outcome.CONFIGURED, 2)
     assert api.objects[f"{COLLECTION}/webhook"]["spec"] == OLD
-    assert proxy.count(puts) == 2
 
 
 async def test_who_makes_it_anew_between_keeps_it(api: TinyApi, proxy: FaultProxy, applier: Applier) -> None:
@@ -122,14 +124,8 @@ async def test_who_makes_it_anew_between_keeps_it(api: TinyApi, proxy: FaultProx
 
 async def test_whoever_writes_all_the_time_is_complained_of(api: TinyApi, proxy: FaultProxy, applier: Applier) -> None:
     before = await deployed(api)
-
-    async def write_status() -> None:
-        await api.update(COLLECTION, "webhook", status={"at": api.revision})
-
-    with (
-        proxy.inject(Meanwhile(callback=write_status), on=puts),
-        pytest.raises(Refused, match="somebody else 5 times"),
-    ):
+    somebody = "somebody else 5 times"
+    with proxy.inject(status_written(api), on=puts), pytest.raises(Refused, match=somebody):
         await restore(applier, before)
     assert proxy.count(puts) == ATTEMPTS
 

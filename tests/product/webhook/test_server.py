@@ -35,14 +35,8 @@ def settings(tmp_path: Path) -> Settings:
     kubeconfig = tmp_path / "kubeconfig"
     server = Server(url=f"https://127.0.0.1:{nobodys}", ca=CA.certificate_pem)
     write_token_kubeconfig(kubeconfig, server, user="webhook", token="none", namespace="default")
-    return Settings(
-        host="127.0.0.1",
-        port=port,
-        health_port=health_port,
-        certificate_directory=tmp_path,
-        kubeconfig=kubeconfig,
-        drain_seconds=60.0,
-    )
+    here = Settings(host="127.0.0.1", port=port, health_port=health_port, certificate_directory=tmp_path)
+    return replace(here, kubeconfig=kubeconfig, drain_seconds=60.0)
 
 
 @pytest.fixture

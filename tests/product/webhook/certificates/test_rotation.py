@@ -63,8 +63,7 @@ def test_a_rotation_trusts_before_it_signs_and_forgets_late(world: World) -> Non
 
     settle(world, replica, looks=2)
     content = world.content()
-    assert content.authority.certificate == following.certificate
-    assert content.retired == (old.certificate,)
+    assert (content.authority.certificate, content.retired) == (following.certificate, (old.certificate,))
     assert replica.serving.certificate == content.leaf.certificate
 
     settle(world, replica, looks=9)
@@ -76,13 +75,10 @@ def test_a_blanked_bundle_is_put_back_by_the_next_look(world: World, path: str) 
     replica = Replica(world)
     settle(world, replica)
     before = world.bundles()
-    hooks = len(world.api.objects[path]["webhooks"])
-    world.api.put(path, configuration(hooks))
+    world.api.put(path, configuration(len(world.api.objects[path]["webhooks"])))
     world.api.writes.clear()
-
     look(world, replica)
-    assert world.bundles() == before
-    assert world.api.writes == [("PATCH", path)]
+    assert (world.bundles(), world.api.writes) == (before, [("PATCH", path)])
 
 
 SERVICE, URL = {"name": "w", "namespace": "n"}, "https://10.0.0.1:9443"

@@ -179,6 +179,7 @@ TWO = "launcher and workers name different schedulers: Kubernetes then starts no
     ("job", "said"),
     [
         pytest.param(asking(), "", id="nothing to doubt"),
+        pytest.param(asking(KUBERNETES), "", id="one scheduler in a gang of kubernetes"),
         pytest.param(scheduled_by("volcano", {}), ALONE, id="volcano without a gang"),
         pytest.param(asking(COSCHEDULING), BY_WHOM, id="coscheduling by whom"),
         pytest.param(scheduled_by("mine", KUBERNETES), TWO, id="two schedulers in a gang of kubernetes"),

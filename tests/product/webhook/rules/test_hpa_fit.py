@@ -54,9 +54,8 @@ DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "train"}
     ("one", "behind", "warnings"),
     [
         pytest.param(hpa(), BOUNDED, (), id="within"),
-        pytest.param(hpa(None, 100), running(), (), id="a job without bounds"),
+        pytest.param(hpa(None, 1_000), running(), (), id="a job without bounds"),
         pytest.param(hpa(2, 1_001), running(), (LARGE,), id="above what is allowed without a bound"),
-        pytest.param(hpa(2, 8), BOUNDED, (ABOVE,), id="above"),
         pytest.param(hpa(1, 6), BOUNDED, (BELOW,), id="below"),
         pytest.param(hpa(None, 8), BOUNDED, (ABOVE, BELOW), id="both"),
         pytest.param(hpa(2, 6), running(command=LIMITED), (UNUSED,), id="above horovodrun's --max-np"),

@@ -153,8 +153,9 @@ def contexts(job: Object, pod: Object) -> list[Object | None]:
 
 @pytest.mark.parametrize("command", [ELASTIC, PLAIN])
 def test_a_pod_gets_the_profiles_of_its_template(command: list[str]) -> None:
-    job, pod = made({"runAsUser": 7, "seccompProfile": DEFAULT}, {"seccompProfile": OWN}, command=command)
-    assert contexts(job, pod) == [{"runAsUser": 7, "seccompProfile": DEFAULT}, {"seccompProfile": OWN}]
+    wanted = {"runAsUser": 7, "seccompProfile": DEFAULT}, {"seccompProfile": OWN}
+    assert contexts(*made(*wanted, command=command)) == [*wanted]
+    assert contexts(*made(POD, CONTAINER, command=command)) == [POD, CONTAINER]
 
 
 def test_a_container_without_a_context_gets_one_and_others_are_left() -> None:

@@ -36,6 +36,7 @@ FOUR = mpi_job(replicas=4, annotations=LEAST)
     ("job", "expected"),
     [
         pytest.param(mpi_job(replicas=12, slots=4, annotations=LEAST), hosts(2, slots=4), id="elastic"),
+        pytest.param(mpi_job(replicas=3, annotations=LEAST), hosts(2), id="just above its least"),
         pytest.param(mpi_job(replicas=2, annotations=LEAST), hosts(2), id="at its least"),
         pytest.param(mpi_job(replicas=1, annotations=LEAST), hosts(1), id="below its least"),
         pytest.param(mpi_job(replicas=4), hosts(4), id="no least"),

@@ -90,8 +90,7 @@ def test_prepare_changes_nothing_but_the_trust() -> None:
 
 def test_promote_signs_anew_and_retires_the_old() -> None:
     after = carried_out(Action.PROMOTE, ROTATING)
-    assert after.authority == ROTATING.following
-    assert after.following is None
+    assert (after.authority, after.following) == (ROTATING.following, None)
     assert after.authority.signed(after.leaf.certificate)
     assert set(after.trusted) == set(ROTATING.trusted)
 
