@@ -1,4 +1,4 @@
-"""What new ConfigMaps and pods get."""
+"""What new ConfigMaps and pods get: whose hostfile is shortened, too, and to what."""
 
 import copy
 from collections.abc import Callable
@@ -8,10 +8,11 @@ import jsonpatch
 import msgspec
 import pytest
 
-from lab.operator.objects import mounted
-from tests.product.webhook.answers import patch_of, patched
-from tests.product.webhook.objects import ELASTIC, PLAIN, Object, config_map, launcher_pod, mpi_job
-from webhook.rules import json_patch, mutate
+from lab.operator import objects
+from mpijob_elastic import names
+from tests.product.webhook.answers import knowing, patch_of, patched
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, config_map, launcher_pod, mpi_job
+from webhook.rules import handlers, json_patch, mutate, review
 from webhook.rules.json_patch import ForeignField, Patch
 
 ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
@@ -107,9 +108,9 @@ LEAVE_POD: dict[str, Callable[[Object], object]] = {
     "a volume with another name": lambda pod: pod["spec"]["volumes"][1].update(name="other"),
     "a volume that is no ConfigMap": lambda pod: pod["spec"]["volumes"][1].pop("configMap"),
     "a volume that projects every key": lambda pod: pod["spec"]["volumes"][1]["configMap"].pop("items"),
-    "a launcher of v0.3.0, which has the item": lambda pod: mounted(pod).insert(0, ITEM),
-    "a file of that name from another key": lambda pod: mounted(pod).append({"key": "x", "path": ITEM["path"]}),
-    "the key under another name": lambda pod: mounted(pod).append({"key": ITEM["key"], "path": "x"}),
+    "a launcher of v0.3.0, which has the item": lambda pod: objects.mounted(pod).insert(0, ITEM),
+    "a file of that name from another key": lambda pod: objects.mounted(pod).append({"key": "x", "path": ITEM["path"]}),
+    "the key under another name": lambda pod: objects.mounted(pod).append({"key": ITEM["key"], "path": "x"}),
     "a pod without volumes": lambda pod: pod["spec"].pop("volumes"),
 }
 
@@ -186,3 +187,53 @@ def test_few_fields_are_replaced(at: str) -> None:
 def test_anything_else_is_a_fault(at: str) -> None:
     with pytest.raises(ForeignField):
         json_patch.adding(at=at, value="x")
+
+
+OF_THREE = [ELASTIC[0], "-np", "3", *ELASTIC[1:]]
+LEAST = {names.MIN_REPLICAS: "2"}
+
+
+def stored(config: Object, *, known: Object | None) -> list[str]:
+    """The lines of the hostfile that the API server stores, where the webhook knows that job."""
+    table = handlers.mutating(knowing(known))
+    patch = handlers.answer(review.parse(body(config)), table).verdict.patch
+    after: Object = jsonpatch.apply_patch(config, patch)
+    assert len(patch) == 1 + (after["data"]["hostfile"] != config["data"]["hostfile"])
+    assert after["data"]["discover_hosts.sh"] == "#!/bin/sh\n"
+    assert handlers.answer(review.parse(body(after)), table).verdict.patch == ()
+    lines: list[str] = after["data"]["hostfile"].splitlines()
+    return lines
+
+
+def hosts(count: int, *, slots: int = 1) -> list[str]:
+    return [f"train-worker-{index} slots={slots}" for index in range(count)]
+
+
+FOUR = mpi_job(replicas=4, annotations=LEAST)
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        pytest.param(mpi_job(replicas=12, slots=4, annotations=LEAST), hosts(2, slots=4), id="elastic"),
+        pytest.param(mpi_job(replicas=3, annotations=LEAST), hosts(2), id="just above its least"),
+        pytest.param(mpi_job(replicas=2, annotations=LEAST), hosts(2), id="at its least"),
+        pytest.param(mpi_job(replicas=1, annotations=LEAST), hosts(1), id="below its least"),
+        pytest.param(mpi_job(replicas=4), hosts(4), id="no least"),
+        pytest.param(mpi_job(replicas=4, command=PLAIN, annotations=LEAST), hosts(4), id="not elastic"),
+        pytest.param(mpi_job(replicas=4, command=OF_THREE, annotations=LEAST), hosts(3), id="what horovodrun needs"),
+    ],
+)
+def test_a_known_elastic_job_waits_for_its_least(job: Object, expected: list[str]) -> None:
+    assert stored(objects.config_map(job), known=job) == expected
+
+
+@pytest.mark.parametrize("known", [None, {**FOUR, "metadata": {**FOUR["metadata"], "uid": "another"}}])
+def test_an_unknown_job_or_another_of_its_name_waits_for_all(known: Object | None) -> None:
+    assert stored(objects.config_map(FOUR), known=known) == hosts(4)
+
+
+def test_a_hostfile_that_is_not_the_operators_stays() -> None:
+    config = objects.config_map(FOUR)
+    config["data"]["hostfile"] = "b\na\nc\nd\n"
+    assert stored(config, known=FOUR) == ["b", "a", "c", "d"]
