@@ -1,6 +1,5 @@
 """The facts of an MPIJob: when it is over, above all."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -10,14 +9,14 @@ from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.wire import is_news
 
-CONDITION = ("type", "status", "reason")
+
+def job(**parts: Any) -> job_facts.JobFacts:
+    """The facts of a job with these parts."""
+    return job_facts.read(msgspec.json.encode({"metadata": {"name": "j", "namespace": "n"}, **parts}))
 
 
-def job(*, conditions: Sequence[tuple[str, str, str]] = (), completed: bool = False, **rest: Any) -> job_facts.JobFacts:
-    status: dict[str, Any] = {"conditions": [dict(zip(CONDITION, one, strict=True)) for one in conditions]}
-    if completed:
-        status["completionTime"] = "2026-01-01T00:00:00Z"
-    return job_facts.read(msgspec.json.encode({"metadata": {"name": "j", "namespace": "n"}, "status": status, **rest}))
+def annotated(annotations: dict[str, str], **parts: Any) -> job_facts.JobFacts:
+    return job(metadata={"name": "j", "namespace": "n", "annotations": annotations}, **parts)
 
 
 def launched(*containers: object, slots: int = 1, workers: Any = None) -> job_facts.JobFacts:
@@ -26,33 +25,28 @@ def launched(*containers: object, slots: int = 1, workers: Any = None) -> job_fa
     return job(spec={"slotsPerWorker": slots, "mpiReplicaSpecs": replicas})
 
 
-AT = 1767225600.0
 SUCCEEDED, FAILED = ("Succeeded", "True", "MPIJobSucceeded"), ("Failed", "True", "MPIJobFailed")
-EVICTED = ("Failed", "True", "MPIJobEvicted")
 
 
 @pytest.mark.parametrize(
     ("condition", "completed", "finished", "succeeded_at", "ended_at"),
     [
-        (None, False, False, None, None),
-        (None, True, False, None, None),
-        (("Running", "True", "MPIJobRunning"), False, False, None, None),
-        (SUCCEEDED, True, True, AT, AT),
-        (SUCCEEDED, False, True, None, None),
-        (("Succeeded", "False", ""), False, False, None, None),
-        (FAILED, True, True, None, AT),
-        (FAILED, False, False, None, None),
-        (EVICTED, True, False, None, None),
+        (("Running", "True", "MPIJobRunning"), None, False, None, None),
+        (("Running", "True", "MPIJobRunning"), 9.0, False, None, None),
+        (SUCCEEDED, 9.0, True, 9.0, 9.0),
+        (SUCCEEDED, None, True, None, None),
+        (("Succeeded", "False", ""), None, False, None, None),
+        (FAILED, 9.0, True, None, 9.0),
+        (FAILED, None, False, None, None),
+        (("Failed", "True", "MPIJobEvicted"), 9.0, False, None, None),
     ],
 )
 def test_when_a_job_is_over(
-    condition: tuple[str, str, str] | None,
-    completed: bool,
-    finished: bool,
-    succeeded_at: float | None,
-    ended_at: float | None,
+    condition: tuple[str, str, str], completed: float | None, finished: bool, succeeded_at: object, ended_at: object
 ) -> None:
-    found = job(conditions=[condition] if condition else [], completed=completed)
+    said = dict(zip(("type", "status", "reason"), condition, strict=True))
+    time = {"completionTime": "1970-01-01T00:00:09Z"} if completed else {}
+    found = job(status={"conditions": [said], **time})
     assert (found.finished, found.succeeded_at, found.ended_at) == (finished, succeeded_at, ended_at)
 
 
@@ -61,10 +55,9 @@ def test_pods_of_a_job_that_another_cluster_runs_wait(value: object, gates: tupl
     assert job(spec={"managedBy": value}).gates == gates
 
 
-@pytest.mark.parametrize("where", ["annotations", "labels"])
-def test_a_copy_of_multikueue_names_its_workload(where: str) -> None:
-    metadata = {"name": "j", "namespace": "n", where: {names.PREBUILT: "j-launcher"}}
-    assert job(metadata=metadata).prebuilt == "j-launcher"
+def test_a_copy_of_multikueue_names_its_workload() -> None:
+    for where in ("annotations", "labels"):
+        assert job(metadata={where: {names.PREBUILT: "j-launcher"}}).prebuilt == "j-launcher"
     assert job().prebuilt == ""
 
 
@@ -73,7 +66,6 @@ def test_a_copy_of_multikueue_names_its_workload(where: str) -> None:
     [
         ({}, {}, ""),
         ({names.SUSPEND: "true"}, {}, "annotation mpijob-elastic/suspend"),
-        ({names.SUSPEND: "false"}, {}, ""),
         ({}, {"runPolicy": {"suspend": True}}, ""),
         ({names.RUN_POLICY: "true"}, {"runPolicy": {"suspend": True}}, "spec.runPolicy.suspend"),
         ({names.RUN_POLICY: "true"}, {"runPolicy": {"suspend": None}}, ""),
@@ -83,8 +75,7 @@ def test_a_copy_of_multikueue_names_its_workload(where: str) -> None:
 )
 def test_what_suspends_an_elastic_job(annotations: dict[str, str], spec: dict[str, Any], by: str) -> None:
     for enabled in ("true", "false"):
-        metadata = {"name": "j", "namespace": "n", "annotations": {**annotations, names.ENABLED: enabled}}
-        found = job_facts.read(msgspec.json.encode({"metadata": metadata, "spec": spec}))
+        found = annotated({**annotations, names.ENABLED: enabled}, spec=spec)
         assert found.suspended_by == (by if enabled == "true" else "")
         assert found.gates == ((names.GATE_SUSPENDED,) if found.suspended_by else ())
         assert found.problems == ()
@@ -100,7 +91,6 @@ def test_what_is_missing_has_the_operators_default() -> None:
 @pytest.mark.parametrize(
     ("statuses", "lacks"),
     [
-        (None, False),
         ({}, False),
         ({"Launcher": {"active": 1}}, False),
         ({"Worker": {}}, True),
@@ -109,15 +99,7 @@ def test_what_is_missing_has_the_operators_default() -> None:
     ],
 )
 def test_when_a_status_lacks_the_selector(statuses: dict[str, Any] | None, lacks: bool) -> None:
-    raw = {"metadata": {"name": "j", "namespace": "n"}, "status": {"replicaStatuses": statuses}}
-    assert job_facts.read(msgspec.json.encode(raw)).lacks_selector is lacks
-
-
-def test_the_operators_nulls_mean_that_nothing_is_reported() -> None:
-    status = {"conditions": None, "replicaStatuses": None, "startTime": None, "completionTime": None}
-    raw = {"metadata": {"name": "j", "namespace": "n"}, "status": status}
-    facts = job_facts.read(msgspec.json.encode(raw))
-    assert (facts.reported, facts.finished, facts.succeeded_at, facts.lacks_selector) == (False, False, None, False)
+    assert job(status={"replicaStatuses": statuses}).lacks_selector is lacks
 
 
 def test_what_cannot_be_read_is_refused_as_a_whole() -> None:
@@ -126,23 +108,22 @@ def test_what_cannot_be_read_is_refused_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "slots", "at_start", "at_least", "most"),
+    ("command", "slots", "workers"),
     [
-        (["horovodrun", "-np", "4", "--min-np", "3", "python"], 2, 2, 2, 0),
-        (["horovodrun", "-np", "5", "--min-np", "1", "python"], 2, 3, 1, 0),
-        (["horovodrun", "-np", "4", "python"], 1, 4, 4, 0),
-        (["horovodrun", "--host-discovery-script", "x", "python"], 1, 0, 0, 0),
-        (["mpirun", "-np", "4", "python"], 1, 0, 0, 0),
-        ([], 1, 0, 0, 0),
-        (["horovodrun", "-np", "2", "--max-np", "5", "python"], 2, 1, 1, 3),
-        (["horovodrun", "-np", "2", "--max-np", "4", "python"], 1, 2, 2, 4),
+        ("horovodrun -np 4 --min-np 3 python", 2, (2, 2, 0)),
+        ("horovodrun -np 5 --min-np 1 python", 2, (3, 1, 0)),
+        ("horovodrun -np 4 python", 1, (4, 4, 0)),
+        ("horovodrun --host-discovery-script x python", 1, (0, 0, 0)),
+        ("mpirun -np 4 python", 1, (0, 0, 0)),
+        ("", 1, (0, 0, 0)),
+        ("horovodrun -np 2 --max-np 5 python", 2, (1, 1, 3)),
     ],
 )
 def test_how_many_workers_horovodrun_needs_and_starts_ranks_on(
-    command: list[str], slots: int, at_start: int, at_least: int, most: int
+    command: str, slots: int, workers: tuple[int, int, int]
 ) -> None:
-    found = launched({"command": command}, slots=slots)
-    assert (found.np_workers, found.min_np_workers, found.max_np_workers) == (at_start, at_least, most)
+    found = launched({"command": command.split()}, slots=slots)
+    assert (found.np_workers, found.min_np_workers, found.max_np_workers) == workers
 
 
 OPTION = ["horovodrun", "--gloo-timeout-seconds", "15", "-np", "2", "python"]
@@ -176,8 +157,7 @@ def test_when_gloo_gives_up_a_peer(command: list[str], launcher: str | None, wor
 def at_version(version: str, *, active: int = 0, replicas: int = 3) -> job_facts.JobFacts:
     status = {"replicaStatuses": {"Worker": {"active": active, "selector": "s"}}}
     spec = {"mpiReplicaSpecs": {"Worker": {"replicas": replicas}}}
-    metadata = {"name": "j", "namespace": "n", "resourceVersion": version}
-    return job_facts.read(msgspec.json.encode({"metadata": metadata, "spec": spec, "status": status}))
+    return job(metadata={"name": "j", "namespace": "n", "resourceVersion": version}, spec=spec, status=status)
 
 
 def test_a_status_that_only_counts_pods_is_no_news() -> None:
@@ -188,17 +168,16 @@ def test_a_status_that_only_counts_pods_is_no_news() -> None:
 
 
 BARE: dict[str, Any] = {"mpiReplicaSpecs": {"Launcher": {}, "Worker": {}}}
+NO_SPEC = dict.fromkeys(("mpiReplicaSpecs", "slotsPerWorker", "cleanPodPolicy", "mainContainer"))
+NO_STATUS = dict.fromkeys(("conditions", "replicaStatuses", "startTime", "completionTime"))
+NO_CONDITION = dict.fromkeys(("type", "status", "reason"))
 
 
 @pytest.mark.parametrize(
     ("raw", "like"),
     [
         ({"spec": None, "status": None}, {}),
-        (
-            {"spec": {"mpiReplicaSpecs": None, "slotsPerWorker": None, "cleanPodPolicy": None, "mainContainer": None}},
-            {},
-        ),
-        ({"status": {"conditions": None, "replicaStatuses": None, "startTime": None, "completionTime": None}}, {}),
+        ({"spec": NO_SPEC, "status": NO_STATUS}, {}),
         ({"status": {"replicaStatuses": {"Worker": None}}}, {}),
         ({"spec": {"mpiReplicaSpecs": {"Launcher": None, "Worker": None}}}, {}),
         ({"spec": {"mpiReplicaSpecs": {"Launcher": {"template": None}, "Worker": {"replicas": None}}}}, BARE),
@@ -207,26 +186,22 @@ BARE: dict[str, Any] = {"mpiReplicaSpecs": {"Launcher": {}, "Worker": {}}}
 )
 def test_null_is_as_good_as_nothing(raw: dict[str, Any], like: dict[str, Any]) -> None:
     """The operator writes `status.conditions: null`, and the definition lets users write null for most fields."""
-    assert job_facts.read(msgspec.json.encode({"metadata": {}, **raw})) == job(spec=like, metadata={}, status={})
-
-
-def test_a_condition_of_nulls_says_nothing() -> None:
-    facts = job(status={"conditions": [None, {"type": None, "status": None, "reason": None}]})
+    assert job(**raw) == job(spec=like)
+    facts = job(status={"conditions": [None, NO_CONDITION]})
     assert (facts.finished, facts.succeeded_at) == (False, None)
 
 
 @pytest.mark.parametrize(
     "containers",
     [
-        None,
-        [None],
-        [{"name": None, "command": None, "args": None, "env": None}],
-        [{"command": [None], "args": [None], "env": [None, {"name": "A", "value": None}]}],
+        (),
+        (None,),
+        ({"name": None, "command": None, "args": None, "env": None},),
+        ({"command": [None], "args": [None], "env": [None, {"name": "A", "value": None}]},),
     ],
 )
-def test_a_launcher_of_nulls_starts_nothing(containers: list[Any] | None) -> None:
-    template = {"spec": {"containers": containers}}
-    facts = job(spec={"mpiReplicaSpecs": {"Launcher": {"template": template}}})
+def test_a_launcher_of_nulls_starts_nothing(containers: tuple[Any, ...]) -> None:
+    facts = launched(*containers)
     assert (facts.launch, facts.elastic) == (None, False)
 
 
@@ -245,27 +220,22 @@ def test_a_worker_has_at_least_one_slot(slots: int | None) -> None:
 
 def test_times_are_seconds_and_unreadable_times_are_none() -> None:
     done = [{"type": "Succeeded", "status": "True"}]
-    metadata = {"creationTimestamp": "1970-01-01T00:00:07Z"}
-    facts = job(metadata=metadata, status={"conditions": done, "completionTime": "1970-01-01T00:00:09Z"})
-    assert (facts.created_at, facts.ended_at) == (7.0, 9.0)
+    assert job(metadata={"creationTimestamp": "1970-01-01T00:00:07Z"}).created_at == 7.0
     assert job(status={"conditions": done, "completionTime": "soon"}).ended_at is None
 
 
 @pytest.mark.parametrize(
-    ("enabled", "texts", "elastic"),
+    ("annotations", "texts", "elastic"),
     [
-        (None, ["horovodrun", "--host-discovery-script", "/x"], True),
-        (None, ["sh", "-c", "run --hosts-from /etc/mpi/discover_hosts.sh"], True),
-        (None, ["mpirun", "-np", "2"], False),
-        (None, [], False),
-        (True, ["mpirun"], True),
-        (False, ["horovodrun", "--host-discovery-script"], False),
+        ({}, ["horovodrun", "--host-discovery-script", "/x"], True),
+        ({}, ["sh", "-c", "run --hosts-from /etc/mpi/discover_hosts.sh"], True),
+        ({}, ["mpirun", "-np", "2"], False),
+        ({names.ENABLED: "true"}, ["mpirun"], True),
+        ({names.ENABLED: "false"}, ["horovodrun", "--host-discovery-script"], False),
     ],
 )
 def test_a_job_is_elastic_where_it_says_so_or_its_launcher_discovers_hosts(
-    enabled: bool | None, texts: list[str], elastic: bool
+    annotations: dict[str, str], texts: list[str], elastic: bool
 ) -> None:
-    annotations = {} if enabled is None else {names.ENABLED: str(enabled).lower()}
     launcher = {"template": {"spec": {"containers": [{"command": texts}]}}}
-    raw = {"metadata": {"name": "j", "annotations": annotations}, "spec": {"mpiReplicaSpecs": {"Launcher": launcher}}}
-    assert job_facts.read(msgspec.json.encode(raw)).elastic is elastic
+    assert annotated(annotations, spec={"mpiReplicaSpecs": {"Launcher": launcher}}).elastic is elastic

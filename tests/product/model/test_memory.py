@@ -36,56 +36,34 @@ MEMORIES = st.builds(
 
 
 @given(MEMORIES)
-def test_what_is_written_is_read_back(kept: Memory) -> None:
+def test_what_is_written_is_read_back_and_the_same_memory_gives_the_same_text(kept: Memory) -> None:
     assert memory_text.parse(memory_text.render(kept)) == kept
-
-
-@given(MEMORIES)
-def test_the_same_memory_gives_the_same_text_however_it_was_built(kept: Memory) -> None:
     upside_down = memory_text.parse(json.dumps(dict(reversed(json.loads(memory_text.render(kept)).items()))))
-    assert upside_down is not None
-    assert memory_text.render(upside_down) == memory_text.render(kept)
-
-
-def test_an_empty_memory_is_short() -> None:
-    assert memory_text.render(Memory()) == "{}"
+    assert memory_text.render(upside_down or Memory()) == memory_text.render(kept)
 
 
 def test_what_a_later_version_adds_is_ignored() -> None:
     assert memory_text.parse('{"added_at": 1.0, "colour": ["red"]}') == Memory(added_at=1.0)
+    assert memory_text.render(Memory()) == "{}"
+    small = Memory(left={"j-worker-1": Left(pod="u", at=1.0)})
+    assert json.loads(memory_text.render(small)) == {"left": {"j-worker-1": {"pod": "u", "at": 1.0}}}
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        None,
-        "",
-        "null",
-        "[]",
-        '"text"',
-        "{",
-        '{"left": []}',
-        '{"left": {"j-worker-0": 1}}',
+        *(None, "", "null", "[]", "{", '{"left": []}', "\ud800"),
+        *(f'{{"added_at": {value}}}' for value in ('"now"', "null", "NaN", "Infinity", "1e999", "1e300", "-1")),
         '{"left": {"j-worker-0": {"at": 1}}}',
-        '{"added_at": "now"}',
-        '{"added_at": null}',
-        '{"added_at": NaN}',
-        '{"added_at": Infinity}',
-        '{"added_at": 1e999}',
-        '{"added_at": 1e300}',
-        '{"added_at": -1}',
         '{"left": {"j-worker-0": {"pod": "u", "at": -1e300}}}',
         '{"scale": {"before": -1, "after": 1, "at": 1}}',
         '{"replaced": {"j-worker-0": {"count": 0, "at": 1, "uid": "u"}}}',
-        '{"hosts": {"j-worker-0": 1}}',
-        '{"hosts": {"j-worker-0": {"incarnation": 1}}}',
         '{"hosts": {"j-worker-0": {"pod": "a", "incarnation": -1}}}',
         '{"hosts": {"j-worker-0": {"pod": "a", "incarnation": 1000000000}}}',
         '{"replaced": {"j-worker-0": {"count": 1.5, "at": 1, "uid": "u"}}}',
         '{"launchers": {"count": ' + "9" * 5000 + ', "at": 1, "uid": "u"}}',
         '{"launchers": {"count": ' + "9" * 40 + ', "at": 1, "uid": "u"}}',
         '{"colour": ' + "[" * 100_000 + "]" * 100_000 + "}",
-        "\ud800",
     ],
     ids=lambda text: str(text).encode("unicode_escape").decode()[:30],
 )
@@ -109,22 +87,17 @@ DAY = 86_400.0
 SEEDS = st.integers(0, 2**32)
 
 
-def pod(index: int) -> str:
-    return f"{JOB}-worker-{index}"
-
-
 def everybody_left(seed: int, *, waves: int) -> Memory:
     """10,000 workers left at so many different times of a day; 2,000 host names are in use."""
     random = Random(seed)
     times = [round(1_763_712_345 + DAY * random.random(), 3) for _ in range(waves)]
     known = [round(time + 60 * random.random(), 3) for time in times]
-    left = {}
+    left, hosts = {}, {}
     for index in range(MOST):
-        wave = random.randrange(waves)
-        left[pod(index)] = Left(pod=f"{random.getrandbits(32):08x}", at=times[wave], known_at=known[wave])
-    hosts = {
-        pod(index): Host(pod=f"{random.getrandbits(32):08x}", incarnation=random.randrange(5)) for index in range(2000)
-    }
+        wave, name, uid = random.randrange(waves), f"{JOB}-worker-{index}", f"{random.getrandbits(32):08x}"
+        left[name] = Left(pod=uid, at=times[wave], known_at=known[wave])
+        if index < 2000:
+            hosts[name] = Host(pod=f"{random.getrandbits(32):08x}", incarnation=random.randrange(5))
     return Memory(left=left, added_at=1.5, removed_at=max(times), hosts=hosts, script="abc")
 
 
@@ -135,11 +108,6 @@ def test_10000_leaving_workers_and_2000_host_names_fit_and_come_back(seed: int, 
     text = memory_text.render(kept)
     assert len(text) < WANTED
     assert memory_text.parse(text) == kept
-
-
-def test_a_small_memory_can_be_read_by_people() -> None:
-    small = Memory(left={"j-worker-1": Left(pod="u", at=1.0)})
-    assert json.loads(memory_text.render(small)) == {"left": {"j-worker-1": {"pod": "u", "at": 1.0}}}
 
 
 @given(MEMORIES)
@@ -163,7 +131,6 @@ def test_the_hostile_texts_are_wrong_in_one_place_only() -> None:
     "text",
     [
         COMPRESSED,
-        compressed(b""),
         compressed(b"\xff"),
         compressed(b'{"added_at": -1}'),
         compressed(b"[" * 100_000 + b"]" * 100_000),

@@ -12,101 +12,86 @@ from mpijob_elastic.model.wire import seconds
 from tests.product.webhook.objects import mpi_job
 
 
-def read(text: str) -> MPIJob:
-    return msgspec.json.decode(text, type=MPIJob)
+def read(**parts: Any) -> MPIJob:
+    return mpijob.decode(json.dumps({"metadata": {}, **parts}).encode())
 
 
 @pytest.mark.parametrize(
-    ("spec", "replicas"),
+    ("specs", "replicas"),
     [
-        ("{}", 0),
-        ('{"mpiReplicaSpecs": {"Launcher": {}}}', 0),
-        ('{"mpiReplicaSpecs": {"Worker": null}}', 0),
-        ('{"mpiReplicaSpecs": {"Worker": {}}}', None),
-        ('{"mpiReplicaSpecs": {"Worker": {"replicas": null}}}', None),
-        ('{"mpiReplicaSpecs": {"Worker": {"replicas": 0}}}', 0),
-        ('{"mpiReplicaSpecs": {"Worker": {"replicas": 3, "colour": {}}}}', 3),
+        ({"Launcher": {}}, 0),
+        ({"Worker": None}, 0),
+        ({"Worker": {}}, None),
+        ({"Worker": {"replicas": None}}, None),
+        ({"Worker": {"replicas": 0}}, 0),
+        ({"Worker": {"replicas": 3, "colour": {}}}, 3),
     ],
 )
-def test_how_many_workers_a_job_asks_for(spec: str, replicas: int | None) -> None:
-    assert read(f'{{"metadata": {{}}, "spec": {spec}}}').replicas == replicas
+def test_how_many_workers_a_job_asks_for(specs: dict[str, Any], replicas: int | None) -> None:
+    assert read(spec={"mpiReplicaSpecs": specs}).replicas == replicas
 
 
 def test_slots_and_clean_pod_policy_have_the_operators_defaults() -> None:
-    bare = read('{"metadata": {}}')
+    bare, said = read(), read(spec={"slotsPerWorker": 4, "cleanPodPolicy": "Running"})
     assert (bare.slots, job_facts.of(bare).clean_pod_policy) == (1, "None")
-    said = read('{"metadata": {}, "spec": {"slotsPerWorker": 4, "cleanPodPolicy": "Running"}}')
     assert (said.slots, job_facts.of(said).clean_pod_policy) == (4, "Running")
 
 
 def test_the_launchers_texts_are_commands_arguments_and_environment_values() -> None:
-    job = read(
-        '{"metadata": {}, "spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": ['
-        '{"command": ["sh", "-c"], "args": ["train"], "env": [{"name": "A", "value": "b"}, {"name": "C"}]},'
-        '{"name": "side-car"}]}}}}}}'
-    )
-    assert [text for container in job.containers("launcher") for text in container.texts()] == [
-        "sh",
-        "-c",
-        "train",
-        "b",
-    ]
-    assert read('{"metadata": {}}').containers("launcher") == []
+    main = {"command": ["sh", "-c"], "args": ["train"], "env": [{"name": "A", "value": "b"}, {"name": "C"}]}
+    template = {"spec": {"containers": [main, {"name": "side-car"}]}}
+    found = read(spec={"mpiReplicaSpecs": {"Launcher": {"template": template}}}).containers("launcher")
+    assert [text for container in found for text in container.texts()] == ["sh", "-c", "train", "b"]
+    assert read().containers("launcher") == []
 
 
 def test_only_a_condition_that_is_true_counts() -> None:
-    job = read(
-        '{"metadata": {}, "status": {"conditions": [{"type": "Failed", "status": "False"},'
-        '{"type": "Running", "status": "True", "reason": "MPIJobRunning"}]}}'
-    )
-    assert job.condition("Failed") is None
-    running = job.condition("Running")
-    assert running is not None
-    assert running.reason == "MPIJobRunning"
+    failed, running = {"type": "Failed", "status": "False"}, {"type": "Running", "status": "True", "reason": "R"}
+    job = read(status={"conditions": [failed, running]})
+    assert (job.condition("Failed"), job.condition("Running").reason) == (None, "R")
 
 
 def test_a_job_of_thousands_of_containers_is_refused_and_commas_in_a_short_one_are_not() -> None:
     launcher = '{"metadata":{},"spec":{"mpiReplicaSpecs":{"Launcher":{"template":{"spec":{"containers":[%s]}}}}}}'
     assert len(mpijob.decode((launcher % ",".join(["{}"] * 1000)).encode()).containers("launcher")) == 1000
-    with pytest.raises(msgspec.DecodeError, match="more than 5,000 fields"):
-        mpijob.decode((launcher % ",".join(["{}"] * 6000)).encode())
-    with pytest.raises(msgspec.DecodeError, match="more than 5,000 fields"):
-        mpijob.decode((launcher % ",".join(["null"] * 6000)).encode())
+    for container in ("{}", "null"):
+        with pytest.raises(msgspec.DecodeError, match="more than 5,000 fields"):
+            mpijob.decode((launcher % ",".join([container] * 6000)).encode())
     script = json.dumps("x = f(a, b, c, (1,2))\n" * 3000)
     assert mpijob.decode((launcher % f'{{"args":[{script}]}}').encode()).containers("launcher")
 
 
+def of_workers(field: str) -> dict[str, Any]:
+    """The fields of a manager who has set this one of the workers."""
+    return {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {field: {}}}}}
+
+
 @pytest.mark.parametrize(
-    ("manager", "path", "named"),
+    ("manager", "fields", "named"),
     [
-        ("argocd-controller", ("f:spec", "f:mpiReplicaSpecs", "f:Worker", "f:replicas"), True),
-        ("kubectl-edit", ("f:spec", "f:mpiReplicaSpecs", "f:Worker", "f:replicas"), False),
-        ("argocd-controller", ("f:spec", "f:mpiReplicaSpecs", "f:Worker", "f:template"), False),
-        ("argocd-controller", (), False),
+        ("argocd-controller", of_workers("f:replicas"), True),
+        ("kubectl-edit", of_workers("f:replicas"), False),
+        ("argocd-controller", of_workers("f:template"), False),
+        ("argocd-controller", {}, False),
     ],
 )
 def test_a_gitops_tool_that_was_the_last_to_set_the_size_is_named(
-    manager: str, path: tuple[str, ...], *, named: bool
+    manager: str, fields: dict[str, Any], *, named: bool
 ) -> None:
-    fields: dict[str, object] = {}
-    for key in reversed(path):
-        fields = {key: fields}
     entries = [{"manager": "kubectl-create"}, {"manager": manager, "fieldsV1": fields}]
-    job = read(json.dumps({"metadata": {"managedFields": entries}}))
-    assert job.size_manager == (manager if named else "")
-    assert read('{"metadata": {"managedFields": null}}').size_manager == ""
+    assert read(metadata={"managedFields": entries}).size_manager == (manager if named else "")
+    assert read(metadata={"managedFields": None}).size_manager == ""
 
 
 def test_the_size_is_as_old_as_the_last_write_of_a_manager_that_has_it() -> None:
-    size: dict[str, Any] = {"f:spec": {"f:mpiReplicaSpecs": {"f:Worker": {"f:replicas": {}}}}}
+    size = of_workers("f:replicas")
     entries = [
         {"manager": "kubectl-create", "time": "2026-01-01T00:00:00Z", "fieldsV1": size},
         {"manager": "kubectl", "subresource": "scale", "time": "2026-01-01T00:00:09Z", "fieldsV1": size},
         {"manager": "kubectl-annotate", "time": "2026-01-01T01:00:00Z", "fieldsV1": {"f:metadata": {}}},
     ]
-    job = read(json.dumps({"metadata": {"managedFields": entries}}))
-    assert job.resized_at == seconds("2026-01-01T00:00:09Z")
-    assert read('{"metadata": {}}').resized_at == 0.0
+    assert read(metadata={"managedFields": entries}).resized_at == seconds("2026-01-01T00:00:09Z")
+    assert read().resized_at == 0.0
 
 
 def profiles(spec: Any) -> Any:
@@ -132,21 +117,12 @@ def test_of_a_template_without_any(spec: Any) -> None:
     assert profiles(spec) == {}
 
 
+PATHS = (1, "/etc/ours.json", "a/../../ours.json", "x" * 254)
+OF_NODES = [{"type": "Localhost"}, *({"type": "Localhost", "localhostProfile": path} for path in PATHS)]
+
+
 @pytest.mark.parametrize(
-    "profile",
-    [
-        None,
-        "RuntimeDefault",
-        [],
-        {},
-        {"type": "runtimedefault"},
-        {"type": 1},
-        {"type": "Localhost"},
-        {"type": "Localhost", "localhostProfile": 1},
-        {"type": "Localhost", "localhostProfile": "/etc/ours.json"},
-        {"type": "Localhost", "localhostProfile": "a/../../ours.json"},
-        {"type": "Localhost", "localhostProfile": "x" * 254},
-    ],
+    "profile", [None, "RuntimeDefault", [], {}, {"type": "runtimedefault"}, {"type": 1}, *OF_NODES]
 )
 def test_what_the_api_server_would_refuse_or_is_too_long_is_none(profile: Any) -> None:
     assert profiles(with_profile(profile)) == {}

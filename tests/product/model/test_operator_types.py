@@ -37,28 +37,24 @@ def worker(**container: object) -> Object:
     return job
 
 
+def asking(**limits: object) -> Object:
+    return {"resources": {"limits": limits}}
+
+
+QUANTITY = "not a quantity; write one like 500m, 2 or 1Gi"
+PORT = {"ports": [{"containerPort": 2**31}]}
+
+
 @pytest.mark.parametrize(
     ("container", "field", "says"),
     [
         ({"env": [{"name": "A"}, {"name": "B", "value": 1}]}, "env[1].value", "1 is not a string; put it in quotes"),
-        (
-            {"resources": {"limits": {"cpu": 2, "memory": "1GB"}}},
-            "resources.limits.memory",
-            '"1GB" is not a quantity; write one like 500m, 2 or 1Gi',
-        ),
-        (
-            {"resources": {"requests": {"nvidia.com/gpu": True}}},
-            "resources.requests[nvidia.com/gpu]",
-            "true is not a qu",
-        ),
+        (asking(cpu=2, memory="1GB"), "resources.limits.memory", f'"1GB" is {QUANTITY}'),
+        (asking(**{"nvidia.com/gpu": True}), "resources.limits[nvidia.com/gpu]", f"true is {QUANTITY}"),
         ({"tty": "yes"}, "tty", '"yes" is not a boolean; write true or false, without quotes'),
         ({"command": "python"}, "command", '"python" is not a list; begin each item with a dash'),
         ({"resources": []}, "resources", "[] is not an object; write its fields below it"),
-        (
-            {"ports": [{"containerPort": 2**31}]},
-            "ports[0].containerPort",
-            "2147483648 is not a whole number of 32 bits",
-        ),
+        (PORT, "ports[0].containerPort", "2147483648 is not a whole number of 32 bits"),
     ],
 )
 def test_a_value_that_it_cannot_decode_is_named_with_the_remedy(container: Object, field: str, says: str) -> None:
@@ -71,7 +67,6 @@ def test_a_value_that_it_cannot_decode_is_named_with_the_remedy(container: Objec
 @pytest.mark.parametrize(
     ("specs", "missing"),
     [
-        ({}, ["Launcher"]),
         ({"Launcher": None, "Worker": None}, ["Launcher"]),
         ({"launcher": {}}, ["Launcher"]),
         ({"Launcher": {}}, ["Launcher.template.spec.containers"]),

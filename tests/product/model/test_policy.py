@@ -40,35 +40,29 @@ def test_an_annotation_sets_its_part_of_the_policy(key: str, value: str, expecte
     [
         (names.ENABLED, "True"),
         (names.ENABLED, ""),
-        (names.ENABLED, "yes"),
         (names.MIN_REPLICAS, "0"),
-        (names.MIN_REPLICAS, "-1"),
         (names.MIN_REPLICAS, "1.0"),
         (names.MIN_REPLICAS, "٣"),
-        (names.MAX_REPLICAS, "100001"),
+        (names.MAX_REPLICAS, "10001"),
         (names.MAX_REPLICAS, "9" * 5000),
         (names.DRAIN_TIMEOUT, "60"),
-        (names.DRAIN_TIMEOUT, "25h"),
+        (names.DRAIN_TIMEOUT, "86401s"),
         (names.REPLACE_FAILED_WORKERS, "no"),
         (names.DELETE_UNSEEN, "1"),
         (names.RUN_POLICY, "enforce"),
+        (names.SUSPEND, "yes"),
     ],
 )
 def test_a_bad_value_leaves_the_default_and_is_named(key: str, value: str) -> None:
-    parsed, problems = policy.parse({key: value})
-    assert parsed == DEFAULTS
-    (problem,) = problems
-    assert problem.field == f"metadata.annotations[{key}]"
-    assert problem.value == value[:64]
+    parsed, [problem] = policy.parse({key: value})
+    assert (parsed, problem.field, problem.value) == (DEFAULTS, f"metadata.annotations[{key}]", value[:64])
     assert f'{problem.field}: "{problem.value}" is not allowed; use {problem.allowed}' == str(problem)
 
 
 def test_a_minimum_above_the_maximum_is_dropped_with_it() -> None:
-    parsed, problems = policy.parse({names.MIN_REPLICAS: "4", names.MAX_REPLICAS: "3"})
+    parsed, [problem] = policy.parse({names.MIN_REPLICAS: "4", names.MAX_REPLICAS: "3"})
     assert parsed == DEFAULTS
-    (problem,) = problems
-    assert names.MIN_REPLICAS in problem.field
-    assert "3" in problem.allowed
+    assert (names.MIN_REPLICAS in problem.field, "3" in problem.allowed) == (True, True)
 
 
 @given(st.dictionaries(st.sampled_from(sorted(names.USER_ANNOTATIONS)) | st.text(), st.text()))
@@ -86,15 +80,17 @@ MOST = 2**31 - 1
 ACTIVE = "activeDeadlineSeconds"
 TTL = "ttlSecondsAfterFinished"
 LIMIT = "backoffLimit"
+SPOILED: list[object] = [0, MOST + 1, "60", 60.0, True, [60]]
+NO_COUNTS: list[object] = [-1, "3", False]
+NO_SWITCHES: list[object] = ["true", 1, []]
+WHOLE = f"a whole number from {{}} to {MOST}"
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
         (None, RunPolicy()),
-        ({}, RunPolicy()),
         ({ACTIVE: None, "schedulingPolicy": {"minAvailable": "x"}}, RunPolicy()),
-        ({ACTIVE: 1}, RunPolicy(active_deadline=1)),
         ({ACTIVE: 1, "suspend": True}, RunPolicy(active_deadline=1, suspend=True)),
         ({"suspend": False}, RunPolicy()),
         ({ACTIVE: MOST}, RunPolicy(active_deadline=MOST)),
@@ -106,36 +102,17 @@ def test_good_values(given: object, expected: RunPolicy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "least"),
+    ("field", "value", "allowed"),
     [
-        (ACTIVE, 0, 1),
-        (ACTIVE, -1, 1),
-        (ACTIVE, MOST + 1, 1),
-        (ACTIVE, "1h", 1),
-        (ACTIVE, "60", 1),
-        (ACTIVE, 60.0, 1),
-        (ACTIVE, True, 1),
-        (ACTIVE, [60], 1),
-        (LIMIT, -1, 0),
-        (LIMIT, "3", 0),
-        (TTL, -1, 0),
-        (TTL, "1h", 0),
-        (TTL, False, 0),
+        *((ACTIVE, value, WHOLE.format(1)) for value in SPOILED),
+        *((field, value, WHOLE.format(0)) for field in (LIMIT, TTL) for value in NO_COUNTS),
+        *(("suspend", value, "true or false") for value in NO_SWITCHES),
     ],
 )
-def test_a_bad_value_is_left_out_and_named(field: str, value: object, least: int) -> None:
+def test_a_bad_value_is_left_out_and_named(field: str, value: object, allowed: str) -> None:
     read, [problem] = run_policy.parse({field: value})
     assert read == RunPolicy()
-    assert str(problem) == (
-        f'spec.runPolicy.{field}: "{value}" is not allowed; use a whole number from {least} to {MOST}'
-    )
-
-
-@pytest.mark.parametrize("value", ["true", 1, []])
-def test_a_job_is_suspended_by_true_only(value: object) -> None:
-    read, [problem] = run_policy.parse({"suspend": value})
-    assert read == RunPolicy()
-    assert str(problem) == f'spec.runPolicy.suspend: "{value}" is not allowed; use true or false'
+    assert str(problem) == f'spec.runPolicy.{field}: "{value}" is not allowed; use {allowed}'
 
 
 def test_a_run_policy_that_nobody_asked_for_is_named_where_it_would_matter() -> None:
@@ -150,22 +127,15 @@ def test_a_run_policy_that_is_no_object(given: object) -> None:
     assert run_policy.ignored(given) == []
 
 
-def facts(asked: str | None, policy: object, own: int | None = None) -> job_facts.JobFacts:
-    job: dict[str, Any] = {"metadata": {"name": "j", "namespace": "n"}, "spec": {"runPolicy": policy}}
-    if asked is not None:
-        job["metadata"]["annotations"] = {names.RUN_POLICY: asked}
-    if own is not None:
-        job["spec"]["mpiReplicaSpecs"] = {"Launcher": {"template": {"spec": {ACTIVE: own}}}}
-    return job_facts.read(msgspec.json.encode(job))
+def facts(asked: str, policy: object) -> job_facts.JobFacts:
+    metadata = {"name": "j", "namespace": "n", "annotations": {names.RUN_POLICY: asked}}
+    return job_facts.read(msgspec.json.encode({"metadata": metadata, "spec": {"runPolicy": policy}}))
 
 
-@pytest.mark.parametrize("asked", [None, "false", "yes"])
-def test_a_job_that_does_not_ask_has_none_whatever_it_says(asked: str | None) -> None:
-    assert facts(asked, {ACTIVE: 60}).run_policy == RunPolicy()
-    assert [problem.field for problem in facts(asked, "x").problems if "runPolicy" in problem.field] == []
-
-
-def test_a_bad_value_is_a_problem_of_the_job() -> None:
+def test_a_run_policy_and_its_problems_are_those_of_a_job_that_asks_for_it() -> None:
+    for asked in ("false", "yes"):
+        assert facts(asked, {ACTIVE: 60}).run_policy == RunPolicy()
+        assert not any("runPolicy" in problem.field for problem in facts(asked, "x").problems)
     [problem] = facts("true", {ACTIVE: "1h"}).problems
     assert problem.field == f"spec.runPolicy.{ACTIVE}"
 
@@ -189,9 +159,8 @@ def test_it_reads(text: str, expected: Autoscale) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "cpu", "cpu=0", "cpu=-1", "cpu=70%", "cpu=\uff17", "memory=70", "cpu=70,cpu=80", "external:=1"),
-        *("external:q", "external:q=0", "external:q{}=1", "external:q{a}=1", "external:q{a=1=1", "external:q=1\n"),
-        "external:q/..=1",
+        *("", "cpu", "cpu=0", "cpu=70%", "cpu=\uff17", "memory=70", "cpu=70,cpu=80", "external:=1", "external:q"),
+        *("external:q=0", "external:q{}=1", "external:q{a}=1", "external:q{a=1=1", "external:q=1\n", "external:q/..=1"),
     ],
 )
 def test_it_does_not_read(text: str) -> None:
@@ -225,18 +194,14 @@ def test_the_spec_of_an_external_metric() -> None:
     assert found["scaleTargetRef"] == {"apiVersion": "kubeflow.org/v1", "kind": "MPIJob", "name": "j"}
     metric = {"name": "s0:queue", "selector": {"matchLabels": {"a": "1", "b/c": "d"}}}
     assert found["metrics"][0]["external"]["metric"] == metric
-
-
-def test_a_paused_one_changes_nothing() -> None:
-    found = autoscale.spec(QUEUE, "j", least=2, most=8, paused=True)["behavior"]
-    assert [found[way]["selectPolicy"] for way in ("scaleUp", "scaleDown")] == ["Disabled"] * 2
+    paused = autoscale.spec(QUEUE, "j", least=2, most=8, paused=True)["behavior"]
+    assert [paused[way]["selectPolicy"] for way in ("scaleUp", "scaleDown")] == ["Disabled"] * 2
 
 
 @pytest.mark.parametrize(
     ("found", "wanted", "expected"),
     [
         ({"a": 1, "default": 2}, {"a": 1}, True),
-        ({"a": 2}, {"a": 1}, False),
         ({}, {"a": 1}, False),
         ([{"a": 1, "b": 2}], [{"a": 1}], True),
         ([{"a": 1}, {"a": 1}], [{"a": 1}], False),

@@ -35,14 +35,8 @@ def test_a_place_is_told_by_priority_and_then_by_age_in_each_queue_alone() -> No
             workload("put-aside", active=False),
         ]
     )
-    ours, theirs = "uid-default-", "uid-b-"
-    assert found == {
-        f"{ours}important": 1,
-        f"{ours}old": 2,
-        f"{ours}young": 3,
-        f"{ours}elsewhere": 1,
-        f"{theirs}namesake": 1,
-    }
+    ours = {"important": 1, "old": 2, "young": 3, "elsewhere": 1}
+    assert found == {f"uid-default-{name}": place for name, place in ours.items()} | {"uid-b-namesake": 1}
 
 
 def test_the_workload_that_takes_the_quota_is_named_where_it_is_known() -> None:

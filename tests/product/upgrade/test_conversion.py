@@ -25,24 +25,15 @@ spec:
   etReplicaSpecs:
     launcher:
       replicas: 1
-      template:
-        spec:
-          containers:
-            - name: main
-              image: horovod
-              command: [sh, -c, horovodrun --host-discovery-script /etc/edl/discover_hosts.sh python train.py]
-              env: [{name: HOSTS, value: /etc/edl/hostfile}, {name: POD, valueFrom: {}}]
+      template: {spec: {containers: [{
+        command: [sh, -c, horovodrun --host-discovery-script /etc/edl/discover_hosts.sh python train.py],
+        env: [{name: HOSTS, value: /etc/edl/hostfile}, {name: POD, valueFrom: {}}]}]}}
     worker:
       replicas: 2
       minReplicas: 1
       maxReplicas: 9
       restartPolicy: ExitCode
-      template:
-        spec:
-          containers:
-            - name: main
-              image: horovod
-              resources: {limits: {nvidia.com/gpu: "4"}}
+      template: {spec: {containers: [{resources: {limits: {nvidia.com/gpu: "4"}}}]}}
 status: {phase: Running}
 """
 OLD_MPI_JOB = """
@@ -58,11 +49,8 @@ spec:
   mpiReplicaSpecs:
     Launcher:
       replicas: 1
-      template:
-        spec:
-          containers:
-            - name: main
-              command: [horovodrun, --min-np, "3", --max-np=9, --host-discovery-script, /etc/mpi/discover_hosts.sh]
+      template: {spec: {containers: [{
+        command: [horovodrun, --min-np, "3", --max-np=9, --host-discovery-script, /etc/mpi/discover_hosts.sh]}]}}
     Worker:
       template: {spec: {containers: [{name: main}]}}
 """
@@ -90,37 +78,25 @@ def converted(text: str) -> tuple[dict[str, Any], dict[str, str]]:
 def test_a_training_job() -> None:
     job, notes = converted(TRAINING_JOB)
     assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v1", "MPIJob")
-    assert job["metadata"] == {
-        "name": "mnist",
-        "namespace": "ml",
-        "labels": {"team": "vision"},
-        "annotations": {"keep": "1", names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "9"},
-    }
-    assert job["spec"]["slotsPerWorker"] == 4
-    assert job["spec"]["cleanPodPolicy"] == "Running"
-    assert "status" not in job
+    kept = {"name": "mnist", "namespace": "ml", "labels": {"team": "vision"}}
+    annotations = {"keep": "1", names.MIN_REPLICAS: "1", names.MAX_REPLICAS: "9"}
+    assert job["metadata"] == {**kept, "annotations": annotations}
+    assert (job["spec"]["slotsPerWorker"], job["spec"]["cleanPodPolicy"], "status" in job) == (4, "Running", False)
     [container] = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"]
     assert "/etc/mpi/discover_hosts.sh" in container["command"][2]
     assert container["env"] == [{"name": "HOSTS", "value": "/etc/mpi/hostfile"}, {"name": "POD", "valueFrom": {}}]
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
-    assert (worker["replicas"], worker["restartPolicy"], worker.keys()) == (
-        2,
-        "Never",
-        {"replicas", "restartPolicy", "template"},
-    )
-    assert notes.keys() == {
-        "spec.launcherAttachMode",
-        "spec.restartPolicy",
-        "spec.backoffLimit",
-        "spec.etReplicaSpecs.launcher.template",
-        "spec.etReplicaSpecs.worker.restartPolicy",
-        "metadata.annotations[job-supervisor.kube-ai.io/spot-instance]",
-    }
+    assert worker == {"replicas": 2, "restartPolicy": "Never", "template": worker["template"]}
+    of_spec = ("launcherAttachMode", "restartPolicy", "backoffLimit")
+    of_replicas = ("etReplicaSpecs.launcher.template", "etReplicaSpecs.worker.restartPolicy")
+    spot = "metadata.annotations[job-supervisor.kube-ai.io/spot-instance]"
+    assert notes.keys() == {*(f"spec.{field}" for field in (*of_spec, *of_replicas)), spot}
 
 
-@pytest.mark.parametrize(
-    "text", [TRAINING_JOB.replace("maxReplicas: 9", "maxReplicas: 999999"), OLD_MPI_JOB.replace("=9", "=999999")]
-)
+LARGE_JOB = TRAINING_JOB.replace("maxReplicas: 9", "maxReplicas: 999999")
+
+
+@pytest.mark.parametrize("text", [LARGE_JOB, OLD_MPI_JOB.replace("=9", "=999999")])
 def test_a_bound_that_means_none_becomes_the_largest_that_is_allowed(text: str) -> None:
     job, _ = converted(text)
     assert job["metadata"]["annotations"][names.MAX_REPLICAS] == "10000"
@@ -130,10 +106,8 @@ def test_a_bound_that_means_none_becomes_the_largest_that_is_allowed(text: str) 
 def test_defaults_of_a_training_job() -> None:
     source = yaml.safe_load(TRAINING_JOB)
     del source["metadata"]["annotations"]
-    source["spec"] = {
-        "etReplicaSpecs": {"launcher": {"template": {}}, "worker": {"replicas": 3}},
-        "launcherAttachMode": "kubexec",
-    }
+    replicas = {"launcher": {"template": {}}, "worker": {"replicas": 3}}
+    source["spec"] = {"etReplicaSpecs": replicas, "launcherAttachMode": "kubexec"}
     job, notes = converted(yaml.safe_dump(source))
     assert job["metadata"]["annotations"] == {names.MIN_REPLICAS: "3"}
     assert (job["spec"]["slotsPerWorker"], job["spec"]["cleanPodPolicy"]) == (1, "Running")
@@ -142,14 +116,12 @@ def test_defaults_of_a_training_job() -> None:
 
 def test_an_old_mpi_job() -> None:
     job, notes = converted(OLD_MPI_JOB)
-    assert job["apiVersion"] == "kubeflow.org/v1"
     # 3 to 9 processes are 2 to 4 workers of 2 slots.
     assert job["metadata"] == {"name": "bench", "annotations": {names.MIN_REPLICAS: "2", names.MAX_REPLICAS: "4"}}
-    assert job["spec"]["runPolicy"] == {"backoffLimit": 6}
-    assert job["spec"]["mainContainer"] == "main"
+    assert (job["spec"]["runPolicy"], job["spec"]["mainContainer"]) == ({"backoffLimit": 6}, "main")
     assert job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 1
     assert notes.keys() == {"spec.gpus", "spec.runPolicy"}
-    assert str(notes["spec.runPolicy"]).endswith('annotate the job mpijob-elastic/run-policy: "true"')
+    assert notes["spec.runPolicy"].endswith('annotate the job mpijob-elastic/run-policy: "true"')
     assert "gpus" not in job["spec"]
 
 
@@ -163,8 +135,7 @@ def test_a_job_that_reads_no_host_list_is_told_so() -> None:
 
 def test_the_old_definition_becomes_one_that_upgrade_has_nothing_to_add_to() -> None:
     found, notes = converted(OLD_DEFINITION)
-    assert found["apiVersion"] == "apiextensions.k8s.io/v1"
-    assert crd.is_scalable(found)
+    assert (found["apiVersion"], crd.is_scalable(found)) == ("apiextensions.k8s.io/v1", True)
     assert crd.upgraded(found) == found
     assert notes.keys() == {"spec.validation.additionalPrinterColumns"}
     schema = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
@@ -174,10 +145,8 @@ def test_the_old_definition_becomes_one_that_upgrade_has_nothing_to_add_to() -> 
 
 def test_every_note_is_a_comment_too() -> None:
     [one] = documents.convert_text(TRAINING_JOB, where="test")
-    text = documents.render([one])
-    assert [line for line in text.splitlines() if line.startswith("#")] == [
-        f"# TrainingJob ml/mnist: {note}" for note in one.notes
-    ]
+    said = [line for line in documents.render([one]).splitlines() if line.startswith("#")]
+    assert said == [f"# TrainingJob ml/mnist: {note}" for note in one.notes]
 
 
 def test_lists_are_taken_apart_and_other_kinds_stay() -> None:
@@ -198,6 +167,8 @@ def test_what_is_no_object_is_refused(text: str) -> None:
 
 def test_a_folder_is_converted_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "old" / "deep").mkdir(parents=True)
+    with pytest.raises(Refused, match="holds no"):
+        files.convert(tmp_path)
     (tmp_path / "old" / "a.yaml").write_text(TRAINING_JOB + "---\n" + OLD_MPI_JOB)
     (tmp_path / "old" / "deep" / "b.yml").write_text(OLD_MPI_JOB)
     (tmp_path / "old" / "notes.txt").write_text("not a manifest")
@@ -209,11 +180,6 @@ def test_a_folder_is_converted_file_by_file(tmp_path: Path) -> None:
     assert any(line.startswith("a.yaml: TrainingJob ml/mnist: spec.backoffLimit:") for line in said)
     with pytest.raises(Refused, match="already exists"):
         files.write(files.convert(tmp_path / "old"), tmp_path / "new", say=said.append)
-
-
-def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="holds no"):
-        files.convert(tmp_path)
 
 
 def test_the_name_of_a_field_stays_within_its_comment() -> None:

@@ -10,7 +10,7 @@ from mpijob_elastic.install.changes import Change, Outcome
 from mpijob_elastic.install.refusal import Refused
 from tests.doubles.api import TinyApi, refused
 from tests.doubles.direct import DirectClient, Sent
-from tests.product.upgrade.definitions import STAY, definition, v1
+from tests.product.upgrade.definitions import STAY, Object, definition, v1
 from upgrade import crd, live_crd, owners
 from upgrade.crd import Form
 
@@ -27,37 +27,34 @@ def test_scale_and_columns_are_added_and_nothing_else_changes(name: str) -> None
     after = crd.upgraded(before)
     assert v1(after)["subresources"] == {"status": {}, "scale": crd.SCALE}
     assert without_v1(after) == without_v1(before)
-    assert {key for key in v1(after) if v1(after)[key] != v1(before).get(key)} <= {
-        "subresources",
-        "additionalPrinterColumns",
-        "schema",
-    }
+    changed = {key for key in v1(after) if v1(after)[key] != v1(before).get(key)}
+    assert changed <= {"subresources", "additionalPrinterColumns", "schema"}
     assert before == definition(name)
 
 
-def test_columns_of_the_legacy_form() -> None:
-    columns = v1(crd.upgraded(definition("v0.2.3")))["additionalPrinterColumns"]
-    assert [column["name"] for column in columns] == ["State", "Desired", "Active", "Elastic", "Age"]
-
-
-def test_an_administrators_columns_stay_and_age_is_last() -> None:
-    before = definition("administrator")
-    columns = v1(crd.upgraded(before))["additionalPrinterColumns"]
-    assert [column["name"] for column in columns] == ["Team", "Desired", "State", "Active", "Elastic", "Age"]
-    assert all(column in columns for column in v1(before)["additionalPrinterColumns"])
+@pytest.mark.parametrize(
+    ("name", "columns"), [("v0.2.3", "State Desired Active"), ("administrator", "Team Desired State Active")]
+)
+def test_an_administrators_columns_stay_and_age_is_last(name: str, columns: str) -> None:
+    before = definition(name)
+    after = v1(crd.upgraded(before))["additionalPrinterColumns"]
+    assert [column["name"] for column in after] == [*columns.split(), "Elastic", "Age"]
+    assert all(column in after for column in v1(before).get("additionalPrinterColumns", ()))
 
 
 def test_the_selector_is_given_a_place_where_it_would_be_pruned() -> None:
     schema = v1(crd.upgraded(definition("administrator")))["schema"]["openAPIV3Schema"]
     workers = schema["properties"]["status"]["properties"]["replicaStatuses"]["additionalProperties"]
-    assert workers["properties"]["selector"] == {"type": "string"}
-    assert workers["properties"]["active"] == {"type": "integer"}
+    assert (
+        workers["properties"] | {"selector": {"type": "string"}, "active": {"type": "integer"}} == workers["properties"]
+    )
 
 
-def test_the_legacy_form_stays_unless_asked_for() -> None:
+def test_the_legacy_form_is_known_and_stays_unless_asked_for() -> None:
+    assert [crd.form(definition(name)) for name in STAY] == [Form.LEGACY, Form.STRUCTURAL]
     before = definition("v0.2.3")
-    assert crd.upgraded(before)["spec"]["preserveUnknownFields"] is True
-    assert v1(crd.upgraded(before))["schema"] == v1(before)["schema"]
+    after = crd.upgraded(before)
+    assert (after["spec"]["preserveUnknownFields"], v1(after)["schema"]) == (True, v1(before)["schema"])
 
 
 def test_a_structural_schema_checks_the_same_and_keeps_every_field() -> None:
@@ -75,9 +72,8 @@ def test_the_way_back_from_a_structural_schema_is_said_to_be_closed() -> None:
     before = definition("v0.2.3")
     live = crd.upgraded(before, structural=True)
     back = crd.reverted(live, before)
-    assert crd.stays_structural(live, before)
+    assert (crd.stays_structural(live, before), "preserveUnknownFields" in back["spec"]) == (True, False)
     assert v1(back)["subresources"] == {"status": {}}
-    assert "preserveUnknownFields" not in back["spec"]
 
 
 def test_what_others_changed_since_stays_on_the_way_back() -> None:
@@ -88,17 +84,7 @@ def test_what_others_changed_since_stays_on_the_way_back() -> None:
     live["spec"]["names"]["categories"] = ["all"]
     back = crd.reverted(live, before)
     assert [column["name"] for column in v1(back)["additionalPrinterColumns"]] == ["Queue", "Team", "Desired", "Age"]
-    assert back["spec"]["names"]["categories"] == ["all"]
-    assert "scale" not in v1(back)["subresources"]
-
-
-def test_forms_are_told_apart() -> None:
-    assert [crd.form(definition(name)) for name in STAY] == [Form.LEGACY, Form.STRUCTURAL]
-
-
-def test_v2beta1_in_the_store_is_refused() -> None:
-    with pytest.raises(Refused, match=r"stores its objects as v2beta1.*elastic itself"):
-        crd.upgraded(definition("v0.3.0"))
+    assert (back["spec"]["names"]["categories"], "scale" in v1(back)["subresources"]) == (["all"], False)
 
 
 @pytest.mark.parametrize(
@@ -117,15 +103,14 @@ def test_what_is_not_as_known_is_refused(change: dict[str, Any], message: str) -
         crd.upgraded(one)
 
 
-def test_the_training_operators_definition_is_refused() -> None:
+def test_definitions_of_others_are_refused() -> None:
+    with pytest.raises(Refused, match=r"stores its objects as v2beta1.*elastic itself"):
+        crd.upgraded(definition("v0.3.0"))
     one = definition("administrator")
     specs = {"type": "object", "additionalProperties": {"type": "object"}}
     v1(one)["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["mpiReplicaSpecs"] = specs
     with pytest.raises(Refused, match="training-operator"):
         crd.upgraded(one)
-
-
-Object = dict[str, Any]
 
 
 class Edited(TinyApi):
@@ -197,32 +182,22 @@ def scalable(one: dict[str, Any]) -> dict[str, Any]:
 def test_writers_of_other_fields_ourselves_and_whoever_writes_once_do_not_count() -> None:
     others = (("mpijob-elastic-cli", "Update", "versions"), ("kubectl-create", "Update", "versions"))
     one = written(("flux", "Apply", "versions"), *others, ("a", "Update", "scope"))
-    assert owners.writers(one) == ["flux"]
+    assert (owners.writers(one), owners.writers(definition("administrator"))) == (["flux"], [])
 
 
-def test_nobody_is_known_without_managed_fields() -> None:
-    assert owners.writers(definition("administrator")) == []
-    assert not owners.is_declared(scalable(definition("administrator")))
+def test_a_server_side_apply_of_what_is_there_declares_it() -> None:
+    declared = [owners.is_declared(scalable(written(("flux", way, "versions")))) for way in ("Apply", "Update")]
+    assert declared == [True, False]
 
 
-@pytest.mark.parametrize(("operation", "declared"), [("Apply", True), ("Update", False)])
-def test_a_server_side_apply_of_what_is_there_declares_it(operation: str, declared: bool) -> None:
-    assert owners.is_declared(scalable(written(("flux", operation, "versions")))) is declared
+WITH_SCALE, WITHOUT = json.dumps(scalable(definition("administrator"))), json.dumps(definition("administrator"))
 
 
-@pytest.mark.parametrize("with_scale", [True, False])
-def test_the_manifest_of_a_kubectl_apply_is_read(with_scale: bool) -> None:
-    manifest = scalable(definition("administrator")) if with_scale else definition("administrator")
-    live = scalable(definition("administrator"))
-    live["metadata"]["annotations"] = {LAST_APPLIED: json.dumps(manifest)}
-    assert owners.is_declared(live) is with_scale
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"spec": null}', '{"spec": {"versions": [{}]}}'])
-def test_an_annotation_that_is_no_manifest_declares_nothing(text: str) -> None:
+@pytest.mark.parametrize("text", [WITH_SCALE, WITHOUT, "", "{", "[]", '{"spec": null}', '{"spec": {"versions": [{}]}}'])
+def test_the_manifest_of_a_kubectl_apply_is_read(text: str) -> None:
     live = scalable(definition("administrator"))
     live["metadata"]["annotations"] = {LAST_APPLIED: text}
-    assert not owners.is_declared(live)
+    assert owners.is_declared(live) is (text == WITH_SCALE)
 
 
 def test_what_somebody_declares_is_not_reverted() -> None:

@@ -44,9 +44,7 @@ def worker(index: int, *, phase: str = "Running") -> Object:
     return objects.stored(objects.worker(job(), index), phase=phase)
 
 
-def find(
-    *, jobs: Iterable[Object] = (), config_maps: Iterable[Object] = (), pods: Iterable[Object] = ()
-) -> traces.Traces:
+def find(*, jobs: Iterable[Object] = (), config_maps: Iterable[Object] = (), pods: Iterable[Object] = ()) -> Traces:
     return traces.find(
         jobs=[mpijob.decode(msgspec.json.encode(one)) for one in jobs],
         configs=[facts_config.read_config(msgspec.json.encode(one)) for one in config_maps],
@@ -59,13 +57,7 @@ def without(config: Object) -> Object:
     return applied(copy.deepcopy(config), removal.patch)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        pytest.param(config_map(), id="a list with its memory"),
-        pytest.param(config_map(script=EMPTY, managed=False), id="the empty list of the webhook"),
-    ],
-)
+@pytest.mark.parametrize("config", [config_map(), config_map(script=EMPTY, managed=False)], ids=["our", "an empty"])
 def test_key_and_memory_go_from_a_job_without_a_launcher(config: Object) -> None:
     after = without(config)
     assert after["data"] == objects.config_map(job())["data"]
@@ -81,7 +73,7 @@ def test_kubexec_becomes_the_operators_again() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        pytest.param(config_map(script=SCRIPT, managed=False), id="a list without our memory"),
+        pytest.param(config_map(managed=False), id="a list without our memory"),
         pytest.param(config_map(owner=False), id="of no job"),
         pytest.param(config_map(script=None, managed=False), id="no list"),
     ],
@@ -96,7 +88,6 @@ def test_what_others_wrote_stays(config: Object) -> None:
         pytest.param(launcher(refreshed=False), ("ml/train",), set(), id="mounts it and lives"),
         pytest.param(launcher(mounts=False), (), {"train-launcher", "train-config"}, id="does not mount it"),
         pytest.param(launcher(phase="Succeeded"), (), {"train-launcher", "train-config"}, id="has succeeded"),
-        pytest.param(launcher(phase="Failed"), (), {"train-launcher", "train-config"}, id="has failed"),
     ],
 )
 def test_a_live_launcher_keeps_what_it_mounts(pod: Object, kept: tuple[str, ...], removed: set[str]) -> None:
@@ -129,14 +120,10 @@ def test_our_selector_goes_from_the_status() -> None:
     assert applied(copy.deepcopy(one), removal.patch)["status"] == {"replicaStatuses": {"Worker": {"active": 1}}}
 
 
-@pytest.mark.parametrize(
-    "status",
-    [
-        pytest.param({"replicaStatuses": {"Worker": {"active": 1, "selector": "theirs=1"}}}, id="another selector"),
-        pytest.param(None, id="a null status"),
-        pytest.param({"conditions": None, "replicaStatuses": None}, id="a status of nulls"),
-    ],
-)
+THEIRS = {"replicaStatuses": {"Worker": {"active": 1, "selector": "theirs=1"}}}
+
+
+@pytest.mark.parametrize("status", [THEIRS, None, {"conditions": None, "replicaStatuses": None}])
 def test_any_other_status_stays(status: Object | None) -> None:
     assert find(jobs=[job(status=status)]).removals == ()
 

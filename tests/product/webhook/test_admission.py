@@ -3,9 +3,9 @@
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 import aiohttp
@@ -27,6 +27,25 @@ class Server:
     port: int
     metrics: Metrics
     draining: asyncio.Event
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    async def connect(
+        self, sent: bytes = b"", *, address: str = "127.0.0.1"
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection from this address, on which this is sent; it ends with the test."""
+        found = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(address, 0))
+        self.writers.append(found[1])
+        found[1].write(sent)
+        return found
+
+    async def in_flight(self, count: int) -> None:
+        """Wait until so many reviews are."""
+        while metric(self.metrics, "mpijob_elastic_webhook_in_flight") != count:
+            await asyncio.sleep(0.005)
+
+    def hang_up(self) -> None:
+        for writer in self.writers:
+            writer.transport.abort()
 
     async def post(self, sent: bytes, path: str = "/mutate") -> tuple[int, str]:
         async with self.client.post(path, data=io.BytesIO(sent)) as response:
@@ -57,7 +76,11 @@ async def serving(limits: Limits = LIMITS) -> AsyncIterator[Server]:
         listen(admission.application()) as port,
         aiohttp.ClientSession(f"http://127.0.0.1:{port}") as client,
     ):
-        yield Server(client=client, port=port, metrics=metrics, draining=draining)
+        server = Server(client=client, port=port, metrics=metrics, draining=draining)
+        try:
+            yield server
+        finally:
+            server.hang_up()
 
 
 @pytest.fixture
@@ -68,10 +91,9 @@ async def server() -> AsyncIterator[Server]:
 
 async def test_each_path_has_its_handlers(server: Server) -> None:
     bad = body(mpi_job(annotations={"mpijob-elastic/enabled": "yes"}))
-    assert "patch" in await server.reviewed(body(launcher_pod()))
-    assert "patch" not in await server.reviewed(body(launcher_pod()), "/validate")
-    assert (await server.reviewed(bad))["allowed"]
-    assert not (await server.reviewed(bad, "/validate"))["allowed"]
+    paths = ("/mutate", "/validate")
+    assert ["patch" in await server.reviewed(body(launcher_pod()), path) for path in paths] == [True, False]
+    assert [(await server.reviewed(bad, path))["allowed"] for path in paths] == [True, False]
     assert server.counted("patched", kind="Pod", operation="CREATE") == 1
     assert server.counted("rejected", kind="MPIJob", operation="CREATE") == 1
     assert metric(server.metrics, "mpijob_elastic_webhook_review_seconds_count") == 4
@@ -85,11 +107,8 @@ async def test_other_paths_and_methods_are_told_so(server: Server) -> None:
 
 
 async def test_malformed(server: Server) -> None:
-    status, text = await server.post(b'{"apiVersion": 1}')
-    assert (status, text) == (
-        400,
-        "the body is not an AdmissionReview: Expected `str`, got `int` - at `$.apiVersion`\n",
-    )
+    said = "the body is not an AdmissionReview: Expected `str`, got `int` - at `$.apiVersion`\n"
+    assert await server.post(b'{"apiVersion": 1}') == (400, said)
     assert server.counted("malformed") == 1
 
 
@@ -120,35 +139,33 @@ async def test_a_compressed_body_is_not_blown_up(server: Server) -> None:
 
 async def raw(server: Server, sent: bytes) -> bytes:
     """The head and the first line of what comes back on a connection of its own."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    writer.write(sent)
-    try:
-        return await reader.readuntil(b"\r\n\r\n") + await reader.readline()
-    finally:
-        writer.transport.abort()
+    reader, _ = await server.connect(sent)
+    return await reader.readuntil(b"\r\n\r\n") + await reader.readline()
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(server: Server) -> None:
-    answer = await raw(server, b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    answer = await raw(server, HEAD % 100 + b"{")
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"the body did not arrive within 0.3 s" in answer
     assert server.counted("timed_out") == 1
 
 
+def asking(timeout: bytes) -> bytes:
+    return (HEAD % 100).replace(b"/mutate", b"/mutate?timeout=" + timeout)
+
+
 async def test_the_callers_timeout_shortens_the_wait_but_never_stretches_it() -> None:
     async with serving(Limits(read_seconds=60.0)) as server:
-        head = b" HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
-        answer = await raw(server, b"POST /mutate?timeout=100ms" + head)
-        assert b"within 0.1 s" in answer
+        assert b"within 0.1 s" in await raw(server, asking(b"100ms"))
     async with serving() as server:
         for timeout in (b"10s", b"0s", b"soon", b""):
-            assert b"within 0.3 s" in await raw(server, b"POST /mutate?timeout=" + timeout + head)
+            assert b"within 0.3 s" in await raw(server, asking(timeout))
 
 
 @pytest.mark.parametrize(
     "sent",
     [
-        b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        HEAD % -1,
         b"POST /mutate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
         b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabc",
         b"\x16\x03\x01\x00\x00\r\n\r\n",
@@ -163,107 +180,76 @@ async def test_broken_http_is_refused(server: Server, sent: bytes) -> None:
 
 async def test_a_request_head_that_comes_too_slowly_ends_the_connection() -> None:
     async with serving(Limits(read_seconds=0.2)) as server:
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\n")
+        reader, _ = await server.connect(b"POST /mutate HTTP/1.1\r\nHost: x\r\n")
         assert await asyncio.wait_for(reader.read(), 10) == b""
-        writer.close()
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        reader, writer = await server.connect()
         for _ in range(2):
             writer.write(HEAD % 1 + b"x")
             assert (await asyncio.wait_for(reader.readuntil(b"(byte 0)\n"), 10)).startswith(b"HTTP/1.1 400")
             await asyncio.sleep(0.3)  # a caller that has asked may wait before it asks again
-        writer.close()
 
 
 async def test_a_connection_without_a_request_is_kept_as_long_as_one_that_waits_for_the_next() -> None:
     """Go's clients open more connections than they use at once, and keep the rest for later."""
     async with serving(Limits(read_seconds=0.1, idle_seconds=0.5)) as server:
-        used, unused = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(2)]
+        used, unused = [await server.connect() for _ in range(2)]
         await asyncio.sleep(0.25)
         used[1].write(HEAD % 0)
         assert (await asyncio.wait_for(used[0].readline(), 10)).startswith(b"HTTP/1.1 400")
         assert await asyncio.wait_for(unused[0].read(), 10) == b""
-        used[1].close()
-        unused[1].close()
 
 
 async def test_a_caller_that_hangs_up_leaves_nothing_behind(server: Server) -> None:
-    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    writer.write(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-    await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 1)
-    writer.transport.abort()
-    await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 0)
+    await server.connect(HEAD % 100 + b"{")
+    await server.in_flight(1)
+    server.hang_up()
+    await server.in_flight(0)
     assert "patch" in await server.reviewed(body(launcher_pod()))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():
-        await asyncio.sleep(0.005)
-
-
-async def announced(server: Server, length: int) -> asyncio.StreamWriter:
-    """A connection that announces a body and does not send it."""
-    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-    writer.write(HEAD % length + b"{")
-    return writer
 
 
 @pytest.mark.parametrize("length", [100, 8 * 2**20])
 async def test_bodies_that_do_not_come_hold_nobody_up(length: int) -> None:
     async with serving(Limits(read_seconds=60.0)) as server:
-        silent = [await announced(server, length) for _ in range(140)]
-        await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 140)
+        for _ in range(140):
+            await server.connect(HEAD % length + b"{")
+        await server.in_flight(140)
         assert "patch" in await asyncio.wait_for(server.reviewed(body(launcher_pod())), 10)
         assert "patch" in await asyncio.wait_for(server.reviewed(padded(2**20)), 10)
-        for writer in silent:
-            writer.transport.abort()
-        await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 0)
 
 
 async def test_one_connection_too_many_ends_the_quietest_of_its_address() -> None:
     async with serving(Limits(connections=2)) as server:
-        quiet, keeps = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(2)]
-        keeps[1].write(b"POST")
-        elsewhere = await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.2", 0))
+        quiet, keeps = await server.connect(), await server.connect(b"POST")
+        elsewhere = await server.connect(address="127.0.0.2")
         await asyncio.sleep(0.05)
         assert "patch" in await server.reviewed(body(launcher_pod()))
         assert await asyncio.wait_for(quiet[0].read(), 10) == b""
-        for _, writer in (keeps, elsewhere):
-            writer.write((HEAD % 0).removeprefix(b"POST" if writer is keeps[1] else b""))
+        keeps[1].write((HEAD % 0).removeprefix(b"POST"))
+        elsewhere[1].write(HEAD % 0)
         for reader, _ in (keeps, elsewhere):
             assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 400")
-        for _, writer in (quiet, keeps, elsewhere):
-            writer.close()
 
 
 async def test_with_too_many_connections_together_the_address_with_most_gives_one_up() -> None:
     async with serving(Limits(all_connections=3)) as server:
-        many = [await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.2", 0)) for _ in range(2)]
-        one = await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.3", 0))
+        quiet, other, one = [await server.connect(address=f"127.0.0.{last}") for last in (2, 2, 3)]
         await asyncio.sleep(0.05)
         assert "patch" in await server.reviewed(body(launcher_pod()))
-        assert await asyncio.wait_for(many[0][0].read(), 10) == b""
-        for reader, writer in (many[1], one):
+        assert await asyncio.wait_for(quiet[0].read(), 10) == b""
+        for reader, writer in (other, one):
             writer.write(HEAD % 0)
             assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 400")
-        for _, writer in (*many, one):
-            writer.close()
 
 
 async def test_the_caller_that_holds_the_most_bytes_gives_one_body_up() -> None:
     async with serving(Limits(bodies_bytes=3 * 2**20, read_seconds=60.0)) as server:
-        greedy = [
-            await asyncio.open_connection("127.0.0.1", server.port, local_addr=("127.0.0.2", 0)) for _ in range(2)
-        ]
-        for _, writer in greedy:
-            writer.write(HEAD % (2 * 2**20) + b" " * (3 * 2**19 - 2**18))
+        for _ in range(2):
+            _, writer = await server.connect(HEAD % (2 * 2**20) + b" " * (3 * 2**19 - 2**18), address="127.0.0.2")
             await writer.drain()
-        await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 2)
+        await server.in_flight(2)
         assert "patch" in await asyncio.wait_for(server.reviewed(padded(2**20)), 10)
-        await until(lambda: server.counted("crowded") == 1)
-        for _, writer in greedy:
-            writer.transport.abort()
-        await until(lambda: metric(server.metrics, "mpijob_elastic_webhook_in_flight") == 0)
+        await server.in_flight(1)
+        assert server.counted("crowded") == 1
 
 
 async def test_while_draining_every_answer_closes_its_connection(server: Server) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections.abc import Callable
 
 import pytest
 
@@ -64,8 +63,7 @@ def test_a_rotation_trusts_before_it_signs_and_forgets_late(world: World) -> Non
 
     settle(world, replica, looks=2)
     content = world.content()
-    assert content.authority.certificate == following.certificate
-    assert content.retired == (old.certificate,)
+    assert (content.authority.certificate, content.retired) == (following.certificate, (old.certificate,))
     assert replica.serving.certificate == content.leaf.certificate
 
     settle(world, replica, looks=9)
@@ -77,29 +75,18 @@ def test_a_blanked_bundle_is_put_back_by_the_next_look(world: World, path: str) 
     replica = Replica(world)
     settle(world, replica)
     before = world.bundles()
-    hooks = len(world.api.objects[path]["webhooks"])
-    world.api.put(path, configuration(hooks))
+    world.api.put(path, configuration(len(world.api.objects[path]["webhooks"])))
     world.api.writes.clear()
-
     look(world, replica)
-    assert world.bundles() == before
-    assert world.api.writes == [("PATCH", path)]
+    assert (world.bundles(), world.api.writes) == (before, [("PATCH", path)])
 
 
-@pytest.mark.parametrize(
-    ("installed", "field", "called"),
-    [
-        (
-            {"service": {"name": "w", "namespace": "n"}},
-            "service",
-            lambda path: {"name": "w", "namespace": "n", "path": path},
-        ),
-        ({"url": "https://10.0.0.1:9443"}, "url", lambda path: f"https://10.0.0.1:9443{path}"),
-        ({"url": "https://10.0.0.1:9443/evict/old"}, "url", lambda path: f"https://10.0.0.1:9443{path}"),
-    ],
-)
+SERVICE, URL = {"name": "w", "namespace": "n"}, "https://10.0.0.1:9443"
+
+
+@pytest.mark.parametrize("installed", [{"service": SERVICE}, {"url": URL}, {"url": f"{URL}/evict/old"}])
 def test_the_path_for_evictions_is_secret_the_same_for_all_and_changes_with_the_authority(
-    world: World, installed: Object, field: str, called: Callable[[str], object]
+    world: World, installed: Object
 ) -> None:
     path = CONFIGURATIONS[1]
     hooks = [{"name": "other", "clientConfig": {}}, {"name": names.EVICTIONS_HOOK, "clientConfig": installed}]
@@ -110,18 +97,20 @@ def test_the_path_for_evictions_is_secret_the_same_for_all_and_changes_with_the_
     assert re.fullmatch(r"/evict/[0-9a-f]{64}", secret)
     assert two.rotation.secret_path == secret
 
-    def clients() -> list[Object]:
-        return [hook["clientConfig"] for hook in world.api.objects[path]["webhooks"]]
+    def check(secret: str) -> None:
+        other, ours = (hook["clientConfig"] for hook in world.api.objects[path]["webhooks"])
+        assert other.keys() == {"caBundle"}
+        called = {"service": {**SERVICE, "path": secret}} if "service" in installed else {"url": f"{URL}{secret}"}
+        assert {field: ours[field] for field in installed} == called
 
-    assert clients()[0].keys() == {"caBundle"}
-    assert clients()[1][field] == called(secret)
+    check(secret)
     world.api.writes.clear()
     settle(world, one, two)
     assert not world.api.writes
     del world.api.objects[SECRET]
     settle(world, one, two)
     assert one.rotation.secret_path == two.rotation.secret_path != secret
-    assert clients()[1][field] == called(one.rotation.secret_path)
+    check(one.rotation.secret_path)
 
 
 def test_configurations_may_be_installed_later(world: World) -> None:
@@ -139,13 +128,9 @@ def test_configurations_may_be_installed_later(world: World) -> None:
 
 def test_a_secret_that_somebody_keeps_changing_is_reported_not_fought(world: World) -> None:
     under_way = Replica(world).rotation.look()
-
-    def disturbed() -> None:
+    with pytest.raises(errors.KubeError, match="changed 8 times"):  # noqa: PT012
         while advance(under_way):
             world.api.put(SECRET, {"metadata": {"name": "x"}, "data": {"ca.crt": ""}})
-
-    with pytest.raises(errors.KubeError, match="changed 8 times"):
-        disturbed()
 
 
 async def test_trouble_with_the_api_server_is_over_with_the_next_look(world: World) -> None:

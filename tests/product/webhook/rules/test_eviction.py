@@ -52,7 +52,6 @@ OF_ANOTHER = objects.worker(mpi_job(name="other"), 0)["metadata"]["ownerReferenc
     ("pod", "job", "options", "then"),
     [
         pytest.param(worker(), JOB, None, Step.BEGIN, id="a worker"),
-        pytest.param(worker(mark=marks.requested(NOW - 5)), JOB, None, Step.WAIT, id="asked for"),
         pytest.param(worker(mark=marks.requested(NOW - 59)), JOB, None, Step.WAIT, id="asked for long ago"),
         pytest.param(worker(mark=marks.requested(NOW - 60)), JOB, None, Step.PASS, id="the timeout is over"),
         pytest.param(worker(mark=marks.released(NOW - 5)), JOB, None, Step.PASS, id="released"),
@@ -72,9 +71,7 @@ OF_ANOTHER = objects.worker(mpi_job(name="other"), 0)["metadata"]["ownerReferenc
         pytest.param(worker(labels={}), JOB, None, Step.PASS, id="without labels"),
         pytest.param(worker(ownerReferences=[]), JOB, None, Step.PASS, id="without an owner"),
         pytest.param(worker(ownerReferences=OF_ANOTHER), running(uid="x"), None, Step.PASS, id="of another job"),
-        pytest.param(
-            worker(), JOB, {"preconditions": {"uid": "gone"}}, Step.PASS, id="another pod of the name is meant"
-        ),
+        pytest.param(worker(), JOB, {"preconditions": {"uid": "gone"}}, Step.PASS, id="another pod is meant"),
         pytest.param(worker(), JOB, {"preconditions": {"uid": "w"}}, Step.BEGIN, id="this pod is meant"),
     ],
 )
@@ -82,23 +79,19 @@ def test_an_eviction_begins_waits_or_passes(pod: Object, job: Object, options: O
     assert eviction.step(request(options=options), read(pod), facts(job), now=NOW) is then
 
 
-LAUNCHER = objects.launcher(mpi_job())
-MOUNTS = objects.launcher(mpi_job())
+RUNS = {"status": {"phase": "Running"}}
+LAUNCHER, MOUNTS = (objects.launcher(mpi_job()) for _ in range(2))
 objects.mounted(MOUNTS).append({"key": names.KEY_DISCOVER_HOSTS, "path": names.KEY_DISCOVER_HOSTS})
 
 
 @pytest.mark.parametrize(
     ("pod", "trains"),
     [
-        pytest.param({**LAUNCHER, "status": {"phase": "Running"}}, False, id="does not see the list"),
-        pytest.param({**MOUNTS, "status": {"phase": "Running"}}, True, id="sees it"),
+        pytest.param({**LAUNCHER, **RUNS}, False, id="does not see the list"),
+        pytest.param({**MOUNTS, **RUNS}, True, id="sees it"),
         pytest.param(MOUNTS, False, id="does not run yet"),
         pytest.param({**MOUNTS, "status": {"phase": "Succeeded"}}, False, id="has ended"),
-        pytest.param(
-            {**MOUNTS, "metadata": MOUNTS["metadata"] | GOING, "status": {"phase": "Running"}},
-            False,
-            id="being deleted",
-        ),
+        pytest.param({**MOUNTS, **RUNS, "metadata": MOUNTS["metadata"] | GOING}, False, id="being deleted"),
     ],
 )
 def test_a_driver_that_sees_the_list_trains(pod: Object, trains: bool) -> None:

@@ -31,8 +31,12 @@ def asking(
     return made
 
 
-def pod(made: Object, *, annotations: Object | None = None, **spec: Any) -> Object:
-    return {**made, "metadata": {**made["metadata"], "annotations": annotations or {}}, "spec": made["spec"] | spec}
+def pod(made: Object, **spec: Any) -> Object:
+    return {**made, "metadata": {**made["metadata"], "annotations": {}}, "spec": made["spec"] | spec}
+
+
+LAUNCHER = pod(launcher_pod())
+WORKERS = [pod(worker_pod(index)) for index in range(4)]
 
 
 def marked(made: Object, *, labels: Object | None = None, annotations: Object | None = None, **spec: Any) -> Object:
@@ -47,65 +51,43 @@ def of_volcano(role: str, preemptable: str, scheduler: str = "volcano") -> dict[
     return {"annotations": keys | {"volcano.sh/preemptable": preemptable}, "schedulerName": scheduler}
 
 
-def of_koordinator(**quota: str) -> dict[str, Any]:
-    labels = {"pod-group.scheduling.sigs.k8s.io": "train", **({QUOTA: "team"} | quota if quota else {})}
+def of_koordinator(preemptible: str = "") -> dict[str, Any]:
+    quota = {QUOTA: "team", PREEMPTIBLE: preemptible} if preemptible else {}
+    labels = {"pod-group.scheduling.sigs.k8s.io": "train", **quota}
     gang_name = {"gang.scheduling.koordinator.sh/name": "train"}
     return {"labels": labels, "annotations": gang_name, "schedulerName": "koord-scheduler"}
 
 
 KEPT, SPARE = of_volcano("worker", "false"), of_volcano("worker", "true")
 IN_QUOTA = asking(KOORDINATOR, labels={QUOTA: "team"})
-SAID = {"volcano.sh/preemptable": "false", "mine": "yes"}
-UNSPARED = {"metadata": {"labels": {PREEMPTIBLE: "false"}}}
+UNSPARED = asking(KOORDINATOR, labels={QUOTA: "team"}, template={"metadata": {"labels": {PREEMPTIBLE: "false"}}})
+SAID = marked(WORKERS[3], annotations={"volcano.sh/preemptable": "false", "mine": "yes"})
+OF_THE_DEFAULT, OF_ANOTHER = (pod(worker_pod(3), schedulerName=name) for name in ("default-scheduler", "mine"))
+IN_POD_GROUP = {"labels": {"scheduling.x-k8s.io/pod-group": "train"}}
+IN_SCHEDULING_GROUP = {"schedulingGroup": {"podGroupName": "train"}}
 
 
 @pytest.mark.parametrize(
     ("made", "job", "marks"),
     [
-        pytest.param(pod(launcher_pod()), asking(), of_volcano("launcher", "false"), id="a launcher is kept"),
-        pytest.param(pod(worker_pod(0)), asking(), KEPT, id="the first worker"),
-        pytest.param(pod(worker_pod(1)), asking(), KEPT, id="the last of the least"),
-        pytest.param(pod(worker_pod(2)), asking(), SPARE, id="the first above may be preempted"),
-        pytest.param(pod(worker_pod(3)), asking(annotations=VOLCANO), KEPT, id="without a least size none"),
-        pytest.param(pod(worker_pod(3)), asking(command=PLAIN), KEPT, id="nor of a plain job"),
-        pytest.param(pod(worker_pod(3), annotations=SAID), asking(), KEPT, id="what the template says stays"),
-        pytest.param(
-            pod(worker_pod(3), schedulerName="volcano-gpu"),
-            asking(),
-            of_volcano("worker", "true", "volcano-gpu"),
-            id="its scheduler, too",
-        ),
+        pytest.param(LAUNCHER, asking(), of_volcano("launcher", "false"), id="a launcher is kept"),
+        pytest.param(WORKERS[1], asking(), KEPT, id="the last of the least"),
+        pytest.param(WORKERS[2], asking(), SPARE, id="the first above may be preempted"),
+        pytest.param(WORKERS[3], asking(annotations=VOLCANO), KEPT, id="without a least size none"),
+        pytest.param(WORKERS[3], asking(command=PLAIN), KEPT, id="nor of a plain job"),
+        pytest.param(SAID, asking(), KEPT, id="what the template says stays"),
+        pytest.param(OF_ANOTHER, asking(), of_volcano("worker", "true", "mine"), id="its scheduler, too"),
         # As the API server writes it for none.
-        pytest.param(pod(worker_pod(3), schedulerName="default-scheduler"), asking(), SPARE, id="no scheduler"),
-        pytest.param(
-            pod(worker_pod(3)),
-            asking(COSCHEDULING),
-            {"labels": {"scheduling.x-k8s.io/pod-group": "train"}},
-            id="coscheduling: a label, and the scheduler's name is the user's to say",
-        ),
-        pytest.param(pod(launcher_pod()), asking(KOORDINATOR), of_koordinator(), id="koordinator: launcher"),
-        pytest.param(pod(worker_pod(2)), asking(KOORDINATOR), of_koordinator(), id="koordinator: without a quota"),
-        pytest.param(
-            pod(launcher_pod()),
-            IN_QUOTA,
-            of_koordinator(**{PREEMPTIBLE: "false"}),
-            id="koordinator: launcher in a quota",
-        ),
-        pytest.param(pod(worker_pod(1)), IN_QUOTA, of_koordinator(**{PREEMPTIBLE: "false"}), id="koordinator: kept"),
-        pytest.param(pod(worker_pod(2)), IN_QUOTA, of_koordinator(**{PREEMPTIBLE: "true"}), id="koordinator: spare"),
-        pytest.param(
-            pod(worker_pod(3)),
-            asking(KOORDINATOR, labels={QUOTA: "team"}, template=UNSPARED),
-            of_koordinator(**{PREEMPTIBLE: "false"}),
-            id="koordinator: the template decides",
-        ),
-        pytest.param(
-            pod(worker_pod(3)),
-            asking(KUBERNETES),
-            {"schedulingGroup": {"podGroupName": "train"}},
-            id="kubernetes: a field",
-        ),
-        pytest.param(pod(worker_pod(0)), mpi_job(), {}, id="no gang"),
+        pytest.param(OF_THE_DEFAULT, asking(), SPARE, id="no scheduler"),
+        pytest.param(WORKERS[3], asking(COSCHEDULING), IN_POD_GROUP, id="coscheduling: whose scheduler the user says"),
+        pytest.param(LAUNCHER, asking(KOORDINATOR), of_koordinator(), id="koordinator: launcher"),
+        pytest.param(WORKERS[2], asking(KOORDINATOR), of_koordinator(), id="koordinator: without a quota"),
+        pytest.param(LAUNCHER, IN_QUOTA, of_koordinator("false"), id="koordinator: launcher in a quota"),
+        pytest.param(WORKERS[1], IN_QUOTA, of_koordinator("false"), id="koordinator: kept"),
+        pytest.param(WORKERS[2], IN_QUOTA, of_koordinator("true"), id="koordinator: spare"),
+        pytest.param(WORKERS[3], UNSPARED, of_koordinator("false"), id="koordinator: the template decides"),
+        pytest.param(WORKERS[3], asking(KUBERNETES), IN_SCHEDULING_GROUP, id="kubernetes: a field"),
+        pytest.param(WORKERS[0], mpi_job(), {}, id="no gang"),
     ],
 )
 def test_a_pod_gets_the_marks_of_its_gang(made: Object, job: Object, marks: dict[str, Any]) -> None:
@@ -126,9 +108,12 @@ def in_queue(queue: str) -> Object:
     return asking({**VOLCANO, "scheduling.volcano.sh/queue-name": queue})
 
 
-STARTED = asking(conditions=["Created"])
-CHANGED = "cannot change once the job has started: its pods keep their marks; delete and recreate the job"
-UNKNOWN = "there is no queue typo; see `kubectl get queues.scheduling.volcano.sh`"
+STARTED: dict[str, Any] = {"conditions": ["Created"]}
+CHANGED = (
+    f"{GANG_FIELD}: cannot change once the job has started: its pods keep their marks; delete and recreate the job"
+)
+UNKNOWN = f"{QUEUE_FIELD}: there is no queue typo; see `kubectl get queues.scheduling.volcano.sh`"
+CLOSED = f"{QUEUE_FIELD}: queue {{0}} is {{1}} and takes no more jobs"
 
 
 @pytest.mark.parametrize(
@@ -136,26 +121,14 @@ UNKNOWN = "there is no queue typo; see `kubectl get queues.scheduling.volcano.sh
     [
         pytest.param(None, in_queue("team"), "", id="an open queue"),
         pytest.param(None, in_queue("new"), "", id="a queue that is new"),
-        pytest.param(None, in_queue("typo"), f"{QUEUE_FIELD}: {UNKNOWN}", id="no such queue"),
-        pytest.param(in_queue("team"), in_queue("typo"), f"{QUEUE_FIELD}: {UNKNOWN}", id="changed to no queue"),
+        pytest.param(None, in_queue("typo"), UNKNOWN, id="no such queue"),
+        pytest.param(in_queue("team"), in_queue("typo"), UNKNOWN, id="changed to no queue"),
         pytest.param(in_queue("typo"), in_queue("typo"), "", id="no such queue before"),
-        pytest.param(
-            None, in_queue("shut"), f"{QUEUE_FIELD}: queue shut is Closed and takes no more jobs", id="a closed queue"
-        ),
-        pytest.param(
-            None,
-            in_queue("ending"),
-            f"{QUEUE_FIELD}: queue ending is Closing and takes no more jobs",
-            id="a closing queue",
-        ),
-        pytest.param(
-            STARTED,
-            asking(annotations={}, conditions=["Created"]),
-            f"{GANG_FIELD}: {CHANGED}",
-            id="started, without a gang",
-        ),
-        pytest.param(STARTED, asking(annotations=VOLCANO, conditions=["Created"]), "", id="started, the same gang"),
-        pytest.param(asking(), asking(annotations={}), "", id="not started"),
+        pytest.param(None, in_queue("shut"), CLOSED.format("shut", "Closed"), id="a closed queue"),
+        pytest.param(None, in_queue("ending"), CLOSED.format("ending", "Closing"), id="a closing queue"),
+        pytest.param(asking(**STARTED), asking({}, **STARTED), CHANGED, id="started, without a gang"),
+        pytest.param(asking(**STARTED), asking(annotations=VOLCANO, **STARTED), "", id="started, the same gang"),
+        pytest.param(asking(), asking({}), "", id="not started"),
     ],
 )
 def test_what_a_job_asks_for_by_mistake_is_refused_once(old: Object | None, job: Object, said: str) -> None:
@@ -194,26 +167,22 @@ def scheduled_by(scheduler: str, asked: Object) -> Object:
     return job
 
 
+ALONE = (
+    f'schedulerName is volcano without {names.GANG}: "volcano": each pod is a gang of its own, unless mpi-operator '
+    "runs with --gang-scheduling"
+)
+BY_WHOM = "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling"
+TWO = "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang"
+
+
 @pytest.mark.parametrize(
     ("job", "said"),
     [
         pytest.param(asking(), "", id="nothing to doubt"),
-        pytest.param(
-            scheduled_by("volcano", {}),
-            f'schedulerName is volcano without {names.GANG}: "volcano": each pod is a gang of its own, unless '
-            "mpi-operator runs with --gang-scheduling",
-            id="volcano without a gang",
-        ),
-        pytest.param(
-            asking(COSCHEDULING),
-            "no schedulerName in the templates: they are a gang only if the default scheduler runs Coscheduling",
-            id="coscheduling by whom",
-        ),
-        pytest.param(
-            scheduled_by("mine", KUBERNETES),
-            "launcher and workers name different schedulers: Kubernetes then starts no pod of the gang",
-            id="two schedulers in a gang of kubernetes",
-        ),
+        pytest.param(asking(KUBERNETES), "", id="one scheduler in a gang of kubernetes"),
+        pytest.param(scheduled_by("volcano", {}), ALONE, id="volcano without a gang"),
+        pytest.param(asking(COSCHEDULING), BY_WHOM, id="coscheduling by whom"),
+        pytest.param(scheduled_by("mine", KUBERNETES), TWO, id="two schedulers in a gang of kubernetes"),
     ],
 )
 def test_doubts(job: Object, said: str) -> None:

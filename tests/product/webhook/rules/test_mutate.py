@@ -1,4 +1,4 @@
-"""What new ConfigMaps and pods get."""
+"""What new ConfigMaps and pods get: whose hostfile is shortened, too, and to what."""
 
 import copy
 from collections.abc import Callable
@@ -8,10 +8,11 @@ import jsonpatch
 import msgspec
 import pytest
 
-from lab.operator.objects import mounted
-from tests.product.webhook.answers import patch_of, patched
-from tests.product.webhook.objects import ELASTIC, PLAIN, Object, config_map, launcher_pod, mpi_job
-from webhook.rules import json_patch, mutate
+from lab.operator import objects
+from mpijob_elastic import names
+from tests.product.webhook.answers import knowing, patch_of, patched
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, config_map, launcher_pod, mpi_job
+from webhook.rules import handlers, json_patch, mutate, review
 from webhook.rules.json_patch import ForeignField, Patch
 
 ITEM = {"key": "discover_hosts.sh", "mode": 0o555, "path": "discover_hosts.sh"}
@@ -58,7 +59,7 @@ STRANGER = mpi_job(command=PLAIN, annotations=ON, uid="of an earlier job of this
         pytest.param(mpi_job(command=PLAIN, annotations=OFF), id="switched off"),
     ],
 )
-def test_a_plain_launcher_gets_nothing_unless_its_job_says_that_it_is_elastic(job: Object | None) -> None:
+def test_a_plain_launcher_gets_nothing_unless_its_job_says_so(job: Object | None) -> None:
     assert patch_of(mutate.launcher, launcher_pod(command=PLAIN), job) == ()
 
 
@@ -81,7 +82,6 @@ BOTH: Object = {"activeDeadlineSeconds": 60, "backoffLimit": 1}
         pytest.param({}, limited(command=ELASTIC), (DEADLINE,), id="of an elastic job"),
         pytest.param({"activeDeadlineSeconds": 90}, limited(), (), id="a deadline of its own"),
         pytest.param({}, limited(asked="false"), (), id="not asked for"),
-        pytest.param({}, mpi_job(command=PLAIN), (), id="no run policy"),
         pytest.param({}, limited(policy={"backoffLimit": 1}), (RESTARTED,), id="may be tried again"),
         pytest.param({}, limited(policy={"backoffLimit": 0}), (), id="may not be tried again"),
         pytest.param({"restartPolicy": "Always"}, limited(policy={"backoffLimit": 1}), (), id="restarts always"),
@@ -102,20 +102,15 @@ def test_a_config_map_gets_a_script_that_names_no_host() -> None:
     assert patch_config(stored) == ()
 
 
-def volume(pod: Object) -> Object:
-    found: Object = pod["spec"]["volumes"][1]
-    return found
-
-
 LEAVE_POD: dict[str, Callable[[Object], object]] = {
     "without our group": lambda pod: pod["metadata"]["labels"].pop("group-name"),
-    "a volume of another ConfigMap": lambda pod: volume(pod)["configMap"].update(name="other-config"),
-    "a volume with another name": lambda pod: volume(pod).update(name="other"),
-    "a volume that is no ConfigMap": lambda pod: volume(pod).pop("configMap"),
-    "a volume that projects every key": lambda pod: volume(pod)["configMap"].pop("items"),
-    "a launcher of v0.3.0, which has the item": lambda pod: mounted(pod).insert(0, ITEM),
-    "a file of that name from another key": lambda pod: mounted(pod).append({"key": "x", "path": ITEM["path"]}),
-    "the key under another name": lambda pod: mounted(pod).append({"key": ITEM["key"], "path": "x"}),
+    "a volume of another ConfigMap": lambda pod: pod["spec"]["volumes"][1]["configMap"].update(name="other-config"),
+    "a volume with another name": lambda pod: pod["spec"]["volumes"][1].update(name="other"),
+    "a volume that is no ConfigMap": lambda pod: pod["spec"]["volumes"][1].pop("configMap"),
+    "a volume that projects every key": lambda pod: pod["spec"]["volumes"][1]["configMap"].pop("items"),
+    "a launcher of v0.3.0, which has the item": lambda pod: objects.mounted(pod).insert(0, ITEM),
+    "a file of that name from another key": lambda pod: objects.mounted(pod).append({"key": "x", "path": ITEM["path"]}),
+    "the key under another name": lambda pod: objects.mounted(pod).append({"key": ITEM["key"], "path": "x"}),
     "a pod without volumes": lambda pod: pod["spec"].pop("volumes"),
 }
 
@@ -127,15 +122,10 @@ def test_a_launcher_left_alone(change: Callable[[Object], object]) -> None:
     assert patch_of(mutate.launcher, pod, None) == ()
 
 
-def owner(obj: Object) -> Object:
-    found: Object = obj["metadata"]["ownerReferences"][0]
-    return found
-
-
 LEAVE_CONFIG: dict[str, Callable[[Object], object]] = {
     "without an owner": lambda config: config["metadata"].pop("ownerReferences"),
     "not the operator's by its name": lambda config: config["metadata"].update(name="train-data"),
-    "of another kind's owner": lambda config: owner(config).update(kind="TFJob"),
+    "of another kind's owner": lambda config: config["metadata"]["ownerReferences"][0].update(kind="TFJob"),
     "of v0.3.0, which has the key": lambda config: config["data"].update({"discover_hosts.sh": "#!/bin/sh"}),
     "the key in binaryData": lambda config: config.update(binaryData={"discover_hosts.sh": "IyE="}),
     "without data": lambda config: config.pop("data"),
@@ -149,17 +139,12 @@ def test_a_config_map_left_alone(change: Callable[[Object], object]) -> None:
     assert patch_config(config) == ()
 
 
-@pytest.mark.parametrize(
-    ("at", "value"),
-    [
-        ("/data/discover_hosts.sh", "#!/bin/sh\n"),
-        ("/spec/activeDeadlineSeconds", 60),
-        ("/spec/initContainers/10/securityContext/seccompProfile", {"type": "x"}),
-        ("/spec/volumes/10/configMap/items/2", {"key": "x"}),
-    ],
-)
-def test_an_addition_to_our_fields(at: str, value: Any) -> None:
-    assert json_patch.adding(at=at, value=value) == ({"op": "add", "path": at, "value": value},)
+PROFILE = "/spec/initContainers/10/securityContext/seccompProfile"
+
+
+@pytest.mark.parametrize("at", ["/data/discover_hosts.sh", PROFILE, "/spec/volumes/10/configMap/items/2"])
+def test_an_addition_to_our_fields(at: str) -> None:
+    assert json_patch.adding(at=at, value={"x": 1}) == ({"op": "add", "path": at, "value": {"x": 1}},)
 
 
 def test_keys_are_escaped() -> None:
@@ -169,15 +154,9 @@ def test_keys_are_escaped() -> None:
     assert mark == {"op": "add", "path": "/metadata/annotations/volcano.sh~1task-spec", "value": "worker"}
 
 
-@pytest.mark.parametrize(("at", "value"), [("/spec/restartPolicy", "OnFailure"), ("/data/hostfile", "a slots=1\n")])
-def test_what_a_launcher_waits_for_and_its_restarts_are_replaced(at: str, value: str) -> None:
-    assert json_patch.replacing(at=at, value=value) == ({"op": "replace", "path": at, "value": value},)
-
-
-@pytest.mark.parametrize(
-    "at", ["", "/data", "/data/discover_hosts.sh", "/data/kubexec.sh", "/data/hostfile/x", "/binaryData/hostfile"]
-)
-def test_nothing_else_is_replaced(at: str) -> None:
+@pytest.mark.parametrize("at", ["", "/data", "/data/discover_hosts.sh", "/data/hostfile/x", "/binaryData/hostfile"])
+def test_few_fields_are_replaced(at: str) -> None:
+    assert json_patch.replacing(at="/data/hostfile", value="x")[0]["op"] == "replace"
     with pytest.raises(ForeignField):
         json_patch.replacing(at=at, value="x")
 
@@ -186,32 +165,20 @@ def test_nothing_else_is_replaced(at: str) -> None:
     "at",
     [
         "",
-        "/data",
         "/data/hostfile",
-        "/binaryData/discover_hosts.sh",
         "/data/discover_hosts.sh/x",
         "/data/discover_hosts_sh",
-        "/spec/containers/0",
         "/spec/containers/securityContext",
         "/spec/containers/0/securityContext/runAsUser",
-        "/spec/securityContext/runAsNonRoot",
         "/spec/securityContext/seccompProfile/type",
         "/spec/ephemeralContainers/0/securityContext",
-        "/spec/volumes/0",
         "/spec/volumes/0/secret/items/0",
-        "/spec/volumes/0/configMap/name",
-        "/spec/volumes/0/configMap/optional",
         "/spec/volumes/0/configMap/items/01",
         "/spec/volumes/0/configMap/items/-",
         "/spec/volumes/x/configMap/items/0",
-        "/metadata/labels",
         "/metadata/labels/a~1b~1c",
         "/metadata/labels/a~0b",
-        "/metadata/annotations/a",
         "/metadata/annotations/volcano.sh~1other",
-        "/spec/nodeName",
-        "/status",
-        "/status/replicaStatuses/Worker",
         "/status/replicaStatuses/Launcher/selector",
         "/spec/volumes/0/configMap/items/0\n",
         "x/spec/volumes/0/configMap/items/0",
@@ -220,3 +187,53 @@ def test_nothing_else_is_replaced(at: str) -> None:
 def test_anything_else_is_a_fault(at: str) -> None:
     with pytest.raises(ForeignField):
         json_patch.adding(at=at, value="x")
+
+
+OF_THREE = [ELASTIC[0], "-np", "3", *ELASTIC[1:]]
+LEAST = {names.MIN_REPLICAS: "2"}
+
+
+def stored(config: Object, *, known: Object | None) -> list[str]:
+    """The lines of the hostfile that the API server stores, where the webhook knows that job."""
+    table = handlers.mutating(knowing(known))
+    patch = handlers.answer(review.parse(body(config)), table).verdict.patch
+    after: Object = jsonpatch.apply_patch(config, patch)
+    assert len(patch) == 1 + (after["data"]["hostfile"] != config["data"]["hostfile"])
+    assert after["data"]["discover_hosts.sh"] == "#!/bin/sh\n"
+    assert handlers.answer(review.parse(body(after)), table).verdict.patch == ()
+    lines: list[str] = after["data"]["hostfile"].splitlines()
+    return lines
+
+
+def hosts(count: int, *, slots: int = 1) -> list[str]:
+    return [f"train-worker-{index} slots={slots}" for index in range(count)]
+
+
+FOUR = mpi_job(replicas=4, annotations=LEAST)
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        pytest.param(mpi_job(replicas=12, slots=4, annotations=LEAST), hosts(2, slots=4), id="elastic"),
+        pytest.param(mpi_job(replicas=3, annotations=LEAST), hosts(2), id="just above its least"),
+        pytest.param(mpi_job(replicas=2, annotations=LEAST), hosts(2), id="at its least"),
+        pytest.param(mpi_job(replicas=1, annotations=LEAST), hosts(1), id="below its least"),
+        pytest.param(mpi_job(replicas=4), hosts(4), id="no least"),
+        pytest.param(mpi_job(replicas=4, command=PLAIN, annotations=LEAST), hosts(4), id="not elastic"),
+        pytest.param(mpi_job(replicas=4, command=OF_THREE, annotations=LEAST), hosts(3), id="what horovodrun needs"),
+    ],
+)
+def test_a_known_elastic_job_waits_for_its_least(job: Object, expected: list[str]) -> None:
+    assert stored(objects.config_map(job), known=job) == expected
+
+
+@pytest.mark.parametrize("known", [None, {**FOUR, "metadata": {**FOUR["metadata"], "uid": "another"}}])
+def test_an_unknown_job_or_another_of_its_name_waits_for_all(known: Object | None) -> None:
+    assert stored(objects.config_map(FOUR), known=known) == hosts(4)
+
+
+def test_a_hostfile_that_is_not_the_operators_stays() -> None:
+    config = objects.config_map(FOUR)
+    config["data"]["hostfile"] = "b\na\nc\nd\n"
+    assert stored(config, known=FOUR) == ["b", "a", "c", "d"]

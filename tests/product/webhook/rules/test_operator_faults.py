@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from tests.product.webhook.answers import verdict
-from tests.product.webhook.objects import ELASTIC, PLAIN, Object, body, mpi_job
-from webhook.rules import review
-from webhook.rules.review import LONGEST_WARNING, Verdict
+from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
+from webhook.rules.review import Verdict
 
 
 def job(*env: object, **worker: Any) -> Object:
@@ -23,16 +22,19 @@ def without_size(made: Object) -> Object:
 
 
 def finished(made: Object) -> Object:
-    done = [{"type": "Succeeded", "status": "True"}]
-    return {**made, "status": {"conditions": done, "completionTime": "2026-01-01T00:00:00Z"}}
+    return {**made, "status": {"conditions": [{"type": "Succeeded", "status": "True"}]}}
+
+
+def having(made: Object, **metadata: Any) -> Object:
+    return {**made, "metadata": {**made["metadata"], **metadata}}
 
 
 def deleted(made: Object) -> Object:
-    return {**made, "metadata": {**made["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    return having(made, deletionTimestamp="2026-01-01T00:00:00Z")
 
 
 def annotated(made: Object, enabled: str = "false") -> Object:
-    return {**made, "metadata": {**made["metadata"], "annotations": {"mpijob-elastic/enabled": enabled}}}
+    return having(made, annotations={"mpijob-elastic/enabled": enabled})
 
 
 GOOD, BAD = {"name": "A", "value": "1"}, {"name": "A", "value": 1}
@@ -82,8 +84,7 @@ def test_of_many_faults_a_few_are_named_and_all_may_be_mended_one_by_one() -> No
     assert len(verdict(job(*many)).refusals) == 5
     assert len(verdict(job(*many), job(*many)).warnings) == 5
     assert verdict(job(*many[1:]), job(*many)).allowed
-    others = {f"x{number}": {"limits": 1} for number in range(3)}
-    assert verdict(job(*many, **others), job(*many)).allowed
+    assert verdict(job(*many[1:], tty=1), job(*many)).allowed
 
 
 @pytest.mark.parametrize("command", [PLAIN, ELASTIC])
@@ -106,11 +107,8 @@ def test_each_dropped_field_is_named_once_at_creation_with_its_meaning(command: 
     assert verdict(made, made).warnings == ()
 
 
-def test_of_many_dropped_fields_a_few_are_named_in_short_lines() -> None:
+def test_of_many_dropped_fields_a_few_are_named() -> None:
     fields: Object = {f"x{number:02}{'y' * 300}": 1 for number in range(20)}
     found = verdict(job(**fields)).warnings
     assert len(found) == 6
     assert "x07" in found[5]
-    answer = review.answer(review.parse(body(job())), Verdict(warnings=found))
-    assert answer.count(b"mpi-operator v0.2.3") >= 1
-    assert all(len(review.shortened(text)) <= LONGEST_WARNING for text in found)

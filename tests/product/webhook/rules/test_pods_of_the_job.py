@@ -36,19 +36,12 @@ def new_pod(role: str) -> Object:
     return launcher_pod(command=PLAIN) if role == names.ROLE_LAUNCHER else worker_pod()
 
 
-def of_a_later_job(job: Object) -> Object:
-    return {**job, "metadata": {**job["metadata"], "uid": "of a later job of this name"}}
-
-
 @pytest.mark.parametrize(("rule", "role"), RULES)
-def test_a_pod_of_the_job_is_changed(rule: PodRule, role: str) -> None:
+def test_a_pod_of_the_job_is_changed_and_one_of_another_or_an_unknown_job_is_not(rule: PodRule, role: str) -> None:
     assert patch_of(rule, new_pod(role), asking())
-
-
-@pytest.mark.parametrize(("rule", "role"), RULES)
-@pytest.mark.parametrize("job", [None, of_a_later_job(asking())], ids=["not known", "later of that name"])
-def test_another_job_changes_nothing(rule: PodRule, role: str, job: Object | None) -> None:
-    assert patch_of(rule, new_pod(role), job) == ()
+    later = asking()
+    later["metadata"]["uid"] = "of a later job of this name"
+    assert patch_of(rule, new_pod(role), later) == patch_of(rule, new_pod(role), None) == ()
 
 
 OTHER_ROLE = {names.ROLE_LAUNCHER: names.ROLE_WORKER, names.ROLE_WORKER: names.ROLE_LAUNCHER}

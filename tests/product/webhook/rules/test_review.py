@@ -15,22 +15,16 @@ from webhook.rules.review import Malformed, Refusal, Verdict
 
 def test_a_request_is_read() -> None:
     request = reviews.parse(body(launcher_pod(), dryRun=True))
-
     assert (request.kind.group, request.kind.version, request.kind.kind) == ("", "v1", "Pod")
     assert (request.operation, request.namespace, request.name) == ("CREATE", "default", "train-launcher")
-    assert request.dry_run
-    assert json.loads(bytes(request.object)) == launcher_pod()
+    assert (request.dry_run, json.loads(bytes(request.object))) == (True, launcher_pod())
     assert bytes(request.old_object) == b"null"
 
 
-def without(path: str) -> bytes:
-    document: dict[str, Any] = review(launcher_pod())
-    *parents, last = path.split(".")
-    part = document
-    for parent in parents:
-        part = part[parent]
-    del part[last]
-    return json.dumps(document).encode()
+def without(field: str) -> bytes:
+    """A review of a request that lacks this field."""
+    request = {name: value for name, value in review(launcher_pod())["request"].items() if name != field}
+    return replaced(request=request)
 
 
 def replaced(**fields: object) -> bytes:
@@ -41,27 +35,19 @@ def replaced(**fields: object) -> bytes:
     ("sent", "said"),
     [
         (b"", "truncated"),
-        (b"{", "truncated"),
-        (b"hello", "malformed"),
         (b"\xff\xfe", "malformed"),
         (b"[]", "Expected `object`, got `array`"),
-        (b"null", "Expected `object`, got `null`"),
         (b'"\\ud800"', "body is not an AdmissionReview"),
-        (b"[" * 100_000, "nested too deeply"),
-        (b'{"a":' * 100_000, "nested too deeply"),
         (b'{"request":{"uid":"1","object":' + b"[" * 100_000, "nested too deeply"),
-        (without("apiVersion"), "required field `apiVersion`"),
-        (without("request"), "request.uid is missing"),
-        (without("request.uid"), "required field `uid` - at `$.request`"),
-        (without("request.kind"), "required field `kind` - at `$.request`"),
-        (without("request.operation"), "required field `operation`"),
+        (b"{}", "required field `apiVersion`"),
+        (without("uid"), "required field `uid` - at `$.request`"),
+        (without("kind"), "required field `kind` - at `$.request`"),
+        (without("operation"), "required field `operation`"),
         (replaced(apiVersion="admission.k8s.io/v1beta1"), "send admission.k8s.io/v1 AdmissionReview"),
         (replaced(kind="Pod"), "admission.k8s.io/v1 Pod is not supported"),
-        (replaced(request={}), "required field `uid`"),
         (replaced(request=None), "request.uid is missing"),
         (replaced(request="CREATE"), "Expected `object | null`, got `str` - at `$.request`"),
         (body(launcher_pod(), uid=""), "request.uid is missing"),
-        (body(launcher_pod(), uid=7), "Expected `str`, got `int` - at `$.request.uid`"),
         (body(launcher_pod(), dryRun="no"), "`$.request.dryRun`"),
     ],
 )
@@ -80,38 +66,21 @@ def answered(verdict: Verdict) -> dict[str, Any]:
     return response
 
 
-def test_an_answer_that_changes_nothing_says_nothing_else() -> None:
-    assert answered(Verdict()) == {"uid": "42", "allowed": True}
-
-
 def test_a_refusal_carries_every_field_and_message() -> None:
-    refusals = (Refusal(field="replicas", message="9 is above 4"), Refusal(field="slots", message="0 is none"))
-    assert answered(Verdict(refusals=refusals)) == {
-        "uid": "42",
-        "allowed": False,
-        "status": {
-            "code": 422,
-            "reason": "Invalid",
-            "message": "replicas: 9 is above 4; slots: 0 is none",
-            "details": {
-                "name": "train",
-                "group": "kubeflow.org",
-                "kind": "MPIJob",
-                "causes": [
-                    {"reason": "FieldValueInvalid", "field": "replicas", "message": "9 is above 4"},
-                    {"reason": "FieldValueInvalid", "field": "slots", "message": "0 is none"},
-                ],
-            },
-        },
-    }
+    found = {"replicas": "9 is above 4", "slots": "0 is none"}
+    refusals = tuple(Refusal(field=field, message=message) for field, message in found.items())
+    causes = [{"reason": "FieldValueInvalid", "field": field, "message": message} for field, message in found.items()]
+    details = {"name": "train", "group": "kubeflow.org", "kind": "MPIJob", "causes": causes}
+    status = {"code": 422, "reason": "Invalid", "message": "replicas: 9 is above 4; slots: 0 is none"}
+    expected = {"uid": "42", "allowed": False, "status": {**status, "details": details}}
+    assert answered(Verdict(refusals=refusals)) == expected
 
 
-def test_a_patch_is_base64_json() -> None:
+def test_a_patch_is_base64_json_and_no_patch_is_not_there() -> None:
+    assert answered(Verdict()) == {"uid": "42", "allowed": True}
     patch = ({"op": "add", "path": "/data/discover_hosts.sh", "value": "#!/bin/sh\n"},)
     response = answered(Verdict(patch=patch))
-
-    assert response["patchType"] == "JSONPatch"
-    assert json.loads(base64.b64decode(response["patch"])) == list(patch)
+    assert (response["patchType"], json.loads(base64.b64decode(response["patch"]))) == ("JSONPatch", [*patch])
 
 
 def test_long_warnings_are_cut_to_what_is_passed_on() -> None:
@@ -132,9 +101,7 @@ def validated(sent: bytes) -> Answer:
 
 @pytest.mark.parametrize("obj", [launcher_pod(), config_map()])
 def test_created_objects_of_the_operator_are_patched_dry_run_or_not(obj: Object) -> None:
-    answer = mutated(body(obj))
-    assert answer.outcome == "patched"
-    assert mutated(body(obj, dryRun=True)) == answer
+    assert [mutated(body(obj, dryRun=dry)).outcome for dry in (False, True)] == ["patched"] * 2
 
 
 @pytest.mark.parametrize(
@@ -144,7 +111,6 @@ def test_created_objects_of_the_operator_are_patched_dry_run_or_not(obj: Object)
         body(launcher_pod(), operation="DELETE"),
         body(launcher_pod(), subResource="ephemeralcontainers"),
         body(launcher_pod(), kind={"group": "", "version": "v2", "kind": "Pod"}),
-        body(launcher_pod(), kind={"group": "apps", "version": "v1", "kind": "Deployment"}),
         body(mpi_job()),
     ],
 )
@@ -195,7 +161,6 @@ def test_mpijobs_are_validated() -> None:
     ("obj", "where"),
     [
         ({"apiVersion": "v1", "kind": "Pod"}, "metadata"),
-        ({**launcher_pod(), "spec": []}, "$.spec"),
         ({**launcher_pod(), "spec": {"volumes": [{"name": 7}]}}, "$.spec.volumes[0].name"),
         ({**launcher_pod(), "metadata": {"labels": {"a": 1}}}, "$.metadata.labels[...]"),
         ({**config_map(), "data": {"hostfile": 1}}, "$.data[...]"),
@@ -203,10 +168,9 @@ def test_mpijobs_are_validated() -> None:
 )
 def test_what_cannot_be_read_is_let_through_unchanged_and_said_so(obj: Object, where: str) -> None:
     answer = mutated(body(obj))
-    assert answer.outcome == "unreadable"
-    assert answer.verdict.allowed
-    assert answer.verdict.patch == ()
-    assert where in answer.verdict.warnings[0]
+    [warning] = answer.verdict.warnings
+    assert answer == Answer(verdict=Verdict(warnings=(warning,)), outcome="unreadable")
+    assert where in warning
 
 
 def test_an_object_nested_too_deeply_is_let_through() -> None:

@@ -31,10 +31,6 @@ ADVICE = "use 2 to 5, or change the annotation"
 ABOVE = f"6 is above metadata.annotations[mpijob-elastic/max-replicas] (5); {ADVICE}"
 BELOW = f"1 is below metadata.annotations[mpijob-elastic/min-replicas] (2); {ADVICE}"
 NONE = "0 is below 1, the smallest size that mpi-operator accepts; delete the job to stop it"
-TYPED = (
-    "2000 is above 1000, the largest size without metadata.annotations[mpijob-elastic/max-replicas]; use 1 to 1000, "
-    "or set the annotation"
-)
 LATE = "4 is too late: the job has finished; create it again to run it at that size"
 
 
@@ -45,18 +41,16 @@ LATE = "4 is too late: the job has finished; create it again to run it at that s
         pytest.param(BOUNDED, 6, ABOVE, id="above"),
         pytest.param(BOUNDED, 1, BELOW, id="below"),
         pytest.param(BOUNDED, 0, NONE, id="none"),
-        pytest.param(running(), 2_000, TYPED, id="a typing error"),
         pytest.param(OVER, 4, LATE, id="the job has finished"),
     ],
 )
-def test_what_is_refused_with_the_bound_and_its_source(
-    behind: Object, replicas: int, message: str, dry_run: bool
-) -> None:
+def test_what_is_refused_with_its_reason(behind: Object, replicas: int, message: str, dry_run: bool) -> None:
     refusal = Refusal(field="spec.replicas", message=message)
     assert scaled(behind, replicas, dryRun=dry_run) == Verdict(refusals=(refusal,))
 
 
 FEW = "horovodrun's --min-np is 2, but 1 slots are asked for: training waits for more"
+STAY = "this job is not elastic, so its surplus workers keep running"
 MANY = "horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused"
 
 
@@ -64,7 +58,6 @@ MANY = "horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused"
     ("behind", "sizes", "warnings"),
     [
         pytest.param(BOUNDED, (3, 2), (), id="the smallest"),
-        pytest.param(BOUNDED, (3, 4), (), id="between"),
         pytest.param(BOUNDED, (3, 5), (), id="the largest"),
         pytest.param(running(), (3, 1_000), (), id="without a bound"),
         pytest.param(running(), (20_000, 10_000), (), id="nearer to what may be"),
@@ -77,46 +70,28 @@ MANY = "horovodrun's --max-np is 4, but 6 slots are asked for: 2 stay unused"
         pytest.param(running(command=LIMITED), (3, 6), (MANY,), id="above --max-np"),
         pytest.param(running(command=LIMITED, slots=2), (3, 1), (), id="enough slots"),
         pytest.param(running(command=LIMITED), (3, 1), (FEW,), id="below --min-np"),
-        pytest.param(
-            running(command=PLAIN),
-            (3, 1),
-            ("this job is not elastic, so its surplus workers keep running",),
-            id="not elastic",
-        ),
+        pytest.param(running(command=PLAIN), (3, 1), (STAY,), id="not elastic"),
         pytest.param(running(command=PLAIN, conditions=None), (3, 1), (), id="not elastic, not started"),
     ],
 )
-def test_what_is_allowed_and_perhaps_doubtful(
-    behind: Object | None, sizes: tuple[int, int], warnings: tuple[str, ...]
-) -> None:
-    before, after = sizes
-    assert scaled(behind, after, before=before) == Verdict(warnings=warnings)
+def test_what_is_allowed_and_perhaps_doubtful(behind: Object | None, sizes: tuple[int, int], warnings: Any) -> None:
+    assert scaled(behind, sizes[1], before=sizes[0]) == Verdict(warnings=warnings)
 
 
 @pytest.mark.parametrize(
     ("facts", "replicas", "shown"),
     [
-        ({}, 1, "would scale 3→1: worker-2, worker-1 drain for at most 1m, then are deleted"),
-        (
-            {"annotations": {names.DRAIN_TIMEOUT: "90s"}},
-            2,
-            "would scale 3→2: worker-2 drains for at most 1m30s, then is deleted",
-        ),
-        ({}, 5, "would scale 3→5: worker-3, worker-4 are created, and published once Ready"),
-        ({}, 4, "would scale 3→4: worker-3 is created, and published once Ready"),
-        ({}, 9, "would scale 3→9: worker-3, worker-4, worker-5 and 3 more are created, and published once Ready"),
-        ({"conditions": None}, 1, "would scale 3→1 before the job starts"),
-        (
-            {"command": PLAIN},
-            1,
-            "would scale 3→1: worker-2, worker-1 keep running, because the job is not elastic",
-        ),
-        ({"command": PLAIN}, 4, "would scale 3→4: worker-3 starts unused, because the job is not elastic"),
+        ({}, 1, ": worker-2, worker-1 drain for at most 1m, then are deleted"),
+        ({"annotations": {names.DRAIN_TIMEOUT: "90s"}}, 2, ": worker-2 drains for at most 1m30s, then is deleted"),
+        ({}, 4, ": worker-3 is created, and published once Ready"),
+        ({}, 9, ": worker-3, worker-4, worker-5 and 3 more are created, and published once Ready"),
+        ({"conditions": None}, 1, " before the job starts"),
+        ({"command": PLAIN}, 1, ": worker-2, worker-1 keep running, because the job is not elastic"),
+        ({"command": PLAIN}, 4, ": worker-3 starts unused, because the job is not elastic"),
     ],
 )
 def test_a_dry_run_shows_what_would_happen(facts: dict[str, Any], replicas: int, shown: str) -> None:
-    assert scaled(running(**facts), replicas, dryRun=True) == Verdict(warnings=(shown,))
-    assert len(shown) <= 120
+    assert scaled(running(**facts), replicas, dryRun=True) == Verdict(warnings=(f"would scale 3→{replicas}{shown}",))
 
 
 @pytest.mark.parametrize(

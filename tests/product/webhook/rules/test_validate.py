@@ -8,7 +8,6 @@ import pytest
 from mpijob_elastic import names
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.mpijob import MPIJob
-from tests.product.webhook import answers
 from tests.product.webhook.objects import ELASTIC, PLAIN, Object, mpi_job
 from webhook.rules import validate
 from webhook.rules.review import LONGEST_WARNING, Refusal, Verdict
@@ -35,17 +34,17 @@ def annotated(**annotations: str) -> Object:
     return sized(annotations=named)
 
 
+def sizes(least: str, most: str) -> dict[str, str]:
+    return {"min_replicas": least, "max_replicas": most}
+
+
 @pytest.mark.parametrize(
     "job",
     [
         pytest.param(mpi_job(command=PLAIN), id="plain"),
         pytest.param(annotated(enabled="true"), id="switched on"),
-        pytest.param(annotated(enabled="false"), id="switched off"),
-        pytest.param(annotated(min_replicas="1", max_replicas="3"), id="at the largest size"),
-        pytest.param(annotated(min_replicas="3", max_replicas="3"), id="of one size"),
-        pytest.param(
-            annotated(drain_timeout="90s", replace_failed_workers="false", delete_without_discovery="true"), id="others"
-        ),
+        pytest.param(annotated(**sizes("3", "3")), id="of one size"),
+        pytest.param(annotated(drain_timeout="90s", replace_failed_workers="false"), id="others"),
         pytest.param(annotated(min_replicas="9", enabled="false"), id="bounds that are switched off"),
     ],
 )
@@ -55,56 +54,28 @@ def test_a_job_without_mistakes_is_let_through_without_a_word(job: Object) -> No
 
 SIZE = "spec.mpiReplicaSpecs.Worker.replicas"
 COUNT = "use a whole number from 1 to 10000"
+BOOLEAN = 'is not allowed; use "true" or "false"'
+PERIOD = 'use a duration from 0s to 24h, such as "90s" or "2m30s"'
+BOUNDS = "use it beside mpijob-elastic/min-replicas and mpijob-elastic/max-replicas, the bounds of the size"
+CROSSED = "use a number not above mpijob-elastic/max-replicas (2)"
+ABOVE = "3 is above metadata.annotations[mpijob-elastic/max-replicas] (2); use 1 to 2, or change the annotation"
+BELOW = "3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); use 4 to {}, or change the annotation"
 BAD: list[Any] = [
-    pytest.param({"enabled": "yes"}, "enabled", '"yes" is not allowed; use "true" or "false"', id="no boolean"),
-    pytest.param({"enabled": ""}, "enabled", '"" is not allowed; use "true" or "false"', id="empty"),
-    pytest.param({"suspend": "yes"}, "suspend", '"yes" is not allowed; use "true" or "false"', id="suspend"),
+    pytest.param({"enabled": "yes"}, "enabled", f'"yes" {BOOLEAN}', id="no boolean"),
+    pytest.param({"enabled": ""}, "enabled", f'"" {BOOLEAN}', id="empty"),
     pytest.param({"min_replicas": "x"}, "min-replicas", f'"x" is not allowed; {COUNT}', id="no number"),
     pytest.param({"max_replicas": "0"}, "max-replicas", f'"0" is not allowed; {COUNT}', id="no worker"),
-    pytest.param(
-        {"drain_timeout": "90"},
-        "drain-timeout",
-        '"90" is not allowed; use a duration from 0s to 24h, such as "90s" or "2m30s"',
-        id="no unit",
-    ),
-    pytest.param(
-        {"min_replicas": "4", "max_replicas": "2"},
-        "min-replicas",
-        '"4" is not allowed; use a number not above mpijob-elastic/max-replicas (2)',
-        id="the bounds cross",
-    ),
-    pytest.param(
-        {"max_replicas": "2"},
-        SIZE,
-        "3 is above metadata.annotations[mpijob-elastic/max-replicas] (2); use 1 to 2, or change the annotation",
-        id="above the largest size",
-    ),
-    pytest.param(
-        {"min_replicas": "4", "max_replicas": "8"},
-        SIZE,
-        "3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); use 4 to 8, or change the annotation",
-        id="below the smallest size",
-    ),
-    pytest.param(
-        {"min_replicas": "4"},
-        SIZE,
-        "3 is below metadata.annotations[mpijob-elastic/min-replicas] (4); use 4 to 1000, or change the annotation",
-        id="below the only bound",
-    ),
-    pytest.param(
-        {"autoscale": "cpu=70", "min_replicas": "1"},
-        "autoscale",
-        '"cpu=70" is not allowed; use it beside mpijob-elastic/min-replicas and mpijob-elastic/max-replicas, '
-        "the bounds of the size",
-        id="an HPA without both bounds",
-    ),
+    pytest.param({"drain_timeout": "90"}, "drain-timeout", f'"90" is not allowed; {PERIOD}', id="no unit"),
+    pytest.param(sizes("4", "2"), "min-replicas", f'"4" is not allowed; {CROSSED}', id="the bounds cross"),
+    pytest.param({"max_replicas": "2"}, SIZE, ABOVE, id="above the largest size"),
+    pytest.param(sizes("4", "8"), SIZE, BELOW.format(8), id="below the smallest size"),
+    pytest.param({"min_replicas": "4"}, SIZE, BELOW.format(1000), id="below the only bound"),
+    pytest.param({"autoscale": "cpu=7"}, "autoscale", f'"cpu=7" is not allowed; {BOUNDS}', id="an HPA without bounds"),
 ]
 
 
 @pytest.mark.parametrize(("annotations", "at", "message"), BAD)
-def test_refused_at_creation_and_when_brought_in_by_an_update(
-    annotations: dict[str, str], at: str, message: str
-) -> None:
+def test_refused_when_a_request_brings_it_in(annotations: dict[str, str], at: str, message: str) -> None:
     field = at if at == SIZE else f"metadata.annotations[mpijob-elastic/{at}]"
     for verdict in (on_create(annotated(**annotations)), on_update(annotated(**annotations), annotated())):
         assert verdict.refusals == (Refusal(field=field, message=message),)
@@ -115,16 +86,13 @@ def test_refused_at_creation_and_when_brought_in_by_an_update(
 def test_what_was_bad_before_never_blocks_another_change(annotations: dict[str, str], _at: str, _message: str) -> None:
     before = annotated(**annotations)
     said = before["metadata"]["annotations"] | {"mpijob-elastic/status": "draining"}
-    for metadata in ({"labels": {"team": "a"}}, {"finalizers": ["x/y"]}, {"annotations": said}):
-        after = {**before, "metadata": {**before["metadata"], **metadata}}
-        assert on_update(after, before) == Verdict()
-        assert on_update({**after, "status": {"conditions": []}}, before) == Verdict()
+    after = {**before, "metadata": {**before["metadata"], "labels": {"team": "a"}, "annotations": said}}
+    assert on_update(after, before) == on_update({**after, "status": {"conditions": []}}, before) == Verdict()
 
 
-@pytest.mark.parametrize(("annotations", "_at", "_message"), BAD)
 @pytest.mark.parametrize("end", ["deleting", "Succeeded", "Failed"])
-def test_a_job_that_is_over_is_never_blocked(annotations: dict[str, str], _at: str, _message: str, end: str) -> None:
-    before, after = annotated(), annotated(**annotations)
+def test_a_job_that_is_over_is_never_blocked(end: str) -> None:
+    before, after = annotated(), annotated(enabled="yes", max_replicas="2")
     for job in (before, after):
         if end == "deleting":
             job["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -134,17 +102,6 @@ def test_a_job_that_is_over_is_never_blocked(annotations: dict[str, str], _at: s
     assert on_update(after, before) == Verdict()
 
 
-@pytest.mark.parametrize("completed", [True, False])
-def test_an_evicted_job_goes_on_so_its_edits_are_checked(completed: bool) -> None:
-    """[operator] It recreates the launcher of such a job."""
-    before, after = annotated(), annotated(min_replicas="4")
-    for job in (before, after):
-        reason = "MPIJobEvicted" if completed else "MPIJobFailed"
-        job["status"]["conditions"].append({"type": "Failed", "status": "True", "reason": reason})
-        job["status"] |= {"completionTime": "2026-01-01T00:00:00Z"} if completed else {}
-    assert not on_update(after, before).allowed
-
-
 def test_a_bad_run_policy_is_refused_once_the_job_asks_for_it() -> None:
     asks, silent = annotated(run_policy="true"), annotated()
     for job in (asks, silent):
@@ -152,16 +109,13 @@ def test_a_bad_run_policy_is_refused_once_the_job_asks_for_it() -> None:
     message = '"1h" is not allowed; use a whole number from 1 to 2147483647'
     for verdict in (on_create(asks), on_update(asks, silent), on_update(asks, annotated(run_policy="true"))):
         assert verdict.refusals == (Refusal(field="spec.runPolicy.activeDeadlineSeconds", message=message),)
-    for verdict in (on_create(silent), on_update(asks, asks), on_update(silent, asks)):
-        assert verdict.allowed
+    assert all(found.allowed for found in (on_create(silent), on_update(asks, asks), on_update(silent, asks)))
 
 
 def test_several_problems_are_all_named() -> None:
     verdict = on_create(annotated(enabled="maybe", drain_timeout="soon"))
-    assert [refusal.field for refusal in verdict.refusals] == [
-        "metadata.annotations[mpijob-elastic/enabled]",
-        "metadata.annotations[mpijob-elastic/drain-timeout]",
-    ]
+    fields = [refusal.field for refusal in verdict.refusals]
+    assert fields == [f"metadata.annotations[{key}]" for key in (names.ENABLED, names.DRAIN_TIMEOUT)]
 
 
 MAX, MIN = names.MAX_REPLICAS, names.MIN_REPLICAS
@@ -181,8 +135,8 @@ LARGEST = "is above 10000, the largest size; use 1 to 10000"
         pytest.param({"command": WIDE, "slots": 8}, 1_010, UNBOUNDED.format(1010, 1), id="max-np of 8 slots a worker"),
         pytest.param({"command": WIDE}, 8_010, UNBOUNDED.format(8010, 1), id="max-np"),
         pytest.param({"command": WIDEST}, 10_000, LARGEST, id="a large max-np"),
-        pytest.param({"command": PLAIN}, 10_000, LARGEST, id="plain"),
         pytest.param({"annotations": OFF}, 10_000, LARGEST, id="switched off"),
+        pytest.param({"command": PLAIN}, 10_000, LARGEST, id="plain"),
         pytest.param({"annotations": {MAX: "10000"}}, 10_000, LARGEST, id="a bound"),
         pytest.param({"annotations": {MIN: "1200"}}, 1_200, UNBOUNDED.format(1200, 1200), id="a large smallest size"),
     ],
@@ -203,7 +157,6 @@ def test_a_size_that_must_be_a_typing_error_is_refused(facts: dict[str, Any], la
         pytest.param(sized(5_000), sized(4_000), True, id="nearer without a bound"),
         pytest.param(sized(5), sized(-1), True, id="less than none, which its definition refuses"),
         pytest.param(sized(5_000), sized(5_000, slots=2), True, id="something else"),
-        pytest.param(sized(5_000), sized(5_000, annotations={MAX: "5000"}), True, id="a bound that allows it"),
         pytest.param(sized(5_000), sized(5_000, annotations={MAX: "4999"}), True, id="a bound that is nearer"),
         pytest.param(sized(5_000, annotations={MAX: "5000"}), sized(5_000), False, id="without the bound"),
         pytest.param(sized(1_200, command=PLAIN), sized(1_200), False, id="elastic now"),
@@ -213,17 +166,10 @@ def test_only_what_goes_further_out_of_bounds_is_refused(before: Object, after: 
     assert on_update(after, before).allowed is allowed
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("mpijob-elastic/min-replica", "mpijob-elastic/min-replicas"),
-        ("mpijob-elastic/maxReplicas", "mpijob-elastic/max-replicas"),
-        ("mpijob-elastic/drain_timeout", "mpijob-elastic/drain-timeout"),
-    ],
-)
-def test_an_unknown_annotation_is_warned_of_once_with_the_nearest_name(written: str, meant: str) -> None:
+def test_an_unknown_annotation_is_warned_of_once_with_the_nearest_name() -> None:
+    written = "mpijob-elastic/drain_timeout"
     job = mpi_job(command=PLAIN, annotations={written: "1", "example.com/enable": "x"})
-    warning = f"metadata.annotations[{written}] is not known and has no effect; did you mean {meant}?"
+    warning = f"metadata.annotations[{written}] is not known and has no effect; did you mean {names.DRAIN_TIMEOUT}?"
     assert on_create(job) == Verdict(warnings=(warning,))
     assert on_update(job, mpi_job(command=PLAIN)) == Verdict(warnings=(warning,))
     assert on_update(job, job) == Verdict()
@@ -265,6 +211,7 @@ LEAST = f"{MIN}: an admitted job keeps the quota of its least size at the start;
     [
         pytest.param(sized(3, command=PLAIN), sized(1, command=PLAIN), STAYS, id="plain and smaller"),
         pytest.param(sized(1, command=PLAIN), sized(3, command=PLAIN), "", id="plain and larger"),
+        pytest.param(sized(3, command=PLAIN), sized(3, command=PLAIN), "", id="plain and as large"),
         pytest.param(sized(3), sized(1), "", id="elastic and smaller"),
         pytest.param(sized(command=OWN), sized(command=OWN, annotations={names.ENABLED: "true"}), BECOMES, id="on"),
         pytest.param(sized(command=PLAIN), sized(), BECOMES, id="another command"),
@@ -284,17 +231,6 @@ def test_an_edit_of_a_started_job_is_told_what_it_does_not_do(before: Object, af
     for job in (before, after):
         del job["status"]
     assert on_update(after, before) == Verdict()
-
-
-def test_a_finished_job_is_told_nothing() -> None:
-    before = sized(3, command=PLAIN, conditions=["Created", "Succeeded"])
-    assert on_update(sized(1, command=PLAIN), before) == Verdict()
-
-
-@pytest.mark.parametrize(("before", "after"), [(3, 2**31 - 1), (2**31 - 1, 3)])
-def test_any_size_is_shown(before: int, after: int) -> None:
-    told = answers.verdict(sized(after), sized(before), dryRun=True).warnings
-    assert any("would scale" in warning for warning in told)
 
 
 @pytest.mark.parametrize("asking", [{names.SUSPEND: "true"}, {names.AUTOSCALE: "cpu=70", MIN: "1", MAX: "8"}])

@@ -11,8 +11,8 @@ from webhook.rules.certificates.content import Content
 from webhook.rules.certificates.decision import KEEP, Action, Policy, Step
 
 GOOD = healthy()
-ROTATING = replace(GOOD, following=authority())
 assert GOOD.authority is not None
+ROTATING = replace(GOOD, following=authority())
 RETIRED = replace(GOOD, retired=(authority().certificate,))
 RENEWED_LATE = replace(GOOD, leaf=leaf(GOOD.authority, now=NOON + 239 * DAY))
 
@@ -78,25 +78,19 @@ def carried_out(action: Action, content: Content, *, forget: bool = False, seen:
 
 def test_begin_goes_on_trusting_all_that_was_trusted() -> None:
     after = carried_out(Action.BEGIN, replace(RETIRED, authority=None), seen=(GOOD,))
-    assert after.authority is not None
-    assert after.leaf is not None
     assert after.authority.signed(after.leaf.certificate)
     assert after.retired == (*RETIRED.retired, *GOOD.trusted)
 
 
 def test_prepare_changes_nothing_but_the_trust() -> None:
     after = carried_out(Action.PREPARE, RETIRED)
-    assert after.following is not None
     assert replace(after, following=None) == RETIRED
     assert set(after.trusted) > set(RETIRED.trusted)
 
 
 def test_promote_signs_anew_and_retires_the_old() -> None:
     after = carried_out(Action.PROMOTE, ROTATING)
-    assert after.authority == ROTATING.following
-    assert after.following is None
-    assert after.authority is not None
-    assert after.leaf is not None
+    assert (after.authority, after.following) == (ROTATING.following, None)
     assert after.authority.signed(after.leaf.certificate)
     assert set(after.trusted) == set(ROTATING.trusted)
 
