@@ -5,7 +5,6 @@ until its init container would have ended: kubectl-delivery waits until every ho
 When the driver ends, the job has failed. Its owner creates it again at once, and it starts at its last checkpoint.
 """
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from random import Random
 
@@ -39,10 +38,6 @@ class Mount:
         while self._sync_at <= now:
             self.content = content
             self._sync_at += self._chance.uniform(*SYNC)
-
-    def next_change(self, content: str) -> float:
-        """Return when the file changes next if nothing else changes."""
-        return math.inf if content == self.content else self._sync_at
 
 
 class Training:
@@ -97,13 +92,6 @@ class Training:
     def again(self) -> None:
         """Forget the driver: the job was created again."""
         self._driver = self._mount = None
-
-    def next_change(self, world: World) -> float:
-        """Return the time of the next change if the world does not change."""
-        if self._driver is None or self._mount is None or self.failed:
-            return math.inf
-        listed = self._driver.next_change(listed=self._listed(world))
-        return min(listed, self._mount.next_change(world.script))
 
     def settled(self, world: World) -> bool:
         """Return True if exactly the running workers train, so that nothing waits."""
