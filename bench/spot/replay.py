@@ -142,7 +142,7 @@ class Replay:
 
     def _kill_ranks(self) -> None:
         if self._ranks:
-            self._ranks.kill_all()
+            self._ranks.close()
             self._ranks = None
 
     def _acted(self) -> None:
