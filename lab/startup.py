@@ -83,7 +83,7 @@ class Startup:
             if exec_offered:
                 self._start_podexec(credentials, ports)
             self._create_objects(api, ports.kubelet if exec_offered else None)
-            self._await("custom resource definitions", lambda: _established(api) and _served(api))
+            self._await("custom resource definitions", lambda: _served(api))
             self._await("nodes", lambda: all(map(nodes.usable, api.get("/api/v1/nodes")["items"])))
             self._await("ServiceAccounts", lambda: _has_default_service_account(api))
             if rack:
@@ -154,12 +154,8 @@ def _listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _established(api: Api) -> bool:
-    return all(_is_established(crd) for crd in api.get(CRD_PATH)["items"])
-
-
 def _served(api: Api) -> bool:
-    """Established is said first; only then discovery learns of it, by which kubectl goes."""
+    """A definition is said to be established first; only then discovery learns of it, by which kubectl goes."""
     try:
         return all(_kinds_served(api, crd) for crd in api.get(CRD_PATH)["items"])
     except ApiError:
@@ -171,11 +167,6 @@ def _kinds_served(api: Api, crd: dict[str, Any]) -> bool:
     versions = [version["name"] for version in spec["versions"] if version["served"]]
     found = [api.get(f"/apis/{spec['group']}/{version}")["resources"] for version in versions]
     return all(any(one["name"] == spec["names"]["plural"] for one in served) for served in found)
-
-
-def _is_established(crd: dict[str, Any]) -> bool:
-    conditions = crd.get("status", {}).get("conditions") or []  # null at first
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 def _has_default_service_account(api: Api) -> bool:
