@@ -8,7 +8,7 @@ from lab.cluster import Cluster
 from lab.images import build
 from lab.images.operator import NAME as OPERATOR
 from lab.images.product import image
-from lab.images.running import run
+from lab.images.tools import run
 from lab.operator import deployment
 
 

@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from random import Random
 
 from bench import jobs, namespaces
 from bench.audit import Tail
@@ -34,8 +33,6 @@ TICK = 0.2
 SHORTEST_SKIP = 1.0
 # Seconds without a write after which a pod that could run is no longer waited for. Busy cores may need many.
 OWED_PATIENCE = 60.0
-# Draws the kubelet's periods.
-SEED = 1
 
 
 @dataclass(kw_only=True)
@@ -52,8 +49,7 @@ class Replay:
         """Begin with all moves to come."""
         self._namespace = namespaces.create(self.cluster, f"spot-{self.contender.name}")
         self._moves = deque(self.trace.moves)
-        chance = Random(SEED)
-        self._training = Training(costs=Costs(), size=self.trace.size, elastic=self.contender.elastic, chance=chance)
+        self._training = Training(costs=Costs(), size=self.trace.size, elastic=self.contender.elastic)
         self._pool = Pool(self.cluster, self.client, name=self.contender.name, namespace=self._namespace)
         self._tail = Tail(self.cluster.audit_log)
         self._ranks: Ranks | None = None

@@ -1,7 +1,6 @@
 """Spot economics: whatever a control plane does to a job, the model's books balance."""
 
 from collections.abc import Mapping
-from random import Random
 
 import pytest
 from hypothesis import example, given
@@ -48,13 +47,13 @@ NOTHING = [(False, False, 0)] * SIZE
 
 
 # The driver's patience ends between two of its polls.
-@example(moments=[(NOTHING, False, 60)] * 3, elastic=True, seed=0)
-@given(moments=st.lists(MOMENTS, max_size=12), elastic=st.booleans(), seed=st.integers(0, 9))
+@example(moments=[(NOTHING, False, 60)] * 3, elastic=True)
+@given(moments=st.lists(MOMENTS, max_size=12), elastic=st.booleans())
 def test_steps_are_counted_once(
-    *, moments: list[tuple[list[tuple[bool, bool, int]], bool, int]], elastic: bool, seed: int
+    *, moments: list[tuple[list[tuple[bool, bool, int]], bool, int]], elastic: bool
 ) -> None:
     """Done steps are kept or lost and never both; nobody trains who does not run; no step comes from nowhere."""
-    training = Training(costs=COSTS, size=SIZE, elastic=elastic, chance=Random(seed))
+    training = Training(costs=COSTS, size=SIZE, elastic=elastic)
     now, changes = 0.0, 0
     for workers, touched, ticks in moments:
         changes += touched
