@@ -22,6 +22,7 @@ from lab.layout import Layout
 from lab.node import egress
 from lab.node.addresses import places
 from lab.node.rack import Rack
+from lab.ports import free_ports
 from lab.state import Request
 
 DEADLINE = 120.0  # seconds; a busy machine is slow, a broken lab must still end
@@ -41,16 +42,11 @@ class Started:
 
 @dataclass(frozen=True, kw_only=True)
 class Startup:
-    """A start of a lab.
-
-    `choose_ports` returns so many free ports, `say` is told what is waited for, and `interrupted` raises when the start
-    is to be given up.
-    """
+    """A start of a lab; `say` is told what is waited for, `interrupted` raises when the start is to be given up."""
 
     layout: Layout
     request: Request
     children: Children
-    choose_ports: Callable[[int], list[int]]
     say: Callable[[str], None]
     interrupted: Callable[[], None]
 
@@ -67,13 +63,20 @@ class Startup:
         raise AssertionError("unreachable")
 
     def _once(self) -> Started:
-        etcd, etcd_peer, api_server, kubelet = self.choose_ports(4)
+        etcd, etcd_peer, api_server, kubelet = free_ports(4)
         ports = Ports(etcd=etcd, etcd_peer=etcd_peer, api_server=api_server, kubelet=kubelet)
         server = f"https://127.0.0.1:{ports.api_server}"
         real_nodes = places(self.request.options.real_nodes)
         credentials = write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC), real_nodes=real_nodes)
-        rack = self._rack(credentials) if real_nodes else None
-        if rack:
+        rack = None
+        if real_nodes:
+            rack = Rack(
+                layout=self.layout,
+                programs=self.request.programs,
+                credentials=credentials,
+                children=self.children,
+                wait=self._await,
+            )
             rack.begin(ports.api_server)
         self._start_api(credentials, ports)
         exec_offered = sandboxes_work()
@@ -100,15 +103,6 @@ class Startup:
         if self.request.options.gangs:
             api_server = api_server.also(components.GANGS, components.SERVED_GANGS)
         self.children.start(api_server)
-
-    def _rack(self, credentials: Credentials) -> Rack:
-        return Rack(
-            layout=self.layout,
-            programs=self.request.programs,
-            credentials=credentials,
-            children=self.children,
-            wait=self._await,
-        )
 
     def _start_podexec(self, credentials: Credentials, ports: Ports) -> None:
         self.children.start(components.podexec(self.request.programs, self.layout, credentials, ports))
