@@ -16,7 +16,6 @@ from lab.children import Children, ComponentEndedError
 from lab.components import CRDS, Ports
 from lab.credentials import Credentials, write_credentials
 from lab.errors import LabError
-from lab.exec_server import sandboxes_work
 from lab.kubeconfig import read_server
 from lab.layout import Layout
 from lab.node import egress
@@ -79,7 +78,7 @@ class Startup:
             )
             rack.begin(ports.api_server)
         self._start_api(credentials, ports)
-        exec_offered = sandboxes_work()
+        exec_offered = components.sandboxes_work()
         with Api(read_server(self.layout.kubeconfig), credentials.administrator) as api:
             self._await("kube-apiserver", api.ready)
             self._start_rest(credentials)

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from lab.training import log as training
-from lab.training.log import Log, Told, parse
-from lab.training.recovery import Recovery, recovery
+from lab.training.log import Log, Recovery, Told, parse, recovery
 
 NOISE = "+ POD_NAME=train-worker-0\n[0]<stderr>:+ shift\nINFO:root:start worker process: train-worker-0[0]\n"
 
