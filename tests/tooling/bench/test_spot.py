@@ -73,31 +73,22 @@ def test_steps_are_counted_once(
     assert 0 <= training.tally.useful(now) <= now / COSTS.step
 
 
-@pytest.fixture
-def tally() -> Tally:
-    return Tally(costs=Costs(step=0.5, commit=10, checkpoint=100), size=4)
-
-
-def test_a_step_counts_by_the_share_of_gpus_that_train(tally: Tally) -> None:
-    tally.begin(5, 4)
-    tally.pause(15)
-    tally.begin(15, 1)
-    assert (tally.useful(25), tally.gpu_seconds(25)) == (25, 50)
-
-
-def test_a_ring_that_breaks_goes_back_to_its_last_commit(tally: Tally) -> None:
-    tally.begin(3, 4)
-    tally.cut(27)
-    assert tally.useful(30) == 40
-    assert tally.lost == pytest.approx(8)
-
-
-def test_a_job_that_ends_goes_back_to_its_last_checkpoint(tally: Tally) -> None:
-    tally.begin(90, 4)
-    tally.pause(130)
-    tally.begin(131, 2)
-    tally.fail(161)
-    assert (tally.useful(161), tally.lost) == (20, 90)
+def test_what_counts_after_a_pause_a_broken_ring_and_the_end_of_a_job() -> None:
+    """A step counts by the share of GPUs that train; a ring goes back to its last commit, a job to its checkpoint."""
+    paused, broken, ended = (Tally(costs=Costs(step=0.5, commit=10, checkpoint=100), size=4) for _ in range(3))
+    paused.begin(5, 4)
+    paused.pause(15)
+    paused.begin(15, 1)
+    assert (paused.useful(25), paused.gpu_seconds(25), paused.lost) == (25, 50, 0)
+    broken.begin(3, 4)
+    broken.cut(27)
+    assert broken.useful(30) == 40
+    assert broken.lost == pytest.approx(8)
+    ended.begin(90, 4)
+    ended.pause(130)
+    ended.begin(131, 2)
+    ended.fail(161)
+    assert (ended.useful(161), ended.lost) == (20, 90)
 
 
 def test_the_oldest_machine_goes_first_two_minutes_after_its_notice() -> None:
