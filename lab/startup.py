@@ -83,7 +83,8 @@ class Startup:
             self._await("kube-apiserver", api.ready)
             self._start_rest(credentials)
             if exec_offered:
-                self._start_podexec(credentials, ports)
+                self.children.start(components.podexec(self.request.programs, self.layout, credentials, ports))
+                self._await("podexec", lambda: _listening(ports.kubelet))
             self._create_objects(api, ports.kubelet if exec_offered else None)
             self._await("custom resource definitions", lambda: _served(api))
             self._await("nodes", lambda: all(map(nodes.usable, api.get("/api/v1/nodes")["items"])))
@@ -102,10 +103,6 @@ class Startup:
         if self.request.options.gangs:
             api_server = api_server.also(components.GANGS, components.SERVED_GANGS)
         self.children.start(api_server)
-
-    def _start_podexec(self, credentials: Credentials, ports: Ports) -> None:
-        self.children.start(components.podexec(self.request.programs, self.layout, credentials, ports))
-        self._await("podexec", lambda: _listening(ports.kubelet))
 
     def _start_rest(self, credentials: Credentials) -> None:
         programs, layout = self.request.programs, self.layout

@@ -34,25 +34,24 @@ async def run(setting: Setting, *, trace: Trace) -> Findings:
 
 def _figures(trace: Trace, outcomes: Mapping[str, Training]) -> list[Figure]:
     """Return the figures of each side, and the saving if no second of a spot machine were lost."""
-
-    def figure(side: str, name: str, unit: str, value: float) -> Figure:
-        return Figure(topic="Spot", group=side, name=name, unit=unit, ours=(value,))
-
-    step = Costs().step
-    rows = [
-        row
-        for side, outcome in outcomes.items()
-        for row in (
-            figure(side, "trained", "GPU-h", outcome.tally.gpu_seconds(trace.horizon) / HOUR),
-            figure(side, "useful steps", "", outcome.tally.useful(trace.horizon)),
-            figure(side, "lost steps", "", outcome.tally.lost),
-            figure(side, "ranks killed", "", outcome.killed),
-            figure(side, "job restarts", "", len(outcome.failures)),
-            figure(side, "saving", "%", _saving(trace, outcome.tally.useful(trace.horizon) * step)),
-        )
-    ]
+    rows: list[Figure] = []
+    for side, outcome in outcomes.items():
+        useful = outcome.tally.useful(trace.horizon)
+        figures = {
+            ("trained", "GPU-h"): outcome.tally.gpu_seconds(trace.horizon) / HOUR,
+            ("useful steps", ""): useful,
+            ("lost steps", ""): outcome.tally.lost,
+            ("ranks killed", ""): outcome.killed,
+            ("job restarts", ""): len(outcome.failures),
+            ("saving", "%"): _saving(trace, useful * Costs().step),
+        }
+        rows += [_figure(side, name, unit, value) for (name, unit), value in figures.items()]
     best = _saving(trace, trace.machine_seconds / trace.size)
-    return [*rows, figure("spot, if no second were lost", "saving", "%", best)]
+    return [*rows, _figure("spot, if no second were lost", "saving", "%", best)]
+
+
+def _figure(side: str, name: str, unit: str, value: float) -> Figure:
+    return Figure(topic="Spot", group=side, name=name, unit=unit, ours=(value,))
 
 
 def _saving(trace: Trace, trained: float) -> float:

@@ -84,7 +84,8 @@ def run(
         try:
             for line in process.stdout:
                 tail.append(line.rstrip())
-                told = telling(line)
+                match = _TELLING.match(line)
+                told = match and (match["phase"] or match["percent"])
                 if told and told != last:
                     say(told)
                     last = told
@@ -94,9 +95,3 @@ def run(
     if process.returncode:
         output = "\n".join(tail)
         raise LabError(f"`{command[0]}` ended with {process.returncode}:\n{output}")
-
-
-def telling(line: str) -> str | None:
-    """Return what a line of output says of progress."""
-    match = _TELLING.match(line)
-    return match and (match["phase"] or match["percent"])
