@@ -43,11 +43,8 @@ def a_world(workers: list[tuple[bool, bool, int]], *, touch: str) -> World:
     )
 
 
-NOTHING = [(False, False, 0)] * SIZE
-
-
 # The driver's patience ends between two of its polls.
-@example(moments=[(NOTHING, False, 60)] * 3, elastic=True)
+@example(moments=[([(False, False, 0)] * SIZE, False, 60)] * 3, elastic=True)
 @given(moments=st.lists(MOMENTS, max_size=12), elastic=st.booleans())
 def test_steps_are_counted_once(
     *, moments: list[tuple[list[tuple[bool, bool, int]], bool, int]], elastic: bool
