@@ -1,28 +1,29 @@
 """Measure 3→1 with ranks in the leaving workers: killed ranks, and how long the workers outlive their ranks.
 
-A rank is a process in the worker's sandbox. `kubectl exec` starts it, like Horovod's ranks. It ends by itself, like an
-elastic rank whose host has left discover_hosts.sh (1.8 to 3.1 s with Horovod on a real kubelet).
+A rank is a process in the worker's sandbox, which `kubectl exec` starts, like Horovod's ranks. It ends by itself some
+time after its host has left the list (1.8 to 3.1 s with Horovod on a real kubelet); see lab/ranks.py.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 
 from bench import changes, jobs
 from bench.audit import Tail
 from bench.rest import settled
 from lab.cluster import Cluster
+from lab.ranks import Ranks, State
 from mpijob_elastic import names
 from mpijob_elastic.kube.writer import ApiWriter
 
 BEFORE, AFTER = 3, 1
 RANK_SECONDS = 2
-STARTED = b"started\n"
 DRAIN_TIMEOUT = "60s"
-# Seconds for a rank to start or end: far above the usual time.
-PATIENCE = 30.0
+# Seconds for the ranks to start or end: far above the usual time.
+PATIENCE = 60.0
+POLL = 0.02
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,55 +35,42 @@ class Drain:
     after_ranks: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Ended:
-    code: int
-    at: float
-
-
 async def run(cluster: Cluster, client: ApiWriter, *, namespace: str) -> Drain:
     """Run the edit in a new job. Raises LabError if the job does not become right, and what `ApiReader` raises."""
     tail = Tail(cluster.audit_log)
     await jobs.create(client, namespace, jobs.manifest(jobs.JOB, replicas=BEFORE, drain_timeout=DRAIN_TIMEOUT))
     await settled(client, tail, namespace=namespace, replicas=BEFORE)
     tail = Tail(cluster.audit_log)
-    async with AsyncExitStack() as stack:
-        leaving = [names.worker(jobs.JOB, index) for index in range(AFTER, BEFORE)]
-        ranks = [await stack.enter_async_context(started_rank(cluster, namespace, worker)) for worker in leaving]
+    leaving = [names.worker(jobs.JOB, index) for index in range(AFTER, BEFORE)]
+    async with running_ranks(cluster, namespace, leaving) as ranks:
         await jobs.resize(client, namespace, jobs.JOB, replicas=AFTER)
-        ended = await asyncio.gather(*(_end(rank) for rank in ranks))
+        ended_at = await ended(ranks)
+        killed = [*ranks.states.values()].count("killed")
     writes = await settled(client, tail, namespace=namespace, replicas=AFTER)
     course = changes.course(writes, job=jobs.JOB)
     after_edit = (course.deleted or 0.0) / 1000
-    return Drain(
-        killed=sum(end.code != 0 for end in ended),
-        after_edit=after_edit,
-        after_ranks=course.edited_at + after_edit - max(end.at for end in ended),
-    )
+    return Drain(killed=killed, after_edit=after_edit, after_ranks=course.edited_at + after_edit - ended_at)
 
 
 @asynccontextmanager
-async def started_rank(cluster: Cluster, namespace: str, worker: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run a rank in a worker: it has started, and ends by itself after RANK_SECONDS."""
-    script = f"echo started; exec sleep {RANK_SECONDS}"
-    process = await asyncio.create_subprocess_exec(
-        *(str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "--namespace", namespace),
-        *("exec", worker, "--", "/bin/sh", "-c", script),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        assert process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
-            await process.stdout.readuntil(STARTED)
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
+async def running_ranks(cluster: Cluster, namespace: str, workers: Collection[str]) -> AsyncIterator[Ranks]:
+    """Have a rank in each of the workers, which runs; none is left at the end. Raises TimeoutError, LabError."""
+    with closing(Ranks(cluster, namespace=namespace, job=jobs.JOB, commit=RANK_SECONDS)) as ranks:
+        ranks.discover(workers)
+        await _until(ranks, {"running", "killed"})
+        yield ranks
 
 
-async def _end(rank: asyncio.subprocess.Process) -> _Ended:
+async def ended(ranks: Ranks) -> float:
+    """Let all hosts have left the list, and return when the last rank has ended. Raises TimeoutError."""
+    ranks.discover([])
+    return await _until(ranks, {"ended", "killed"})
+
+
+async def _until(ranks: Ranks, wanted: Collection[State]) -> float:
+    """Return when all ranks are so. Raises TimeoutError."""
     async with asyncio.timeout(PATIENCE):
-        code = await rank.wait()
-    return _Ended(code=code, at=time.time())
+        while not {*ranks.states.values()} <= {*wanted}:
+            await asyncio.sleep(POLL)
+            ranks.commit()
+    return time.time()

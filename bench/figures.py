@@ -2,10 +2,13 @@
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
+
+Sample = TypeVar("Sample")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,3 +69,19 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         if not self.ours or not self.peer or not spread(self.peer).median:
             return None
         return spread(self.ours).median / spread(self.peer).median
+
+
+def measured(
+    heading: tuple[str, str],
+    name: str,
+    unit: str,
+    read: Callable[[Sample], float | None],
+    *,
+    ours: Sequence[Sample],
+    peer: Sequence[Sample] = (),
+    target: Target | None = None,
+) -> Figure:
+    """Return what `read` finds in the samples of both sides, without None; `heading` is topic and group."""
+    topic, group = heading
+    mine, others = (tuple(value for one in side if (value := read(one)) is not None) for side in (ours, peer))
+    return Figure(topic=topic, group=group, name=name, unit=unit, ours=mine, peer=others, target=target)

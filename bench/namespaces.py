@@ -36,5 +36,10 @@ def passing(cluster: Cluster, purpose: str) -> Iterator[str]:
     try:
         yield name
     finally:
-        timeout = f"--timeout={PATIENCE:.0f}s"
-        cluster.kubectl("delete", "mpijobs", "--all", "--cascade=foreground", "--namespace", name, timeout)
+        empty(cluster, name)
+
+
+def empty(cluster: Cluster, name: str) -> None:
+    """Delete the jobs of a namespace with their objects, and wait for that. Raises LabError."""
+    timeout = f"--timeout={PATIENCE:.0f}s"
+    cluster.kubectl("delete", "mpijobs", "--all", "--cascade=foreground", "--namespace", name, timeout)

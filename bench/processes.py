@@ -23,22 +23,12 @@ def usage(pid: int) -> Usage:
         status = Path(f"/proc/{pid}/status").read_text()
     except FileNotFoundError:
         raise ProcessLookupError(f"no process {pid}") from None
-    return parse(stat, status, ticks_a_second=os.sysconf("SC_CLK_TCK"))
-
-
-def parse(stat: str, status: str, *, ticks_a_second: int) -> Usage:
-    """Return the usage from the text of /proc/PID/stat and /proc/PID/status."""
     # The command name, field 2, is in parentheses, and may contain spaces and parentheses.
     fields = stat.rpartition(")")[2].split()
-    memory = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
+    # As `VmRSS:  1234 kB`.
+    kibibytes = {line.split(":")[0]: int(line.split()[1]) for line in status.splitlines() if line.startswith("Vm")}
     return Usage(
-        cpu=(int(fields[11]) + int(fields[12])) / ticks_a_second,
-        resident=_bytes(memory["VmRSS"]),
-        peak=_bytes(memory["VmHWM"]),
+        cpu=(int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"),
+        resident=kibibytes["VmRSS"] * 1024,
+        peak=kibibytes["VmHWM"] * 1024,
     )
-
-
-def _bytes(text: str) -> int:
-    number, unit = text.split()
-    assert unit == "kB", "proc(5) gives these only in kB"
-    return int(number) * 1024

@@ -11,7 +11,7 @@ from itertools import pairwise
 from bench import changes, jobs
 from bench.audit import Tail
 from bench.changes import Course
-from bench.processes import Usage, usage
+from bench.processes import usage
 from bench.rest import settled
 from bench.sides import Side
 from lab.cluster import Cluster
@@ -36,17 +36,13 @@ async def run(cluster: Cluster, client: ApiWriter, side: Side, *, namespace: str
     tail = Tail(cluster.audit_log)
     await jobs.create(client, namespace, jobs.manifest(jobs.JOB, replicas=SIZES[0], drain_timeout=jobs.AT_ONCE))
     await settled(client, tail, namespace=namespace, replicas=SIZES[0])
-    before = _usage(side)
+    before = {name: usage(pid) for name, pid in side.pids.items()}
     courses = {}
     for edit, new in zip(EDITS, SIZES[1:], strict=True):
         tail = Tail(cluster.audit_log)
         await jobs.resize(client, namespace, jobs.JOB, replicas=new)
         writes = await settled(client, tail, namespace=namespace, replicas=new)
         courses[edit] = changes.course(writes, job=jobs.JOB)
-    after = _usage(side)
+    after = {name: usage(pid) for name, pid in side.pids.items()}
     cpu = {name: after[name].cpu - before[name].cpu for name in side.pids}
     return Round(courses=courses, cpu=cpu, peak={name: after[name].peak for name in side.pids})
-
-
-def _usage(side: Side) -> dict[str, Usage]:
-    return {name: usage(pid) for name, pid in side.pids.items()}

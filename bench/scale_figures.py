@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bench import targets
 from bench.changes import Course, Writer
-from bench.figures import Figure, Target
+from bench.figures import Figure, Target, measured
 from bench.processes import MIB
 from bench.scale import EDITS, Round
 
@@ -26,81 +26,47 @@ _TARGETS: Mapping[tuple[str, str], Target] = {
 
 def figures(*, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
     """Return the figures of the rounds of both sides."""
-    return [
-        *(_time(edit, name, ours, peer) for edit in EDITS for name in _TIMES if _applies(edit, name, ours)),
-        *(figure for edit in EDITS for figure in _writes(edit, ours, peer)),
-        *_processes(ours, peer),
+    changes = [
+        figure
+        for edit in EDITS
+        for figure in _change(edit, [turn.courses[edit] for turn in ours], [turn.courses[edit] for turn in peer])
     ]
+    return [*changes, *(figure for name in (ours[0].cpu if ours else ()) for figure in _process(name, ours, peer))]
 
 
-def _applies(edit: str, name: str, rounds: Sequence[Round]) -> bool:
-    return any(_TIMES[name](turn.courses[edit]) is not None for turn in rounds)
+def _change(edit: str, ours: Sequence[Course], peer: Sequence[Course]) -> list[Figure]:
+    heading = ("Change of size", edit)
+    times = [
+        measured(heading, name, "ms", read, ours=ours, peer=peer, target=_TARGETS.get((edit, name)))
+        for name, read in _TIMES.items()
+    ]
+    return [*(time for time in times if time.ours), *_writes(edit, ours, peer)]
 
 
-def _time(edit: str, name: str, ours: Sequence[Round], peer: Sequence[Round]) -> Figure:
-    def read(rounds: Sequence[Round]) -> tuple[float, ...]:
-        found = (_TIMES[name](turn.courses[edit]) for turn in rounds)
-        return tuple(value for value in found if value is not None)
+def _writes(edit: str, ours: Sequence[Course], peer: Sequence[Course]) -> list[Figure]:
+    def figure(name: str, ours: Sequence[float], peer: Sequence[float], target: Target | None = None) -> Figure:
+        return Figure(topic="Writes", group=edit, name=name, unit="", ours=tuple(ours), peer=tuple(peer), target=target)
 
-    return Figure(
-        topic="Change of size",
-        group=edit,
-        name=name,
-        unit="ms",
-        ours=read(ours),
-        peer=read(peer),
-        target=_TARGETS.get((edit, name)),
-    )
-
-
-def _writes(edit: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
-    total = Figure(
-        topic="Writes",
-        group=edit,
-        name="all but Events and pods",
-        unit="",
-        ours=tuple(turn.courses[edit].count(Writer.CONTROLLER) for turn in ours),
-        peer=tuple(turn.courses[edit].count(Writer.OPERATOR) for turn in peer),
-        target=targets.WRITES,
-    )
-    kinds = {
-        (writer, kind)
-        for turn in (*ours, *peer)
-        for writer, kind in turn.courses[edit].writes
-        if writer in (Writer.CONTROLLER, Writer.OPERATOR)
-    }
-    return [total, *(_kind(edit, writer, kind, ours, peer) for writer, kind in sorted(kinds))]
-
-
-def _kind(edit: str, writer: Writer, kind: str, ours: Sequence[Round], peer: Sequence[Round]) -> Figure:
-    def count(rounds: Sequence[Round]) -> tuple[float, ...]:
-        return tuple(turn.courses[edit].writes.get((writer, kind), 0) for turn in rounds)
-
-    return Figure(
-        topic="Writes",
-        group=edit,
-        name=f"{kind} by {writer}",
-        unit="",
-        ours=count(ours),
-        peer=count(peer) if writer is Writer.OPERATOR else (),
-    )
-
-
-def _processes(ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
-    names = [name for turn in ours[:1] for name in turn.cpu]
-    return [figure for name in names for figure in _process(name, ours, peer)]
+    kinds = {key for one in (*ours, *peer) for key in one.writes if key[0] in (Writer.CONTROLLER, Writer.OPERATOR)}
+    totals = [one.count(Writer.CONTROLLER) for one in ours], [one.count(Writer.OPERATOR) for one in peer]
+    return [
+        figure("all but Events and pods", *totals, targets.WRITES),
+        *(
+            figure(
+                f"{kind} by {writer}",
+                [one.writes.get((writer, kind), 0) for one in ours],
+                [one.writes.get((writer, kind), 0) for one in peer if writer is Writer.OPERATOR],
+            )
+            for writer, kind in sorted(kinds)
+        ),
+    ]
 
 
 def _process(process: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
     def figure(name: str, unit: str, read: Callable[[Round], float]) -> Figure:
-        return Figure(
-            topic="Processes",
-            group="these four edits",
-            name=f"{name} of the {process}",
-            unit=unit,
-            ours=tuple(read(turn) for turn in ours),
-            peer=tuple(read(turn) for turn in peer if process in turn.cpu),
-        )
+        having = [turn for turn in peer if process in turn.cpu]
+        heading = ("Processes", "these four edits")
+        return measured(heading, f"{name} of the {process}", unit, read, ours=ours, peer=having)
 
     return [
         figure("CPU", "s", lambda turn: turn.cpu[process]),

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from lab import modules, programs
-from lab.alone import alone
 from lab.golang import ensure_go, run_go
 from lab.layout import cache_dir
+from lab.lock import alone
 from lab.programs import Program, Programs
 from lab.versions import PINNED_KUBERNETES, KubernetesVersion
 

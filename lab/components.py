@@ -1,11 +1,13 @@
 """The command line of each component of a lab."""
 
+import os
+import shutil
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.credentials import Credentials
-from lab.exec_server import confinement
 from lab.layout import Layout
 from lab.node.addresses import SERVICE_NETWORK
 from lab.programs import Programs
@@ -21,6 +23,11 @@ AUTOSCALER_PERIOD = "1s"
 # Kubernetes' own gangs, alpha and off in 1.36: gates for API server, controllers and scheduler; the API must be served.
 GANGS = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 SERVED_GANGS = "--runtime-config=scheduling.k8s.io/v1alpha2=true"
+
+# Sandboxes of `kubectl exec` need privileges: root has them, others where user namespaces are allowed (Ubuntu 24.04
+# restricts them, and so do most containers). Where they cannot be had, exec is not offered.
+TOOLS = ("unshare", "nsenter")
+_NAMESPACES = ("--pid", "--fork", "--kill-child", "--mount-proc")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,3 +181,17 @@ def podexec(programs: Programs, layout: Layout, credentials: Credentials, ports:
         f"-kubeconfig={layout.kubeconfig}",
     ]
     return Component(name="podexec", command=command)
+
+
+def confinement() -> tuple[str, ...]:
+    """Return what goes before a command so that it is the first process of a PID namespace, which ends with it."""
+    as_user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    return ("unshare", *as_user, *_NAMESPACES)
+
+
+def sandboxes_work() -> bool:
+    """Tell whether a PID namespace can be had, and another within."""
+    if not all(map(shutil.which, TOOLS)):
+        return False
+    probe = (*confinement(), "unshare", *_NAMESPACES, "true")
+    return subprocess.run(probe, capture_output=True, check=False).returncode == 0

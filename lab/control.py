@@ -53,7 +53,10 @@ class Lifeline:
         self._requests.close()
         self._states.close()
         if not self._detached:
-            _end_of(self._process, Layout.of(self._request.name), within=END)
+            try:
+                self._process.wait(END)
+            except subprocess.TimeoutExpired:
+                down(self._request.name)
 
     def ready(self, say: Say) -> State:
         """Wait until the lab is ready and return its state; `say` gets the progress. Raise LabError if it failed."""
@@ -131,23 +134,6 @@ def down(name: str) -> bool:
         clear(layout)
         shutil.rmtree(layout.root)
     return there
-
-
-def _end_of(supervisor: subprocess.Popen[bytes], layout: Layout, *, within: float) -> None:
-    """Wait for the end of a supervisor that was let down; where it does not come, kill it and clear up in its place.
-
-    What a failed lab leaves to tell why is left. Raise LabError if something else cannot be removed.
-    """
-    try:
-        supervisor.wait(within)
-    except subprocess.TimeoutExpired:
-        supervisor.kill()
-        supervisor.wait()
-        with held(layout) as mine:
-            state = read_state(layout)
-            if mine and not (state and state.phase == "failed"):
-                clear(layout)
-                shutil.rmtree(layout.root)
 
 
 def _end(name: str, state: State | None) -> None:

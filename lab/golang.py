@@ -11,9 +11,9 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from lab.alone import alone
 from lab.errors import LabError
 from lab.layout import cache_dir
+from lab.lock import alone
 
 # From this release on, Go fetches the toolchain that a go.mod asks for by itself (https://go.dev/doc/toolchain).
 OLDEST = (1, 21)

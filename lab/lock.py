@@ -1,14 +1,15 @@
-"""Allow one supervisor for each lab: a file lock, which the kernel releases however its holder ends.
+"""File locks, which the kernel releases however their holder ends: one supervisor a lab, one builder at a time.
 
-So the lock, and no pid, says whether a lab lives. Who holds it may clear away what a lab that was killed has left.
+So the lock of a lab, and no pid, says whether it lives. Who holds it may clear away what a killed lab has left.
 """
 
 import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from lab.layout import Layout
 from lab.node import cgroups
@@ -67,3 +68,15 @@ def _try(layout: Layout) -> int | None:
         pass
     os.close(descriptor)
     return None
+
+
+@contextmanager
+def alone(lock: Path, say: Callable[[str], None], *, what: str) -> Iterator[None]:
+    """Hold the lock; where another process that builds `what` has it, say so and wait."""
+    with lock.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another process that builds {what}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -10,7 +10,6 @@ import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -40,33 +39,15 @@ class Programs(msgspec.Struct, frozen=True, kw_only=True):
     pause: Path | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Program:
-    """A program, its build (`seconds` with an empty cache on two cores), and the command for its version."""
+    """A program, its build (`seconds` with an empty cache on two cores), and the command for its version.
+
+    `module` is a directory of lab/binaries.
+    """
 
     name: str
-    module: Literal[
-        "etcd",
-        "kubernetes",
-        "kwok",
-        "podexec",
-        "pause",
-        "mpi-operator-v0.2.3",
-        "mpi-operator-v0.3.0",
-        "helm",
-        "prometheus-adapter",
-        "cert-manager",
-        "keda",
-        "metrics-server",
-        "volcano",
-        "scheduler-plugins",
-        "koordinator",
-        "kueue",
-        "kueue-v0.14",
-        "karmada",
-        "kustomize-v5.0.4",
-        "kustomize-v5.5.0",
-    ]
+    module: str
     package: str
     seconds: int
     version_command: tuple[str, ...] = ()
@@ -78,106 +59,56 @@ class Program:
         return self.name.replace("-", "_").replace(".", "_")
 
 
-def _kubernetes(name: str, *, seconds: int) -> Program:
-    return Program(
-        name=name,
-        module="kubernetes",
-        package=f"k8s.io/kubernetes/cmd/{name}",
-        seconds=seconds,
-        version_command=("--version",),
-        version_pattern=r"Kubernetes v(\d+)\.(\d+)\.(\d+)",
-    )
+def _kubernetes(name: str, seconds: int) -> Program:
+    pattern = r"Kubernetes v(\d+)\.(\d+)\.(\d+)"
+    return Program(name, "kubernetes", f"k8s.io/kubernetes/cmd/{name}", seconds, ("--version",), pattern)
 
 
+_ETCD, _KWOK = r"etcd Version: (\d+)\.(\d+)\.(\d+)", r"kwok version v(\d+)\.(\d+)\.(\d+)"
+_KUBECTL = r"Client Version: v(\d+)\.(\d+)\.(\d+)"
 _MPI_OPERATOR = "github.com/kubeflow/mpi-operator/cmd/mpi-operator.v1"
 ALL = (
-    Program(
-        name="etcd",
-        module="etcd",
-        package="go.etcd.io/etcd/server/v3",
-        seconds=60,
-        version_command=("--version",),
-        version_pattern=r"etcd Version: (\d+)\.(\d+)\.(\d+)",
-    ),
-    _kubernetes("kube-apiserver", seconds=300),
-    _kubernetes("kube-controller-manager", seconds=90),
-    _kubernetes("kube-scheduler", seconds=10),
-    Program(
-        name="kubectl",
-        module="kubernetes",
-        package="k8s.io/kubernetes/cmd/kubectl",
-        seconds=30,
-        version_command=("version", "--client"),
-        version_pattern=r"Client Version: v(\d+)\.(\d+)\.(\d+)",
-    ),
-    Program(
-        name="kwok",
-        module="kwok",
-        package="sigs.k8s.io/kwok/cmd/kwok",
-        seconds=100,
-        version_command=("--version",),
-        version_pattern=r"kwok version v(\d+)\.(\d+)\.(\d+)",
-    ),
-    Program(name="podexec", module="podexec", package=".", seconds=10),
+    Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", 60, ("--version",), _ETCD),
+    _kubernetes("kube-apiserver", 300),
+    _kubernetes("kube-controller-manager", 90),
+    _kubernetes("kube-scheduler", 10),
+    Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", 30, ("version", "--client"), _KUBECTL),
+    Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", 100, ("--version",), _KWOK),
+    Program("podexec", "podexec", ".", 10),
     # The release's own program, and its controller in a main of ours: see lab/binaries/mpi-operator-v0.2.3/main.go.
-    Program(name="mpi-operator-v0.2.3", module="mpi-operator-v0.2.3", package=_MPI_OPERATOR, seconds=40),
-    Program(name="mpi-controller-v0.2.3", module="mpi-operator-v0.2.3", package=".", seconds=5),
+    Program("mpi-operator-v0.2.3", "mpi-operator-v0.2.3", _MPI_OPERATOR, 40),
+    Program("mpi-controller-v0.2.3", "mpi-operator-v0.2.3", ".", 5),
 )
 # The elastic operator with which tests and benchmarks compare us; not built before they need it.
 COMPARED = (
-    Program(name="mpi-operator-v0.3.0", module="mpi-operator-v0.3.0", package=_MPI_OPERATOR, seconds=40),
-    Program(name="mpi-controller-v0.3.0", module="mpi-operator-v0.3.0", package=".", seconds=5),
+    Program("mpi-operator-v0.3.0", "mpi-operator-v0.3.0", _MPI_OPERATOR, 40),
+    Program("mpi-controller-v0.3.0", "mpi-operator-v0.3.0", ".", 5),
 )
-OF_REAL_NODE = (
-    _kubernetes("kubelet", seconds=60),
-    _kubernetes("kube-proxy", seconds=15),
-    Program(name="pause", module="pause", package=".", seconds=5),
-)
+OF_REAL_NODE = (_kubernetes("kubelet", 60), _kubernetes("kube-proxy", 15), Program("pause", "pause", ".", 5))
 
 # What other projects run beside us, in tests only: too heavy to build unasked (`make test-peers`).
-_KEDA = "github.com/kedacore/keda/v2/cmd"
 PEERS = (
-    Program(name="helm", module="helm", package="helm.sh/helm/v3/cmd/helm", seconds=130),
-    Program(
-        name="prometheus-adapter",
-        module="prometheus-adapter",
-        package="sigs.k8s.io/prometheus-adapter/cmd/adapter",
-        seconds=150,
-    ),
-    Program(name="cert-manager", module="cert-manager", package=".", seconds=180),
-    Program(name="keda-operator", module="keda", package=f"{_KEDA}/operator", seconds=400),
-    Program(name="keda-adapter", module="keda", package=f"{_KEDA}/adapter", seconds=30),
-    Program(
-        name="metrics-server",
-        module="metrics-server",
-        package="sigs.k8s.io/metrics-server/cmd/metrics-server",
-        seconds=190,
-    ),
-    Program(name="volcano-scheduler", module="volcano", package="volcano.sh/volcano/cmd/scheduler", seconds=400),
-    Program(
-        name="coscheduler",
-        module="scheduler-plugins",
-        package="sigs.k8s.io/scheduler-plugins/cmd/scheduler",
-        seconds=350,
-    ),
-    Program(
-        name="koord-scheduler",
-        module="koordinator",
-        package="github.com/koordinator-sh/koordinator/cmd/koord-scheduler",
-        seconds=400,
-    ),
-    Program(name="kueue", module="kueue", package="sigs.k8s.io/kueue/cmd/kueue", seconds=500),
+    Program("helm", "helm", "helm.sh/helm/v3/cmd/helm", 130),
+    Program("prometheus-adapter", "prometheus-adapter", "sigs.k8s.io/prometheus-adapter/cmd/adapter", 150),
+    Program("cert-manager", "cert-manager", ".", 180),
+    Program("keda-operator", "keda", "github.com/kedacore/keda/v2/cmd/operator", 400),
+    Program("keda-adapter", "keda", "github.com/kedacore/keda/v2/cmd/adapter", 30),
+    Program("metrics-server", "metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server", 190),
+    Program("volcano-scheduler", "volcano", "volcano.sh/volcano/cmd/scheduler", 400),
+    Program("coscheduler", "scheduler-plugins", "sigs.k8s.io/scheduler-plugins/cmd/scheduler", 350),
+    Program("koord-scheduler", "koordinator", "github.com/koordinator-sh/koordinator/cmd/koord-scheduler", 400),
+    Program("kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", 500),
     # The last with v1beta1 alone.
-    Program(name="kueue-v0.14", module="kueue-v0.14", package="sigs.k8s.io/kueue/cmd/kueue", seconds=500),
-    Program(name="karmadactl", module="karmada", package="github.com/karmada-io/karmada/cmd/karmadactl", seconds=200),
+    Program("kueue-v0.14", "kueue-v0.14", "sigs.k8s.io/kueue/cmd/kueue", 500),
+    Program("karmadactl", "karmada", "github.com/karmada-io/karmada/cmd/karmadactl", 200),
 )
 
 # Those inside kubectl 1.28 and 1.32, small enough for the test that needs them to build them. kubectl 1.28 has a commit
 # shortly before v5.0.4.
 _KUSTOMIZE = "sigs.k8s.io/kustomize/kustomize/v5"
 KUSTOMIZES = (
-    Program(name="kustomize-v5.0.4", module="kustomize-v5.0.4", package=_KUSTOMIZE, seconds=25),
-    Program(name="kustomize-v5.5.0", module="kustomize-v5.5.0", package=_KUSTOMIZE, seconds=15),
+    Program("kustomize-v5.0.4", "kustomize-v5.0.4", _KUSTOMIZE, 25),
+    Program("kustomize-v5.5.0", "kustomize-v5.5.0", _KUSTOMIZE, 15),
 )
 
 

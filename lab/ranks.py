@@ -97,7 +97,7 @@ class Ranks:
             if rank.state == "leaving" and rank.ends_at is not None and rank.ends_at <= time.monotonic():
                 rank.end()
 
-    def kill_all(self) -> None:
+    def close(self) -> None:
         """Leave none."""
         for rank in self._ranks.values():
             rank.close()

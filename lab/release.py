@@ -14,7 +14,7 @@ from lab.display import progress
 from lab.errors import LabError
 from lab.images.archive import compress, tree, write_layer
 from lab.images.product.image import NAME, ROOT, VERSION
-from lab.images.running import run
+from lab.images.tools import run
 
 DIST = ROOT / "dist"
 SUMS = "SHA256SUMS"

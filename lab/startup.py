@@ -16,12 +16,12 @@ from lab.children import Children, ComponentEndedError
 from lab.components import CRDS, Ports
 from lab.credentials import Credentials, write_credentials
 from lab.errors import LabError
-from lab.exec_server import sandboxes_work
 from lab.kubeconfig import read_server
 from lab.layout import Layout
 from lab.node import egress
 from lab.node.addresses import places
 from lab.node.rack import Rack
+from lab.ports import free_ports
 from lab.state import Request
 
 DEADLINE = 120.0  # seconds; a busy machine is slow, a broken lab must still end
@@ -41,16 +41,11 @@ class Started:
 
 @dataclass(frozen=True, kw_only=True)
 class Startup:
-    """A start of a lab.
-
-    `choose_ports` returns so many free ports, `say` is told what is waited for, and `interrupted` raises when the start
-    is to be given up.
-    """
+    """A start of a lab; `say` is told what is waited for, `interrupted` raises when the start is to be given up."""
 
     layout: Layout
     request: Request
     children: Children
-    choose_ports: Callable[[int], list[int]]
     say: Callable[[str], None]
     interrupted: Callable[[], None]
 
@@ -67,23 +62,31 @@ class Startup:
         raise AssertionError("unreachable")
 
     def _once(self) -> Started:
-        etcd, etcd_peer, api_server, kubelet = self.choose_ports(4)
+        etcd, etcd_peer, api_server, kubelet = free_ports(4)
         ports = Ports(etcd=etcd, etcd_peer=etcd_peer, api_server=api_server, kubelet=kubelet)
         server = f"https://127.0.0.1:{ports.api_server}"
         real_nodes = places(self.request.options.real_nodes)
         credentials = write_credentials(self.layout, server, now=dt.datetime.now(dt.UTC), real_nodes=real_nodes)
-        rack = self._rack(credentials) if real_nodes else None
-        if rack:
+        rack = None
+        if real_nodes:
+            rack = Rack(
+                layout=self.layout,
+                programs=self.request.programs,
+                credentials=credentials,
+                children=self.children,
+                wait=self._await,
+            )
             rack.begin(ports.api_server)
         self._start_api(credentials, ports)
-        exec_offered = sandboxes_work()
+        exec_offered = components.sandboxes_work()
         with Api(read_server(self.layout.kubeconfig), credentials.administrator) as api:
             self._await("kube-apiserver", api.ready)
             self._start_rest(credentials)
             if exec_offered:
-                self._start_podexec(credentials, ports)
+                self.children.start(components.podexec(self.request.programs, self.layout, credentials, ports))
+                self._await("podexec", lambda: _listening(ports.kubelet))
             self._create_objects(api, ports.kubelet if exec_offered else None)
-            self._await("custom resource definitions", lambda: _established(api) and _served(api))
+            self._await("custom resource definitions", lambda: _served(api))
             self._await("nodes", lambda: all(map(nodes.usable, api.get("/api/v1/nodes")["items"])))
             self._await("ServiceAccounts", lambda: _has_default_service_account(api))
             if rack:
@@ -100,19 +103,6 @@ class Startup:
         if self.request.options.gangs:
             api_server = api_server.also(components.GANGS, components.SERVED_GANGS)
         self.children.start(api_server)
-
-    def _rack(self, credentials: Credentials) -> Rack:
-        return Rack(
-            layout=self.layout,
-            programs=self.request.programs,
-            credentials=credentials,
-            children=self.children,
-            wait=self._await,
-        )
-
-    def _start_podexec(self, credentials: Credentials, ports: Ports) -> None:
-        self.children.start(components.podexec(self.request.programs, self.layout, credentials, ports))
-        self._await("podexec", lambda: _listening(ports.kubelet))
 
     def _start_rest(self, credentials: Credentials) -> None:
         programs, layout = self.request.programs, self.layout
@@ -154,12 +144,8 @@ def _listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _established(api: Api) -> bool:
-    return all(_is_established(crd) for crd in api.get(CRD_PATH)["items"])
-
-
 def _served(api: Api) -> bool:
-    """Established is said first; only then discovery learns of it, by which kubectl goes."""
+    """A definition is said to be established first; only then discovery learns of it, by which kubectl goes."""
     try:
         return all(_kinds_served(api, crd) for crd in api.get(CRD_PATH)["items"])
     except ApiError:
@@ -171,11 +157,6 @@ def _kinds_served(api: Api, crd: dict[str, Any]) -> bool:
     versions = [version["name"] for version in spec["versions"] if version["served"]]
     found = [api.get(f"/apis/{spec['group']}/{version}")["resources"] for version in versions]
     return all(any(one["name"] == spec["names"]["plural"] for one in served) for served in found)
-
-
-def _is_established(crd: dict[str, Any]) -> bool:
-    conditions = crd.get("status", {}).get("conditions") or []  # null at first
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 def _has_default_service_account(api: Api) -> bool:

@@ -27,7 +27,6 @@ from lab.errors import LabError
 from lab.layout import Layout
 from lab.lock import clear, held
 from lab.node import cgroups, commands
-from lab.ports import free_ports
 from lab.processes import Identity, orphans_awaited
 from lab.startup import Started, Startup
 from lab.state import DETACH, Request, State, decode_request, encode, write_state
@@ -71,7 +70,9 @@ class Supervisor:
         try:
             self._begin()
             # podexec is no child of ours but of `unshare`, and keeps its port until it has ended too.
-            with orphans_awaited(), self._cgroups(), self._children() as children:
+            # kwok would read a configuration from a real home directory.
+            environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self._layout.root)}
+            with orphans_awaited(), self._cgroups(), Children(self._layout, environment=environment) as children:
                 self._live(children)
         except LabError as error:
             for directory in (self._layout.etcd, self._layout.node):
@@ -79,9 +80,6 @@ class Supervisor:
             self._report(msgspec.structs.replace(self._state, phase="failed", message=str(error), components={}))
         except Stopped:
             shutil.rmtree(self._layout.root)
-
-    def _children(self) -> Children:
-        return Children(self._layout, environment=_environment(self._layout))
 
     def _cgroups(self) -> AbstractContextManager[None]:
         if self._request.options.real_nodes:
@@ -101,7 +99,6 @@ class Supervisor:
             layout=self._layout,
             request=self._request,
             children=children,
-            choose_ports=free_ports,
             say=self._say,
             interrupted=lifeline.check,
         ).run()
@@ -150,11 +147,6 @@ def _write_to(log: Path, descriptor: int) -> None:
     opened = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     os.dup2(opened, descriptor)
     os.close(opened)
-
-
-def _environment(layout: Layout) -> dict[str, str]:
-    """Return the environment of components: kwok would read a configuration from a real home directory."""
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(layout.root)}
 
 
 def _stop(_number: int, _frame: object) -> None:

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +17,7 @@ import msgspec
 from kubernetes.aio.client import Configuration
 
 from bench import jobs, targets
-from bench.figures import Figure
+from bench.figures import measured
 from bench.parts.context import Findings, Setting
 from mpijob_elastic import names
 from mpijob_elastic.kube.queue import WorkQueue
@@ -48,15 +49,12 @@ async def run(setting: Setting) -> Findings:
         setting.say(f"pod events, {turn + 1} of {setting.repeat}")
         costs.append(await _measure(sample))
 
-    def figure(name: str, values: list[float]) -> Figure:
-        target = targets.POD_EVENT if name == "decoded, cached, job queued" else None
-        return Figure(topic="Events", group="one pod event", name=name, unit="µs", ours=tuple(values), target=target)
-
+    figure = partial(measured, ("Events", "one pod event"), ours=costs)
     return Findings(
         figures=[
-            figure("decoded, cached, job queued", [cost.event for cost in costs]),
-            figure("of that, facts read from the object", [cost.decoding for cost in costs]),
-            figure("the line parsed by json alone", [cost.json for cost in costs]),
+            figure("decoded, cached, job queued", "µs", lambda cost: cost.event, target=targets.POD_EVENT),
+            figure("of that, facts read from the object", "µs", lambda cost: cost.decoding),
+            figure("the line parsed by json alone", "µs", lambda cost: cost.json),
         ],
         notes=[f"A pod event of a running worker has {len(_line(msgspec.json.decode(sample), 'MODIFIED')):,} bytes."],
     )

@@ -1,19 +1,22 @@
 """A job that really trains, resized on a real node, with the peer and with us installed; and the effect of a touch."""
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 from bench import namespaces
 from bench.parts.context import TROUBLE, Findings, Setting
 from bench.real import figures, touch, transcript
-from bench.real.installation import installed
 from bench.real.transcript import Round
 from lab.cluster import Cluster
 from lab.errors import LabError
-from lab.images import build, delivery
+from lab.images import build, delivery, operator
+from lab.images.product import image
+from lab.images.tools import run as run_program
 from lab.node import requirements
+from lab.operator import deployment
 from lab.options import Options
 from lab.training.job import load_image
 
@@ -42,7 +45,7 @@ async def run(setting: Setting) -> Findings:
             cluster.kubectl("delete", "pods", "--all", "--namespace", where)
         peer, without_peer = _rounds(cluster, setting, setting.peer.start, ["with the peer"])
         turns = [f"with us, {turn} of {setting.repeat}" for turn in range(1, setting.repeat + 1)]
-        ours, without_us = _rounds(cluster, setting, partial(installed, say=setting.say), turns)
+        ours, without_us = _rounds(cluster, setting, partial(_installed, say=setting.say), turns)
     return Findings(
         figures=figures.figures(delays, ours=ours, peer=peer),
         notes=figures.notes(peer),
@@ -64,3 +67,15 @@ def _rounds(
         except TROUBLE as error:
             return taken, [LabError(f"{title}: {error}")]
     return taken, []
+
+
+@contextmanager
+def _installed(cluster: Cluster, say: Callable[[str], None]) -> Iterator[None]:
+    """Install us and mpi-operator v0.2.3 as users do: Deployments with their published rights, until the lab ends."""
+    for name in (operator.NAME, image.NAME):
+        cluster.load_image(build.ensure(name, say))
+    deployment.install(cluster)
+    say("mpijob-elastic install")
+    arguments = ["install", "--kubeconfig", str(cluster.kubeconfig), "--image", image.REFERENCE]
+    run_program([sys.executable, "-m", "mpijob_elastic", *arguments], say=say)
+    yield

@@ -1,19 +1,18 @@
 """Changes of size of a job; the peer and we alternate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from bench import drain, namespaces, scale, scale_figures, targets
 from bench.drain import Drain
-from bench.figures import Figure, Target
+from bench.figures import Figure, measured
 from bench.parts.context import TROUBLE, Findings, Setting, lab
 from bench.scale import Round
 from bench.sides import Ours, Peer
 from lab.cluster import Cluster
 from lab.errors import LabError
 from mpijob_elastic.kube.writer import ApiWriter
-
-FROM_RANKS = "last rank's end to last surplus deleted"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,16 +64,14 @@ def _drain_figures(ours: Sequence[Drain], peer: Sequence[Drain]) -> list[Figure]
         return []
     group = f"{drain.BEFORE}→{drain.AFTER}, ranks end after {drain.RANK_SECONDS} s"
 
-    def figure(name: str, unit: str, read: Callable[[Drain], float], target: Target | None = None) -> Figure:
-        # In the peer's rounds the deletion ends the ranks, so nothing counts from their end.
-        others = () if name == FROM_RANKS else peer
-        samples, peers = tuple(map(read, ours)), tuple(map(read, others))
-        return Figure(topic="Drain", group=group, name=name, unit=unit, ours=samples, peer=peers, target=target)
-
+    figure = partial(measured, ("Drain", group), ours=ours)
     return [
-        figure("ranks killed", "", lambda sample: sample.killed, targets.RANKS_KILLED),
-        figure("edit to last surplus deleted", "s", lambda sample: sample.after_edit, targets.DRAINED),
-        figure(FROM_RANKS, "s", lambda sample: sample.after_ranks),
+        figure("ranks killed", "", lambda sample: sample.killed, peer=peer, target=targets.RANKS_KILLED),
+        figure(
+            "edit to last surplus deleted", "s", lambda sample: sample.after_edit, peer=peer, target=targets.DRAINED
+        ),
+        # In the peer's rounds the deletion ends the ranks, so nothing counts from their end.
+        figure("last rank's end to last surplus deleted", "s", lambda sample: sample.after_ranks),
     ]
 
 

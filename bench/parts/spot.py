@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from bench.figures import Figure
 from bench.parts.context import Findings, Setting, lab
 from bench.sides import Ours
-from bench.spot import replay
 from bench.spot.contest import contenders
 from bench.spot.costs import Costs
-from bench.spot.replay import Outcome
+from bench.spot.replay import Replay
 from bench.spot.trace import Trace
+from bench.spot.training import Training
 
 HOUR = 3600.0
 # Prices of a GPU-hour, in any currency: the promised saving is 70 %.
@@ -21,7 +21,10 @@ async def run(setting: Setting, *, trace: Trace) -> Findings:
     outcomes = {}
     async with lab(setting) as (cluster, client):
         for side in contenders(peer=setting.peer, ours=Ours()):
-            outcomes[side.title] = await replay.play(cluster, client, trace, side, say=setting.say)
+            setting.say(f"{side.title}: starting")
+            with side.start(cluster):
+                replay = Replay(cluster=cluster, client=client, trace=trace, contender=side, say=setting.say)
+                outcomes[side.title] = await replay.run()
     notes = [
         f"Trace: {trace.source}; {trace.interruptions} interruptions.",
         f"A GPU-hour: {SPOT:.2f} spot, {ON_DEMAND:.2f} on demand; {trace.machine_seconds / HOUR:.1f} are paid.",
@@ -29,27 +32,26 @@ async def run(setting: Setting, *, trace: Trace) -> Findings:
     return Findings(figures=_figures(trace, outcomes), notes=notes)
 
 
-def _figures(trace: Trace, outcomes: Mapping[str, Outcome]) -> list[Figure]:
+def _figures(trace: Trace, outcomes: Mapping[str, Training]) -> list[Figure]:
     """Return the figures of each side, and the saving if no second of a spot machine were lost."""
-
-    def figure(side: str, name: str, unit: str, value: float) -> Figure:
-        return Figure(topic="Spot", group=side, name=name, unit=unit, ours=(value,))
-
-    step = Costs().step
-    rows = [
-        row
-        for side, outcome in outcomes.items()
-        for row in (
-            figure(side, "trained", "GPU-h", outcome.gpu_seconds / HOUR),
-            figure(side, "useful steps", "", outcome.useful),
-            figure(side, "lost steps", "", outcome.lost),
-            figure(side, "ranks killed", "", outcome.killed),
-            figure(side, "job restarts", "", len(outcome.failures)),
-            figure(side, "saving", "%", _saving(trace, outcome.useful * step)),
-        )
-    ]
+    rows: list[Figure] = []
+    for side, outcome in outcomes.items():
+        useful = outcome.tally.useful(trace.horizon)
+        figures = {
+            ("trained", "GPU-h"): outcome.tally.gpu_seconds(trace.horizon) / HOUR,
+            ("useful steps", ""): useful,
+            ("lost steps", ""): outcome.tally.lost,
+            ("ranks killed", ""): outcome.killed,
+            ("job restarts", ""): len(outcome.failures),
+            ("saving", "%"): _saving(trace, useful * Costs().step),
+        }
+        rows += [_figure(side, name, unit, value) for (name, unit), value in figures.items()]
     best = _saving(trace, trace.machine_seconds / trace.size)
-    return [*rows, figure("spot, if no second were lost", "saving", "%", best)]
+    return [*rows, _figure("spot, if no second were lost", "saving", "%", best)]
+
+
+def _figure(side: str, name: str, unit: str, value: float) -> Figure:
+    return Figure(topic="Spot", group=side, name=name, unit=unit, ours=(value,))
 
 
 def _saving(trace: Trace, trained: float) -> float:

@@ -6,11 +6,12 @@ A job is right at the last write of its Role or its ConfigMap.
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bench import fleet, jobs, namespaces, targets
 from bench.audit import Tail, Write
 from bench.changes import Writer, writer_of
-from bench.figures import Figure, Target
+from bench.figures import Figure, measured
 from bench.fleet import Fleet
 from bench.parts.context import Findings, Setting, lab
 from bench.processes import usage
@@ -98,16 +99,14 @@ def _processes(cluster: Cluster, side: Side) -> Mapping[str, int]:
 
 
 def _figures(found: Sequence[Burst]) -> list[Figure]:
-    def figure(name: str, unit: str, values: Sequence[float], target: Target | None = None) -> Figure:
-        group = f"{FLEET.count} jobs, a worker fewer at once"
-        return Figure(topic="Throughput", group=group, name=name, unit=unit, ours=tuple(values), target=target)
-
+    figure = partial(measured, ("Throughput", f"{FLEET.count} jobs, a worker fewer at once"), ours=found)
+    cpu = [
+        figure(f"CPU a job of the {name}", "ms", lambda burst: burst.cpu[name] / FLEET.count * 1000)  # noqa: B023 - now
+        for name in found[0].cpu
+    ]
     return [
-        figure("jobs right", "1/s", [FLEET.count / burst.seconds for burst in found], targets.JOBS_A_SECOND),
-        figure("writes a job but Events and deletions", "", [burst.writes for burst in found], targets.WRITES),
-        figure("Events a job", "", [burst.events for burst in found]),
-        *(
-            figure(f"CPU a job of the {name}", "ms", [burst.cpu[name] / FLEET.count * 1000 for burst in found])
-            for name in found[0].cpu
-        ),
+        figure("jobs right", "1/s", lambda burst: FLEET.count / burst.seconds, target=targets.JOBS_A_SECOND),
+        figure("writes a job but Events and deletions", "", lambda burst: burst.writes, target=targets.WRITES),
+        figure("Events a job", "", lambda burst: burst.events),
+        *cpu,
     ]

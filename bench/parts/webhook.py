@@ -1,10 +1,11 @@
 """The webhook: the time that it adds to requests through the API server, and the CPU time that it needs for them."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from bench import admission, admission_overhead, namespaces, targets
 from bench.admission_overhead import Added, Ground, Pattern
-from bench.figures import Figure, Target
+from bench.figures import Figure, measured
 from bench.parts.context import Findings, Setting, lab
 from bench.processes import MIB, usage
 from lab import registration
@@ -35,26 +36,15 @@ async def run(setting: Setting) -> Findings:
 
 
 def _added_figures(found: Mapping[Pattern, Sequence[Added]]) -> list[Figure]:
-    def figure(
-        pattern: Pattern, name: str, samples: Sequence[float], target: Target | None = None, unit: str = "ms"
-    ) -> Figure:
-        return Figure(topic="Admission", group=str(pattern), name=name, unit=unit, ours=tuple(samples), target=target)
-
-    return [
-        row
-        for pattern, rounds in found.items()
-        for row in (
-            figure(pattern, "without the webhook, p50", [added.p50_without for added in rounds]),
-            figure(pattern, "without the webhook, p99", [added.p99_without for added in rounds]),
-            figure(pattern, "added by the webhook, p50", [added.p50 for added in rounds]),
-            figure(
-                pattern,
-                "added by the webhook, p99",
-                [added.p99 for added in rounds],
-                targets.ADDED if pattern.callers == 1 or pattern.interval else None,
-            ),
-            figure(
-                pattern, "a second of its CPU time", [added.a_cpu_second for added in rounds], targets.REVIEWS, "1/s"
-            ),
-        )
-    ]
+    rows = []
+    for pattern, rounds in found.items():
+        figure = partial(measured, ("Admission", str(pattern)), ours=rounds)
+        judged = targets.ADDED if pattern.callers == 1 or pattern.interval else None
+        rows += [
+            figure("without the webhook, p50", "ms", lambda added: added.p50_without),
+            figure("without the webhook, p99", "ms", lambda added: added.p99_without),
+            figure("added by the webhook, p50", "ms", lambda added: added.p50),
+            figure("added by the webhook, p99", "ms", lambda added: added.p99, target=judged),
+            figure("a second of its CPU time", "1/s", lambda added: added.a_cpu_second, target=targets.REVIEWS),
+        ]
+    return rows

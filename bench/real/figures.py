@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from bench import targets
-from bench.figures import Figure, Target, percentile
+from bench.figures import Figure, Target, measured, percentile
 from bench.real.timeline import Course
 from bench.real.touch import Delays
 from bench.real.transcript import LIMIT, SIZES, Round
@@ -40,20 +40,9 @@ def _touch(delays: Delays) -> list[Figure]:
 
 
 def _change(index: int, title: str, ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
-    def samples(rounds: Sequence[Round], read: Callable[[Course], float | None]) -> tuple[float, ...]:
-        values = [read(turn.courses[index]) for turn in rounds]
-        return tuple(value for value in values if value is not None)
-
     def figure(name: str, read: Callable[[Course], float | None], target: Target | None = None) -> Figure:
-        return Figure(
-            topic=TRAINING,
-            group=title,
-            name=name,
-            unit="s",
-            ours=samples(ours, read),
-            peer=samples(peer, read),
-            target=target,
-        )
+        courses, others = ([turn.courses[index] for turn in rounds] for rounds in (ours, peer))
+        return measured((TRAINING, title), name, "s", read, ours=courses, peer=others, target=target)
 
     return [
         figure("edit to host list seen by the launcher", lambda course: course.listed),
@@ -63,39 +52,29 @@ def _change(index: int, title: str, ours: Sequence[Round], peer: Sequence[Round]
 
 
 def _whole(ours: Sequence[Round], peer: Sequence[Round]) -> list[Figure]:
-    def figure(
-        name: str, unit: str, read: Callable[[Sequence[Round]], tuple[float, ...]], target: Target | None = None
-    ) -> Figure:
-        return Figure(
-            topic=TRAINING, group=WHOLE, name=name, unit=unit, ours=read(ours), peer=read(peer), target=target
-        )
+    def figure(name: str, read: Callable[[Round], float]) -> Figure:
+        return measured((TRAINING, WHOLE), name, "", read, ours=ours, peer=peer, target=targets.RANKS_KILLED)
 
-    count = len(_visible(ours))
+    def seen(name: str, mine: Sequence[float], others: Sequence[float], target: Target | None = None) -> Figure:
+        return measured((TRAINING, WHOLE), name, "s", float, ours=mine, peer=others, target=target)
+
+    mine, others = _visible(ours), _visible(peer)
+    slowest = f"95th percentile of these, {len(mine)} changes"
     return [
-        figure("host list written to seen by the launcher", "s", _visible),
-        figure(f"95th percentile of these, {count} changes", "s", _slowest, targets.VISIBLE),
-        figure("ranks killed", "", _killed, targets.RANKS_KILLED),
-        figure("hosts blacklisted", "", _blacklisted, targets.RANKS_KILLED),
-        figure(f"changes without training after {LIMIT:.0f} s", "", _never, targets.RANKS_KILLED),
+        seen("host list written to seen by the launcher", mine, others),
+        seen(slowest, _slowest(mine), _slowest(others), targets.VISIBLE),
+        figure("ranks killed", lambda turn: turn.killed),
+        figure("hosts blacklisted", lambda turn: turn.blacklisted),
+        figure(
+            f"changes without training after {LIMIT:.0f} s",
+            lambda turn: sum(course.trained is None for course in turn.courses),
+        ),
     ]
 
 
-def _visible(rounds: Sequence[Round]) -> tuple[float, ...]:
-    return tuple(course.visible for turn in rounds for course in turn.courses if course.visible is not None)
+def _visible(rounds: Sequence[Round]) -> list[float]:
+    return [course.visible for turn in rounds for course in turn.courses if course.visible is not None]
 
 
-def _slowest(rounds: Sequence[Round]) -> tuple[float, ...]:
-    samples = _visible(rounds)
-    return (percentile(samples, 95),) if samples else ()
-
-
-def _killed(rounds: Sequence[Round]) -> tuple[float, ...]:
-    return tuple(turn.killed for turn in rounds)
-
-
-def _blacklisted(rounds: Sequence[Round]) -> tuple[float, ...]:
-    return tuple(turn.blacklisted for turn in rounds)
-
-
-def _never(rounds: Sequence[Round]) -> tuple[float, ...]:
-    return tuple(sum(course.trained is None for course in turn.courses) for turn in rounds)
+def _slowest(samples: Sequence[float]) -> list[float]:
+    return [percentile(samples, 95)] if samples else []

@@ -46,15 +46,11 @@ class Watcher:
         self._output = output
 
     def sights(self) -> list[Sight]:
-        """Return all sights so far, in order."""
-        return parse(self._output.read_text())
-
-
-def parse(text: str) -> list[Sight]:
-    """Parse the loop's output without an incomplete line and without messages of kubectl."""
-    lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n") and line[0].isdigit()]
-    told = (line.rstrip("\n").partition(" ") for line in lines)
-    return [Sight(at=float(at), content=_unquoted(content)) for at, _, content in told]
+        """Return all sights so far, in order: without an incomplete line, and without messages of kubectl."""
+        text = self._output.read_text()
+        lines = [line for line in text.splitlines(keepends=True) if line.endswith("\n") and line[0].isdigit()]
+        told = (line.rstrip("\n").partition(" ") for line in lines)
+        return [Sight(at=float(at), content=str(ast.literal_eval(content))) for at, _, content in told]
 
 
 def first(sights: Sequence[Sight], *, content: str) -> Sight | None:
@@ -73,9 +69,3 @@ def watched(cluster: Cluster, *, namespace: str, pod: str, path: str, output: Pa
     finally:
         process.kill()
         process.wait()
-
-
-def _unquoted(text: str) -> str:
-    value = ast.literal_eval(text)
-    assert isinstance(value, str)
-    return value

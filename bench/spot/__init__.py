@@ -2,7 +2,7 @@
 
     trace                                which machines exist when
     costs, tally, driver, training       the model of training (pure)
-    pool, world, time_shift, replay      play a trace to a real control plane
+    pool, world, replay                  play a trace to a real control plane
     contest                              the compared ways
 
 docs/records/spot-economics.md says what is real, what is modelled, and where the limits are.

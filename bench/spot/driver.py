@@ -53,22 +53,8 @@ class Driver:
         if not self.failed and self._forms_at is not None and now >= self._forms_at:
             self._tally.begin(self._forms_at, len(self._ring))
             self._forms_at = None
-        if self._trains:
+        if self._ring and self._forms_at is None and not self.failed:
             self._change(now, running)
-
-    def next_change(self, *, listed: Iterable[str]) -> float:
-        """Return the time of the next change if nothing else changes."""
-        if self.failed:
-            return math.inf
-        news = self._elastic and {*self._usable(listed)} != {*self._known}
-        # The driver decides to give up only when it polls.
-        waits = math.inf if self._ring else max(self._give_up_at, self._poll_at)
-        forms = math.inf if self._forms_at is None else self._forms_at
-        return min(forms, self._change_at, waits, self._poll_at if news else math.inf)
-
-    @property
-    def _trains(self) -> bool:
-        return bool(self._ring) and self._forms_at is None and not self.failed
 
     def _notice_losses(self, now: float, running: Mapping[str, str]) -> None:
         lost = {host for host, uid in self._ring.items() if running.get(pod_of(host)) != uid}

@@ -1,16 +1,12 @@
 """The machines of a trace as nodes of a lab: each has a GPU, and no name is used twice."""
 
-import asyncio
 from typing import Any
 
 import msgspec
 
-from bench import jobs
 from bench.spot.trace import Kind, Move
 from lab import nodes
 from lab.cluster import Cluster
-from mpijob_elastic import names
-from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.resources import NODES, PODS
 from mpijob_elastic.kube.writer import MERGE_PATCH, ApiWriter
 
@@ -81,13 +77,6 @@ class Pool:
         """
         self.usable.discard(name)
         self.gone.add(name)
-        query = {"fieldSelector": f"spec.nodeName={name}", "labelSelector": f"{names.LABEL_JOB_NAME}={jobs.JOB}"}
-        found = msgspec.json.decode(await self._client.get(PODS.path(self._namespace), query=query))
         await self._client.delete_object(NODES.path(name=name))
-        await asyncio.gather(*(self._drop(pod["metadata"]["name"]) for pod in found["items"]))
-
-    async def _drop(self, pod: str) -> None:
-        try:
-            await self._client.delete_object(PODS.path(self._namespace, pod), options={"gracePeriodSeconds": 0})
-        except errors.NotFound:
-            return
+        query = {"fieldSelector": f"spec.nodeName={name}"}
+        await self._client.delete_object(PODS.path(self._namespace), options={"gracePeriodSeconds": 0}, query=query)

@@ -5,9 +5,7 @@ until its init container would have ended: kubectl-delivery waits until every ho
 When the driver ends, the job has failed. Its owner creates it again at once, and it starts at its last checkpoint.
 """
 
-import math
 from collections.abc import Collection, Iterable, Mapping
-from random import Random
 
 from bench.spot.costs import Costs
 from bench.spot.driver import Driver
@@ -17,18 +15,17 @@ from mpijob_elastic.names import pod_of
 
 # A kubelet syncs each pod every 60 to 90 s (--sync-frequency of 1 m, jittered by up to a half: pod_workers.go of
 # pkg/kubelet) and updates its ConfigMap volumes then; on average 38 s after a change, as measured.
-SYNC = (60.0, 90.0)
+SYNC = 75.0
 # It syncs a pod at once when the pod itself changes, for example an annotation: measured 0.3 to 0.7 s.
 AFTER_TOUCH = 0.5
 
 
 class Mount:
-    """A file as the launcher sees it. Times are seconds and never go back; `chance` draws the periods."""
+    """A file as the launcher sees it. Times are seconds and never go back."""
 
-    def __init__(self, *, now: float, content: str, touch: str, chance: Random) -> None:
-        self._chance = chance
+    def __init__(self, *, now: float, content: str, touch: str) -> None:
         self._touch = touch
-        self._sync_at = now + chance.uniform(*SYNC)
+        self._sync_at = now + SYNC
         self.content = content
 
     def tick(self, now: float, *, content: str, touch: str) -> None:
@@ -38,21 +35,16 @@ class Mount:
             self._sync_at = min(self._sync_at, now + AFTER_TOUCH)
         while self._sync_at <= now:
             self.content = content
-            self._sync_at += self._chance.uniform(*SYNC)
-
-    def next_change(self, content: str) -> float:
-        """Return when the file changes next if nothing else changes."""
-        return math.inf if content == self.content else self._sync_at
+            self._sync_at += SYNC
 
 
 class Training:
     """All runs of a job. Times are seconds and never go back; `elastic`: it follows discover_hosts.sh."""
 
-    def __init__(self, *, costs: Costs, size: int, elastic: bool, chance: Random) -> None:
+    def __init__(self, *, costs: Costs, size: int, elastic: bool) -> None:
         self._costs = costs
         self._size = size
         self._elastic = elastic
-        self._chance = chance
         self._driver: Driver | None = None
         self._mount: Mount | None = None
         self.tally = Tally(costs=costs, size=size)
@@ -85,7 +77,7 @@ class Training:
             return
         if self._driver is None:
             self._driver = Driver(now=now, costs=self._costs, tally=self.tally, elastic=self._elastic)
-            self._mount = Mount(now=now, content=world.script, touch=world.touch, chance=self._chance)
+            self._mount = Mount(now=now, content=world.script, touch=world.touch)
         assert self._mount is not None
         self._mount.tick(now, content=world.script, touch=world.touch)
         before = self._driver.killed
@@ -97,13 +89,6 @@ class Training:
     def again(self) -> None:
         """Forget the driver: the job was created again."""
         self._driver = self._mount = None
-
-    def next_change(self, world: World) -> float:
-        """Return the time of the next change if the world does not change."""
-        if self._driver is None or self._mount is None or self.failed:
-            return math.inf
-        listed = self._driver.next_change(listed=self._listed(world))
-        return min(listed, self._mount.next_change(world.script))
 
     def settled(self, world: World) -> bool:
         """Return True if exactly the running workers train, so that nothing waits."""

@@ -62,7 +62,7 @@ class Play:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Leave no process of it."""
         if self._ranks:
-            self._ranks.kill_all()
+            self._ranks.close()
         if self._watch:
             with self._watch:
                 self._watch.kill()

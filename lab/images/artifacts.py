@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from lab.alone import alone
 from lab.build import Say
 from lab.images.tools import Tool, check_tools
+from lab.lock import alone
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from lab.errors import LabError
 from lab.images.artifacts import Making
-from lab.images.running import run
-from lab.images.tools import Tool
+from lab.images.tools import Tool, run
 
 # Its PyTorch is 1.13, the newest that Horovod 0.28.1 compiles with out of the box.
 SUITE = "bookworm"

@@ -12,7 +12,7 @@ from lab.images.archive import File, write_layer
 from lab.images.artifacts import Artifact, Making
 from lab.images.debian import MMDEBSTRAP, SUITE, make_root, packages_of
 from lab.images.oci import Settings, write_image
-from lab.images.running import run
+from lab.images.tools import run
 
 NAME: Final = "horovod-elastic-pytorch"
 VERSION = "0.28.1"

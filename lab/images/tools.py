@@ -1,14 +1,22 @@
-"""Programs that must be installed before an image can be built: one message names all that are missing."""
+"""Programs that make images: one message names all that are missing; the output of one that runs goes to a log."""
 
 import os
+import re
 import shutil
 import struct
-from collections.abc import Callable, Sequence
+import subprocess
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.build import Say
 from lab.errors import LabError
 
+TAIL = 15  # lines that an error shows
+# What mmdebstrap tells of itself, and how far a Makefile of cmake is.
+_PHASES = "running|downloading|extracting|installing|cleaning|creating"
+_TELLING = re.compile(rf"I: (?P<phase>(?:{_PHASES}) [a-z].*?)\.*$|\s*(?P<percent>\[ *\d+%\])")
 _INTERPRETER = 3  # PT_INTERP, elf(5)
 
 
@@ -51,3 +59,39 @@ def is_static(path: Path) -> bool:
     size, count = struct.unpack_from("<HH", data, 0x36)
     kinds = [struct.unpack_from("<I", data, offset + index * size)[0] for index in range(count)]
     return _INTERPRETER not in kinds
+
+
+def run(
+    command: Sequence[str], *, say: Say, environment: Mapping[str, str] | None = None, directory: Path | None = None
+) -> None:
+    """Run a program to its end, in `directory` or here; raise LabError with the end of its output if it fails.
+
+    It is not killed with us but asked to end, for it may have mounts to undo.
+    """
+    tail: deque[str] = deque(maxlen=TAIL)
+    with subprocess.Popen(
+        command,
+        cwd=directory,
+        env={**os.environ, **(environment or {}), "LC_ALL": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        last = None
+        try:
+            for line in process.stdout:
+                tail.append(line.rstrip())
+                match = _TELLING.match(line)
+                told = match and (match["phase"] or match["percent"])
+                if told and told != last:
+                    say(told)
+                    last = told
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode:
+        output = "\n".join(tail)
+        raise LabError(f"`{command[0]}` ended with {process.returncode}:\n{output}")

@@ -4,8 +4,6 @@ Whatever decides when a pod learns of a change (how often it syncs pods, how lon
 default: that is what is measured.
 """
 
-from typing import Any
-
 import yaml
 
 from lab.node.addresses import CONTAINERD_SOCKET, KUBELET_PORT, LAB, Place
@@ -23,7 +21,15 @@ NO_RESOLVER = "127.0.0.1"
 
 def configuration(place: Place) -> str:
     """Return a KubeletConfiguration (https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/)."""
-    content: dict[str, Any] = {
+    # The disk of a developer may well be fuller than a kubelet likes.
+    thresholds = (
+        "memory.available",
+        "nodefs.available",
+        "nodefs.inodesFree",
+        "imagefs.available",
+        "imagefs.inodesFree",
+    )
+    content = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "address": place.address,
@@ -41,29 +47,15 @@ def configuration(place: Place) -> str:
         "clusterDNS": [NO_RESOLVER],
         "makeIPTablesUtilChains": False,  # there is nothing to protect
         "failSwapOn": False,
-        **_cgroups(),
-        **_nothing_evicted(),
-    }
-    return yaml.safe_dump(content, sort_keys=False)
-
-
-def _cgroups() -> dict[str, Any]:
-    # What works with cgroup v1, v2 and both: no groups for classes of pods. Where containers are is up to containerd.
-    return {
+        "imageGCHighThresholdPercent": 100,
+        "evictionHard": dict.fromkeys((*thresholds, "pid.available"), "0%"),
+        # What works with cgroup v1, v2 and both: no groups for classes of pods. containerd says where containers are.
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": False,
         "enforceNodeAllocatable": [],
         "failCgroupV1": False,
     }
-
-
-def _nothing_evicted() -> dict[str, Any]:
-    # The disk of a developer may well be fuller than a kubelet likes.
-    thresholds = ("memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available")
-    return {
-        "imageGCHighThresholdPercent": 100,
-        "evictionHard": {**dict.fromkeys(thresholds, "0%"), "pid.available": "0%", "imagefs.inodesFree": "0%"},
-    }
+    return yaml.safe_dump(content, sort_keys=False)
 
 
 def command(place: Place, *, labels: dict[str, str]) -> list[str]:

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import LabError
@@ -34,29 +33,20 @@ CONTROLLERS = ("cpu", "memory", "pids")
 _PRIVILEGED = "run it outside of a container, or in a privileged one."
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """Something that must work within new namespaces, in a folder of the disk where the lab keeps its files."""
-
-    what: str
-    script: str
-
-
-TRIALS = (
-    Trial(what="mounting (CAP_SYS_ADMIN)", script="mount -t tmpfs tmpfs ."),
-    Trial(what="hiding a kernel setting behind a file", script="touch f && mount --bind f /proc/sys/kernel/panic"),
-    Trial(
-        what="an overlay filesystem, which holds containers",
-        script="mkdir l u w m && mount -t overlay -o lowerdir=l,upperdir=u,workdir=w overlay m",
+# What must work in new namespaces, in a folder of the disk where the lab keeps its files; and a script that does it.
+TRIALS = {
+    "mounting (CAP_SYS_ADMIN)": "mount -t tmpfs tmpfs .",
+    "hiding a kernel setting behind a file": "touch f && mount --bind f /proc/sys/kernel/panic",
+    "an overlay filesystem, which holds containers": (
+        "mkdir l u w m && mount -t overlay -o lowerdir=l,upperdir=u,workdir=w overlay m"
     ),
-    Trial(what="a cgroup namespace", script="unshare --cgroup true"),
-    Trial(what="a network bridge", script="ip link add trial type bridge"),
-    Trial(what="a pair of network interfaces", script="ip link add trial type veth peer name other"),
-    Trial(
-        what="another target for packets (iptables), as kube-proxy sets it",
-        script="iptables -t nat -A OUTPUT -p tcp -m comment --comment trial -j DNAT --to-destination 10.0.0.1:1",
+    "a cgroup namespace": "unshare --cgroup true",
+    "a network bridge": "ip link add trial type bridge",
+    "a pair of network interfaces": "ip link add trial type veth peer name other",
+    "another target for packets (iptables), as kube-proxy sets it": (
+        "iptables -t nat -A OUTPUT -p tcp -m comment --comment trial -j DNAT --to-destination 10.0.0.1:1"
     ),
-)
+}
 
 
 def check() -> None:
@@ -87,21 +77,17 @@ def _failed_trials() -> list[str]:
     separated = subprocess.run(namespaces.first("true"), capture_output=True, text=True, check=False)
     if separated.returncode:
         return [f"new namespaces are forbidden ({separated.stderr.strip()}): {_PRIVILEGED}"]
-    failures = ((trial, _failure(trial)) for trial in TRIALS)
-    return [f"{trial.what} does not work here ({failure}): {_PRIVILEGED}" for trial, failure in failures if failure]
+    failures = ((what, _failure(script)) for what, script in TRIALS.items())
+    return [f"{what} does not work here ({failure}): {_PRIVILEGED}" for what, failure in failures if failure]
 
 
-def _failure(trial: Trial) -> str | None:
-    with tempfile.TemporaryDirectory(prefix="mpijob-lab-", dir=_disk()) as folder:
-        command = namespaces.first("sh", "-ec", trial.script)
+def _failure(script: str) -> str | None:
+    disk = state_dir()
+    disk.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="mpijob-lab-", dir=disk) as folder:
+        command = namespaces.first("sh", "-ec", script)
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     return (done.stderr.strip() or f"exit code {done.returncode}") if done.returncode else None
-
-
-def _disk() -> Path:
-    directory = state_dir()
-    directory.mkdir(parents=True, exist_ok=True)
-    return directory
 
 
 def _missing_cgroups() -> list[str]:

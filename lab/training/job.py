@@ -1,7 +1,5 @@
 """The job of docs/examples/elastic-pytorch on a lab with a real node, handled as a user would: with kubectl."""
 
-import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +11,6 @@ import yaml
 from lab.build import Say
 from lab.cluster import Cluster
 from lab.demo.job import editor
-from lab.errors import LabError
 from lab.images import build, horovod
 from lab.training.log import Log, parse
 from mpijob_elastic import names
@@ -58,14 +55,7 @@ class TrainingJob:
 
     def edit(self, size: int) -> None:
         """Change the number of workers by `kubectl edit`."""
-        cluster = self.cluster
-        command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "-n", self.namespace]
-        environment = {**os.environ, "KUBE_EDITOR": editor(size)}
-        done = subprocess.run(
-            [*command, "edit", "mpijob", self.name], env=environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise LabError(f"`kubectl edit mpijob {self.name}` ended with {done.returncode}: {done.stderr.strip()}")
+        self.cluster.kubectl("-n", self.namespace, "edit", "mpijob", self.name, editor=editor(size))
 
     def scale(self, size: int) -> None:
         """Change it by `kubectl scale`, which needs the subresource."""

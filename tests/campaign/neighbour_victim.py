@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 import msgspec
@@ -15,7 +14,7 @@ import msgspec
 from bench import jobs
 from bench.audit import Tail, Write
 from bench.changes import Writer, writer_of
-from bench.drain import started_rank
+from bench.drain import ended, running_ranks
 from bench.rest import settled
 from lab.cluster import Cluster
 from lab.operator import objects
@@ -82,11 +81,9 @@ class Victim:
     async def scale_in(self) -> ScaleIn:
         """Take the surplus away while its ranks run. Raises LabError if it is not done in time."""
         tail = Tail(self.cluster.audit_log)
-        async with AsyncExitStack() as stack:
-            for index in range(SMALL, LARGE):
-                worker = names.worker(jobs.JOB, index)
-                await stack.enter_async_context(started_rank(self.cluster, self.namespace, worker))
+        async with running_ranks(self.cluster, self.namespace, _new()) as ranks:
             await jobs.resize(self.client, self.namespace, jobs.JOB, replicas=SMALL)
+            await ended(ranks)
             return scale_in(await settled(self.client, tail, namespace=self.namespace, replicas=SMALL))
 
     async def scale_out(self, *, operator_has: float) -> tuple[ScaleOut, bool]:

@@ -12,7 +12,7 @@ from lab.registration import evictions_wait
 from lab.replicas import Controller, Webhook
 from lab.training import log as training
 from lab.training.job import TrainingJob, example
-from lab.training.recovery import Recovery, recovery
+from lab.training.log import Recovery, recovery
 from mpijob_elastic import names
 from mpijob_elastic.decide.disruption import SEASONED
 from tests.real.deletions import Going, Way, go

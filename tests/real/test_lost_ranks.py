@@ -12,7 +12,7 @@ from lab.operator.process import Operator
 from lab.replicas import Controller
 from lab.training import log as training
 from lab.training.job import TrainingJob, workers
-from lab.training.recovery import Recovery, recovery
+from lab.training.log import Recovery, recovery
 from mpijob_elastic import names
 from mpijob_elastic.decide import lost_ranks
 from tests.real.losses import Loss

@@ -14,8 +14,7 @@ from lab.build import Say
 from lab.errors import LabError
 from lab.images.debian import SUITE, mirrors
 from lab.images.oci import architecture
-from lab.images.running import run
-from lab.images.tools import Tool
+from lab.images.tools import Tool, run
 
 LOCK = Path(__file__).parents[3] / "requirements" / "debian.txt"
 TOOLS = (Tool(program="apt-get", package="apt"), Tool(program="dpkg-deb", package="dpkg"))

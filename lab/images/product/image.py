@@ -12,7 +12,7 @@ from lab.images.artifacts import Artifact, Making
 from lab.images.oci import Settings, write_image
 from lab.images.product import debian
 from lab.images.product.python import PACKAGES, PROGRAM, STANDARD, Python
-from lab.images.running import run
+from lab.images.tools import run
 
 ROOT = Path(__file__).parents[3]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())

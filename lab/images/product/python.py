@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab.build import Say
 from lab.errors import LabError
-from lab.images.running import run
+from lab.images.tools import run
 
 PROGRAM = "usr/bin/python3.11"
 STANDARD = "usr/lib/python3.11"

@@ -1,10 +1,11 @@
-"""Building, with a program in Go's place that only writes down what it was asked for."""
+"""Building, with a program in Go's place that only writes down what it was asked for.
+
+Other releases of Kubernetes are built by `make matrix`.
+"""
 
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 from lab.programs import ALL, COMPARED
 
@@ -15,12 +16,6 @@ GO = """#!/bin/sh
 echo "$PWD: $*" >> "$GO_LOG"
 case $1 in
 env) echo go1.26.0 ;;
-mod)
-  case $2 in
-  download) echo '{"GoMod": "released"}' ;;
-  edit) echo '{"Go": "1.24.0", "Require": [
-      {"Path": "k8s.io/api", "Version": "v0.0.0"}, {"Path": "k8s.io/utils", "Version": "v0.1.0"}]}' ;;
-  esac ;;
 build)
   while [ "$1" != -o ]; do shift; done
   target=$2; shift 2
@@ -107,19 +102,3 @@ def test_a_failed_build_shows_the_complaint_and_leaves_no_program(tmp_path: Path
     assert code == 1
     assert errors.rstrip().endswith("ended with 1:\nno space left")
     assert not list(machine.cache.rglob("etcd"))
-
-
-@pytest.mark.parametrize(("minor", "without_providers"), [(31, False), (30, True)])
-def test_another_release_of_kubernetes_gets_a_module_of_its_own(
-    tmp_path: Path, minor: int, *, without_providers: bool
-) -> None:
-    machine = Machine(tmp_path)
-    code, output, errors = machine.run("--kubernetes-version", f"v1.{minor}.5")
-    assert code == 0, errors
-    assert f"bin-v1.{minor}.5/kube-apiserver" in output
-    written = next(machine.cache.rglob("go.mod")).read_text().splitlines()
-    assert {f"require k8s.io/kubernetes v1.{minor}.5", "tool k8s.io/kubernetes/cmd/kube-apiserver"} <= {*written}
-    replaced = [line for line in written if line.startswith("replace")]
-    assert replaced == [f"replace k8s.io/api => k8s.io/api v0.{minor}.5"]
-    assert any(f"gitVersion=v1.{minor}.5" in call for call in machine.calls())
-    assert any("-tags=providerless" in call for call in machine.calls()) == without_providers

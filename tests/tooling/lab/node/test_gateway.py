@@ -62,13 +62,3 @@ async def test_a_connection_is_passed_with_its_ends(gate: Path, echo: int) -> No
 
 async def test_what_cannot_be_reached_is_told(gate: Path) -> None:
     assert (await _say(gate, b"CONNECT 127.0.0.1:1 HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 502 ")
-
-
-async def test_the_service_address_leads_to_the_api_server(echo: int) -> None:
-    one = gateway.Gateway(Here(HERE), Here(HERE), echo)
-    async with await asyncio.start_server(one.to_api_server, "127.0.0.1", 0) as server:
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(b"a request")
-        writer.write_eof()
-        assert await reader.read() == b"heard a request"
-        writer.close()

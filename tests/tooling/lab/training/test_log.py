@@ -5,8 +5,7 @@ import json
 import pytest
 
 from lab.training import log as training
-from lab.training.log import Log, Told, parse
-from lab.training.recovery import Recovery, recovery
+from lab.training.log import Log, Recovery, Told, parse, recovery
 
 NOISE = "+ POD_NAME=train-worker-0\n[0]<stderr>:+ shift\nINFO:root:start worker process: train-worker-0[0]\n"
 
@@ -33,9 +32,6 @@ def test_lines_of_the_script_are_read_wherever_horovodrun_puts_them() -> None:
     stamped = "Sat Nov 21 12:00:00 2026" + step(7, "a", "b", at=3.5)
     (read,) = log(stamped).steps
     assert (read.step, read.hosts, read.size, read.time) == (7, ("a", "b"), 2, 3.5)
-
-
-def test_a_line_that_horovod_broke_into_is_read() -> None:
     broken = step(7, "a", at=3.5).replace("<stdout>:", "<stdout>:[")
     assert [one.step for one in log(broken, "[0]<stdout>:2026-11-21 13:23:44: I operations.cc").steps] == [7]
     assert [one.step for one in log(broken + "2026-11-21 13:41:38: I operations.cc").steps] == [7]
