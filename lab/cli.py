@@ -70,7 +70,7 @@ def up(
 ) -> None:
     """Start a lab and return when it is ready.
 
-    Programs that are neither installed nor built yet are built first, once: about 10 minutes on 2 cores.
+    Programs that are neither installed nor built yet are built first, once; how long that takes is said.
     """
     real_nodes = real_nodes or int(real_node)
     if nodes is None:

@@ -17,7 +17,7 @@ from lab.versions import DEFAULT_KUBERNETES
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 LOG_LINES = 15
-FIRST_TIME = "The first time this takes about ten minutes on two cores, because programs are built; then about 40 s."
+FIRST_TIME = "The programs are built first, once; then this takes about 40 s."
 LATER = "All programs are built: this takes about 40 s."
 RANKS = """\
 No training runs: ranks are stand-ins, but real processes, started by `kubectl exec` with the launcher's rights."""

@@ -6,6 +6,7 @@ its watches have brought, so what it needs may be `TOLERANCE` seconds old; what 
 
 import asyncio
 import math
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,7 @@ from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job_facts import JobFacts
+from tests import rules
 
 Object = dict[str, Any]
 WATCHED = (resources.MPI_JOBS, resources.PODS, resources.CONFIG_MAPS, resources.ROLES)
@@ -183,33 +185,28 @@ def _published(
     if hosts is None:
         yield "the host list is not in our form"
         return
-    added = [host for host in hosts if host not in (before or ())]
     launcher = known.last("Pod", names.launcher(known.name))
     running = launcher is not None and _started(launcher)
-    if before and not hosts and running:
-        yield "rule 2: the host list becomes empty"
-    if before and added and set(before) - set(hosts):
-        yield "rule 4: a removal and an addition in one write"
-    if len({names.pod_of(host) for host in hosts}) < len(hosts):
-        yield "rule 8: two hosts stand for one pod"
-    for host in added:
-        pod = names.pod_of(host)
-        if not any(_ready(version) and _owner(version) for version in known.cached("Pod", pod, at=new.at)):
-            yield f"rule 1: {host} is published and was not a Ready pod of the job"
-        roles = known.cached("Role", names.launcher(known.name), at=new.at)
-        if not any(pod in _exec_names(role) for role in roles):
-            yield f"rule 1: {host} is published without a right to exec"
-        seen_dying = launcher and not launcher.deleted and (_uid(launcher), host) in known.dead
-        if seen_dying and not known.memory_lost and all(_elastic(known, at=new.at)):
-            yield f"rule 8: {host} is published again, and a rank may have died under this name"
+    pods = {names.pod_of(host) for host in hosts}
+    roles = known.cached("Role", names.launcher(known.name), at=new.at)
+    job = rules.Job(
+        elastic=all(_elastic(known, at=new.at)),
+        hosts=set(before or ()),
+        size=sys.maxsize,  # which is judged at deletions
+        runs=running,
+        ready={pod for pod in pods if any(_ready(one) and _owner(one) for one in known.cached("Pod", pod, at=new.at))},
+        role={pod for role in roles for pod in _exec_names(role)},
+    )
+    dying = launcher is not None and not launcher.deleted and not known.memory_lost
+    lost = {host for uid, host in known.dead if dying and launcher is not None and uid == _uid(launcher)}
+    yield from rules.published(job, rules.Listing(hosts=set(hosts), blacklisted=lost))
 
 
 def _role(known: _Job, new: Version) -> Iterator[str]:
     old = known.last("Role", new.name)
     if old is None or new.deleted or _uid(old) != _uid(new) or ("Role", new.name, str(new.number)) in known.edits:
         return
-    for pod in sorted({*_exec_names(old)} - {*_exec_names(new)}):
-        yield f"rule 4: the Role loses {pod}"
+    yield from rules.granted({*_exec_names(old)}, {*_exec_names(new)})
 
 
 def _pod(known: _Job, new: Version) -> Iterator[str]:
@@ -233,35 +230,38 @@ def _pod(known: _Job, new: Version) -> Iterator[str]:
 
 
 def _launcher_deleted(_known: _Job, _new: Version, old: Version) -> Iterator[str]:
-    if _started(old):
-        yield "rule 7: a launcher that has started is deleted"
+    job = rules.Job(elastic=True, hosts=set(), size=0)  # no sequence suspends a job
+    yield from rules.launcher_deleted(job, started=_started(old))
 
 
 def _worker_deleted(known: _Job, new: Version, old: Version) -> Iterator[str]:
-    index = names.worker_index(new.name, job=known.name)
     jobs = _jobs(known, at=new.at)
     launcher = known.last("Pod", names.launcher(known.name))
-    if launcher and _phase(launcher) in ("Succeeded", "Failed"):
-        if not any(job.clean_pod_policy in ("Running", "All") for job in jobs):
-            yield "rule 2: a worker of a job that has ended is deleted against its cleanPodPolicy"
-        return
-    failed = _phase(old) == "Failed"
-    if not any(_elastic(known, at=new.at)):
-        yield "rule 2: a worker of a job that is not elastic is deleted"
-    replaceable = failed or old.content["spec"].get("nodeName") in known.going
-    if not replaceable and not any(index is not None and index >= job.replicas for job in jobs):
-        yield "rules 2, 3: a worker that the size asks for is deleted"
-    if any(job.finished for job in jobs):
-        return
-    listed = [names.pod_of(host) for host in known.hosts or ()]
-    if new.name in listed and not (failed and listed == [new.name]):
-        yield "rule 2: a worker that is published is deleted"
+    failed, finished = _phase(old) == "Failed", any(job.finished for job in jobs)
+    job = rules.Job(
+        elastic=any(_elastic(known, at=new.at)),
+        hosts=set() if finished else set(known.hosts or ()),
+        size=min([job.replicas for job in jobs], default=sys.maxsize),
+        ended=launcher is not None and _phase(launcher) in ("Succeeded", "Failed"),
+        cleans=any(job.clean_pod_policy in ("Running", "All") for job in jobs),
+    )
+    write = rules.Deletion(
+        pod=new.name,
+        dead=failed,
+        replaced=failed or old.content["spec"].get("nodeName") in known.going,
+        in_use="" if failed or finished else _too_early(known, new, launcher, jobs),
+    )
+    yield from rules.deleted(job, write)
+
+
+def _too_early(known: _Job, new: Version, launcher: Version | None, jobs: list[JobFacts]) -> str:
     left = known.left.get(new.name)
-    if launcher and _started(launcher) and not _going(launcher) and left and not failed:
-        shortest = min([job.policy.drain_timeout for job in jobs], default=0.0)
-        least = shortest if _uid(new) in known.busy else min(LEAST_DRAIN, shortest)
-        if (after := _deleted_at(new) - left.at) < least - BLUR:
-            yield f"rule 2: a worker is deleted {after:.0f} s after it left the list"
+    if not (launcher and _started(launcher) and not _going(launcher) and left):
+        return ""
+    shortest = min([job.policy.drain_timeout for job in jobs], default=0.0)
+    least = shortest if _uid(new) in known.busy else min(LEAST_DRAIN, shortest)
+    after = _deleted_at(new) - left.at
+    return f"a worker is deleted {after:.0f} s after it left the list" if after < least - BLUR else ""
 
 
 def _jobs(known: _Job, *, at: float) -> list[JobFacts]:

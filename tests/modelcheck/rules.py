@@ -1,8 +1,11 @@
-"""The safety rules as they look from outside: they must hold in every world and at every move.
+"""The safety rules (tests/rules.py) at our moves in a model world, and those that only such a world can show.
 
 Nothing here asks decide: an invariant that borrowed its reasons would share its mistakes.
 """
 
+from functools import cache
+
+from mpijob_elastic import names
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteLauncher,
@@ -13,6 +16,8 @@ from mpijob_elastic.decide.actions import (
     WriteConfig,
     WriteRole,
 )
+from tests import rules
+from tests.builders import JOB
 from tests.modelcheck.world import (
     DELIVERING,
     FAILED,
@@ -23,35 +28,42 @@ from tests.modelcheck.world import (
     READY,
     STARTED,
     TICK,
+    Seen,
     Setup,
     World,
     hosts_of,
     mask,
     members,
+    numbers,
     pods_of,
 )
+
+_ORPHANS = "a launcher starts beside ranks of the launcher before"
 
 
 def after_our_move(before: World, action: Action | Look, after: World, *, setup: Setup) -> str:
     """Return what is wrong with our step, "" if nothing is."""
-    wrong = ""
+    wrong: list[str] = []
     match action:
         case WriteConfig():
-            wrong = _published(before, after) or _moved(before, after, setup=setup)
-            wrong = wrong or _hastened(before, after) or _startled(before, after)
+            wrong = rules.published(_listed_job(before), _listing(before, after, setup=setup))
+            wrong += filter(None, (_hastened(before, after), _startled(before, after)))
         case RefreshLauncher() if not before.config.hosts:
-            wrong = "an empty list is shown to the launcher"
+            wrong = ["an empty list is shown to the launcher"]
         case DeleteWorkers():
             gone = [index for index, pod in enumerate(after.pods) if pod != before.pods[index]]
-            wrong = next(filter(None, (_gone(before, index, setup=setup) for index in gone)), "")
-        case DeleteLauncher() if before.launcher and after != before and before.launcher.phase >= STARTED:
-            wrong = _stopped(before, setup=setup) if before.job.stops else "a launcher that has started is deleted"
+            wrong = [one for index in gone for one in _gone(before, index, setup=setup)]
+        case DeleteLauncher() if before.launcher and after != before:
+            started, stopping = before.launcher.phase >= STARTED, _plain_job(before)
+            wrong = rules.launcher_deleted(stopping, started=started)
+            wrong += filter(None, [_stopped(before, setup=setup) if started else ""])
         case Ungate():
-            wrong = _ungated(before, after)
-        case WriteRole() if pods_of(before.config.hosts) & _existing(before) & ~after.role:
-            wrong = "the Role loses a worker that is published"
-    plain = not before.seen.job.elastic and isinstance(action, WriteRole | RefreshLauncher | DeleteLauncher)
-    return "a job that is not elastic is touched" if plain else wrong
+            wrong = rules.ungated(_plain_job(before.seen)) + _ungated(before, after)
+        case WriteRole():
+            wrong = rules.granted(_workers(before.role), _workers(after.role))
+    if not before.seen.job.elastic and isinstance(action, WriteRole | RefreshLauncher | DeleteLauncher):
+        wrong.append("a job that is not elastic is touched")
+    return "; ".join(wrong)
 
 
 def in_every_world(world: World) -> str:
@@ -59,10 +71,6 @@ def in_every_world(world: World) -> str:
     hosts = world.config.hosts
     if pods_of(hosts) & _existing(world) & ~world.role:
         return "a worker is published that the launcher may not exec into"
-    if pods_of(hosts).bit_count() < hosts.bit_count():
-        return "two hosts stand for one pod"
-    if hosts >> MOST and not world.config.maps:
-        return "a numbered host is published that the launcher cannot reach"
     return ""
 
 
@@ -70,7 +78,7 @@ def at_others_move(before: World, after: World, *, setup: Setup) -> str:
     """Return what is wrong with a move of others that we led them to, "" if nothing is."""
     if before.launcher is None:
         starts = after.launcher and not after.launcher.gated and before.faults == after.faults and before.job.elastic
-        return _beside_orphans(before) if starts else ""
+        return _ORPHANS if starts and before.orphans else ""
     return "" if "config-deleted" in setup.faults else _read(before, after)
 
 
@@ -99,34 +107,48 @@ def _stopped(before: World, *, setup: Setup) -> str:
     return ""
 
 
-def _ungated(before: World, after: World) -> str:
-    if before.seen.job.stops:
-        return "a pod of a suspended job may start"
-    if before.launcher and after.launcher and before.launcher.gated > after.launcher.gated:
-        return _beside_orphans(before) if before.job.elastic else ""
-    return ""
+def _ungated(before: World, after: World) -> list[str]:
+    starts = before.launcher and after.launcher and before.launcher.gated > after.launcher.gated
+    return [_ORPHANS] if starts and before.orphans and before.job.elastic else []
 
 
-def _beside_orphans(world: World) -> str:
-    return "a launcher starts beside ranks of the launcher before" if world.orphans else ""
+@cache
+def _workers(indices: int) -> frozenset[str]:
+    return frozenset(names.worker(JOB, index) for index in members(indices))
 
 
-def _published(before: World, after: World) -> str:
-    old, new = before.config.hosts, after.config.hosts
-    added, seen = new & ~old, before.seen
-    ready = mask([i for i, pod in enumerate(seen.pods) if pod and pod.works])
-    wanted = (1 << seen.job.replicas) - 1 if seen.job.elastic else -1
-    if added and old & ~new:
-        return "a removal and an addition in one write"
-    if old and not new and not (before.launcher is None or before.launcher.gated):
-        return "the list becomes empty"
-    if seen.job.elastic and added & before.node.black:
-        return "a host name under which a rank died is published again"
-    if pods_of(added) & ~(ready & wanted):
-        return "a worker is published that is not Ready, or beyond the size"
-    if not seen.job.elastic and after.config.hostfile != before.config.hostfile:
-        return "the hostfile of a job that is not elastic is written"
-    return ""
+@cache
+def _hosts(hosts: int) -> frozenset[str]:
+    return frozenset(names.host(names.worker(JOB, index), number) for index, number in map(numbers, members(hosts)))
+
+
+def _plain_job(world: World | Seen) -> rules.Job:
+    """What our writes other than of the list depend on."""
+    return rules.Job(elastic=world.job.elastic, hosts=frozenset(), size=world.job.replicas, suspended=world.job.stops)
+
+
+def _listed_job(world: World) -> rules.Job:
+    """The job as we saw it; what the API server itself guards is as it is."""
+    seen, launcher = world.seen, world.launcher
+    return rules.Job(
+        elastic=seen.job.elastic,
+        hosts=_hosts(world.config.hosts),
+        size=seen.job.replicas,
+        runs=launcher is not None and not launcher.gated,
+        ready=_workers(mask([i for i, pod in enumerate(seen.pods) if pod and pod.works])),
+        role=_workers(world.role),
+    )
+
+
+def _listing(before: World, after: World, *, setup: Setup) -> rules.Listing:
+    return rules.Listing(
+        hosts=_hosts(after.config.hosts),
+        blacklisted=_hosts(before.node.black),
+        finds_numbered=after.config.maps,
+        writes_hostfile=before.config.hostfile != after.config.hostfile,
+        threatened=_workers(mask([i for i, pod in enumerate(before.seen.pods) if pod and pod.doomed])),
+        least=setup.policy.min_replicas or 1,
+    )
 
 
 def _hastened(before: World, after: World) -> str:
@@ -155,44 +177,29 @@ def _startled(before: World, after: World) -> str:
     return "the driver may call a node that is gone" if called and (new & ~old or called & ~new) else ""
 
 
-def _moved(before: World, after: World, *, setup: Setup) -> str:
-    pods, size = before.seen.pods, (1 << before.seen.job.replicas) - 1
-    ready = mask([i for i, pod in enumerate(pods) if pod and pod.works]) & size
-    doomed = mask([i for i, pod in enumerate(pods) if pod and pod.doomed])
-    left = pods_of(before.config.hosts & ~after.config.hosts) & ready & doomed
-    stay = pods_of(after.config.hosts) & ready
-    least = setup.policy.min_replicas or 1
-    return "a node that goes takes more workers than may leave" if left and stay.bit_count() < least else ""
-
-
-def _gone(world: World, index: int, *, setup: Setup) -> str:
-    pod, bit = world.pods[index], 1 << index
-    if pod is None or not pod.going:
-        return _deleted(world, index, setup=setup)
-    if not world.job.elastic or pods_of(world.config.hosts) & bit:  # somebody else deletes it, and waits for its ranks
-        return "a worker is ended early that is published, or whose job is not elastic"
-    return _could_be_killed(world, bit)
-
-
-def _deleted(world: World, index: int, *, setup: Setup) -> str:
+def _gone(world: World, index: int, *, setup: Setup) -> list[str]:
     pod, bit = world.pods[index], 1 << index
     assert pod is not None
-    ended = world.launcher is not None and world.launcher.phase == FINISHED
-    if world.job.over or ended:
-        allowed = setup.clean_pod_policy != "None" and (ended or index >= world.job.replicas)
-        return "" if allowed else "a worker of a job that has ended is deleted against its cleanPodPolicy"
-    if not world.job.elastic:
-        return "a worker of a job that is not elastic is deleted"
-    if pod.phase == FAILED or pod.lost_age != NEVER:
-        published = pods_of(world.config.hosts)
-        return "a dead worker is deleted that is published" if published & ~bit and published & bit else ""
-    held = world.launcher is None or world.launcher.gated
-    is_stopped = held and (world.job.stops or pod.before) and not pod.gated
-    if index < (1 if world.job.stops else world.job.replicas) and not (pod.doomed or is_stopped):
-        return "a worker that the size asks for is deleted"
-    if pods_of(world.config.hosts) & bit:
-        return "a worker that is published is deleted"
-    return "" if is_stopped or _timed_out(world, index, setup=setup) else _could_be_killed(world, bit)
+    if pod.going:
+        if not world.job.elastic or pods_of(world.config.hosts) & bit:  # somebody else deletes it, and waits
+            return ["a worker is ended early that is published, or whose job is not elastic"]
+        return [wrong for wrong in [_could_be_killed(world, bit)] if wrong]
+    launcher_ended = world.launcher is not None and world.launcher.phase == FINISHED
+    dead = pod.phase == FAILED or pod.lost_age != NEVER
+    held = (world.launcher is None or world.launcher.gated) and (world.job.stops or pod.before) and not pod.gated
+    job = rules.Job(
+        elastic=world.job.elastic,
+        hosts=_hosts(world.config.hosts),
+        size=1 if world.job.stops else world.job.replicas,
+        ended=world.job.over or launcher_ended,
+        cleans=setup.clean_pod_policy != "None" and (launcher_ended or index >= world.job.replicas),
+    )
+    spared = dead or held or _timed_out(world, index, setup=setup)
+    in_use = "" if spared else _could_be_killed(world, bit)
+    pod_name = names.worker(JOB, index)
+    return rules.deleted(
+        job, rules.Deletion(pod=pod_name, dead=dead, replaced=dead or pod.doomed, held=held, in_use=in_use)
+    )
 
 
 def _could_be_killed(world: World, bit: int) -> str:

@@ -108,14 +108,10 @@ def test_a_job_that_never_gets_to_its_size_is_caught() -> None:
 
 
 def restless(view: JobView) -> Plan:
-    """Widens the Role at rest, and narrows it again."""
+    """Says at rest that a job is suspended, and takes it back."""
     plan = really_decide(view)
-    second = names.worker(view.name, 1)
-    if plan.actions or view.role is None or view.replicas > 1 or second in view.host_of:
-        return plan
-    spare = view.wanted_names if second in view.role.exec_names else (*view.wanted_names, second)
-    note = Note(reason="Broken", message="")
-    return Plan(actions=(WriteRole(ref=view.role.ref, exec_rule=1, exec_names=spare, note=note),))
+    text = "" if names.is_suspended(view.notices) else "Suspended: by a field"
+    return plan if plan.actions else Plan(actions=(TellUser(ref=view.ref, text=text),))
 
 
 def test_writes_that_never_end_are_caught() -> None:
@@ -138,7 +134,7 @@ def forgetful(view: JobView) -> Plan:
 
 
 def test_a_blacklisted_name_that_comes_back_is_caught() -> None:
-    with pytest.raises(explore.Mistake, match="under which a rank died"):
+    with pytest.raises(explore.Mistake, match="may have died under this name"):
         explore.explore(LOSSES, Controller(setup=LOSSES, decide=forgetful))
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpijob_elastic import names
-from mpijob_elastic.decide import decide, derive, disruption, drain, evictions, fill
+from mpijob_elastic.decide import decide, derive, drain, evictions, fill
 from mpijob_elastic.decide.actions import (
     Action,
     DeleteJob,
@@ -34,9 +34,10 @@ from mpijob_elastic.decide.actions import (
 )
 from mpijob_elastic.decide.state import SETTLE, SKEW, Standing
 from mpijob_elastic.model import kubexec, memory_text
-from mpijob_elastic.model.hosts import Published, parse_script
+from mpijob_elastic.model.hosts import parse_script
 from mpijob_elastic.model.job import JobView, LauncherPhase, Worker
 from mpijob_elastic.model.memory import Left
+from tests import rules
 from tests.builders import KUBEXEC, NOW
 from tests.examples import share
 from tests.product.properties.views import cut_off, cutting_off, filling, fills, jobs, lived
@@ -75,21 +76,32 @@ def silent_for_ten_minutes(view: JobView) -> bool:
     return view.foreign_at + 600.0 <= NOW
 
 
-def a_host_is_added_when_it_is_ready_ours_reachable_and_wanted(view: JobView, plan: Plan) -> None:
-    for host in (host for change in of(WriteConfig, plan) for host in change.added):
-        worker = view.worker(host)
-        assert worker is not None
-        assert worker.ready
-        assert view.role is not None
-        assert host in view.role.exec_names
-        assert worker.index < view.replicas or not view.elastic
-
-
-def a_change_adds_or_removes(view: JobView, plan: Plan) -> None:
+def a_change_of_the_list_keeps_the_rules(view: JobView, plan: Plan) -> None:
     for change in of(WriteConfig, plan):
+        least = max(view.policy.min_replicas or 1, view.min_np_workers)
+        ready = {one.name for one in view.workers if one.ready}
+        before = rules.Job(
+            elastic=view.elastic,
+            hosts={*view.host_of.values()},
+            size=view.replicas,
+            runs=not view.stopped,
+            ready=ready,
+            role={*view.role.exec_names} if view.role else set(),
+        )
+        published, text = published_by(change), change.kubexec or (view.config.kubexec if view.config else None)
+        write = rules.Listing(
+            hosts={*published.values()},
+            finds_numbered=text == kubexec.mapped(KUBEXEC) or not view.elastic,
+            writes_hostfile=view.config is None or change.hostfile != view.config.hostfile,
+            threatened=set() if view.stopped else {one.name for one in view.workers if is_moved(view, one)},
+            least=min(least, size(view)),
+        )
+        assert not rules.published(before, write)
+        # A host is there or not by its pod, whatever its name.
+        assert {*published} == {*view.published_pods, *change.added} - {*change.removed}
         assert not (change.added and change.removed)
-        if view.published_pods and not view.stopped:
-            assert parse_script(change.script) != Published()
+        if {*change.removed} & write.threatened:
+            assert not any(one.name in change.added for one in view.workers if one.disruption)
 
 
 def the_script_is_valid_and_says_what_the_change_says(view: JobView, plan: Plan) -> None:
@@ -97,9 +109,6 @@ def the_script_is_valid_and_says_what_the_change_says(view: JobView, plan: Plan)
         first, *lines = change.script.splitlines()
         assert first == "#!/bin/sh"
         assert all(LINE.fullmatch(line) for line in lines)
-        published = parse_script(change.script)
-        assert published is not None
-        assert set(map(names.pod_of, published.hosts)) == {*view.published_pods, *change.added} - {*change.removed}
 
 
 def a_host_that_stays_keeps_its_name(view: JobView, plan: Plan) -> None:
@@ -136,9 +145,6 @@ def only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name(view: JobV
             assert numbered
             assert view.config is not None
             assert (view.config.kubexec, change.kubexec) == (KUBEXEC, kubexec.mapped(KUBEXEC))
-        elif view.elastic and any(names.incarnation_of(published_by(change)[pod]) for pod in change.added):
-            assert view.config is not None
-            assert view.config.kubexec == kubexec.mapped(KUBEXEC)
 
 
 def published_by(change: WriteConfig) -> Mapping[str, str]:
@@ -172,24 +178,39 @@ def whoever_leaves_is_remembered(view: JobView, plan: Plan) -> None:
                 assert worker.name not in change.memory.left
 
 
-def a_worker_goes_for_a_reason(view: JobView, plan: Plan) -> None:
+def a_worker_goes_for_a_reason_and_after_its_rank(view: JobView, plan: Plan) -> None:
     for removal in removals(plan):
-        worker = removal.worker
+        worker, outcome = removal.worker, removal.outcome
         assert worker in view.workers
         # On a node that is gone nobody ends a pod, unless it is deleted without a grace period.
-        assert not worker.deleting or (removal.outcome == "lost" and not worker.forced)
-        assert (removal.outcome == "lost") == (removal.grace == 0)
-        assert removal.outcome != "lost" or worker.node_gone_at
-        if removal.outcome == "suspended":
+        assert not worker.deleting or (outcome == "lost" and not worker.forced)
+        assert (outcome == "lost") == (removal.grace == 0)
+        assert outcome != "lost" or worker.node_gone_at
+        is_over = is_over_for(view, 30.0) or (view.finished and worker.index >= view.replicas)
+        before = rules.Job(
+            elastic=view.elastic,
+            hosts={*view.host_of.values()},
+            size=size(view),
+            ended=outcome == "finished",
+            cleans=view.clean_pod_policy in ("Running", "All") and is_over,
+        )
+        failed = bool(worker.node_gone_at) or (worker.terminated and not worker.succeeded)
+        write = rules.Deletion(
+            pod=worker.name,
+            dead=worker.terminated or worker.node_gone_at > 0.0,
+            replaced=failed or bool(worker.disruption),
+            held=outcome == "suspended",
+            in_use="a rank may be in it" if may_be_used(view, worker) else "",
+        )
+        assert not rules.deleted(before, write)
+        if outcome == "suspended":
             assert view.stopped
             assert names.GATE_SUSPENDED not in worker.gates
             assert view.suspended_by or (view.launcher and worker.created_at <= view.launcher.created_at)
-        elif removal.outcome == "finished":
-            assert view.clean_pod_policy in ("Running", "All")
-            assert is_over_for(view, 30.0) or (view.finished and worker.index >= view.replicas)
-        elif worker.index < size(view):
-            assert worker.disruption or worker.node_gone_at or (worker.terminated and not worker.succeeded)
+        elif outcome != "finished" and worker.index < size(view):
             assert view.policy.replace_failed_workers is not False or view.stopped
+        if outcome != "finished" and view.driver_running and view.launcher and not view.launcher.mounts_discovery:
+            assert view.policy.delete_without_discovery
 
 
 def is_over_for(view: JobView, seconds: float) -> bool:
@@ -208,20 +229,13 @@ def size(view: JobView) -> int:
     return min(view.replicas, least) if shrinks else view.replicas
 
 
-def a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained(view: JobView, plan: Plan) -> None:
-    for removal in removals(plan):
-        if removal.outcome == "finished":
-            continue
-        worker = removal.worker
-        assert view.elastic
-        dead = worker.terminated or worker.node_gone_at > 0.0
-        assert worker.name not in view.published_pods or (dead and view.published_pods == (worker.name,))
-        if view.driver_running and view.launcher and not view.launcher.mounts_discovery:
-            assert view.policy.delete_without_discovery
-        if view.driver_may_run and not worker.terminated:
-            assert derive(view, now=NOW).memory_known
-            left = drain.left(derive(view, now=NOW), worker)
-            assert left is None or is_drained(view, worker, left) or is_nowhere(worker)
+def may_be_used(view: JobView, worker: Worker) -> bool:
+    if not view.driver_may_run or worker.terminated:
+        return False
+    left = drain.left(derive(view, now=NOW), worker)
+    if not derive(view, now=NOW).memory_known:
+        return True
+    return not (left is None or is_drained(view, worker, left) or is_nowhere(worker))
 
 
 def is_nowhere(worker: Worker) -> bool:
@@ -235,16 +249,6 @@ def is_drained(view: JobView, worker: Worker, left: Left) -> bool:
         return False
     quiet = worker.probe.idle_at is not None and worker.probe.idle_at >= known_at + 2.0
     return quiet or known_at + view.policy.drain_timeout <= NOW
-
-
-def nodes_that_go_take_no_more_than_may_leave(view: JobView, plan: Plan) -> None:
-    for change in of(WriteConfig, plan):
-        left = [one for one in view.workers if one.name in change.removed and is_moved(view, one)]
-        if left and not view.stopped:
-            stays = [one for one in view.workers if one.name in view.published_pods and one.name not in change.removed]
-            least = min(disruption.least(view), size(view))
-            assert sum(one.ready and one.index < size(view) for one in stays) >= least
-            assert not any(one.name in change.added for one in view.workers if one.disruption)
 
 
 def is_moved(view: JobView, worker: Worker) -> bool:
@@ -358,13 +362,19 @@ def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
         assert all(view.config and change.hostfile == view.config.hostfile for change in of(WriteConfig, plan))
 
 
+def plain_facts(view: JobView) -> rules.Job:
+    """What writes other than of the list depend on."""
+    return rules.Job(elastic=view.elastic, hosts=set(), size=view.replicas, suspended=bool(view.suspended_by))
+
+
 def a_launcher_that_started_is_deleted_only_to_suspend_its_job(view: JobView, plan: Plan) -> None:
     for action in of(DeleteLauncher, plan):
         assert not action.launcher.deleting
         assert view.elastic or view.suspended_by
         assert action.suspends == bool(view.suspended_by)
-        if action.launcher.phase is LauncherPhase.STARTED:
-            assert view.suspended_by
+        started = action.launcher.phase is LauncherPhase.STARTED
+        assert not rules.launcher_deleted(plain_facts(view), started=started)
+        if started:
             assert action.launcher.created_at + 5.0 <= NOW or action.launcher.created_at > NOW + SKEW
             there = [one for one in view.workers if not (one.terminated or one.deleting or one.gates)]
             gone = [one for one in there if one.index >= size(view)]
@@ -376,7 +386,7 @@ def a_launcher_that_started_is_deleted_only_to_suspend_its_job(view: JobView, pl
 
 def a_gate_comes_off_when_nothing_holds_it(view: JobView, plan: Plan) -> None:
     for action in of(Ungate, plan):
-        assert not view.suspended_by
+        assert not rules.ungated(plain_facts(view))
         assert all(names.GATE_SUSPENDED not in gated.kept for gated in action.pods)
         if view.elastic and view.launcher and names.GATE_SUSPENDED in view.launcher.gates:
             ungated = [one for one in view.workers if names.GATE_SUSPENDED not in one.gates]
@@ -408,7 +418,8 @@ def the_role_covers_every_worker_wanted_or_there(view: JobView, plan: Plan) -> N
         assert view.role is not None
         wanted = view.wanted_names[: size(view)]
         assert {*wanted, *(worker.name for worker in view.workers)} <= set(action.exec_names)
-        assert {*view.role.exec_names} < {*action.exec_names}
+        assert {*view.role.exec_names} != {*action.exec_names}
+        assert not rules.granted({*view.role.exec_names}, {*action.exec_names})
 
 
 def an_exec_is_ended_where_no_rank_can_be_at_its_other_end(view: JobView, plan: Plan) -> None:
@@ -439,17 +450,14 @@ def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
 
 RULES: list[Callable[[JobView, Plan], None]] = [
     others_are_left_alone,
-    a_host_is_added_when_it_is_ready_ours_reachable_and_wanted,
-    a_change_adds_or_removes,
+    a_change_of_the_list_keeps_the_rules,
     the_script_is_valid_and_says_what_the_change_says,
     a_host_that_stays_keeps_its_name,
     no_name_is_given_to_another_pod_in_doubt,
     only_the_operators_kubexec_is_edited_and_only_for_a_numbered_name,
     a_driver_gets_time_to_follow,
     whoever_leaves_is_remembered,
-    a_worker_goes_for_a_reason,
-    a_worker_of_a_job_that_goes_on_has_left_the_list_and_drained,
-    nodes_that_go_take_no_more_than_may_leave,
+    a_worker_goes_for_a_reason_and_after_its_rank,
     the_list_waits_for_a_driver_that_would_call_a_node_that_is_gone,
     a_launcher_that_waits_is_given_its_least_size,
     a_gang_is_only_made_smaller,
