@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lab.cluster import Cluster
 from lab.training.job import TrainingJob
-from tests.real.two_nodes import FIRST
+from tests.real.nodes import FIRST
 
 LABEL = "victim"
 TAINT = "maintenance"

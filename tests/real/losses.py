@@ -6,8 +6,8 @@ from enum import Enum
 
 from lab.cluster import Cluster
 from lab.errors import LabError
-from tests.real.two_nodes import FIRST, SECOND, lose
-from tests.real.waiting import until
+from tests.real.nodes import FIRST, SECOND, lose
+from tests.real.pods import until
 
 # The rank is Python; the pod's own main process is `sleep`. Fails where there is none.
 _KILL_RANK = """
