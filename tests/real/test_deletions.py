@@ -15,7 +15,7 @@ from lab.training.job import TrainingJob, example
 from lab.training.log import Recovery, recovery
 from mpijob_elastic import names
 from mpijob_elastic.decide.disruption import SEASONED
-from tests.real.deletions import Going, Way, go
+from tests.real.losses import Going, Way, go
 from tests.real.pods import until
 
 ROUNDS = int(os.environ.get("DELETIONS_ROUNDS", "1"))
