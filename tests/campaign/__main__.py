@@ -7,20 +7,20 @@ from datetime import UTC, datetime
 from importlib import import_module
 from random import SystemRandom
 
-from tests.campaign.part import HEADER, Options, Outcome, row
+from tests.campaign.part import Options, Outcome, say
 
-# The parts in the order in which they run. Each is imported only when it runs.
-PARTS = {
-    "bad-neighbour": "tests.campaign.bad_neighbour",
-    "failovers": "tests.campaign.failovers",
-    "hostile-objects": "tests.campaign.hostile_objects",
-    "properties": "tests.campaign.properties",
-    "random-sequences": "tests.campaign.random_sequences",
-    "rotations": "tests.campaign.rotations",
-    "size": "tests.campaign.size",
-    "soak": "tests.campaign.soak",
-    "stale-missed-crashed": "tests.campaign.stale_missed_crashed",
-}
+# The parts in the order in which they run. Each is a module of that name, imported only when it runs.
+PARTS = (
+    "bad-neighbour",
+    "failovers",
+    "hostile-objects",
+    "properties",
+    "random-sequences",
+    "rotations",
+    "size",
+    "soak",
+    "stale-missed-crashed",
+)
 
 
 def main() -> int:
@@ -33,17 +33,17 @@ def main() -> int:
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"unknown part {', '.join(sorted(unknown))}; choose from {', '.join(PARTS)}")
     seed = SystemRandom().randrange(2**32) if given.seed is None else given.seed
-    options = Options(seed=seed, minutes=given.minutes)
-    parts = given.parts or list(PARTS)
-    print(f"campaign: {', '.join(parts)} with --seed {seed}", file=sys.stderr, flush=True)
-    rows, found = [HEADER], False
+    parts = given.parts or PARTS
+    say(f"campaign: {', '.join(parts)} with --seed {seed}")
+    rows, found = ["| part | date | seed | runs | violations | numbers |", "|---|---|---|---|---|---|"], False
     for part in parts:
-        outcome = _run(part, options)
+        outcome = _run(part, Options(seed=seed, minutes=given.minutes))
         found = found or bool(outcome.violations)
         for violation in outcome.violations:
-            print(f"{part}: {violation}", file=sys.stderr)
-        rows.append(row(part, datetime.now(UTC).date(), seed, outcome))
-        print(rows[-1], file=sys.stderr, flush=True)
+            say(f"{part}: {violation}")
+        counts = f"{outcome.runs:,} | {len(outcome.violations)} | {outcome.numbers}"
+        rows.append(f"| {part} | {datetime.now(UTC).date()} | {seed} | {counts} |")
+        say(rows[-1])
     print("\n".join(rows))
     return int(found)
 
@@ -51,7 +51,7 @@ def main() -> int:
 def _run(part: str, options: Options) -> Outcome:
     """Run a part; its crash is a violation, so the parts after it run all the same."""
     try:
-        outcome: Outcome = import_module(PARTS[part]).run(options)
+        outcome: Outcome = import_module(f"tests.campaign.{part.replace('-', '_')}").run(options)
     except Exception:  # noqa: BLE001 - see above
         return Outcome(runs=0, violations=(f"crashed\n{traceback.format_exc(limit=-20)}",), numbers="crashed")
     return outcome

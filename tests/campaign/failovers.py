@@ -6,10 +6,9 @@ seconds, nobody may write without the Lease, no safety rule may break, and every
 """
 
 import asyncio
-import secrets
+import itertools
 import shutil
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,20 +18,20 @@ from signal import SIGCONT, SIGSTOP
 
 from bench.audit import Tail
 from lab.cluster import Cluster
-from lab.install import Installed, install_into
+from lab.install import Installed
 from lab.operator.process import Operator
 from lab.registration import called
 from lab.replicas import Controller, Webhook
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.campaign.labs import create_namespace, lab, user
 from tests.campaign.lease_holders import acts, holder, strays, taken_at
-from tests.campaign.part import Options, Outcome
+from tests.campaign.part import Options, Outcome, above, say
 from tests.campaign.sequence_rules import Version, broken, record
 from tests.lab.controllers import awaited_leader
 from tests.lab.job import Job
-from tests.lab.waiting import has_account, until
+from tests.lab.waiting import until
 
 # A run is a shift: new jobs, and these faults in an order of its own. Ten shifts have fifty kills.
 SHIFTS = 10
@@ -48,7 +47,6 @@ class Tally:
     """The results so far. took: seconds of each takeover, by fault. violations: as `Outcome` has them."""
 
     took: dict[str, list[float]] = field(default_factory=lambda: {"kill": [], "freeze": []})
-    dozes: int = 0
     resizes: int = 0
     violations: list[str] = field(default_factory=list)
 
@@ -66,34 +64,31 @@ def run(options: Options) -> Outcome:
         for fault, took in tally.took.items()
         if took
     ]
-    load = f"{tally.dozes} short freezes; {tally.resizes:,} resizes, {len(acts(writes)):,} writes of controllers"
+    load = f"{tally.resizes:,} resizes, {len(acts(writes)):,} writes of controllers"
     return Outcome(runs=shifts, violations=tuple(tally.violations), numbers="; ".join([*takeovers, load]))
 
 
 @contextmanager
 def _surroundings() -> Iterator[tuple[Cluster, "Controllers"]]:
-    with Cluster.start(name=f"campaign-{secrets.token_hex(3)}") as cluster:
-        installed = install_into(cluster)
-        with (
-            Operator.start(cluster, qps=0, flags=["--threadiness=8"]),
-            Webhook.start(cluster, installed),
-            ExitStack() as stack,
-        ):
-            until(lambda: called(cluster))
-            cluster.kubectl("create", "namespace", NAMESPACE)
-            has_account(cluster, NAMESPACE)
-            yield cluster, Controllers(cluster, installed, stack)
+    with (
+        lab(nodes=3) as (cluster, installed),
+        Operator.start(cluster, qps=0, flags=["--threadiness=8"]),
+        Webhook.start(cluster, installed),
+        ExitStack() as stack,
+    ):
+        until(lambda: called(cluster))
+        yield cluster, Controllers(cluster=cluster, installed=installed, stack=stack)
 
 
+@dataclass(kw_only=True)
 class Controllers:
     """The replicas that run until the stack ends."""
 
-    def __init__(self, cluster: Cluster, installed: Installed, stack: ExitStack) -> None:
-        self.running: list[Controller] = []
-        self._cluster = cluster
-        self._installed = installed
-        self._stack = stack
-        self._started = 0
+    cluster: Cluster
+    installed: Installed
+    stack: ExitStack
+    running: list[Controller] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def fill(self) -> list[str]:
         """Start what is missing; return what ended though nobody ended it."""
@@ -101,12 +96,8 @@ class Controllers:
         for one in ended:
             self.running.remove(one)
         while len(self.running) < CONTROLLERS:
-            self.running.append(self._stack.enter_context(Controller.start(self._cluster, self._with_own_token())))
+            self.running.append(self.stack.enter_context(Controller.start(self.cluster, self._with_own_token())))
         return [f"a controller ended with exit code {one.process.returncode}: {one.log}" for one in ended]
-
-    def leader(self) -> Controller:
-        """Wait for the leader."""
-        return awaited_leader(self.running)
 
     def kill(self, leader: Controller) -> None:
         """Kill the leader."""
@@ -114,16 +105,16 @@ class Controllers:
         leader.kill()
 
     def _with_own_token(self) -> Installed:
-        self._started += 1
-        shared = self._cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER)
-        own = shared.with_name(f"{shared.name}.{self._started}")
+        shared = self.cluster.service_account_kubeconfig(names.NAMESPACE, names.CONTROLLER)
+        own = shared.with_name(f"{shared.name}.{next(self._numbers)}")
         shutil.copy(shared, own)
-        return replace(self._installed, controller_kubeconfig=own)
+        return replace(self.installed, controller_kubeconfig=own)
 
 
 async def _work(cluster: Cluster, controllers: Controllers, tail: Tail, tally: Tally, options: Options) -> int:
     shifts = 0
-    async with await connect(user_agent="mpijob-elastic-campaign-user", kubeconfig=cluster.kubeconfig) as client:
+    async with await user(cluster) as client:
+        await create_namespace(client, NAMESPACE)
         for number in options.runs(SHIFTS):
             await asyncio.to_thread(controllers.fill)
             shift = Shift(
@@ -136,7 +127,7 @@ async def _work(cluster: Cluster, controllers: Controllers, tail: Tail, tally: T
             )
             await shift.work()
             shifts += 1
-            print(f"failovers: after {shifts} shifts {tally}", file=sys.stderr, flush=True)
+            say(f"failovers: after {shifts} shifts {tally}")
     return shifts
 
 
@@ -163,8 +154,8 @@ class Shift:
                 await asyncio.sleep(self.random.uniform(0, 3))
                 await self._suffer(fault)
                 self.tally.violations += await asyncio.to_thread(self.controllers.fill)
-            for user in users:
-                user.cancel()
+            for one in users:
+                one.cancel()
         for job in self.jobs:
             await self._converge(job)
         watching.cancel()
@@ -190,7 +181,7 @@ class Shift:
             await self._converge(job)
 
     async def _suffer(self, fault: str) -> None:
-        leader = await asyncio.to_thread(self.controllers.leader)
+        leader = await asyncio.to_thread(awaited_leader, self.controllers.running)
         before, at = holder(self.tail.writes()), time.time()
         if fault == "kill":
             self.controllers.kill(leader)
@@ -202,7 +193,6 @@ class Shift:
             await asyncio.sleep(self.random.uniform(0, 5))
         else:  # it wakes up about when its Lease runs out
             await asyncio.sleep(self.random.uniform(8, 16))
-            self.tally.dozes += 1
         leader.signal(SIGCONT)
         await asyncio.sleep(3)
 
@@ -214,5 +204,4 @@ class Shift:
                 return
             await asyncio.sleep(0.5)
         self.tally.took[fault].append(taken - at)
-        if taken - at > LONGEST:
-            self.tally.violations.append(f"a takeover took {taken - at:.1f} s after a {fault}")
+        self.tally.violations += above(f"seconds of a takeover after a {fault}", taken - at, LONGEST)

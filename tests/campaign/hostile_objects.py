@@ -13,7 +13,7 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, cast
@@ -24,21 +24,21 @@ import structlog
 from lab.operator import objects
 from mpijob_elastic.decide import decide
 from mpijob_elastic.kube import wire
-from mpijob_elastic.kube.reader import JSON, USUAL, ApiReader, Limits
+from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.watch import WatchCache
-from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import job_facts
 from mpijob_elastic.observe import views
 from mpijob_elastic.observe.caches import Caches, JobKey
 from tests.campaign import hostile_texts as texts
 from tests.campaign.part import Options, Outcome
+from tests.doubles.direct import DirectClient, Sent
 from tests.json_places import places
 from tests.product.webhook.objects import ELASTIC, Object, mpi_job, review
 from webhook.evictions import Evictions
 from webhook.rules import handlers, hpa_facts
 from webhook.rules import review as reviews
-from webhook.rules.handlers import Answer, Handler, Kind, ReviewContext
-from webhook.rules.review import Malformed, Request
+from webhook.rules.handlers import ReviewContext
+from webhook.rules.review import Malformed
 
 # A run is a batch of so many cases; all runs together make more than a million.
 BATCH = 10_000
@@ -48,11 +48,14 @@ LARGE = 150
 SIZES = (100 * 2**10, 400 * 2**10, 1_500 * 2**10)
 # CPU milliseconds for each 100 KiB, or less, of a case.
 BUDGET = 5.0
+# What a patch may touch: of launchers, of workers (main process and grace), of ConfigMaps, of a status.
 PATCHED = re.compile(
-    r"add /spec/volumes/\d+/configMap/(items/\d+|optional)|add /data/discover_hosts\.sh"
-    r"|replace /data/hostfile|add /status/replicaStatuses/Worker/selector"
+    r"add /spec/volumes/\d+/configMap/items/\d+|add /spec(/initContainers/\d+|/containers/\d+)?/securityContext.*"
+    r"|replace /spec/containers/\d+/(command|args)|add /spec/terminationGracePeriodSeconds"
+    r"|add /data/discover_hosts\.sh|replace /data/hostfile|add /status/replicaStatuses/Worker/selector"
 )
-OURS = frozenset({"hostfile", "discover_hosts.sh", "items", "optional", "selector"})
+OURS = {"items", "securityContext", "command", "args", "terminationGracePeriodSeconds"}
+OURS |= {"discover_hosts.sh", "hostfile", "selector"}
 
 
 def run(options: Options) -> Outcome:
@@ -86,6 +89,7 @@ async def _run(options: Options) -> Outcome:
     for number in options.runs(RUNS):
         random = Random(f"{options.seed} {number}")
         stage, reviewed = Stage(tally), list(_reviews(random))
+        PODS.sent.clear()
         tally.runs += BATCH
         for _ in range(BATCH):
             if random.random() < 0.5:
@@ -186,7 +190,9 @@ async def _review(random: Random, reviewed: list[Spots], tally: Tally) -> None:
             request = reviews.parse(sent)
         except Malformed:
             return
-        answered.append(reviews.answer(request, (await _answer(request, table)).verdict))
+        is_eviction = request.sub_resource == "eviction"
+        answer = await EVICTIONS.answer(request) if is_eviction else handlers.answer(request, table)
+        answered.append(reviews.answer(request, answer.verdict))
 
     try:
         fast = await _timed(case, len(sent), tally)
@@ -203,30 +209,9 @@ async def _review(random: Random, reviewed: list[Spots], tally: Tally) -> None:
             tally.blame(problem, sent)
 
 
-async def _answer(request: Request, table: Mapping[Kind, Handler]) -> Answer:
-    if request.sub_resource == "eviction":
-        return await EVICTIONS.answer(request)
-    return handlers.answer(request, table)
-
-
-class _Pods(ApiWriter):
-    """A client that finds one worker and one launcher, and drops what is written."""
-
-    def __init__(self) -> None:
-        pods = (_running(objects.worker(JOB, 0)), _running(objects.launcher(JOB)))
-        self._worker, self._launcher = map(texts.compact, pods)
-
-    async def _call_api(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        content_type: str = JSON,
-        limits: Limits = USUAL,
-    ) -> bytes:
-        return self._launcher if path.endswith("-launcher") else self._worker
+async def _pod(sent: Sent) -> bytes:
+    """Find one worker and one launcher, and drop what is written."""
+    return LAUNCHER if sent.path.endswith("-launcher") else WORKER
 
 
 def _foreign(sent: bytes, answered: bytes, *, check_whole: bool) -> str:
@@ -264,11 +249,9 @@ class Stage:
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally
-        self._woken: list[JobKey] = []
         client = cast("ApiReader", None)  # nothing is asked
-        self._caches = Caches(client, namespaces=(), enqueue=self._woken.append, random=Random(1))
+        self._caches = caches = Caches(client, namespaces=(), enqueue=lambda _: None, random=Random(1))
         self._version = 10
-        caches = self._caches
         job = {**JOB, "status": {**COUNTED["status"], "startTime": "2026-01-01T00:00:00Z"}}
         pods = [objects.launcher(JOB), *(objects.worker(JOB, index) for index in range(3))]
         self._kinds: list[tuple[WatchCache[Any], Spots]] = []
@@ -281,9 +264,8 @@ class Stage:
         for cache, document in kinds:
             whole = _identified(document)
             self._kinds.append((cache, texts.spots(whole, KEEPS)))
-            cache.store.put(cache._decode(texts.compact(whole).replace(VERSION, b'"1"')))
-            other = _identified({"metadata": {"name": NEIGHBOUR}})
-            cache.store.put(cache._decode(texts.compact(other).replace(VERSION, b'"1"')))
+            for known in (whole, _identified({"metadata": {"name": NEIGHBOUR}})):
+                cache.store.put(cache._decode(texts.compact(known).replace(VERSION, b'"1"')))
 
     async def line(self, random: Random) -> None:
         """Feed a line, or a page, with a spoiled object."""
@@ -327,11 +309,8 @@ class Stage:
 
 
 def _identified(document: Object) -> Object:
-    whole: Object = json.loads(json.dumps(document))
-    metadata = whole["metadata"]
-    defaults = {"namespace": "default", "uid": metadata.get("uid", "u"), "resourceVersion": VERSION[1:-1].decode()}
-    whole["metadata"] = {"labels": {}, "annotations": {}, **metadata, **defaults}
-    return whole
+    metadata = {"labels": {}, "annotations": {}, "uid": "u", **document["metadata"], "namespace": "default"}
+    return {**copy.deepcopy(document), "metadata": {**metadata, "resourceVersion": VERSION[1:-1].decode()}}
 
 
 def _running(pod: Object) -> Object:
@@ -344,4 +323,6 @@ def _running(pod: Object) -> Object:
     return {**pod, "status": status}
 
 
-EVICTIONS = Evictions(_Pods(), context=CONTEXT, secret_path=lambda: "")
+WORKER, LAUNCHER = (texts.compact(_running(pod)) for pod in (objects.worker(JOB, 0), objects.launcher(JOB)))
+PODS = DirectClient(_pod)
+EVICTIONS = Evictions(PODS, context=CONTEXT, secret_path=lambda: "")

@@ -7,23 +7,8 @@ from typing import Any
 from tests.json_places import places
 
 WORDS = (
-    "sh",
-    "-c",
-    "horovodrun",
-    "-np",
-    "--min-np=2",
-    "'",
-    '"',
-    ";",
-    "\n",
-    "#",
-    "$A",
-    "2",
-    "a\\",
-    "(",
-    "`x`",
-    "env",
-    "A=b",
+    *("sh", "-c", "horovodrun", "-np", "--min-np=2", "env", "A=b", "2", "$A"),
+    *("'", '"', ";", "\n", "#", "a\\", "(", "`x`"),
 )
 TEXTS = (
     "",
@@ -56,18 +41,8 @@ UNITS = (
     *(b'{"apiVersion":"kubeflow.org/v1","kind":"MPIJob","name":"a","uid":"a"}', b'{"type":"Ready","status":"True"}'),
 )
 SCRIPTS = (
-    b"a;",
-    b"'",
-    b'\\"',
-    b"horovodrun;",
-    b"echo horovodrun;",
-    b"# ",
-    b"\\\\",
-    b"$(",
-    b"sh -c ",
-    b"\\n",
-    b"\\u001b",
-    b"-",
+    *(b"a;", b"'", b'\\"', b"horovodrun;", b"echo horovodrun;", b"sh -c "),
+    *(b"# ", b"\\\\", b"$(", b"\\n", b"\\u001b", b"-"),
 )
 DEEPEST = 10_000  # that an API server stores
 
@@ -99,18 +74,11 @@ def filling(random: Random, size: int) -> bytes:
         text = random.choice(SCRIPTS)
         return b'"' + text * (size // len(text)) + b'"'
     if kind == 2:
-        script = random.choice(SCRIPTS)
-        return (
-            b'["sh","-c","'
-            + script * (min(size, random.choice([2_000, 8_000, 60_000])) // len(script))
-            + b' horovodrun"]'
-        )
+        script, longest = random.choice(SCRIPTS), random.choice([2_000, 8_000, 60_000])
+        return b'["sh","-c","%s horovodrun"]' % (script * (min(size, longest) // len(script)))
     if kind == 3:
-        return (
-            b"{"
-            + b",".join(b'"%s%d":""' % (random.choice([b"", b"mpijob-elastic/"]), i) for i in range(size // 14))
-            + b"}"
-        )
+        prefixes = random.choices([b"", b"mpijob-elastic/"], k=size // 14)
+        return b"{%s}" % b",".join(b'"%s%d":""' % (prefix, number) for number, prefix in enumerate(prefixes))
     unit = random.choice(UNITS)
     return b"[" + b",".join([unit] * (size // (len(unit) + 1))) + b"]"
 

@@ -1,9 +1,9 @@
-"""The options and the outcome of a part of the campaign."""
+"""The options and the outcome of a part of the campaign, and what all parts say and judge in the same way."""
 
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
 from itertools import count
 
 
@@ -33,10 +33,11 @@ class Outcome:
     numbers: str = ""
 
 
-HEADER = "| part | date | seed | runs | violations | numbers |\n|---|---|---|---|---|---|"
+def above(what: str, figure: float, most: float) -> list[str]:
+    """Return the violation of a figure that is above its limit."""
+    return [f"{what}: {figure:.3g} is above {most:.3g}"] if figure > most else []
 
 
-def row(part: str, on: date, seed: int, outcome: Outcome) -> str:
-    """Return the part's row of the table under `HEADER`."""
-    numbers = outcome.numbers.replace("|", "\\|").replace("\n", " ")
-    return f"| {part} | {on} | {seed} | {outcome.runs:,} | {len(outcome.violations)} | {numbers} |"
+def say(text: str) -> None:
+    """Tell on standard error how far a part is."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)

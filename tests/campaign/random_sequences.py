@@ -10,35 +10,29 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import secrets
 import statistics
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from lab.cluster import Cluster
-from lab.install import Installed, install_into
+from lab.install import Installed
 from lab.operator.process import Operator
-from lab.options import Options as LabOptions
 from lab.registration import called
 from lab.replicas import Webhook
-from mpijob_elastic import names
-from mpijob_elastic.kube import errors, resources
-from mpijob_elastic.kube.client import connect
-from mpijob_elastic.kube.writer import ApiWriter
-from tests.campaign.part import Options, Outcome
-from tests.campaign.sequence_place import Place, placed
-from tests.campaign.sequence_play import PATIENCE, converged, play
-from tests.campaign.sequence_rules import Version, broken, record
-from tests.campaign.sequence_steps import Step, sequence
-from tests.lab.job import Job
-from tests.lab.waiting import seen, until
+from mpijob_elastic.kube import errors
+from tests.campaign.labs import create_namespace, lab, user
+from tests.campaign.part import Options, Outcome, say
+from tests.campaign.sequence_place import PATIENCE, Place, come_true, mounts, placed, unlike, watched
+from tests.campaign.sequence_rules import Version, broken
+from tests.campaign.sequence_steps import Step, create, delete, play, sequence, template, webhook
+from tests.lab.job import Job, State
+from tests.lab.waiting import until
 
 SEQUENCES = 2000
 PLACES = 24
-NODES = 10  # kwok lets each hold 110 pods
+QUIET = 2.0  # seconds for which nothing may be written at the end
 # Sequences that may be tried to make a failure shorter.
 MOST_SHRINKS = 10
 # Seconds that each of them gets: more than a healthy job needs.
@@ -61,27 +55,20 @@ class Tally:
 def run(options: Options) -> Outcome:
     """Play the sequences."""
     logging.getLogger("mpijob_elastic").setLevel(logging.CRITICAL)  # killed controllers complain
-    began = time.monotonic()
-    with surroundings(f"campaign-{secrets.token_hex(3)}") as (cluster, installed):
+    with surroundings() as (cluster, installed):
         tally = asyncio.run(_play_all(cluster, installed, options))
-    minutes = (time.monotonic() - began) / 60
-    typical = statistics.median(tally.seconds) if tally.seconds else 0.0
-    longest = max(tally.seconds, default=0.0)
+    typical = statistics.median(tally.seconds or [0.0])
     numbers = (
-        f"{tally.steps} steps, of which {tally.taken} found what they act on, {PLACES} jobs at once, "
-        f"{minutes:.0f} minutes; a sequence took {typical:.0f} s (median), {longest:.0f} s at most"
+        f"{tally.steps} steps, of which {tally.taken} found what they act on, {PLACES} jobs at once; "
+        f"a sequence took {typical:.0f} s (median), {max(tally.seconds, default=0.0):.0f} s at most"
     )
     return Outcome(runs=len(tally.seconds), violations=tuple(tally.violations), numbers=numbers)
 
 
 @contextmanager
-def surroundings(
-    name: str, *, places: int = PLACES, gang_scheduling: str | None = None
-) -> Iterator[tuple[Cluster, Installed]]:
+def surroundings(*, places: int = PLACES, gang_scheduling: str | None = None) -> Iterator[tuple[Cluster, Installed]]:
     """Yield a lab with the real operators and a webhook; the controllers are those of the places."""
-    with ExitStack() as stack:
-        cluster = stack.enter_context(Cluster.start(name=name, options=LabOptions(nodes=NODES)))
-        installed = install_into(cluster)
+    with lab() as (cluster, installed), ExitStack() as stack:
         stack.enter_context(Webhook.start(cluster, installed))
         for index in range(places):
             operator = Operator.start(cluster, namespace=namespace_of(index), gang_scheduling=gang_scheduling, qps=0)
@@ -97,13 +84,12 @@ def namespace_of(index: int) -> str:
 
 async def _play_all(cluster: Cluster, installed: Installed, options: Options) -> Tally:
     tally, numbers = Tally(), options.runs(SEQUENCES)
-    async with await connect(user_agent="mpijob-elastic-campaign-user", kubeconfig=cluster.kubeconfig) as client:
+    async with await user(cluster) as client:
 
         async def work(index: int) -> None:
             await asyncio.sleep(index)  # so many starts at once would take the machine's breath
-            namespace = namespace_of(index)
-            await create_namespace(client, namespace)
-            async with placed(client, installed, namespace) as place:
+            await create_namespace(client, namespace_of(index))
+            async with placed(client, installed, namespace_of(index)) as place:
                 for number in numbers:
                     await _judge(place, f"{options.seed}:{number}", tally)
 
@@ -120,12 +106,12 @@ async def _judge(place: Place, seed: str, tally: Tally) -> None:
     tally.steps += len(steps)
     tally.taken += place.taken
     if len(tally.seconds) % 50 == 0:
-        print(f"random-sequences: {len(tally.seconds)} played", file=sys.stderr, flush=True)
+        say(f"random-sequences: {len(tally.seconds)} played")
     if wrong:
         shorter, why = await _shrink(place, steps, wrong)
         lines = "\n".join(f"    {step}," for step in shorter)
         tally.violations.append(f"seed {seed}\n  {why}\n  first seen: {wrong}\n  KEPT:\n{lines}")
-        print(f"random-sequences: {tally.violations[-1]}", file=sys.stderr, flush=True)
+        say(f"random-sequences: {tally.violations[-1]}")
 
 
 async def _shrink(place: Place, steps: tuple[Step, ...], why: str) -> tuple[tuple[Step, ...], str]:
@@ -161,46 +147,38 @@ async def _attempt(place: Place, steps: tuple[Step, ...], *, patience: float) ->
     if place.failed():
         await place.lead()
     place.ahead = 0.0
-    place.edits.clear()
-    place.deleted.clear()
-    place.deleted_by_us.clear()
+    for done in (place.edits, place.deleted, place.deleted_by_us):
+        done.clear()
     versions: list[Version] = []
-    watching = asyncio.create_task(record(place.client, place.namespace, versions))
-    wrong = []
-    stranger = await create_stranger(job)
-    try:
-        await play(place, job, steps)
-        await converged(place, job, steps[0], versions, patience=patience)
-    except (AssertionError, TimeoutError, errors.ApiError) as error:
-        wrong.append(f"{type(error).__name__}: {error}")
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
-        for path in (resources.MPI_JOBS.path(job.namespace, job.name), stranger):
-            with contextlib.suppress(errors.KubeError):
-                await place.client.delete_object(path)
+    wrong: list[str] = []
+    async with watched(job, versions):
+        try:
+            await play(place, job, steps)
+            wrong += filter(None, [await _converged(place, job, steps[0], versions, patience=patience)])
+        except (AssertionError, TimeoutError, errors.ApiError) as error:
+            wrong.append(f"{type(error).__name__}: {error}")
+    with contextlib.suppress(errors.KubeError):
+        await job.delete()
     wrong += broken(versions, job=job.name, edits=place.edits, deleted=place.deleted_by_us - place.deleted)
     return "; ".join(wrong)
 
 
-async def create_stranger(job: Job) -> str:
-    """Create a pod that looks like a worker of the job, and that no job owns; return its path."""
-    name = f"{job.name}-worker-9"
-    labels = {
-        names.LABEL_GROUP_NAME: names.GROUP,
-        names.LABEL_JOB_NAME: job.name,
-        names.LABEL_JOB_ROLE: names.ROLE_WORKER,
-    }
-    spec = {"containers": [{"name": "worker", "image": "horovod:test"}], "terminationGracePeriodSeconds": 1}
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
-    await job.client.create_object(resources.PODS.path(job.namespace), body=body)
-    return resources.PODS.path(job.namespace, name)
+async def _converged(place: Place, job: Job, first: Step, versions: list[Version], *, patience: float) -> str:
+    """Undo what keeps a job from its size, and wait until it is whole and nobody writes; return what is wrong."""
+    with contextlib.suppress(errors.NotFound):
+        await webhook(place, job, "back")
+    if failed := place.failed():
+        return failed
+    assert isinstance(first.value, int)
+    await create(place, job, first.value)
+    await job.annotate(enabled=None, drain_timeout="3s")
+    await template(place, job, "elastic")
 
+    async def look(state: State) -> str:
+        launcher = state.launcher
+        if state.launcher_runs and not mounts(state) and launcher and "deletionTimestamp" not in launcher["metadata"]:
+            with contextlib.suppress(errors.NotFound, errors.Conflict):
+                await delete(place, job, "launcher")  # as the notice advises
+        return unlike(job, state)
 
-async def create_namespace(client: ApiWriter, name: str) -> None:
-    """Create a namespace in which pods can be created."""
-    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    await client.create_object(resources.NAMESPACES.path(), body=body)
-    # Admission refuses pods before the namespace has it.
-    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    await seen(lambda: client.find(account), lambda found: found is not None, f"{account} in {name}")
+    return await come_true(job, look, versions, quiet=QUIET, patience=patience)

@@ -8,7 +8,6 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -18,7 +17,7 @@ from lab.nodes import KIND_LABEL
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.writer import MERGE_PATCH
-from tests.campaign.sequence_play import unlike
+from tests.campaign.sequence_place import Look, come_true, listed, unlike
 from tests.campaign.sequence_rules import Version
 from tests.lab.job import HOLD, Job, Object, State
 from tests.lab.pools import on_pool
@@ -28,7 +27,6 @@ AGENDA_SIZE = 3  # workers at the end of `MORNING`
 DRAIN_TIMEOUT = "8s"
 SCALE_TIMEOUT = "4s"
 QUIET = 3.0  # seconds for which nothing may change at the end
-LOOK = 0.5  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,20 +45,18 @@ class Day:
     collected: set[str] = field(default_factory=set)
     versions: list[Version] = field(default_factory=list)
 
-    def is_whole(self, state: State) -> str:
+    async def is_whole(self, state: State) -> str:
         """Return what a whole job has and this does not, "" if nothing."""
         lame = [name for name, pod in state.workers.items() if pod["status"].get("phase") != "Running"]
         moving = [name for name, pod in state.workers.items() if pod["spec"].get("nodeName") in self.going]
         return unlike(self.job, state) or ", ".join([*lame, *moving])
 
-    def has_ended(self, state: State) -> str:
+    async def has_ended(self, state: State) -> str:
         """Return what a job that has ended has and this does not, "" if nothing."""
         return "" if "Succeeded" in state.conditions and not state.workers else f"{state.conditions} {[*state.workers]}"
 
 
 Take = Callable[[Day], Awaitable[None]]
-# Returns what is not as it should be, "" if nothing.
-Look = Callable[[State], str]
 
 
 async def _create(day: Day) -> None:
@@ -155,31 +151,8 @@ async def play(
         with contextlib.suppress(errors.ApiError, LabError, KeyError):  # what it acts on may not be there
             await take(day)
         taken = time.monotonic()
-        await _await(day, until, quiet=0.0, patience=patience)
+        await come_true(day.job, until, day.versions, quiet=0.0, patience=patience)
     return taken
-
-
-async def rest(day: Day, until: Look, *, patience: float) -> None:
-    """Wait until the job is as it should be and nothing is written. Raises AssertionError."""
-    wrong = await _await(day, until, quiet=QUIET, patience=patience)
-    assert not wrong, f"after {patience:.0f} s: {wrong}"
-
-
-async def _await(day: Day, until: Look, *, quiet: float, patience: float) -> str:
-    """Wait until all is as it should be and nothing is written for so many seconds; return what is wrong at last."""
-    deadline = time.monotonic() + patience
-    while True:
-        written, state = len(day.versions), await day.job.state()
-        if not (wrong := until(state)):
-            await asyncio.sleep(quiet)
-            if not quiet or len(day.versions) == written:
-                return ""
-            wrong = "something still changes"
-        # Looks of many places would be most of what the API server does.
-        while len(day.versions) == written and time.monotonic() < deadline:
-            await asyncio.sleep(LOOK)
-        if time.monotonic() >= deadline:
-            return f"{wrong}: {_words(state)}"
 
 
 _KINDS = (
@@ -206,26 +179,23 @@ async def ending(day: Day) -> dict[str, object]:
         return found
     return {
         **found,
-        "hosts": [names.pod_of(host.rpartition(":")[0]) for host in state.hosts],
+        "hosts": listed(state),
         "hostfile": state.hostfile,
         "exec": state.exec_names,
         "notices": state.notices,
     }
 
 
-def _trait(item: Object) -> dict[str, object]:
-    metadata: dict[str, Any] = item["metadata"]
+def _trait(item: Object) -> Object:
+    metadata: Object = item["metadata"]
+    ours = {key for key in metadata.get("annotations", {}) if key.startswith(names.PREFIX)}
     return {
-        "ours": sorted(_ours(metadata) - {names.STATUS}),
+        "ours": sorted(ours - {names.STATUS}),
         "finalizers": metadata.get("finalizers", []),
         "going": "deletionTimestamp" in metadata,
         "phase": item.get("status", {}).get("phase"),
         "members": item.get("spec", {}).get("minMember"),
     }
-
-
-def _ours(metadata: Object) -> set[str]:
-    return {key for key in metadata.get("annotations", {}) if key.startswith(names.PREFIX)}
 
 
 def taint(pool: str) -> Object:
@@ -236,8 +206,3 @@ def taint(pool: str) -> Object:
 def _held(value: str | None, *, replicas: int) -> Object:
     template = {"metadata": {"annotations": {HOLD: value}}}
     return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": replicas, "template": template}}}}
-
-
-def _words(state: State) -> str:
-    pods = {name: pod["status"].get("phase") for name, pod in state.workers.items()}
-    return f"{state.replicas=} {state.hosts=} {state.hostfile=} {state.exec_names=} {pods=} {state.notices=}"

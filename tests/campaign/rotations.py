@@ -1,31 +1,41 @@
 """Rotations: the webhook's certificates and CAs are replaced, again and again, while the API server calls it.
 
-Two webhooks run as processes behind one address, with certificates that live for seconds. Launchers are tried in
+Two webhooks run as processes behind one address, with certificates that live for seconds; nothing else differs from
+`mpijob-elastic webhook`, so when a certificate is due, and each step then, is as installed. Launchers are tried in
 bursts, larger than the number of idle connections that an API server keeps to a webhook: so each burst opens
 connections, and each certificate is checked. A call that fails shows as a launcher without our item, and in the log of
 the API server, which says why.
 """
 
+import argparse
 import asyncio
-import secrets
-import sys
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
 
 from lab.cluster import Cluster
-from lab.install import Installed, install_into
+from lab.install import Installed
 from lab.layout import Layout
 from lab.ports import free_ports
 from lab.replicas import Webhook
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
-from tests.campaign.part import Options, Outcome
+from mpijob_elastic.telemetry import logs
+from tests.campaign.labs import create_namespace, lab, user
+from tests.campaign.part import Options, Outcome, say
 from tests.lab.certificates import secret
 from tests.lab.launchers import patched, patient, until_patched
 from tests.lab.service import Backend, Service
-from tests.lab.waiting import has_account
+from webhook.certificates.rotation import Timing
+from webhook.rules.certificates.pairs import Lifetimes
+from webhook.server import serve
+from webhook.settings import Settings
 
+# A third of a leaf must be longer than a busy machine ever stops a replica. Ten leaves come and go with each CA.
+LIFETIMES = Lifetimes(authority=timedelta(seconds=240), leaf=timedelta(seconds=24))
+# As often as short lives demand. A CA counts as trusted after as long as installed: a busy API server needs seconds.
+TIMING = Timing(look_every=0.5)
 # A run is one new leaf. So many CAs come meanwhile.
 LEAVES, AUTHORITIES = 100, 10
 REPLICAS = 2
@@ -52,10 +62,7 @@ class Tally:
 def run(options: Options) -> Outcome:
     """Wait for rotations under load."""
     tally = Tally()
-    with Cluster.start(name=f"campaign-{secrets.token_hex(3)}") as cluster:
-        installed = install_into(cluster)
-        cluster.kubectl("create", "namespace", NAMESPACE)
-        has_account(cluster, NAMESPACE)
+    with lab(nodes=3) as (cluster, installed):
         asyncio.run(_work(cluster, installed, tally, options))
     rotated = f"{tally.leaves} certificates and {len(tally.authorities) - 1} CAs"
     load = f"{tally.calls:,} reviews over {tally.fresh:,} new connections"
@@ -65,12 +72,12 @@ def run(options: Options) -> Outcome:
 async def _work(cluster: Cluster, installed: Installed, tally: Tally, options: Options) -> None:
     service = Service(latency=LATENCY)
     async with AsyncExitStack() as stack:
-        connecting = await connect(user_agent="mpijob-elastic-campaign-user", kubeconfig=cluster.kubeconfig)
-        client = await stack.enter_async_context(connecting)
+        client = await stack.enter_async_context(await user(cluster))
+        await create_namespace(client, NAMESPACE)
         await stack.enter_async_context(service.listening(installed.webhook_port))
         await stack.enter_async_context(patient(client))
         for port in free_ports(REPLICAS):
-            starting = Webhook.start(cluster, installed, port=port, module="tests.campaign.brief_webhook")
+            starting = Webhook.start(cluster, installed, port=port, module="tests.campaign.rotations")
             replica = await asyncio.to_thread(stack.enter_context, starting)
             service.backends.append(Backend(port=port, health=replica.health))
         await service.until_ready(*service.backends)
@@ -98,7 +105,7 @@ async def _next_leaf(client: ApiWriter, service: Service, tally: Tally) -> None:
                 await asyncio.sleep(0.1)
     tally.leaves += 1
     if tally.leaves % 10 == 0:
-        print(f"rotations: {tally}", file=sys.stderr, flush=True)
+        say(f"rotations: {tally}")
 
 
 async def _read(client: ApiWriter, key: str) -> bytes:
@@ -127,3 +134,20 @@ def _passed(cluster: Cluster) -> list[str]:
     """Return the API server's words on each request that it let pass because a call of a webhook failed."""
     log = Layout(cluster.state_dir).log("kube-apiserver").read_text(errors="replace")
     return [line for line in log.splitlines() if "failing open" in line]
+
+
+def _serve() -> None:
+    """Be such a webhook until SIGTERM: python -m tests.campaign.rotations OPTIONS."""
+    parser = argparse.ArgumentParser()
+    for option in ("--kubeconfig", "--host", "--extra-san"):
+        parser.add_argument(option, required=True)
+    for option in ("--health-port", "--port", "--drain-seconds"):
+        parser.add_argument(option, type=int, required=True)
+    given = vars(parser.parse_args())
+    logs.configure(log_format="json", level="info")
+    given |= {"kubeconfig": Path(given["kubeconfig"]), "extra_sans": frozenset({given.pop("extra_san")})}
+    asyncio.run(serve(Settings(**given, lifetimes=LIFETIMES, timing=TIMING)))
+
+
+if __name__ == "__main__":
+    _serve()

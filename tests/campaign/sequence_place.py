@@ -6,9 +6,10 @@ controller, and its Lease is in the namespace.
 """
 
 import asyncio
+import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,10 +26,19 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.lease import LeaseTimes
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model.disruption_signs import Signs
+from tests.campaign.sequence_rules import Version, record
+from tests.lab.job import Job, State
 
 AGENT = "mpijob-elastic-campaign"
 # Long enough that a busy machine seldom costs a leader its Lease, seldom enough that many leaders are a small load.
 TIMES = LeaseTimes(duration=15.0, renew_deadline=12.0, retry=4.0, attempt=5.0, look=1.0)
+# Seconds until a sequence has converged. The operator puts a job off by 5 ms * 2^n where n events came before a sync
+# succeeds ([operator] AddRateLimited at each event), which was 655 s twice; client-go puts off by 1,000 s at most.
+PATIENCE = 1100.0
+LOOK = 1.0  # seconds between two looks at a job that changes
+
+# Returns what is not as it should be, "" if nothing.
+Look = Callable[[State], Awaitable[str]]
 
 
 class _Writer(ApiWriter):
@@ -93,8 +103,8 @@ class Place:
 
     async def kill(self) -> None:
         """End it as a node that fails does."""
+        await self._connection.aclose()
         if self._task:
-            await self._connection.aclose()
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -107,8 +117,9 @@ class Place:
 
     def failed(self) -> str:
         """Return why the controller ended though nobody ended it, "" if it works."""
-        is_over = self._task is not None and self._task.done() and not self._task.cancelled()
-        return f"the controller ended: {self._task.exception()!r}" if is_over and self._task else ""
+        if self._task is None or not self._task.done() or self._task.cancelled():
+            return ""
+        return f"the controller ended: {self._task.exception()!r}"
 
 
 @asynccontextmanager
@@ -130,7 +141,77 @@ async def grant_lease(client: ApiWriter, namespace: str) -> None:
     who = {"kind": "ServiceAccount", "name": names.CONTROLLER, "namespace": names.NAMESPACE}
     role = {"apiVersion": f"{api}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
     reference = {"apiGroup": api, "kind": "Role", "name": AGENT}
-    binding = {**role, "kind": "RoleBinding", "roleRef": reference, "subjects": [who]}
-    del binding["rules"]
+    binding = {"apiVersion": f"{api}/v1", "kind": "RoleBinding", "metadata": metadata}
     await client.create_object(resources.ROLES.path(namespace), body=role)
-    await client.create_object(f"/apis/{api}/v1/namespaces/{namespace}/rolebindings", body=binding)
+    body = {**binding, "roleRef": reference, "subjects": [who]}
+    await client.create_object(f"/apis/{api}/v1/namespaces/{namespace}/rolebindings", body=body)
+
+
+@asynccontextmanager
+async def watched(job: Job, versions: list[Version]) -> AsyncIterator[str]:
+    """Record what is written in the job's namespace, beside a stranger; yield the stranger's path.
+
+    That is a pod which looks like a worker of the job, and which no job owns.
+    """
+    name = f"{job.name}-worker-9"
+    group = {names.LABEL_GROUP_NAME: names.GROUP, names.LABEL_JOB_NAME: job.name}
+    labels = {**group, names.LABEL_JOB_ROLE: names.ROLE_WORKER}
+    spec = {"containers": [{"name": "worker", "image": "horovod:test"}], "terminationGracePeriodSeconds": 1}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+    watching = asyncio.create_task(record(job.client, job.namespace, versions))
+    try:
+        await job.client.create_object(resources.PODS.path(job.namespace), body=body)
+        yield resources.PODS.path(job.namespace, name)
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        with contextlib.suppress(errors.KubeError):
+            await job.client.delete_object(resources.PODS.path(job.namespace, name))
+
+
+async def come_true(job: Job, look: Look, versions: list[Version], *, quiet: float, patience: float) -> str:
+    """Wait until all is as it should be and nothing is written for so many seconds; return what is wrong at last.
+
+    versions: what was written in the namespace; it grows.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        written, state = len(versions), await job.state()
+        if not (wrong := await look(state)):
+            await asyncio.sleep(quiet)
+            if not quiet or len(versions) == written:
+                return ""
+            wrong = "something still changes"
+        # Looks of many places would be most of what the API server does.
+        while len(versions) == written and time.monotonic() < deadline:
+            await asyncio.sleep(LOOK)
+        if time.monotonic() >= deadline:
+            pods = {name: pod["status"].get("phase") for name, pod in state.workers.items()}
+            files = f"{state.hosts=} {state.hostfile=} {state.exec_names=}"
+            return f"{wrong} after {patience:.0f} s: {state.replicas=} {files} {pods=} {state.notices=}"
+
+
+def mounts(state: State) -> bool:
+    """Return whether the launcher mounts discover_hosts.sh."""
+    volumes = state.launcher["spec"]["volumes"] if state.launcher else []
+    items = [item for volume in volumes for item in volume.get("configMap", {}).get("items", [])]
+    return any(item["key"] == names.KEY_DISCOVER_HOSTS for item in items)
+
+
+def unlike(job: Job, state: State) -> str:
+    """Return what a whole job has and this does not, "" if nothing."""
+    pods = job.workers(*range(state.replicas))
+    wanted = {
+        "the workers": sorted(state.workers) == sorted(pods) == sorted(state.running),
+        "the hosts": listed(state) == pods,
+        "the hostfile": state.hostfile == [f"{pod} slots=1" for pod in pods],
+        "the Role": {*pods} <= {*state.exec_names},
+        "the launcher": state.launcher_runs and mounts(state),
+        "the notices": not state.notices or state.notices.startswith("HostListContested"),
+    }
+    return ", ".join(what for what, holds in wanted.items() if not holds)
+
+
+def listed(state: State) -> list[str]:
+    """Return the pods that the host list names."""
+    return [names.pod_of(host.rpartition(":")[0]) for host in state.hosts]

@@ -1,9 +1,19 @@
 """Random sequences: steps of users, other programs and misfortune, as values that can be printed and replayed."""
 
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import Any, NamedTuple
 
-from tests.lab.job import HOROVODRUN, MPIRUN
+import msgspec
+
+from mpijob_elastic import names
+from mpijob_elastic.kube import errors, resources
+from mpijob_elastic.kube.writer import MERGE_PATCH
+from tests.campaign.sequence_place import PATIENCE, Place
+from tests.lab.job import HOROVODRUN, MPIRUN, Job
 
 SHORTEST, LONGEST = 3, 9  # steps of a sequence
 MOST_WORKERS = 4
@@ -11,61 +21,166 @@ HOUR = 3600
 GARBAGE = ("garbage", "", "#!/bin/sh\nexit 1\n", "#!/bin/sh\necho a:9\n", "#!/bin/sh\necho {job}-worker-0:1\n")
 TEMPLATES = {"elastic": HOROVODRUN, "other": [*HOROVODRUN, "--verbose"], "plain": MPIRUN}
 
+Value = str | int | None
+Take = Callable[[Place, Job, Any], Awaitable[None]]
+
 
 @dataclass(frozen=True)
 class Step:
-    """A step: its kind, a function of `sequence_play`; its value, if it has one; seconds of rest after it."""
+    """A step: its kind, one of `KINDS`; its value, if it has one; seconds of rest after it."""
 
     kind: str
-    value: str | int | None = None
+    value: Value = None
     rest: float = 0.0
+
+
+class Kind(NamedTuple):
+    """How a step is taken, the values that it may have, and how often it is drawn."""
+
+    take: Take
+    weight: int
+    values: tuple[Value, ...] = (None,)
 
 
 def sequence(seed: str) -> tuple[Step, ...]:
     """Return the sequence of that seed: the first step creates the job."""
     random = Random(seed)
     steps = [Step("create", random.randint(1, 3), random.choice([0.0, 5.0, 5.0]))]
-    steps += [_step(random) for _ in range(random.randint(SHORTEST, LONGEST))]
+    weights = [kind.weight for kind in KINDS.values()]
+    for drawn in random.choices([*KINDS], weights=weights, k=random.randint(SHORTEST, LONGEST)):
+        rest = random.choice([0.0, 0.0, 0.3, 1.0, 4.0])
+        steps.append(Step(drawn, random.choice(KINDS[drawn].values), rest))
     return tuple(steps)
 
 
-def _step(random: Random) -> Step:
-    rest = random.choice([0.0, 0.0, 0.3, 1.0, 4.0])
-    kinds = random.choices(list(_WEIGHTS), weights=list(_WEIGHTS.values()))
-    values: dict[str, list[str | int | None]] = {
-        "size": [*range(1, MOST_WORKERS + 1)],
-        "drain_timeout": ["0s", "1s", "3s", None],
-        "min_replicas": ["1", None],
-        "enabled": ["true", "false", None],
-        "template": list(TEMPLATES),
-        "delete_worker": [0, 1, 2],
-        "fail_worker": [0, 1, 2],
-        "script": [*GARBAGE, None],
-        "hostfile": ["nobody slots=1\n", "", None],
-        "memory": ["garbage", "{}", None],
-        "role": ["empty", "first", "stranger"],
-        "clock": [-HOUR, HOUR, -600, 600, -30, 30, random.randint(-HOUR, HOUR)],
-        "webhook": ["away", "back"],
-    }
-    return Step(kinds[0], random.choice(values.get(kinds[0], [None])), rest)
+async def play(place: Place, job: Job, steps: tuple[Step, ...]) -> None:
+    """Take the steps; one that finds nothing to act on does nothing, and does not count as `taken`."""
+    for step in steps:
+        with contextlib.suppress(errors.ApiError):
+            await KINDS[step.kind].take(place, job, step.value)
+            place.taken += 1
+        await asyncio.sleep(step.rest)
 
 
-_WEIGHTS = {
-    "size": 8,
-    "drain_timeout": 2,
-    "min_replicas": 1,
-    "enabled": 1,
-    "template": 1,
-    "delete_worker": 2,
-    "delete_launcher": 1,
-    "fail_worker": 1,
-    "recreate": 1,
-    "script": 5,
-    "hostfile": 1,
-    "memory": 1,
-    "replace_config": 1,
-    "role": 2,
-    "clock": 3,
-    "kill_leader": 2,
-    "webhook": 2,
+async def create(_place: Place, job: Job, size: int) -> None:
+    with contextlib.suppress(errors.Conflict):
+        await job.create(replicas=size, annotations={names.DRAIN_TIMEOUT: "3s"})
+
+
+async def template(_place: Place, job: Job, which: str) -> None:
+    container = {"name": "launcher", "image": "horovod:test", "command": TEMPLATES[which]}
+    content = {"metadata": {"annotations": {}}, "spec": {"containers": [container]}}
+    await job.patch({"spec": {"mpiReplicaSpecs": {"Launcher": {"template": content}}}})
+
+
+async def delete(place: Place, job: Job, pod: str) -> None:
+    """Delete the pod of the job with this end of its name."""
+    path = resources.PODS.path(place.namespace, f"{job.name}-{pod}")
+    uid = msgspec.json.decode(await place.client.get(path))["metadata"]["uid"]
+    place.deleted.add(uid)
+    await place.client.delete_object(path, uid=uid)
+
+
+async def webhook(place: Place, _job: Job, what: str) -> None:
+    """Let the webhook be called, or not."""
+    path = resources.NAMESPACES.path(None, place.namespace)
+    body = {"metadata": {"labels": {names.NAMESPACE_OPT_OUT: "disabled" if what == "away" else None}}}
+    await place.client.patch_object(path, body=body, content_type=MERGE_PATCH)
+
+
+async def _size(_place: Place, job: Job, size: int) -> None:
+    await job.scale(size)
+
+
+def _annotation(name: str) -> Take:
+    async def annotate(_place: Place, job: Job, value: str | None) -> None:
+        await job.annotate(**{name: value})
+
+    return annotate
+
+
+async def _delete_worker(place: Place, job: Job, index: int) -> None:
+    await delete(place, job, f"worker-{index}")
+
+
+async def _delete_launcher(place: Place, job: Job, _: None) -> None:
+    await delete(place, job, "launcher")
+
+
+async def _fail_worker(_place: Place, job: Job, index: int) -> None:
+    await job.set_status(names.worker(job.name, index), {"phase": "Failed", "reason": "Error"})
+
+
+async def _recreate(place: Place, job: Job, _: None) -> None:
+    await job.delete()
+    async with asyncio.timeout(PATIENCE):
+        while (state := await job.state()).workers or state.launcher or state.exec_names:
+            await asyncio.sleep(0.2)
+    await create(place, job, 2)
+
+
+def _config(edit: Callable[[Job, Any], Mapping[str, Any]]) -> Take:
+    """Edit the ConfigMap as somebody else would."""
+
+    async def take(place: Place, job: Job, value: str | None) -> None:
+        await _edit(place, resources.CONFIG_MAPS, names.config_map(job.name), edit(job, value))
+
+    return take
+
+
+def _file(key: str) -> Take:
+    return _config(lambda job, text: {"data": {key: text and text.replace("{job}", job.name)}})
+
+
+def _old(job: Job, _: None) -> Mapping[str, Any]:
+    data = {names.KEY_DISCOVER_HOSTS: "old\n", names.KEY_HOSTFILE: f"{job.name}-worker-0 slots=1\n"}
+    return {"data": data, "metadata": {"annotations": {names.MEMORY: None}}}
+
+
+async def _role(place: Place, job: Job, what: str) -> None:
+    name = names.launcher(job.name)
+    role = msgspec.json.decode(await place.client.get(resources.ROLES.path(place.namespace, name)))
+    [rule] = [rule for rule in role["rules"] if rule["resources"] == ["pods/exec"]]
+    had = rule.get("resourceNames", [])
+    given = {"empty": [f"{job.name}-none"], "first": had[:1], "stranger": [*had, "stranger"]}
+    rule["resourceNames"] = given[what]
+    await _edit(place, resources.ROLES, name, {"rules": role["rules"]})
+
+
+async def _edit(place: Place, resource: resources.Resource, name: str, body: object) -> None:
+    path = resource.path(place.namespace, name)
+    answer = msgspec.json.decode(await place.client.patch_object(path, body=body, content_type=MERGE_PATCH))
+    place.edits.add((resource.kind, name, answer["metadata"]["resourceVersion"]))
+
+
+async def _clock(place: Place, _job: Job, seconds: int) -> None:
+    place.ahead += seconds
+
+
+async def _kill_leader(place: Place, _job: Job, _: None) -> None:
+    await place.kill()
+    await place.lead()
+
+
+KINDS: Mapping[str, Kind] = {
+    "create": Kind(create, 0),
+    "size": Kind(_size, 8, tuple(range(1, MOST_WORKERS + 1))),
+    "drain_timeout": Kind(_annotation("drain_timeout"), 2, ("0s", "1s", "3s", None)),
+    "min_replicas": Kind(_annotation("min_replicas"), 1, ("1", None)),
+    "enabled": Kind(_annotation("enabled"), 1, ("true", "false", None)),
+    "template": Kind(template, 1, tuple(TEMPLATES)),
+    "delete_worker": Kind(_delete_worker, 2, (0, 1, 2)),
+    "delete_launcher": Kind(_delete_launcher, 1),
+    "fail_worker": Kind(_fail_worker, 1, (0, 1, 2)),
+    "recreate": Kind(_recreate, 1),
+    "script": Kind(_file(names.KEY_DISCOVER_HOSTS), 5, (*GARBAGE, None)),
+    "hostfile": Kind(_file(names.KEY_HOSTFILE), 1, ("nobody slots=1\n", "", None)),
+    "memory": Kind(
+        _config(lambda _, text: {"metadata": {"annotations": {names.MEMORY: text}}}), 1, ("garbage", "{}", None)
+    ),
+    "replace_config": Kind(_config(_old), 1),
+    "role": Kind(_role, 2, ("empty", "first", "stranger")),
+    "clock": Kind(_clock, 3, (*[-HOUR, HOUR, -600, 600, -30, 30] * HOUR, *range(-HOUR, HOUR))),
+    "kill_leader": Kind(_kill_leader, 2),
+    "webhook": Kind(webhook, 2, ("away", "back")),
 }

@@ -1,48 +1,58 @@
 """Size: what a controller costs beside 1,000, 10,000 and 100,000 workers, and how each cost grows.
 
-The controller is a process of its own; the API server is `size_api`, so what the real one costs is not in the figures.
-Times need a machine that does nothing else, CPU and memory do not.
+The controller is a process of its own; the API server is a double over TLS, so what the real one costs is not in the
+figures. It plays the kubelet too. The first controller finds the fleet as the operator left it, and publishes the hosts
+of all jobs. The second starts beside a fleet at rest, rests, follows events of kubelets, and takes a job of 1,000
+workers in to one. Times need a machine that does nothing else, CPU and memory do not.
 """
 
 import asyncio
 import logging
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
+import aiohttp
 import yaml
 
-from bench.processes import MIB
-from tests.campaign.part import Options, Outcome
-from tests.campaign.size_run import Cost, Violated, measure
+from bench.processes import MIB, usage
+from lab.ports import free_ports
+from lab.processes import spawn
+from mpijob_elastic import names
+from mpijob_elastic.kube.resources import CONFIG_MAPS, MPI_JOBS, PODS
+from mpijob_elastic.model.hosts import parse_script
+from tests.campaign.part import Options, Outcome, above, say
+from tests.campaign.size_fleet import WORKERS, Fleet, FleetApi, place
 
+ROOT = Path(__file__).parents[2]
 SIZES = (1_000, 10_000, 100_000)
-# What a further worker costs, compared with the step before; what must not grow, compared with the smallest fleet.
-# CPU only: a busy machine changes times more than a larger fleet does.
+LARGE_JOB = 1_000
+# Events of kubelets, and how many in a second.
+EVENTS, EVENTS_A_SECOND = 5_000, 250
+# Seconds: without a write until a controller counts as at rest; for which its rest is measured; for any change.
+QUIET, REST, PATIENCE = 5.0, 30.0, 600.0
+POLL = 0.1
+# A further worker costs at most so many times what it cost below; what must not grow, what it costs beside the smallest
+# fleet. CPU only: a busy machine changes times more than a larger fleet does.
 MOST_GROWTH = 1.5
-GROWS = ("publish_cpu", "start_cpu")
 # Memory at rest at most, in MiB and KiB a worker: small fleets find room in what the process holds anyway.
 MEMORY, MEMORY_A_WORKER = 90.0, 1.5
-STAYS = ("events_cpu", "scale_in_cpu")
-CONTROLLER = Path(__file__).parents[2] / "config" / "base" / "controller.yaml"
-ROWS = {
-    "publish": "first start: all host lists published, s",
-    "publish_cpu": "first start: CPU, s",
-    "ready": "start to ready, s",
-    "leads": "start to leading, s",
-    "start_cpu": "start to ready: CPU, s",
-    "start_peak": "memory at most while it starts, MiB",
-    "rest_memory": "memory at rest, MiB",
-    "rest_cpu": "CPU at rest, s a minute",
-    "events_cpu": "CPU of 1,000 pod events, s",
-    "listed": "1,000 → 1 workers: host list right, s",
-    "deleted": "1,000 → 1 workers: last pod gone, s",
-    "scale_in_cpu": "1,000 → 1 workers: CPU, s",
-    "scale_in_writes": "1,000 → 1 workers: writes but Events",
-    "scale_in_execs": "1,000 → 1 workers: looks by exec",
-    "peak": "memory at most, MiB",
-}
+
+READY, REST_MEMORY, PEAK = "start to ready, s", "memory at rest, MiB", "memory at most, MiB"
+PUBLISH_CPU, START_CPU = "first start: CPU, s", "start to ready: CPU, s"
+EVENTS_CPU, SCALE_IN_CPU = "CPU of 1,000 pod events, s", "1,000 → 1 workers: CPU, s"
+GROWS, STAYS = (PUBLISH_CPU, START_CPU), (EVENTS_CPU, SCALE_IN_CPU)
+# Figures by their words.
+Cost = Mapping[str, float]
+
+
+class Violated(Exception):
+    """The controller did what it must not, or not what it must."""
 
 
 def run(options: Options) -> Outcome:
@@ -53,65 +63,157 @@ def run(options: Options) -> Outcome:
     for workers, _ in zip(SIZES, options.runs(len(SIZES)), strict=False):
         try:
             found[workers] = asyncio.run(measure(workers, Random(options.seed)))
+            figures = "\n".join(f"  {what}: {figure:,.4g}" for what, figure in found[workers].items())
+            say(f"{workers:,} workers\n{figures}")
         except Violated as wrong:
             violations.append(f"{workers:,} workers: {wrong}")
-        print(table(found), file=sys.stderr, flush=True)
-    violations += judged(found, limit=_limit())
-    numbers = [
-        f"{workers:,} workers: ready in {cost.ready:.1f} s, {cost.peak:.0f} MiB at most, "
-        f"{cost.events_cpu:.2f} s of CPU for 1,000 pod events"
+    told = [
+        f"{workers:,} workers: " + ", ".join(f"{what} {cost[what]:.3g}" for what in (READY, PEAK, EVENTS_CPU))
         for workers, cost in found.items()
     ]
-    return Outcome(runs=len(found), violations=tuple(violations), numbers="; ".join(numbers))
+    return Outcome(runs=len(found), violations=(*violations, *judged(found)), numbers="; ".join(told))
 
 
-def table(found: Mapping[int, Cost]) -> str:
-    """Return the costs as a Markdown table, a column for each number of workers."""
-    rows = [["workers", *(f"{workers:,}" for workers in found)], ["---"] * (1 + len(found))]
-    rows += [[words, *(_shown(getattr(cost, name)) for cost in found.values())] for name, words in ROWS.items()]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def judged(found: Mapping[int, Cost], *, limit: float) -> list[str]:
-    """Return what costs or grows too much; `limit` is the memory limit of the Deployment in MiB."""
-    sizes = sorted(found)
-    wrong = [
-        f"{size:,} workers: {found[size].peak:.0f} MiB are above the limit of {limit:.0f} MiB"
-        for size in sizes
-        if found[size].peak > limit
-    ]
-    wrong += [
-        f"{size:,} workers: {found[size].rest_memory:.0f} MiB at rest"
-        for size in sizes
-        if found[size].rest_memory > MEMORY + size * MEMORY_A_WORKER / 1024
-    ]
-    for name in GROWS:
-        for first, second, third in zip(sizes, sizes[1:], sizes[2:], strict=False):
-            before, after = _slope(found, name, first, second), _slope(found, name, second, third)
-            if after > MOST_GROWTH * before:
-                wrong.append(f"{ROWS[name]}: a worker costs {after:.3g} above {second:,}, {before:.3g} below")
-    for name in STAYS:
-        costs = {size: float(getattr(found[size], name)) for size in sizes}
-        at_first = costs.get(min(sizes, default=0), 0.0)
-        wrong += [
-            f"{ROWS[name]}: {cost:.3g} at {size:,} workers, {at_first:.3g} before"
-            for size, cost in costs.items()
-            if not 0 < cost <= MOST_GROWTH * at_first  # rest is left out, and a busy machine hides too much in it
-        ]
+def judged(found: Mapping[int, Cost]) -> list[str]:
+    """Return what costs or grows too much."""
+    deployment = yaml.safe_load((ROOT / "config" / "base" / "controller.yaml").read_text())
+    limit: str = deployment["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
+    wrong, sizes = [], sorted(found)
+    for size, cost in found.items():
+        wrong += above(f"{size:,} workers: {PEAK}", cost[PEAK], float(limit.removesuffix("Mi")) * 2**20 / MIB)
+        wrong += above(f"{size:,} workers: {REST_MEMORY}", cost[REST_MEMORY], MEMORY + size * MEMORY_A_WORKER / 1024)
+        for what in STAYS:
+            wrong += above(f"{size:,} workers: {what}", cost[what], MOST_GROWTH * found[sizes[0]][what])
+            # Rest is left out, and a busy machine hides too much in it.
+            wrong += [] if cost[what] > 0 else [f"{size:,} workers: {what} was not told from rest"]
+    for what in GROWS:
+        slopes = [(found[large][what] - found[small][what]) / (large - small) for small, large in pairwise(sizes)]
+        for size, (below, beyond) in zip(sizes[1:], pairwise(slopes), strict=False):
+            wrong += above(f"{what}: for a worker beyond {size:,}", beyond, MOST_GROWTH * below)
     return wrong
 
 
-def _slope(found: Mapping[int, Cost], name: str, small: int, large: int) -> float:
-    return float(getattr(found[large], name) - getattr(found[small], name)) / (large - small)
+async def measure(workers: int, random: Random) -> Cost:
+    """Return the costs beside a fleet of so many workers. Raises Violated."""
+    jobs = workers // WORKERS
+    async with FleetApi() as api:
+        fleet = Fleet(first=api.revision)
+        api.store(made for number in range(jobs) for made in fleet.job(number))
+        api.store(fleet.nodes(jobs))
+        cost: dict[str, float] = {}
+        began = time.monotonic()
+        async with _controller(api) as pid:
+            cost["first start: all host lists published, s"] = await _published(api, jobs) - began
+            cost[PUBLISH_CPU] = usage(pid).cpu
+        api.writes.clear()
+        began = time.monotonic()
+        async with _controller(api) as pid:
+            cost[READY], start = time.monotonic() - began, usage(pid)
+            await _until(lambda: any("/leases/" in path for _, path in api.writes), "the second controller leads")
+            cost["start to leading, s"], cost[START_CPU] = time.monotonic() - began, start.cpu
+            await asyncio.sleep(QUIET)
+            before = usage(pid)
+            await asyncio.sleep(REST)
+            rest = usage(pid)
+            idle = (rest.cpu - before.cpu) / REST
+            cost[REST_MEMORY], cost["CPU at rest, s a minute"] = rest.resident / MIB, 60 * idle
+            began = time.monotonic()
+            await _send_events(api, jobs, random)
+            events_cpu = usage(pid).cpu - rest.cpu - idle * (time.monotonic() - began)
+            cost[EVENTS_CPU] = events_cpu * 1_000 / EVENTS
+            if wrong := api.written():
+                raise Violated(f"writes at rest: {wrong}")
+            cost |= await _scale_in(api, jobs, pid, idle)
+            cost[PEAK] = usage(pid).peak / MIB
+    return cost
 
 
-def _shown(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+async def _published(api: FleetApi, jobs: int) -> float:
+    """Wait until all jobs have their list and nothing more is written; return when the last write was seen."""
+    written, since = 0, time.monotonic()
+    while len({path for path in api.written() if "/configmaps/" in path}) < jobs or time.monotonic() < since + QUIET:
+        if written != (written := len(api.written())):
+            since = time.monotonic()
+        if time.monotonic() > since + PATIENCE:
+            raise Violated(f"not all jobs are published after {written} writes")
+        await asyncio.sleep(POLL)
+    return since
 
 
-def _limit() -> float:
-    """Return the memory limit of the controller's container in MiB."""
-    deployment = yaml.safe_load(CONTROLLER.read_text())
-    text: str = deployment["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["memory"]
-    assert text.endswith("Mi")
-    return float(text.removesuffix("Mi")) * 2**20 / MIB
+async def _send_events(api: FleetApi, jobs: int, random: Random) -> None:
+    """Send statuses as kubelets write them, in which nothing matters to us."""
+    began = time.monotonic()
+    for number in range(EVENTS):
+        await asyncio.sleep(max(0.0, began + number / EVENTS_A_SECOND - time.monotonic()))
+        namespace, job = place(random.randrange(jobs))
+        path = PODS.path(namespace, names.worker(job, random.randrange(WORKERS)))
+        pod = api.objects[path]
+        pod["status"]["containerStatuses"][0]["imageID"] = f"example/train@sha256:{number:064x}"
+        api.put(path, pod)
+    await asyncio.sleep(QUIET)
+
+
+async def _scale_in(api: FleetApi, jobs: int, pid: int, idle: float) -> Cost:
+    """Take a large job in. idle: CPU seconds that a second of rest takes, which are not counted."""
+    api.load(Fleet(workers=LARGE_JOB, first=api.revision).job(jobs))
+    namespace, job = place(jobs)
+    config = CONFIG_MAPS.path(namespace, names.config_map(job))
+
+    def hosts() -> int:
+        script = parse_script(api.objects[config]["data"][names.KEY_DISCOVER_HOSTS])
+        return len(script.hosts) if script else 0
+
+    await _until(lambda: hosts() == LARGE_JOB, "the large job is published")
+    await asyncio.sleep(QUIET)
+    api.writes.clear()
+    before, began = usage(pid).cpu, time.monotonic()
+    await api.update(MPI_JOBS.path(namespace), job, spec={"mpiReplicaSpecs": {"Worker": {"replicas": 1}}})
+    await _until(lambda: hosts() == 1, "the list is right")
+    listed = time.monotonic() - began
+    await _until(lambda: len(api.pods(namespace, job)) == 2, "999 workers are gone")  # a launcher and a worker stay
+    deleted = time.monotonic() - began
+    await asyncio.sleep(QUIET)
+    return {
+        "1,000 → 1 workers: host list right, s": listed,
+        "1,000 → 1 workers: last pod gone, s": deleted,
+        SCALE_IN_CPU: usage(pid).cpu - before - idle * (time.monotonic() - began),
+        "1,000 → 1 workers: writes but Events": len(api.written()),
+    }
+
+
+async def _until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > deadline:
+            raise Violated(f"it is not so that {what}")
+        await asyncio.sleep(POLL)
+
+
+@asynccontextmanager
+async def _controller(api: FleetApi) -> AsyncIterator[int]:
+    """Run a controller, and yield its process id once it is ready. Raises Violated if it ends or logs an error."""
+    [port] = free_ports(1)
+    command = [sys.executable, "-m", "mpijob_elastic", "controller", f"--kubeconfig={api.kubeconfig}"]
+    command += [f"--health-port={port}", "--health-host=127.0.0.1"]
+    with TemporaryDirectory() as folder:
+        log = Path(folder) / "controller.log"
+        process = spawn(command, log=log, environment={"PYTHONPATH": str(ROOT)})
+        try:
+            async with aiohttp.ClientSession() as session:
+                while not await _is_ready(session, f"http://127.0.0.1:{port}/readyz"):
+                    if process.poll() is not None:
+                        raise Violated(f"the controller ended: {log.read_text()[-2000:]}")
+                    await asyncio.sleep(POLL)
+            yield process.pid
+        finally:
+            process.terminate()
+            await asyncio.to_thread(process.wait)
+        if wrong := [line for line in log.read_text().splitlines() if '"level": "error"' in line]:
+            raise Violated(f"{len(wrong)} errors in its log, the first: {wrong[0]}")
+
+
+async def _is_ready(session: aiohttp.ClientSession, url: str) -> bool:
+    with suppress(aiohttp.ClientError):
+        async with session.get(url) as answer:
+            return answer.status == 200
+    return False

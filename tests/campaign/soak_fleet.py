@@ -5,6 +5,7 @@ import itertools
 import time
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -68,28 +69,28 @@ class Fleet:
         while time.monotonic() < end:
             await asyncio.sleep(self._random.uniform(*PAUSE))
             index, what = self._random.randrange(JOBS), self._random.random()
+            asked = self.asked[index]
             try:
                 if what < REPLACED:
-                    await self._replace(index)
+                    await asked.job.delete()
+                    self.asked[index] = await self._new(elastic=asked.elastic)
                 else:
-                    await self._resize(self.asked[index], ranked=self._random.random() < RANKED)
+                    await self._resize(asked, ranked=self._random.random() < RANKED)
             except errors.KubeError as error:
-                self.refused.append(f"an edit of {self.asked[index].job.name} was refused: {error}")
+                self.refused.append(f"an edit of {asked.job.name} was refused: {error}")
             self.edits += 1
 
     async def as_asked(self) -> list[str]:
         """Wait until every job is as asked and no pod is left over; return what is not after PATIENCE."""
         deadline = time.monotonic() + PATIENCE
-        while wrong := await self._unlike():
+        while wrong := [*await self._unlike(), *await self._left_over()]:
             if time.monotonic() > deadline:
                 return wrong
             await asyncio.sleep(2)
         return []
 
     async def _unlike(self) -> list[str]:
-        looks = [self._lacks(asked) for asked in self.asked]
-        looks += [self._left_over(namespace) for namespace in self._namespaces]
-        return [wrong for look in looks if (wrong := await look)]
+        return [wrong for asked in self.asked if (wrong := await self._lacks(asked))]
 
     async def train(self) -> None:
         """Start ranks that stay in all workers of some elastic jobs, so that looks find some busy at rest."""
@@ -99,19 +100,12 @@ class Fleet:
 
     async def _new(self, *, elastic: bool) -> Asked:
         """Create a job under a name that no job had."""
-        job = Job(
-            client=self._client,
-            namespace=self._random.choice(self._namespaces),
-            name=f"{jobs.JOB}-{next(self._numbers)}",
-        )
+        namespace = self._random.choice(self._namespaces)
+        job = Job(client=self._client, namespace=namespace, name=f"{jobs.JOB}-{next(self._numbers)}")
         size = self._random.randint(1, MOST_WORKERS)
         annotations = {names.DRAIN_TIMEOUT: self._random.choice(DRAIN_TIMEOUTS)}
         await job.create(replicas=size, command=HOROVODRUN if elastic else MPIRUN, annotations=annotations)
         return Asked(job=job, size=size, most=size, elastic=elastic)
-
-    async def _replace(self, index: int) -> None:
-        await self.asked[index].job.delete()
-        self.asked[index] = await self._new(elastic=self.asked[index].elastic)
 
     async def _resize(self, asked: Asked, *, ranked: bool) -> None:
         size = self._random.randint(1, MOST_WORKERS)
@@ -137,10 +131,13 @@ class Fleet:
         wrong = found.lacks(name, asked.size) if asked.elastic else ""
         return wrong and f"{name}: {wrong}"
 
-    async def _left_over(self, namespace: str) -> str:
-        raw = await self._client.get(PODS.path(namespace))
-        pods = msgspec.json.decode(raw)["items"]
+    async def _left_over(self) -> list[str]:
+        pods = [pod for where in self._namespaces for pod in await self._pods(where)]
         running = {pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"}
-        wanted = {pod for asked in self.asked if asked.job.namespace == namespace for pod in asked.pods}
-        wrong = sorted(running ^ wanted) if len(pods) == len(running) else [f"{len(pods) - len(running)} do not run"]
-        return f"{namespace}: pods too many or missing: {wrong}" if wrong else ""
+        wrong = sorted(running ^ {pod for asked in self.asked for pod in asked.pods})
+        wrong += [pod["metadata"]["name"] for pod in pods if pod["metadata"]["name"] not in running]
+        return [f"pods are too many, missing or do not run: {wrong}"] if wrong else []
+
+    async def _pods(self, namespace: str) -> list[Any]:
+        found: list[Any] = msgspec.json.decode(await self._client.get(PODS.path(namespace)))["items"]
+        return found

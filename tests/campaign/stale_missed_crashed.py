@@ -10,9 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import secrets
 import statistics
-import sys
 import time
 from collections import Counter, defaultdict
 from contextlib import ExitStack
@@ -24,15 +22,15 @@ from random import Random
 from lab.cluster import Cluster
 from lab.install import Installed
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.client import connect
 from mpijob_elastic.kube.writer import ApiWriter
 from mpijob_elastic.model import disruption_signs
 from tests.campaign.day_troubles import WATCHED, Crash, Cut, Missed, Setting, Stale, Trouble
-from tests.campaign.part import Options, Outcome
-from tests.campaign.random_sequences import create_namespace, create_stranger, namespace_of, surroundings
-from tests.campaign.reference_day import EVENING, MORNING, QUIET, Day, ending, play, rest, taint
-from tests.campaign.sequence_place import Place, grant_lease
-from tests.campaign.sequence_rules import broken, record
+from tests.campaign.labs import create_namespace, user
+from tests.campaign.part import Options, Outcome, say
+from tests.campaign.random_sequences import namespace_of, surroundings
+from tests.campaign.reference_day import EVENING, MORNING, QUIET, Day, ending, play, taint
+from tests.campaign.sequence_place import Place, come_true, grant_lease, watched
+from tests.campaign.sequence_rules import broken
 from tests.faults.proxy import FaultProxy
 from tests.lab.job import Job
 from tests.lab.pools import make_nodes, remove_nodes
@@ -79,23 +77,20 @@ def run(options: Options) -> Outcome:
     """Play the days."""
     for noisy in ("mpijob_elastic", "aiohttp.server", "asyncio"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)  # killed controllers complain
-    began = time.monotonic()
     # The scheduler of that name is there, so pods of a gang run; and there are PodGroups.
-    made = surroundings(f"campaign-{secrets.token_hex(3)}", places=PLACES, gang_scheduling="default-scheduler")
-    with made as lab:
+    with surroundings(places=PLACES, gang_scheduling="default-scheduler") as lab:
         tally = asyncio.run(_play_all(lab, options))
-    minutes = (time.monotonic() - began) / 60
     waits = "; ".join(
         f"{pattern}: whole after {statistics.median(found):.0f} s (median), {max(found):.0f} s at most"
         for pattern, found in tally.waits.items()
     )
-    numbers = f"{waits}; {len(tally.spared)} troubles did not come about; {minutes:.0f} minutes"
+    numbers = f"{waits}; {len(tally.spared)} troubles did not come about"
     return Outcome(runs=tally.runs, violations=tuple(tally.violations), numbers=numbers)
 
 
 async def _play_all(lab: Lab, options: Options) -> Tally:
     tally = Tally()
-    async with await connect(user_agent="mpijob-elastic-campaign-user", kubeconfig=lab[0].kubeconfig) as client:
+    async with await user(lab[0]) as client:
         for index in range(PLACES):
             await create_namespace(client, namespace_of(index))
             await grant_lease(client, namespace_of(index))
@@ -110,7 +105,7 @@ async def _play_all(lab: Lab, options: Options) -> Tally:
         for trouble, lived in found:
             _judge(tally, trouble, lived, first)
         troubles = _troubles([trouble.events for trouble, _ in found], [lived.writes for _, lived in found], options)
-        print(f"stale-missed-crashed: {len(troubles)} troubles", file=sys.stderr, flush=True)
+        say(f"stale-missed-crashed: {len(troubles)} troubles")
         left = iter(troubles)
         numbers = options.runs(len(troubles))
 
@@ -163,9 +158,9 @@ def _judge(tally: Tally, trouble: Trouble, lived: Lived, first: Lived) -> None:
         tally.spared.append(str(trouble))
     if wrong := lived.wrong + different(lived, first):
         tally.violations.append(f"{trouble}\n  " + "\n  ".join(wrong))
-        print(f"stale-missed-crashed: {tally.violations[-1]}", file=sys.stderr, flush=True)
+        say(f"stale-missed-crashed: {tally.violations[-1]}")
     if tally.runs % 20 == 0:
-        print(f"stale-missed-crashed: {tally.runs} days", file=sys.stderr, flush=True)
+        say(f"stale-missed-crashed: {tally.runs} days")
 
 
 def different(lived: Lived, other: Lived) -> list[str]:
@@ -190,21 +185,18 @@ async def live(lab: Lab, client: ApiWriter, namespace: str, trouble: Trouble, *,
         place = Place(namespace=namespace, client=client, kubeconfig=proxy.kubeconfig, signs=signs)
         setting = Setting(proxy=proxy, place=place, pool=day.pool)
         await make_nodes(client, day.pool, taint(day.pool))
-        stranger = await create_stranger(day.job)
-        watching = asyncio.create_task(record(client, namespace, day.versions))
-        try:
-            with ExitStack() as stack:
-                trouble.inject(setting, stack)
-                await place.lead()
-                await _live(day, trouble, lived, patience=patience)
-                await seen(lambda: _execs(proxy), lambda count: not count, "no exec is under way")
-        except (AssertionError, TimeoutError, errors.KubeError) as error:
-            lived.wrong.append(f"{type(error).__name__}: {error}")
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-            lived.wrong += [place.failed()] if place.failed() else []
-            await place.end()
+        async with watched(day.job, day.versions):
+            try:
+                with ExitStack() as stack:
+                    trouble.inject(setting, stack)
+                    await place.lead()
+                    await _live(day, trouble, lived, patience=patience)
+                    await seen(lambda: _execs(proxy), lambda count: not count, "no exec is under way")
+            except (AssertionError, TimeoutError, errors.KubeError) as error:
+                lived.wrong.append(f"{type(error).__name__}: {error}")
+            finally:
+                lived.wrong += filter(None, [place.failed()])
+                await place.end()
         lived.writes.update(setting.write(request) for request in proxy.requests)
         lived.wrong += broken(
             day.versions,
@@ -216,7 +208,7 @@ async def live(lab: Lab, client: ApiWriter, namespace: str, trouble: Trouble, *,
             going=day.going,
             lags=trouble.lags,
         )
-    lived.wrong += await _clean(day, stranger)
+    lived.wrong += await _clean(day)
     return lived
 
 
@@ -224,7 +216,8 @@ async def _live(day: Day, trouble: Trouble, lived: Lived, *, patience: float) ->
     for steps, until_it in ((MORNING, day.is_whole), (EVENING, day.has_ended)):
         taken = await play(day, steps, until_it, patience=patience, before=trouble.before)
         trouble.ease()
-        await rest(day, until_it, patience=PATIENCE)
+        wrong = await come_true(day.job, until_it, day.versions, quiet=QUIET, patience=PATIENCE)
+        assert not wrong, wrong
         lived.waits.append(time.monotonic() - QUIET - taken)
         lived.ends.append(await ending(day))
         trouble.resume()
@@ -234,9 +227,8 @@ async def _execs(proxy: FaultProxy) -> int:
     return proxy.under_way(lambda request: request.path.endswith("/exec"))
 
 
-async def _clean(day: Day, stranger: str) -> list[str]:
-    """Delete the job, and return what does not go with it; then take all else away."""
-    client = day.job.client
+async def _clean(day: Day) -> list[str]:
+    """Delete the job, and return what does not go with it; then take its nodes away."""
     with contextlib.suppress(errors.NotFound):
         await day.job.delete()
 
@@ -248,7 +240,5 @@ async def _clean(day: Day, stranger: str) -> list[str]:
         await seen(left, lambda names: not names, "nothing of the job is left", patience=CLEAN)
     except AssertionError as error:
         wrong.append(str(error))
-    with contextlib.suppress(errors.NotFound):
-        await client.delete_object(stranger)
-    await remove_nodes(client, day.pool)
+    await remove_nodes(day.job.client, day.pool)
     return wrong

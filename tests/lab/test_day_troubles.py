@@ -10,7 +10,7 @@ from lab.install import Installed
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.campaign.day_troubles import Crash, Missed, Stale, Trouble
-from tests.campaign.random_sequences import create_namespace
+from tests.campaign.labs import create_namespace
 from tests.campaign.sequence_place import grant_lease
 from tests.campaign.stale_missed_crashed import different, live
 
