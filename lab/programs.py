@@ -68,15 +68,15 @@ _ETCD, _KWOK = r"etcd Version: (\d+)\.(\d+)\.(\d+)", r"kwok version v(\d+)\.(\d+
 _KUBECTL = r"Client Version: v(\d+)\.(\d+)\.(\d+)"
 _MPI_OPERATOR = "github.com/kubeflow/mpi-operator/cmd/mpi-operator.v1"
 ALL = (
-    Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", 60, ("--version",), _ETCD),
-    _kubernetes("kube-apiserver", 300),
-    _kubernetes("kube-controller-manager", 90),
+    Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", 40, ("--version",), _ETCD),
+    _kubernetes("kube-apiserver", 190),
+    _kubernetes("kube-controller-manager", 60),
     _kubernetes("kube-scheduler", 10),
-    Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", 30, ("version", "--client"), _KUBECTL),
-    Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", 100, ("--version",), _KWOK),
-    Program("podexec", "podexec", ".", 10),
+    Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", 20, ("version", "--client"), _KUBECTL),
+    Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", 60, ("--version",), _KWOK),
+    Program("podexec", "podexec", ".", 5),
     # The release's own program, and its controller in a main of ours: see lab/binaries/mpi-operator-v0.2.3/main.go.
-    Program("mpi-operator-v0.2.3", "mpi-operator-v0.2.3", _MPI_OPERATOR, 40),
+    Program("mpi-operator-v0.2.3", "mpi-operator-v0.2.3", _MPI_OPERATOR, 30),
     Program("mpi-controller-v0.2.3", "mpi-operator-v0.2.3", ".", 5),
 )
 # The elastic operator with which tests and benchmarks compare us; not built before they need it.
