@@ -53,7 +53,6 @@ class Setting:
 class Trouble:
     """Nothing goes wrong: the day is recorded. struck: True once it went wrong; events: how often each came."""
 
-    pattern = "undisturbed"
     struck: bool = field(default=False, init=False)
     events: Counter[str] = field(default_factory=Counter, init=False, repr=False)
 
@@ -64,14 +63,12 @@ class Trouble:
 
     def inject(self, setting: Setting, stack: ExitStack) -> None:
         """Bring it about, until the stack unwinds."""
-        stack.enter_context(setting.proxy.inject(LoseEvents(chosen=self._record(setting)), on=_watches()))
 
-    def _record(self, setting: Setting) -> Callable[[Mapping[str, Any]], bool]:
         def seen(line: Mapping[str, Any]) -> bool:
             self.events[setting.event(line)] += 1
             return False
 
-        return seen
+        stack.enter_context(setting.proxy.inject(LoseEvents(chosen=seen), on=_watches()))
 
     def before(self, step: str) -> None:
         """A step is about to be taken."""
@@ -87,7 +84,6 @@ class Trouble:
 class Crash(Trouble):
     """The controller is killed at the nth write of a name, before or after the API server did it; another starts."""
 
-    pattern = "crashed"
     write: str
     nth: int
     after: bool
@@ -111,7 +107,6 @@ class Crash(Trouble):
 class Stale(Trouble):
     """A watch lags by so many seconds all day."""
 
-    pattern = "stale"
     kind: resources.Resource
     seconds: float
 
@@ -129,7 +124,6 @@ class Stale(Trouble):
 class Cut(Trouble):
     """A watch gives nothing from a step on: `refused` by 403, or open and silent."""
 
-    pattern = "stale"
     kind: resources.Resource
     refused: bool
     step: str
@@ -162,7 +156,6 @@ class Cut(Trouble):
 class Missed(Trouble):
     """The nth event of a name never arrives; `LOST_FOR` seconds later the watch ends, and history with it."""
 
-    pattern = "missed"
     event: str
     nth: int
 

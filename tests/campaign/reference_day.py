@@ -5,7 +5,6 @@ Each step waits until the job is whole again, but not for ever: users do not wai
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -140,19 +139,16 @@ EVENING: Mapping[str, Take] = {"the job ends": _end}
 
 async def play(
     day: Day, steps: Mapping[str, Take], until: Look, *, patience: float, before: Callable[[str], None]
-) -> float:
+) -> None:
     """Take the steps, one when the job is as it should be after the one before, or after `patience` seconds.
 
-    before: called with the name of each step. Returns when the last was taken (monotonic seconds).
+    before: called with the name of each step.
     """
-    taken = time.monotonic()
     for name, take in steps.items():
         before(name)
         with contextlib.suppress(errors.ApiError, LabError, KeyError):  # what it acts on may not be there
             await take(day)
-        taken = time.monotonic()
         await come_true(day.job, until, day.versions, quiet=0.0, patience=patience)
-    return taken
 
 
 _KINDS = (

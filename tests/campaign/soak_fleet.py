@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from bench import jobs
 from mpijob_elastic import names
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import exec_in_pod
 from mpijob_elastic.kube.resources import PODS
 from mpijob_elastic.kube.writer import ApiWriter
+from tests.campaign.sequence_place import unlike
 from tests.lab.job import HOROVODRUN, MPIRUN, Job
 
 JOBS = 100
@@ -83,14 +83,24 @@ class Fleet:
     async def as_asked(self) -> list[str]:
         """Wait until every job is as asked and no pod is left over; return what is not after PATIENCE."""
         deadline = time.monotonic() + PATIENCE
-        while wrong := [*await self._unlike(), *await self._left_over()]:
+        while wrong := await self._unlike():
             if time.monotonic() > deadline:
                 return wrong
             await asyncio.sleep(2)
         return []
 
     async def _unlike(self) -> list[str]:
-        return [wrong for asked in self.asked if (wrong := await self._lacks(asked))]
+        elastic = [(asked.job, await asked.job.state()) for asked in self.asked if asked.elastic]
+        wrong = [f"{job.name}: {lacks}" for job, state in elastic if (lacks := unlike(job, state))]
+        pods = [pod for where in self._namespaces for pod in await self._pods(where)]
+        running = {_name(pod) for pod in pods if pod["status"].get("phase") == "Running"}
+        if odd := running ^ {pod for asked in self.asked for pod in asked.pods} or {*map(_name, pods)} - running:
+            wrong.append(f"pods are too many, missing or do not run: {sorted(odd)}")
+        return wrong
+
+    async def _pods(self, namespace: str) -> list[Any]:
+        found: list[Any] = msgspec.json.decode(await self._client.get(PODS.path(namespace)))["items"]
+        return found
 
     async def train(self) -> None:
         """Start ranks that stay in all workers of some elastic jobs, so that looks find some busy at rest."""
@@ -101,7 +111,7 @@ class Fleet:
     async def _new(self, *, elastic: bool) -> Asked:
         """Create a job under a name that no job had."""
         namespace = self._random.choice(self._namespaces)
-        job = Job(client=self._client, namespace=namespace, name=f"{jobs.JOB}-{next(self._numbers)}")
+        job = Job(client=self._client, namespace=namespace, name=f"train-{next(self._numbers)}")
         size = self._random.randint(1, MOST_WORKERS)
         annotations = {names.DRAIN_TIMEOUT: self._random.choice(DRAIN_TIMEOUTS)}
         await job.create(replicas=size, command=HOROVODRUN if elastic else MPIRUN, annotations=annotations)
@@ -122,22 +132,7 @@ class Fleet:
         command = ["/bin/sh", "-c", f"sleep {seconds} >/dev/null 2>&1 &"]
         await exec_in_pod(self._client, job.namespace, pod, container="worker", command=command, timeout=_RANK_PATIENCE)
 
-    async def _lacks(self, asked: Asked) -> str:
-        name = asked.job.name
-        try:
-            found = await jobs.look(self._client, asked.job.namespace, name)
-        except errors.NotFound as error:
-            return str(error)
-        wrong = found.lacks(name, asked.size) if asked.elastic else ""
-        return wrong and f"{name}: {wrong}"
 
-    async def _left_over(self) -> list[str]:
-        pods = [pod for where in self._namespaces for pod in await self._pods(where)]
-        running = {pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") == "Running"}
-        wrong = sorted(running ^ {pod for asked in self.asked for pod in asked.pods})
-        wrong += [pod["metadata"]["name"] for pod in pods if pod["metadata"]["name"] not in running]
-        return [f"pods are too many, missing or do not run: {wrong}"] if wrong else []
-
-    async def _pods(self, namespace: str) -> list[Any]:
-        found: list[Any] = msgspec.json.decode(await self._client.get(PODS.path(namespace)))["items"]
-        return found
+def _name(pod: Any) -> str:
+    name: str = pod["metadata"]["name"]
+    return name

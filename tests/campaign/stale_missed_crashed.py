@@ -10,9 +10,8 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import statistics
-import time
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -52,24 +51,19 @@ Lab = tuple[Cluster, Installed]
 
 @dataclass(kw_only=True)
 class Lived:
-    """A day that is over.
-
-    ends: what was left at the end of morning and evening; waits: seconds from the last step of each until it was so.
-    """
+    """A day that is over. ends: what was left at the end of morning and evening."""
 
     ends: list[dict[str, object]] = field(default_factory=list)
-    waits: list[float] = field(default_factory=list)
     writes: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
 class Tally:
-    """The results so far. waits: seconds by pattern. spared: troubles that never came about."""
+    """The results so far. spared: how many troubles never came about."""
 
     runs: int = 0
-    waits: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    spared: list[str] = field(default_factory=list)
+    spared: int = 0
     violations: list[str] = field(default_factory=list)
 
 
@@ -80,12 +74,9 @@ def run(options: Options) -> Outcome:
     # The scheduler of that name is there, so pods of a gang run; and there are PodGroups.
     with surroundings(places=PLACES, gang_scheduling="default-scheduler") as lab:
         tally = asyncio.run(_play_all(lab, options))
-    waits = "; ".join(
-        f"{pattern}: whole after {statistics.median(found):.0f} s (median), {max(found):.0f} s at most"
-        for pattern, found in tally.waits.items()
+    return Outcome(
+        runs=tally.runs, violations=tuple(tally.violations), numbers=f"{tally.spared} troubles did not come about"
     )
-    numbers = f"{waits}; {len(tally.spared)} troubles did not come about"
-    return Outcome(runs=tally.runs, violations=tuple(tally.violations), numbers=numbers)
 
 
 async def _play_all(lab: Lab, options: Options) -> Tally:
@@ -132,30 +123,22 @@ def _troubles(events: list[Counter[str]], writes: list[Counter[str]], options: O
     common_events, common_writes = (reduce(and_, each) for each in (events, writes))
     del common_events[""], common_writes[""]
     troubles: list[Trouble] = [
-        *(
-            Crash(write=write, nth=nth, after=after)
-            for write, count in common_writes.items()
-            for nth in range(1, count + 1)
-            for after in (False, True)
-        ),
+        *(Crash(write=write, nth=nth, after=after) for write, nth in _each(common_writes) for after in (False, True)),
         *(Stale(kind=kind, seconds=seconds) for kind in WATCHED for seconds in LAGS),
-        *(
-            Cut(kind=kind, refused=refused, step=step)
-            for kind in WATCHED
-            for refused in (False, True)
-            for step in CUT_FROM
-        ),
-        *(Missed(event=event, nth=nth) for event, count in common_events.items() for nth in range(1, count + 1)),
+        *(Cut(kind=kind, refused=not opens, step=step) for kind in WATCHED for opens in (1, 0) for step in CUT_FROM),
+        *(Missed(event=event, nth=nth) for event, nth in _each(common_events)),
     ]
     Random(options.seed).shuffle(troubles)
     return troubles
 
 
+def _each(counted: Counter[str]) -> Iterator[tuple[str, int]]:
+    return ((name, nth) for name, count in counted.items() for nth in range(1, count + 1))
+
+
 def _judge(tally: Tally, trouble: Trouble, lived: Lived, first: Lived) -> None:
     tally.runs += 1
-    tally.waits[trouble.pattern] += lived.waits
-    if trouble.pattern != "undisturbed" and not trouble.struck:
-        tally.spared.append(str(trouble))
+    tally.spared += type(trouble) is not Trouble and not trouble.struck
     if wrong := lived.wrong + different(lived, first):
         tally.violations.append(f"{trouble}\n  " + "\n  ".join(wrong))
         say(f"stale-missed-crashed: {tally.violations[-1]}")
@@ -214,11 +197,10 @@ async def live(lab: Lab, client: ApiWriter, namespace: str, trouble: Trouble, *,
 
 async def _live(day: Day, trouble: Trouble, lived: Lived, *, patience: float) -> None:
     for steps, until_it in ((MORNING, day.is_whole), (EVENING, day.has_ended)):
-        taken = await play(day, steps, until_it, patience=patience, before=trouble.before)
+        await play(day, steps, until_it, patience=patience, before=trouble.before)
         trouble.ease()
         wrong = await come_true(day.job, until_it, day.versions, quiet=QUIET, patience=PATIENCE)
         assert not wrong, wrong
-        lived.waits.append(time.monotonic() - QUIET - taken)
         lived.ends.append(await ending(day))
         trouble.resume()
 

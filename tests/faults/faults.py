@@ -72,20 +72,6 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delay(Fault):
-    """Every request and every line takes this many seconds longer; the server hears of a request late."""
-
-    seconds: float
-
-    async def asked(self, request: Request) -> None:
-        await asyncio.sleep(self.seconds)
-
-    async def line(self, request: Request, line: bytes) -> bytes:
-        await asyncio.sleep(self.seconds)
-        return line
-
-
-@dataclass(frozen=True, kw_only=True)
 class Lag(Fault):
     """Every line of a watch arrives this many seconds late; a watch opens as usual."""
 
@@ -94,6 +80,13 @@ class Lag(Fault):
     async def line(self, request: Request, line: bytes) -> bytes:
         await asyncio.sleep(self.seconds)
         return line
+
+
+class Delay(Lag):
+    """Every request and every line takes this many seconds longer; the server hears of a request late."""
+
+    async def asked(self, request: Request) -> None:
+        await asyncio.sleep(self.seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,9 +119,25 @@ class Reset(Fault):
 
     async def asked(self, request: Request) -> None:
         if not self.after:
-            raise Drop
+            await self.strike(request)
 
     async def answered(self, request: Request, body: bytes) -> bytes:
+        await self.strike(request)
+        return body
+
+    async def strike(self, request: Request) -> None:
+        """Break the connection."""
+        raise Drop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call(Reset):
+    """Call somebody, for example to kill the client at its n-th write, and then break the connection."""
+
+    callback: Callable[[Request], Awaitable[None]]
+
+    async def strike(self, request: Request) -> None:
+        await self.callback(request)
         raise Drop
 
 
@@ -141,38 +150,9 @@ class Answer(Fault):
     retry_after: int | None = None
 
     async def asked(self, request: Request) -> web.Response:
-        body = {
-            "kind": "Status",
-            "status": "Failure",
-            "code": self.status,
-            "reason": self.reason,
-            "message": "injected",
-        }
+        told = {"code": self.status, "reason": self.reason, "message": "injected"}
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
-        return web.json_response(body, status=self.status, headers=headers)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call(Fault):
-    """Call somebody, for example to kill the client at its n-th write, and then break the connection.
-
-    With `after` the server has done what it was asked to, and only its answer is lost.
-    """
-
-    callback: Callable[[Request], Awaitable[None]]
-    after: bool = False
-
-    async def asked(self, request: Request) -> None:
-        if not self.after:
-            await self._strike(request)
-
-    async def answered(self, request: Request, body: bytes) -> bytes:
-        await self._strike(request)
-        return body
-
-    async def _strike(self, request: Request) -> None:
-        await self.callback(request)
-        raise Drop
+        return web.json_response({"kind": "Status", "status": "Failure", **told}, status=self.status, headers=headers)
 
 
 @dataclass(frozen=True, kw_only=True)

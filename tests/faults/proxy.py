@@ -27,7 +27,6 @@ import aiohttp
 from aiohttp import web
 
 from mpijob_elastic.kube.client import connect
-from tests.faults.bridge import bridge
 from tests.faults.faults import Drop, Fault, Request, everything, writes
 from tests.faults.kubeconfig import write_plain
 
@@ -37,6 +36,7 @@ _HEARTBEAT = 0.2
 _HOP_BY_HOP = frozenset(
     {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "authorization"}
 )
+_HANDSHAKE = "sec-websocket-"
 
 
 @dataclass(kw_only=True)
@@ -194,7 +194,7 @@ class FaultProxy:
         headers |= {"Accept-Encoding": "identity"} | await self._client.credentials()
         url = self._client.host + raw.path_qs
         if raw.headers.get("Upgrade", "").lower() == "websocket":
-            return await bridge(raw, self._session, url, headers)
+            return await _bridge(raw, self._session, url, headers)
         async with self._session.request(raw.method, url, headers=headers, data=sent or None) as upstream:
             if request.watch and upstream.status == 200:
                 return await self._stream(raw, request, upstream)
@@ -256,3 +256,34 @@ async def _lines(upstream: aiohttp.ClientResponse, *, until: Callable[[], bool])
 def _answer_headers(upstream: aiohttp.ClientResponse) -> dict[str, str]:
     kept = ("Content-Type", "Retry-After", "Warning")
     return {name: upstream.headers[name] for name in kept if name in upstream.headers}
+
+
+async def _bridge(
+    raw: web.Request, session: aiohttp.ClientSession, url: str, headers: dict[str, str]
+) -> web.StreamResponse:
+    """Open the same WebSocket at `url` and copy both ways until either side closes."""
+    protocols = [name.strip() for name in raw.headers.get("Sec-WebSocket-Protocol", "").split(",")]
+    kept = {name: value for name, value in headers.items() if not name.lower().startswith((_HANDSHAKE, "upgrade"))}
+    try:
+        upstream = await session.ws_connect(url, protocols=protocols, headers=kept)
+    except aiohttp.WSServerHandshakeError as error:
+        return web.Response(status=error.status)
+    client = web.WebSocketResponse(protocols=[upstream.protocol] if upstream.protocol else [])
+    await client.prepare(raw)
+    async with upstream:
+        copies = [asyncio.ensure_future(_copy(upstream, client)), asyncio.ensure_future(_copy(client, upstream))]
+        await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+        for copy in copies:
+            copy.cancel()
+        await asyncio.gather(*copies, return_exceptions=True)
+    await client.close()
+    return client
+
+
+async def _copy(
+    source: aiohttp.ClientWebSocketResponse | web.WebSocketResponse,
+    target: aiohttp.ClientWebSocketResponse | web.WebSocketResponse,
+) -> None:
+    async for message in source:
+        if message.type is aiohttp.WSMsgType.BINARY:
+            await target.send_bytes(message.data)

@@ -62,22 +62,6 @@ def rough(view: JobView) -> drain.Leaving:
     return drain.Leaving(removals=(*really_remove(view).removals, *map(removal, ending)))
 
 
-@pytest.mark.parametrize(
-    ("setup", "removals", "words"),
-    [
-        (CALM, hasty, "a worker that is published is deleted"),
-        (CALM, impatient, "in which the driver may start a rank"),
-        (GENTLE, rough, "a rank is killed before its drain-timeout"),
-    ],
-)
-def test_a_worker_that_goes_too_early_is_caught(setup: Setup, removals: Removals, words: str) -> None:
-    def broken(view: JobView) -> Plan:
-        return delete(really_decide(view), removals(view))
-
-    with pytest.raises(explore.Mistake, match=words):
-        explore.explore(setup, Controller(setup=setup, decide=broken, removals=removals))
-
-
 def at_once(view: JobView) -> Plan:
     """Publishes what is wanted in one step, whatever comes and goes."""
     plan = really_decide(view)
@@ -90,21 +74,10 @@ def at_once(view: JobView) -> Plan:
     return plan
 
 
-def test_a_removal_and_an_addition_in_one_write_is_caught() -> None:
-    with pytest.raises(explore.Mistake, match="in one write"):
-        explore.explore(LOSSES, Controller(setup=LOSSES, decide=at_once))
-
-
 def late_role(view: JobView) -> Plan:
     """Never lets the launcher into more workers."""
     plan = really_decide(view)
     return replace(plan, actions=tuple(action for action in plan.actions if not isinstance(action, WriteRole)))
-
-
-def test_a_job_that_never_gets_to_its_size_is_caught() -> None:
-    controller = Controller(setup=CALM, decide=late_role)
-    with pytest.raises(explore.Mistake, match="goal cannot be reached"):
-        explore.check_goal(explore.explore(CALM, controller), controller)
 
 
 def restless(view: JobView) -> Plan:
@@ -112,12 +85,6 @@ def restless(view: JobView) -> Plan:
     plan = really_decide(view)
     text = "" if names.is_suspended(view.notices) else "Suspended: by a field"
     return plan if plan.actions else Plan(actions=(TellUser(ref=view.ref, text=text),))
-
-
-def test_writes_that_never_end_are_caught() -> None:
-    controller = Controller(setup=CALM, decide=restless)
-    with pytest.raises(explore.Mistake, match="comes again and again"):
-        explore.check_rest(explore.explore(CALM, controller))
 
 
 def forgetful(view: JobView) -> Plan:
@@ -133,11 +100,6 @@ def forgetful(view: JobView) -> Plan:
     return plan
 
 
-def test_a_blacklisted_name_that_comes_back_is_caught() -> None:
-    with pytest.raises(explore.Mistake, match="may have died under this name"):
-        explore.explore(LOSSES, Controller(setup=LOSSES, decide=forgetful))
-
-
 def tongue_tied(view: JobView) -> Plan:
     """Never says in kubexec.sh how the pod of a numbered host is found."""
     plan = really_decide(view)
@@ -145,28 +107,9 @@ def tongue_tied(view: JobView) -> Plan:
     return replace(plan, actions=tuple(mute))
 
 
-def test_a_host_that_the_launcher_cannot_reach_is_caught() -> None:
-    with pytest.raises(explore.Mistake, match="cannot reach"):
-        explore.explore(LOSSES, Controller(setup=LOSSES, decide=tongue_tied))
-
-
-def test_a_start_that_waits_for_a_worker_which_never_comes_is_caught() -> None:
-    setup = Setup(size=2, edits=0, start=2, running=False, unplaced=0b01)  # without a least size
-    controller = Controller(setup=setup)
-    with pytest.raises(explore.Mistake, match="goal cannot be reached"):
-        explore.check_goal(explore.explore(setup, controller), controller)
-
-
 def careless(view: JobView) -> Plan:
     """Takes workers off a node that goes, however few stay."""
     return really_decide(replace(view, policy=replace(view.policy, min_replicas=None)))
-
-
-def test_a_node_that_goes_and_takes_too_many_is_caught() -> None:
-    policy = replace(CALM.policy, min_replicas=2)
-    setup = Setup(size=2, edits=0, start=2, fault_budget=1, faults=frozenset({"node-goes"}), policy=policy)
-    with pytest.raises(explore.Mistake, match="takes more workers than may leave"):
-        explore.explore(setup, Controller(setup=setup, decide=careless))
 
 
 def hurried(view: JobView) -> Plan:
@@ -174,22 +117,10 @@ def hurried(view: JobView) -> Plan:
     return really_decide(replace(view, workers=tuple(replace(worker, created_at=LONG_AGO) for worker in view.workers)))
 
 
-def test_a_host_that_is_added_while_others_get_over_a_loss_is_caught() -> None:
-    setup = replace(LOSSES, size=3, start=3, edits=0)
-    with pytest.raises(explore.Mistake, match="while others get over a loss"):
-        explore.explore(setup, Controller(setup=setup, decide=hurried))
-
-
 def deaf(view: JobView) -> Plan:
     """Takes every node that is gone for a node that has been gone for long."""
     gone = (replace(worker, node_gone_at=LONG_AGO if worker.node_gone_at else 0.0) for worker in view.workers)
     return really_decide(replace(view, workers=tuple(gone)))
-
-
-def test_a_node_that_is_gone_and_leaves_the_list_too_early_is_caught() -> None:
-    setup = replace(LOSSES, faults=frozenset({"node-lost"}))
-    with pytest.raises(explore.Mistake, match="may call a node that is gone"):
-        explore.explore(setup, Controller(setup=setup, decide=deaf))
 
 
 def abrupt(view: JobView) -> Plan:
@@ -214,10 +145,65 @@ def silent(view: JobView) -> Plan:
     return replace(plan, actions=tuple(action for action in plan.actions if not isinstance(action, TellUser)))
 
 
-@pytest.mark.parametrize(
-    ("broken", "words"),
-    [(abrupt, "has yet to shrink"), (eager, "beside ranks"), (silent, "beside ranks")],
-)
-def test_a_suspension_that_is_too_quick_is_caught(broken: Decide, words: str) -> None:
+NODE_GOES = replace(CALM, edits=0, start=2, fault_budget=1, faults=frozenset({"node-goes"}))
+TWO_STAY = replace(NODE_GOES, policy=replace(CALM.policy, min_replicas=2))
+UNSAFE = {
+    "a removal and an addition in one write": (LOSSES, at_once, "in one write"),
+    "a blacklisted name comes back": (LOSSES, forgetful, "may have died under this name"),
+    "a host that the launcher cannot reach": (LOSSES, tongue_tied, "cannot reach"),
+    "a node that goes takes too many": (TWO_STAY, careless, "takes more workers than may leave"),
+    "a host is added while others get over a loss": (
+        replace(LOSSES, size=3, start=3, edits=0),
+        hurried,
+        "while others get over a loss",
+    ),
+    "a node that is gone leaves the list too early": (
+        replace(LOSSES, faults=frozenset({"node-lost"})),
+        deaf,
+        "may call a node that is gone",
+    ),
+    "a job is stopped that has yet to shrink": (SUSPENDED, abrupt, "has yet to shrink"),
+    "a job is resumed beside the launcher before": (SUSPENDED, eager, "beside ranks"),
+    "nobody says that the job is suspended": (SUSPENDED, silent, "beside ranks"),
+}
+
+
+@pytest.mark.parametrize(("setup", "broken", "words"), [pytest.param(*row, id=name) for name, row in UNSAFE.items()])
+def test_an_unsafe_policy_is_caught(setup: Setup, broken: Decide, words: str) -> None:
     with pytest.raises(explore.Mistake, match=words):
-        explore.explore(SUSPENDED, Controller(setup=SUSPENDED, decide=broken))
+        explore.explore(setup, Controller(setup=setup, decide=broken))
+
+
+@pytest.mark.parametrize(
+    ("setup", "removals", "words"),
+    [
+        pytest.param(CALM, hasty, "a worker that is published is deleted", id="published"),
+        pytest.param(CALM, impatient, "in which the driver may start a rank", id="in use"),
+        pytest.param(GENTLE, rough, "a rank is killed before its drain-timeout", id="deleted by somebody else"),
+    ],
+)
+def test_a_worker_that_goes_too_early_is_caught(setup: Setup, removals: Removals, words: str) -> None:
+    def broken(view: JobView) -> Plan:
+        return delete(really_decide(view), removals(view))
+
+    with pytest.raises(explore.Mistake, match=words):
+        explore.explore(setup, Controller(setup=setup, decide=broken, removals=removals))
+
+
+@pytest.mark.parametrize(
+    ("setup", "broken"),
+    [
+        pytest.param(CALM, late_role, id="the launcher may not exec into more workers"),
+        # Without a least size the start waits for a worker that never comes.
+        pytest.param(Setup(size=2, edits=0, start=2, running=False, unplaced=0b01), really_decide, id="no node"),
+    ],
+)
+def test_a_job_that_never_gets_to_its_size_is_caught(setup: Setup, broken: Decide) -> None:
+    controller = Controller(setup=setup, decide=broken)
+    with pytest.raises(explore.Mistake, match="goal cannot be reached"):
+        explore.check_goal(explore.explore(setup, controller), controller)
+
+
+def test_writes_that_never_end_are_caught() -> None:
+    with pytest.raises(explore.Mistake, match="comes again and again"):
+        explore.check_rest(explore.explore(CALM, Controller(setup=CALM, decide=restless)))

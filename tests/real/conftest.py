@@ -16,7 +16,7 @@ from lab.node import requirements
 from lab.options import Options
 from lab.training.job import load_image
 from lab.versions import DEFAULT_KUBERNETES
-from tests.real.two_nodes import FIRST, KIND, NAME, SECOND, schedule_on
+from tests.real.nodes import FIRST, KIND, NAME, SECOND, schedule_on
 
 OPTIONS = Options(nodes=0, real_nodes=2)
 

@@ -7,8 +7,7 @@ from typing import Any
 from lab.cluster import Cluster
 from lab.images import delivery
 from mpijob_elastic import names
-from tests.real.pods import await_phase
-from tests.real.waiting import until
+from tests.real.pods import await_phase, until
 
 PATIENCE = 120.0  # seconds
 WORKERS = ("train-worker-0", "train-worker-1", "train-worker-2")

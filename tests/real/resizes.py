@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from lab.training import log as training
 from lab.training.job import TrainingJob, workers
-from tests.real.waiting import until
+from tests.real.pods import until
 
 # Seconds between two steps. A resize takes 2 to 5 on an idle machine; Horovod itself gives up a lost rank after 30.
 LONGEST_PAUSE = 60.0

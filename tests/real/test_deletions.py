@@ -15,8 +15,8 @@ from lab.training.job import TrainingJob, example
 from lab.training.log import Recovery, recovery
 from mpijob_elastic import names
 from mpijob_elastic.decide.disruption import SEASONED
-from tests.real.deletions import Going, Way, go
-from tests.real.waiting import until
+from tests.real.losses import Going, Way, go
+from tests.real.pods import until
 
 ROUNDS = int(os.environ.get("DELETIONS_ROUNDS", "1"))
 WAYS = [way for way in Way if way.name.lower() in os.environ.get("DELETIONS_WAYS", way.name).lower().split(",")]

@@ -27,10 +27,10 @@ from mpijob_elastic import names
 from tests.lab.command_line import CommandLine
 from tests.lab.upgrades import whole
 from tests.real.mpijob import resize_through
+from tests.real.nodes import KIND, NAME
+from tests.real.pods import until
 from tests.real.policies import allowed, used
 from tests.real.resizes import train_through
-from tests.real.two_nodes import KIND, NAME
-from tests.real.waiting import until
 
 DEPLOYMENTS = (names.CONTROLLER, names.WEBHOOK)
 INSTALLED_NAME = f"{NAME}-installed"

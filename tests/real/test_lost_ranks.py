@@ -16,8 +16,8 @@ from lab.training.log import Recovery, recovery
 from mpijob_elastic import names
 from mpijob_elastic.decide import lost_ranks
 from tests.real.losses import Loss
-from tests.real.two_nodes import SECOND, schedule_on
-from tests.real.waiting import until
+from tests.real.nodes import SECOND, schedule_on
+from tests.real.pods import until
 
 ROUNDS = int(os.environ.get("LOST_RANKS_ROUNDS", "4"))
 SIZE = 3

@@ -9,8 +9,7 @@ from lab.operator.process import Operator
 from lab.replicas import Controller
 from mpijob_elastic import names
 from tests.real.mpijob import job, resize_through
-from tests.real.pods import await_phase
-from tests.real.waiting import until
+from tests.real.pods import await_phase, until
 
 
 def test_a_launcher_runs_commands_in_the_workers_it_is_told_of(

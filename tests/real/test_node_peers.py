@@ -1,4 +1,4 @@
-"""Two real nodes: their pods reach one another; one loses its power and comes back."""
+"""One of two real nodes loses its power and comes back."""
 
 import pytest
 
@@ -8,9 +8,8 @@ from lab.node import cgroups
 from lab.node.addresses import Place
 from lab.state import read_state
 from tests.real.machine import Machine, containers, groups, namespaces_of, processes_in
-from tests.real.pods import await_phase, create, manifest
-from tests.real.two_nodes import FIRST, SECOND, lose
-from tests.real.waiting import until
+from tests.real.nodes import FIRST, SECOND, lose
+from tests.real.pods import await_phase, create, manifest, until
 
 ESTABLISHED = "01"  # in /proc/net/tcp (include/net/tcp_states.h of Linux)
 PORT = 7000
@@ -31,27 +30,6 @@ def connections(cluster: Cluster, namespace: str, node: str) -> list[str]:
     """The states of all connections to PORT that a pod has."""
     lines = [line.split() for line in within(cluster, namespace, node, "cat /proc/net/tcp").splitlines()[1:]]
     return [fields[3] for fields in lines if fields[2].endswith(f":{PORT:04X}")]
-
-
-def test_pods_of_two_nodes_reach_one_another(cluster: Cluster, namespace: str) -> None:
-    script = f"while true; do echo $HOSTNAME | nc -l -p {PORT}; done"
-    addresses = {node: run(cluster, namespace, node, script) for node in (FIRST, SECOND)}
-    networks = {address.rpartition(".")[0] for address in addresses.values()}
-    assert len(networks) == 2, "each node has its own"
-    for here, there in ((FIRST, SECOND), (SECOND, FIRST)):
-        assert within(cluster, namespace, here, f"nc {addresses[there]} {PORT} < /dev/null") == f"{there}\n"
-
-
-def test_a_service_leads_to_its_pod_from_either_node(cluster: Cluster, namespace: str) -> None:
-    run(cluster, namespace, FIRST, f"while true; do echo $HOSTNAME | nc -l -p {PORT}; done")
-    run(cluster, namespace, SECOND, "sleep 1d")
-    here = ("--namespace", namespace)
-    cluster.kubectl("create", "service", "clusterip", "peer", f"--tcp=80:{PORT}", *here)
-    cluster.kubectl("label", "pod", FIRST, "app=peer", *here)
-    address = cluster.kubectl("get", "service", "peer", "-o", "jsonpath={.spec.clusterIP}", *here)
-    ask = f"until nc -w 5 {address} 80 < /dev/null; do sleep 0.5; done"
-    for node in (FIRST, SECOND):
-        assert within(cluster, namespace, node, ask) == f"{FIRST}\n"
 
 
 @pytest.mark.usefixtures("own_node")

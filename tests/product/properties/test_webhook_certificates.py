@@ -2,16 +2,21 @@
 
 Certificates live for two minutes here and CAs for four, so that a run of some minutes holds every kind of change. Two
 replicas end a look in every round of ten seconds; the third is so slow that what it read is many rounds old when it
-writes, and whatever it then does must not hurt the other two.
+writes, and whatever it then does must not hurt the other two. And whatever stands in the Secret is put right.
 """
 
 from dataclasses import dataclass
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.examples import share
+from tests.product.webhook.certificates.material import NOON, POLICY, authority, healthy
 from tests.product.webhook.certificates.replicas import CONFIGURATIONS, SECRET, TIMING, Replica, World, configuration
+from webhook.certificates.serving import Serving
+from webhook.rules.certificates import content, decision, pairs
+from webhook.rules.certificates.content import Content
+from webhook.rules.certificates.decision import KEEP
 
 DILIGENT = 2
 SLOW = 2
@@ -121,3 +126,37 @@ def test_after_any_trouble_all_is_well_and_at_rest(troubles: list[tuple[Round, s
     for replica in replicas:
         replica.finish()
     assert world.api.writes == []
+
+
+LEAF = healthy().leaf
+FULL = Content(authority=authority(), leaf=LEAF, following=authority(), retired=(authority().certificate,))
+DATA = [data for one in (FULL, healthy()) for data in content.render(one).values() if data]
+SECRET_KEYS = st.sampled_from([*content.render(FULL)])
+
+
+@st.composite
+def spoiled(draw: st.DrawFn) -> bytes:
+    """Some part that is right somewhere, with a byte changed or its end cut off."""
+    part = bytearray(draw(st.sampled_from(DATA)))
+    at = draw(st.integers(0, len(part) - 1))
+    if draw(st.booleans()):
+        part[at] = draw(st.integers(0, 255))
+        return bytes(part)
+    return bytes(part[:at])
+
+
+@share(0.3)
+@example({"ca.crt": LEAF.certificate_pem, "ca.key": LEAF.key_pem} if LEAF else {}, False)
+@given(st.dictionaries(SECRET_KEYS, st.binary(max_size=50) | st.sampled_from(DATA) | spoiled()), st.booleans())
+def test_any_secret_is_put_right(data: dict[str, bytes], promotable: bool) -> None:
+    current = content.parse(data)
+    for trusted in (promotable, False, False, False):
+        step = decision.next_step(current, POLICY, promotable=trusted, now=NOON)
+        wanted = decision.carry_out(step, current, POLICY, seen=(), now=NOON)
+        rendered = content.render(wanted)
+        current = content.parse({key: value for key, value in rendered.items() if value is not None})
+        assert content.render(current) == rendered
+    assert decision.next_step(current, POLICY, promotable=False, now=NOON) == KEEP
+    assert current.leaf is not None
+    Serving().load(current.leaf.certificate_pem, current.leaf.key_pem)
+    assert pairs.names_of(current.leaf.certificate) == POLICY.hosts
