@@ -1,35 +1,38 @@
-"""Ranks killed, pods evicted, nodes lost, with real Elastic Horovod: training goes on, and comes back to full size."""
+"""Ranks killed, pods evicted, nodes lost, with real Elastic Horovod: training goes on, and comes back to full size.
+
+Of workers that others delete rank 0 leaves in time each time, and the pod goes with it.
+"""
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 import pytest
 
 from lab.cluster import Cluster
-from lab.operator.process import Operator
-from lab.replicas import Controller
+from lab.registration import evictions_wait
+from lab.replicas import Controller, Webhook
 from lab.training import log as training
-from lab.training.job import TrainingJob, workers
+from lab.training.job import TrainingJob, example, workers
 from lab.training.log import Recovery, recovery
 from mpijob_elastic import names
 from mpijob_elastic.decide import lost_ranks
-from tests.real.losses import Loss
+from mpijob_elastic.decide.disruption import SEASONED
+from tests.real.losses import Going, Loss, Way, go
 from tests.real.nodes import SECOND, schedule_on
 from tests.real.pods import until
 
+pytestmark = pytest.mark.usefixtures("training_image", "operator", "elastic")
+
 ROUNDS = int(os.environ.get("LOST_RANKS_ROUNDS", "4"))
+DELETION_ROUNDS = int(os.environ.get("DELETIONS_ROUNDS", "1"))
+WAYS = [way for way in Way if way.name.lower() in os.environ.get("DELETIONS_WAYS", way.name).lower().split(",")]
 SIZE = 3
 COMMIT_STEPS = 4
 # It never ends by itself.
-ENVIRONMENT = {
-    "TARGET_STEPS": "1000000",
-    "MAX_STEPS": "1000000",
-    "STEP_SECONDS": "0.5",
-    "COMMIT_STEPS": str(COMMIT_STEPS),
-    "HOROVOD_GLOO_TIMEOUT_SECONDS": os.environ.get("LOST_RANKS_GLOO_TIMEOUT", "30"),
-}
+ENDLESS = {"TARGET_STEPS": "1000000", "MAX_STEPS": "1000000", "STEP_SECONDS": "0.5", "COMMIT_STEPS": str(COMMIT_STEPS)}
+GLOO_TIMEOUT = {"HOROVOD_GLOO_TIMEOUT_SECONDS": os.environ.get("LOST_RANKS_GLOO_TIMEOUT", "30")}
 # Seconds. A worker whose rank nobody had seen before it was lost is only tried again after so long; and a driver that
 # tells rank 0 of hosts, while that is on a lost node, tries three times for two minutes.
 PATIENCE = lost_ranks.NEVER_TRAINED_AFTER + 600
@@ -78,31 +81,33 @@ def lose(job: TrainingJob, loss: Loss, pod: str) -> Recovery:
     return recovered
 
 
-def told(recoveries: Sequence[tuple[Loss, Recovery]]) -> Iterator[str]:
-    """Yield the measurements, a line each."""
-    for loss in Loss:
-        them = [one for kind, one in recoveries if kind is loss]
-        if them:
-            went_on, full = _summary([one.went_on for one in them]), _summary([one.full for one in them])
-            yield f"{loss.value}, {len(them)} rounds: went on after {went_on}, full size after {full}"
+def told(what: str, figures: Mapping[str, Sequence[float]]) -> str:
+    """Return the measurements, each as median and worst."""
+    words = (f"{name} {median(each):.1f} s (worst {max(each):.1f} s)" for name, each in figures.items() if each)
+    return f"{what}, {len(next(iter(figures.values())))} rounds: {', '.join(words)}"
 
 
-def _summary(seconds: list[float]) -> str:
-    return f"{median(seconds):.1f} s (worst {max(seconds):.1f} s)"
+def told_of_losses(loss: Loss, recoveries: Sequence[tuple[Loss, Recovery]]) -> str:
+    them = [one for kind, one in recoveries if kind is loss]
+    return told(loss.value, {"went on": [one.went_on for one in them], "full size": [one.full for one in them]})
+
+
+def told_of_deletions(way: Way, rounds: Sequence[tuple[Going, Recovery]]) -> str:
+    figures = {
+        "rank left": [going.rank_left - going.since for going, _ in rounds],
+        "pod gone after its rank": [going.pod_gone - going.rank_left for going, _ in rounds],
+        "went on": [recovered.went_on for _, recovered in rounds],
+        "full size": [recovered.full for _, recovered in rounds],
+    }
+    return told(way.value, figures)
 
 
 @pytest.mark.timeout(600 + 300 * ROUNDS)
 def test_training_outlives_lost_ranks_and_comes_back_to_full_size(
-    cluster: Cluster,
-    namespace: str,
-    two_nodes: None,
-    training_image: None,
-    operator: Operator,
-    elastic: Controller,
-    capsys: pytest.CaptureFixture[str],
+    cluster: Cluster, namespace: str, two_nodes: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = TrainingJob(cluster=cluster, namespace=namespace)
-    job.create(ENVIRONMENT)
+    job.create({**ENDLESS, **GLOO_TIMEOUT})
     job.edit(SIZE)
     losses, pods = tuple(Loss), workers(SIZE)
     recoveries: list[tuple[Loss, Recovery]] = []
@@ -113,10 +118,68 @@ def test_training_outlives_lost_ranks_and_comes_back_to_full_size(
         with capsys.disabled():  # many rounds last long
             print(f"\n{number + 1}, {pod}: {recoveries[-1]}", end="")  # noqa: T201
     with capsys.disabled():
-        print("", *told(recoveries), sep="\n")  # noqa: T201
+        print("", *(told_of_losses(loss, recoveries) for loss in losses), sep="\n")  # noqa: T201
 
     log = job.log()
     assert log.steps[0].step == 1
     assert training.lost_steps(log.steps) <= COMMIT_STEPS
     assert log.steps[-1].loss < log.steps[0].loss
     assert job.outcome() == "Running"
+
+
+def oldest(job: TrainingJob) -> str | None:
+    """The host of rank 0, once all train and are listed under their own names."""
+    steps = job.log().steps
+    if not steps or steps[-1].size != SIZE or set(job.pods().values()) != {"Running"}:
+        return None
+    return steps[-1].hosts[0] if len(job.hosts()) == SIZE else None
+
+
+@pytest.mark.timeout(600 + 4 * 100 * DELETION_ROUNDS)
+def test_rank_0_of_a_worker_that_somebody_deletes_leaves_in_time(
+    cluster: Cluster,
+    namespace: str,
+    own_node: None,
+    elastic: Controller,
+    webhook: Webhook,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert elastic.ready()
+    until("evictions wait for the drain", lambda: evictions_wait(cluster) or None)
+    job = TrainingJob(cluster=cluster, namespace=namespace)
+    job.create(ENDLESS)
+    job.edit(SIZE)
+    found: dict[Way, list[tuple[Going, Recovery]]] = {way: [] for way in WAYS}
+    for number in range(DELETION_ROUNDS):
+        for way, rounds in found.items():
+            until("all train", lambda: oldest(job))
+            if way is Way.DRAIN:  # before, an eviction waits: only this worker surely has the state of the training
+                time.sleep(SEASONED)
+            pod = until("all train", lambda: oldest(job))
+            going = go(job, way, pod)
+            back = until(
+                f"{pod} trains again after {way.value}",
+                lambda pod=pod, since=going.since: recovery(job.log(), pod, size=SIZE, since=since),  # type: ignore[misc]
+            )
+            rounds.append((going, back))
+            with capsys.disabled():  # many rounds last long
+                print(f"\n{number + 1}, {told_of_deletions(way, rounds[-1:])}", end="")  # noqa: T201
+    with capsys.disabled():
+        print("", *(told_of_deletions(way, rounds) for way, rounds in found.items()), sep="\n")  # noqa: T201
+
+    if Way.DRAIN in WAYS:
+        assert 'kind="Eviction",operation="CREATE",outcome="postponed"' in webhook.metrics()
+    assert training.harm(job.log()) == []
+    assert {line.rpartition(":")[0] for line in job.hosts()} == {f"train-worker-{index}" for index in range(SIZE)}
+
+
+def test_a_job_that_is_deleted_while_it_trains_does_not_keep_its_nodes_for_the_drain_timeout(
+    cluster: Cluster, namespace: str, own_node: None, elastic: Controller
+) -> None:
+    assert elastic.ready()
+    job, manifest = TrainingJob(cluster=cluster, namespace=namespace), example()
+    manifest["metadata"]["annotations"][names.DRAIN_TIMEOUT] = "10m"
+    job.create(ENDLESS, manifest=manifest)
+    job.edit(SIZE)
+    until("all train", lambda: oldest(job))
+    job.delete()  # waits two minutes for its pods
