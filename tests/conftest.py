@@ -2,10 +2,7 @@
 
 import os
 import signal
-from collections import Counter
-from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, settings
 
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that; tests press Ctrl-C.
@@ -23,11 +20,3 @@ settings.register_profile("thorough", _SAME, max_examples=1000)
 # Other examples in every round of `make campaign` (tests/campaign/properties.py).
 settings.register_profile("campaign", _ANY_MACHINE, max_examples=200, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "test"))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first, so that all processes end together; a test on a control plane takes seconds."""
-    seconds: Counter[Path] = Counter()
-    for item in items:
-        seconds[item.path] += 100 if "cluster" in getattr(item, "fixturenames", ()) else 1
-    items.sort(key=lambda item: -seconds[item.path])
