@@ -22,7 +22,7 @@ from tests.lab.hpa import Autoscaler
 from tests.lab.job import Job
 from tests.lab.on_demand import OnDemand
 from tests.lab.scalable import scalable
-from tests.lab.waiting import has_account, until
+from tests.lab.waiting import create_namespace, until
 
 # Fixtures that start programs anew where they differ between two tests.
 PROGRAMS = ("scale_served", "elastic", "webhook", "operator")
@@ -89,8 +89,7 @@ def lab() -> Iterator[CommandLine]:
     """A lab of the module's own, for tests that change what belongs to the whole cluster; with two namespaces."""
     with Cluster.start(name=f"pytest-{os.getpid()}-{secrets.token_hex(2)}") as own:
         for name in ("jobs", "others"):
-            own.kubectl("create", "namespace", name)
-            has_account(own, name)
+            create_namespace(own, name)
         yield CommandLine(own)
 
 
@@ -160,8 +159,7 @@ async def client(cluster: Cluster) -> AsyncIterator[ApiWriter]:
 def namespace(cluster: Cluster) -> Iterator[str]:
     """Name of a fresh namespace in which pods can be created."""
     name = f"test-{secrets.token_hex(4)}"
-    cluster.kubectl("create", "namespace", name)
-    has_account(cluster, name)
+    create_namespace(cluster, name)
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
 

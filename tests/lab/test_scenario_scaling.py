@@ -1,19 +1,18 @@
 """The whole path on a real API server: a user types, and the job changes."""
 
 import asyncio
-import os
-import subprocess
 from contextlib import AsyncExitStack
 
 import pytest
 
 from lab.cluster import Cluster
+from lab.demo.job import editor
 from mpijob_elastic.kube import resources
 from mpijob_elastic.kube.writer import ApiWriter
 from tests.lab.history import recorded
 from tests.lab.job import LINGERS, MPIRUN, Job, State
 from tests.lab.ranks import in_pod, start_rank
-from tests.lab.waiting import has_account, seen
+from tests.lab.waiting import create_namespace, seen
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("elastic", "operator")]
 
@@ -24,9 +23,7 @@ DELETED = ("SurplusDeleted", "DrainTimeout")
 
 def edit(cluster: Cluster, job: Job, replicas: int) -> None:
     """`kubectl edit`, with an editor that changes the one number."""
-    editor = f"sed -i '/Worker:/,/replicas:/s/replicas: .*/replicas: {replicas}/'"
-    command = [str(cluster.binaries.kubectl), "--kubeconfig", str(cluster.kubeconfig), "edit", "mpijob", job.name]
-    subprocess.run([*command, "-n", job.namespace], check=True, env={**os.environ, "KUBE_EDITOR": editor})
+    cluster.kubectl("-n", job.namespace, "edit", "mpijob", job.name, editor=editor(replicas))
 
 
 async def test_two_three_one_three(job: Job, cluster: Cluster) -> None:
@@ -211,8 +208,7 @@ async def deletions(job: Job) -> list[str]:
 
 async def test_jobs_of_one_name_in_two_namespaces(job: Job, client: ApiWriter, cluster: Cluster) -> None:
     other = Job(client=client, namespace=f"{job.namespace}-b")
-    cluster.kubectl("create", "namespace", other.namespace)
-    has_account(cluster, other.namespace)
+    create_namespace(cluster, other.namespace)
     await job.create(replicas=2, annotations=QUICK)
     await other.create(replicas=4, annotations=QUICK)
     await asyncio.gather(job.settled(2), other.settled(4))

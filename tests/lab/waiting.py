@@ -15,11 +15,12 @@ POLL = 0.1  # seconds
 T = TypeVar("T")
 
 
-def has_account(cluster: Cluster, namespace: str) -> None:
-    """Wait until pods can be created in a namespace, and all is there that the controller manager makes in each.
+def create_namespace(cluster: Cluster, namespace: str) -> None:
+    """Create a namespace; wait until pods can be created in it, and all is there that the controller manager makes.
 
     Admission refuses pods before it has its ServiceAccount.
     """
+    cluster.kubectl("create", "namespace", namespace)
     for made in ("serviceaccount/default", "configmap/kube-root-ca.crt"):
         kubectl_until_done(cluster, "get", made, "--namespace", namespace, patience=PATIENCE)
 

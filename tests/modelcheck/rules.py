@@ -54,11 +54,11 @@ def after_our_move(before: World, action: Action | Look, after: World, *, setup:
             gone = [index for index, pod in enumerate(after.pods) if pod != before.pods[index]]
             wrong = [one for index in gone for one in _gone(before, index, setup=setup)]
         case DeleteLauncher() if before.launcher and after != before:
-            started, stopping = before.launcher.phase >= STARTED, _plain_job(before)
+            started, stopping = before.launcher.phase >= STARTED, _job(before)
             wrong = rules.launcher_deleted(stopping, started=started)
             wrong += filter(None, [_stopped(before, setup=setup) if started else ""])
         case Ungate():
-            wrong = rules.ungated(_plain_job(before.seen)) + _ungated(before, after)
+            wrong = rules.ungated(_job(before.seen)) + _ungated(before, after)
         case WriteRole():
             wrong = rules.granted(_workers(before.role), _workers(after.role))
     if not before.seen.job.elastic and isinstance(action, WriteRole | RefreshLauncher | DeleteLauncher):
@@ -122,7 +122,7 @@ def _hosts(hosts: int) -> frozenset[str]:
     return frozenset(names.host(names.worker(JOB, index), number) for index, number in map(numbers, members(hosts)))
 
 
-def _plain_job(world: World | Seen) -> rules.Job:
+def _job(world: World | Seen) -> rules.Job:
     """What our writes other than of the list depend on."""
     return rules.Job(elastic=world.job.elastic, hosts=frozenset(), size=world.job.replicas, suspended=world.job.stops)
 

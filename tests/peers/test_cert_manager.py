@@ -32,7 +32,7 @@ from tests.lab.command_line import CommandLine
 from tests.lab.definitions import CERT_MANAGER, served
 from tests.lab.launchers import calling, patient, until_patched
 from tests.lab.scalable import told
-from tests.lab.waiting import has_account, until
+from tests.lab.waiting import create_namespace, until
 from tests.peers.processes import running
 from tests.peers.secret_volume import mounted
 from tests.product.webhook.objects import mpi_job
@@ -94,8 +94,7 @@ async def client(lab: CommandLine) -> AsyncIterator[ApiWriter]:
 @pytest.fixture(scope="module")
 def jobs(lab: CommandLine) -> str:
     """A namespace in which pods can be created."""
-    lab.cluster.kubectl("create", "namespace", "jobs")
-    has_account(lab.cluster, "jobs")
+    create_namespace(lab.cluster, "jobs")
     return "jobs"
 
 

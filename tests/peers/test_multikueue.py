@@ -22,7 +22,7 @@ from mpijob_elastic.kube.writer import MERGE_PATCH
 from tests.lab.command_line import CommandLine
 from tests.lab.job import Job
 from tests.lab.on_demand import OnDemand
-from tests.lab.waiting import PATIENCE, has_account, kubectl_until_done, until
+from tests.lab.waiting import PATIENCE, create_namespace, kubectl_until_done, until
 from tests.peers.kueue import API, GROUP, Kueue
 from tests.peers.queues import example, queue_of_four
 
@@ -73,8 +73,7 @@ def managed(
 @pytest.fixture
 async def there(member: Cluster, namespace: str) -> AsyncIterator[Job]:
     """The job's copy in the second cluster."""
-    member.kubectl("create", "namespace", namespace)
-    has_account(member, namespace)
+    create_namespace(member, namespace)
     async with await connect(user_agent="mpijob-elastic-test", kubeconfig=member.kubeconfig) as client:
         yield Job(client=client, namespace=namespace)
     member.kubectl("delete", "namespace", namespace, "--wait=false")
