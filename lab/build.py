@@ -114,7 +114,9 @@ class _Cache:
         new = self._directory / f".{first.name}.new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
-        flags = ["-trimpath", "-buildvcs=false", "-mod=readonly", f"-ldflags={_linker_flags(first, self._version)}"]
+        # The linker drops what debuggers read (-s -w); the compiler need not write it.
+        flags = ["-trimpath", "-buildvcs=false", "-mod=readonly", "-gcflags=all=-dwarf=false"]
+        flags.append(f"-ldflags={_linker_flags(first, self._version)}")
         # Go names a program by its package; a program that we call otherwise is built alone.
         target = f"{new}/" if _named_by_go(first) else f"{new}/{first.name}"
         packages = [one.package for one in wanted]
