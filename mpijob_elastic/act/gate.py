@@ -1,7 +1,8 @@
 """The door for every write on behalf of a job: it lets a write pass only while this process surely leads."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.exec import ExecResult, exec_in_pod
@@ -9,6 +10,8 @@ from mpijob_elastic.kube.reader import Limits
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.kube.writer import JSON_PATCH, MERGE_PATCH, ApiWriter
 from mpijob_elastic.telemetry.metrics import Metrics
+
+T = TypeVar("T")
 
 # Seconds. A write takes milliseconds; after a longer wait a retry from a fresh look is better.
 WRITE_TIMEOUT = 5.0
@@ -23,6 +26,20 @@ class NotLeader(Exception):
 
 class Altered(errors.KubeError):
     """Another admission plugin changes what we write."""
+
+
+async def for_each(things: Iterable[T], write: Callable[[T], Awaitable[None]]) -> None:
+    """Write for each; raise the first refusal after all others, and at once what means that the server is away."""
+    refused: errors.KubeError | None = None
+    for thing in things:
+        try:
+            await write(thing)
+        except errors.KubeError as error:
+            if errors.is_away(error):
+                raise
+            refused = refused or error
+    if refused:
+        raise refused
 
 
 class Gate:

@@ -10,7 +10,7 @@ import msgspec
 
 from mpijob_elastic.act import workload_bodies
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Gate
+from mpijob_elastic.act.gate import Gate, for_each
 from mpijob_elastic.act.owners import controller
 from mpijob_elastic.act.workload_bodies import Object, served
 from mpijob_elastic.act.writer import Seen
@@ -21,6 +21,7 @@ from mpijob_elastic.decide.actions import (
     CreateWorkload,
     DeleteWorkload,
     FinishWorkload,
+    Gated,
     MarkReady,
     QueueAction,
     StartPods,
@@ -101,7 +102,8 @@ class Workloads:
 
     async def _start(self, view: JobView, action: StartPods) -> None:
         flavors = [await self._read(served(view, resources.FLAVORS), name) for name in action.flavors]
-        for gated in action.pods:
+
+        async def free(gated: Gated) -> None:
             pod = await self._read(resources.PODS, gated.ref.name, view.namespace)
             patch = [
                 {"op": "test", "path": "/metadata/uid", "value": gated.ref.uid},
@@ -113,6 +115,8 @@ class Workloads:
                 resources.PODS, namespace=view.namespace, name=gated.ref.name, body=patch
             )
             self._seen.see(resources.PODS, answer)
+
+        await for_each(action.pods, free)
         self._events.emit(view, action.note)
 
     async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:

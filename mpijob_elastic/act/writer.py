@@ -19,7 +19,7 @@ import msgspec
 from mpijob_elastic import names
 from mpijob_elastic.act import autoscalers, end_execs, pod_groups
 from mpijob_elastic.act.events import Events
-from mpijob_elastic.act.gate import Altered, Gate
+from mpijob_elastic.act.gate import Altered, Gate, for_each
 from mpijob_elastic.act.launcher_execs import End
 from mpijob_elastic.decide import frozen_execs
 from mpijob_elastic.decide.actions import (
@@ -31,6 +31,7 @@ from mpijob_elastic.decide.actions import (
     EndExecs,
     EndLauncher,
     Fill,
+    Gated,
     LowerPodGroup,
     MakePodGroup,
     Note,
@@ -219,7 +220,7 @@ class Writer:
         return answer
 
     async def _ungate(self, view: JobView, action: Ungate) -> None:
-        for gated in action.pods:
+        async def free(gated: Gated) -> None:
             kept = [{"name": gate} for gate in gated.kept]
             patch = [_at_version(gated.ref), {"op": "replace", "path": "/spec/schedulingGates", "value": kept}]
             try:
@@ -230,6 +231,8 @@ class Writer:
                 self._seen.see_gone(resources.PODS, view.namespace, gated.ref)
             else:
                 self._done(view, resources.PODS, answer)
+
+        await for_each(action.pods, free)
         self._tell(view, action.note)
 
     async def _end(self, view: JobView, action: EndExecs | EndLauncher) -> None:
@@ -295,35 +298,39 @@ class Writer:
         return self._tell(view, action.note)
 
     async def _delete_workers(self, view: JobView, action: DeleteWorkers) -> None:
-        left, refused = deque(action.removals), 0
+        left, changed = deque(action.removals), 0
+        refused: list[errors.KubeError] = []
         clock = asyncio.get_running_loop().time
         while left:
             began = clock()
             sure = deque(await self._recheck.removals(view, DeleteWorkers(removals=tuple(left))))
-            refused += len(left) - len(sure)
+            changed += len(left) - len(sure)
             left, read = sure, clock()
             refused += await self._delete_until(view, left, at=read + max(SURE_FOR, read - began))
-        if refused:
-            raise Outdated(f"{refused} workers may not be deleted any more")
+        for error in sorted(refused, key=lambda one: isinstance(one, errors.Conflict)):
+            raise error
+        if changed:
+            raise Outdated(f"{changed} workers may not be deleted any more")
 
-    async def _delete_until(self, view: JobView, left: deque[Removal], *, at: float) -> int:
-        """Delete workers from the front of `left` until that time of the loop; return how many had changed."""
-        changed = 0
+    async def _delete_until(self, view: JobView, left: deque[Removal], *, at: float) -> list[errors.KubeError]:
+        """Delete workers from the front of `left` until that time of the loop; return what was refused."""
+        refused: list[errors.KubeError] = []
 
         async def delete_in_turn() -> None:
-            nonlocal changed
             while left and asyncio.get_running_loop().time() < at:
                 try:
                     await self._delete_worker(view, left.popleft())
-                except errors.Conflict:
-                    changed += 1
+                except errors.KubeError as error:
+                    if errors.is_away(error):
+                        raise
+                    refused.append(error)
 
         # Await each even if another fails, so that nothing is under way at the next look at the job.
         lanes = (delete_in_turn() for _ in range(DELETIONS_AT_ONCE))
         outcomes = await asyncio.gather(*lanes, return_exceptions=True)
         for failure in filter(None, outcomes):
             raise failure
-        return changed
+        return refused
 
     async def _delete_worker(self, view: JobView, removal: Removal) -> None:
         try:

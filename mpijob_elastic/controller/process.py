@@ -135,6 +135,7 @@ class Controller:
             execs=self._execs,
             scales=ScaleTimes(self._metrics, clock=time.monotonic),
             drains=drains,
+            events=self._events,
             now=now,
         )
 

@@ -8,34 +8,33 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from random import Random
+from dataclasses import dataclass, field, replace
 
-from mpijob_elastic.act.gate import Altered
+from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.launcher_execs import Execs
 from mpijob_elastic.act.queue_units import QueueUnits
 from mpijob_elastic.act.worker_probes import Prober
 from mpijob_elastic.act.workloads import Workloads
-from mpijob_elastic.act.writer import Writer
+from mpijob_elastic.act.writer import Outdated, Writer
 from mpijob_elastic.controller import left_behind
+from mpijob_elastic.controller.refusals import Refusals
 from mpijob_elastic.controller.scale_metrics import ScaleTimes
 from mpijob_elastic.controller.seen_times import SeenTimes
 from mpijob_elastic.decide import derive, plan
 from mpijob_elastic.decide.actions import (
-    Fill,
-    LowerPodGroup,
-    MakePodGroup,
+    Action,
+    AutoscalerAction,
     Plan,
     ProbeWorkers,
-    RollBack,
-    TunePodGroup,
+    QueueAction,
+    TellUser,
     UnitAction,
-    WriteSelector,
+    needs_notice,
 )
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.kube import errors
-from mpijob_elastic.kube.backoff import Backoff
 from mpijob_elastic.kube.queue import WorkQueue
+from mpijob_elastic.model.job import JobView
 from mpijob_elastic.observe.caches import Caches, JobKey
 
 log = logging.getLogger(__name__)
@@ -44,17 +43,8 @@ log = logging.getLogger(__name__)
 MOST_ROUNDS = 16
 # Seconds until it does.
 UNDONE_PAUSE = 5.0
-# Until Kueue is asked again after errors in a row. Each try costs several requests, and what is refused may stay so.
-QUEUE_RETRY = Backoff(first=1.0, longest=15.0)
 # Seconds to the next look at least while a write is refused.
 REFUSED_PAUSE = 1.0
-# Seconds until an HPA that could not be written is tried again.
-AUTOSCALER_PAUSE = 60.0
-
-
-# Somebody may refuse these for as long as the job lives: a PodGroup of that name is another's, a policy bounds sizes.
-# Drains and the rest of the job must not wait for that.
-_APART = (MakePodGroup, LowerPodGroup, TunePodGroup, WriteSelector, RollBack, Fill)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,25 +60,24 @@ class Reconciler:
     execs: Execs
     scales: ScaleTimes
     drains: SeenTimes
+    events: Events
     now: Callable[[], float]
-    random: Random = field(default_factory=Random)
-    # Errors of Kueue in a row, by job.
-    _refused: dict[JobKey, int] = field(default_factory=dict)
+    refusals: Refusals = field(default_factory=Refusals)
 
     async def reconcile(self, key: JobKey) -> None:
-        """Bring a job as far as is possible now. Raises what Writer.perform raises."""
+        """Bring a job as far as is possible now.
+
+        Raises errors.KubeError, NotLeader or Outdated: the job is to be seen again. A refusal is not raised.
+        """
         for _ in range(MOST_ROUNDS):
             state = self._see(key)
             wait = left_behind.end_ranks(key, self.caches.left_behind(key), self.prober, now=self.now())
             if wait is not None:
                 self.queue.put_after(key, wait)
-            due = plan(state) if state else Plan()
-            if refused := await self._do(key, state, due):
-                if all(isinstance(action, _APART) for action in due.actions):
-                    await self._ask(state, due)
-                self._rest(key, state, due, soonest=REFUSED_PAUSE)
-                raise refused
-            if not (due.actions or await self._ask(state, due) or await self._autoscale(state, due)):
+            if state is None:
+                return self.forget(key)
+            due = plan(state)
+            if not await self._do(key, state, due):
                 return self._rest(key, state, due)
         log.warning("%s is not done after %d rounds; again in %.0f s", key, MOST_ROUNDS, UNDONE_PAUSE)
         self.queue.put_after(key, UNDONE_PAUSE)
@@ -102,83 +91,77 @@ class Reconciler:
         self.prober.forget(key.namespace, key.name)
         self.execs.forget(key.namespace, key.name)
         self.workloads.forget(key.namespace, key.name)
-        self._refused.pop(key, None)
+        self.refusals.forget(key)
 
     def _see(self, key: JobKey) -> JobState | None:
         self.queue.caught_up(key)
         view = self.caches.view(key, probes=self.prober.seen, holds=self.execs.held)
         if view is None:
             return None
+        if refused := self.refusals.seen(key):
+            view = replace(view, refused=refused)
         state = derive(self.drains.timed(self.writer.informed(view)), now=self.now())
         self.drains.watch(state)
         return state
 
-    async def _do(self, key: JobKey, state: JobState | None, due: Plan) -> errors.KubeError | None:
-        """Carry out what is due; return the refusal of a write on which nothing else depends."""
-        refused: errors.KubeError | None = None
-        if state is None:
-            self.forget(key)
-            return refused
+    async def _do(self, key: JobKey, state: JobState, due: Plan) -> bool:
+        """Carry out what is due; return True if anything was written.
+
+        What is refused holds back nothing but what needs it. What has changed meanwhile is raised after all others.
+        """
         self.scales.watch(key, state, due)
+        self.refusals.keep(key, due.actions)
+        written, told = False, True
+        outdated: errors.KubeError | Outdated | None = None
         for action in due.actions:
+            if self.refusals.waits(key, action) or (needs_notice(action) and not told):
+                told = told and not isinstance(action, TellUser)
+                continue
             try:
-                await self.writer.perform(state.view, action)
+                await self._perform(state.view, action)
+                self.refusals.done(key, action)
+                written = True
+                continue
+            except Outdated as error:
+                outdated = outdated or error
             except errors.KubeError as error:
-                is_lasting = isinstance(error, Altered) or not errors.may_pass(error)
-                if not (is_lasting and isinstance(action, _APART)):
+                if errors.is_away(error):
                     raise
-                refused = error
+                if isinstance(error, errors.Conflict) and not isinstance(error, errors.AlreadyExists):
+                    outdated = outdated or error
+                else:
+                    self._refused(key, state.view, action, error)
+            told = told and not isinstance(action, TellUser)
         for look in due.looks:
             if isinstance(look, ProbeWorkers):
                 self.prober.begin(state.view, look)
             else:
                 self.execs.begin(state.view, look)
-        return refused
+        if outdated:
+            raise outdated
+        return written
 
-    async def _ask(self, state: JobState | None, due: Plan) -> bool:
-        """Write what Kueue or KubeQueue is to know; return True if all was written. Training goes on without them.
+    async def _perform(self, view: JobView, action: Action) -> None:
+        if isinstance(action, QueueAction):
+            await self.workloads.perform(view, action)
+        elif isinstance(action, UnitAction):
+            await self.units.perform(view, action)
+        elif isinstance(action, AutoscalerAction):
+            await self.writer.autoscale(view, action)
+        else:
+            await self.writer.perform(view, action)
 
-        What is refused holds up nothing else: others may wait for the quota that the next write gives back.
-        """
-        if state is None or not due.queue:
-            return False
-        key, failed = JobKey(state.view.namespace, state.view.name), None
-        for action in due.queue:
-            try:
-                if isinstance(action, UnitAction):
-                    await self.units.perform(state.view, action)
-                else:
-                    await self.workloads.perform(state.view, action)
-            except errors.KubeError as error:
-                failed = error
-                if errors.may_pass(error):
-                    break  # the rest would most likely fail too
-        if failed is None:
-            self._refused.pop(key, None)
-            return True
-        is_lasting = not isinstance(failed, errors.Conflict)
-        self._refused[key] = self._refused.get(key, 0) + 1 if is_lasting else 1
-        pause = QUEUE_RETRY.delay(self._refused[key], self.random)
-        log.log(logging.WARNING if is_lasting else logging.DEBUG, "%s: %s; again in %.1f s", key, failed, pause)
-        self.queue.put_after(key, pause)
-        return False
+    def _refused(self, key: JobKey, view: JobView, action: Action, error: errors.KubeError) -> None:
+        note = self.refusals.add(key, action, error)
+        log.log(logging.WARNING if note else logging.INFO, "%s: %s: %s", key, type(action).__name__, error)
+        if note and note.line not in view.notices:
+            self.events.emit(view, note)
 
-    async def _autoscale(self, state: JobState | None, due: Plan) -> bool:
-        """Write the job's HPA; return True if it was written. Training does not depend on it."""
-        if state is None or due.autoscaler is None:
-            return False
-        try:
-            await self.writer.autoscale(state.view, due.autoscaler)
-        except errors.KubeError as error:
-            key = JobKey(state.view.namespace, state.view.name)
-            log.warning("%s: %s; again in %.0f s", key, error, AUTOSCALER_PAUSE)
-            self.queue.put_after(key, AUTOSCALER_PAUSE)
-            return False
-        return True
-
-    def _rest(self, key: JobKey, state: JobState | None, due: Plan, *, soonest: float = 0.0) -> None:
-        if state:
-            self.prober.tidy(state.view)
-        times = [at for at in (due.wake_at, due.look_at) if at is not None]
+    def _rest(self, key: JobKey, state: JobState, due: Plan) -> None:
+        self.prober.tidy(state.view)
+        times = [at - self.now() for at in (due.wake_at, due.look_at) if at is not None]
+        again = self.refusals.again_in(key)
+        if again is not None:
+            times = [again, *(max(REFUSED_PAUSE, wait) for wait in times)]
         if times:
-            self.queue.put_after(key, max(soonest, min(times) - self.now()))
+            self.queue.put_after(key, min(times))

@@ -34,7 +34,7 @@ from mpijob_elastic.decide import (
     suspension,
     workloads,
 )
-from mpijob_elastic.decide.actions import Action, DeleteWorkers, Look, Plan, ProbeWorkers
+from mpijob_elastic.decide.actions import Action, DeleteWorkers, Look, Plan, ProbeWorkers, TellUser, WriteConfig
 from mpijob_elastic.decide.derive import derive
 from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import Config, JobView, Role
@@ -54,21 +54,24 @@ def plan(state: JobState) -> Plan:
         told, wake = notices.tell(state)
         return Plan(actions=(told,) if told else (), wake_at=wake)
     found = _job(state)
+    own: list[Action | None] = []
+    if view.gated and (lifted := scheduling_gates.lift(state)):
+        # Last, because what else is due was decided for pods that cannot start. Who is resumed is a gang again.
+        own += [pod_group.match(view), lifted]
     if view.queue and (view.queue.name or view.queue.workloads):
-        found = replace(found, queue=tuple(workloads.due(view)))
-    if view.kube_queue and (unit := kube_queue.due(state, view.kube_queue)):
-        found = replace(found, queue=(*found.queue, unit))
+        own += workloads.due(view)
+    if view.kube_queue:
+        own.append(kube_queue.due(state, view.kube_queue))
     if view.autoscalers or (view.policy.autoscale and view.autoscalers is not None):
-        found = replace(found, autoscaler=autoscaler.write(state))
-    return found
+        own.append(autoscaler.write(state))
+    new = [action for action in own if action and action not in found.actions]
+    return replace(found, actions=(*found.actions, *new)) if new else found
 
 
 def _job(state: JobState) -> Plan:
     view = state.view
-    lifted = scheduling_gates.lift(view) if view.gated else None
-    if view.deleting or lifted:
-        regrouped = pod_group.match(view) if lifted else None  # who is resumed is a gang again
-        return Plan(actions=tuple(action for action in (regrouped, lifted) if action))
+    if view.deleting:
+        return Plan()
     if state.foreign:
         return handover.farewell(state)
     if view.ended:
@@ -102,7 +105,7 @@ def _steps(state: JobState, config: Config, role: Role) -> Plan:
         wakes.append(disruption.wake_at(state))
     if any(worker.pod.node_gone_at for worker in state.workers):
         wakes.append(lost_nodes.wake_at(state))
-    if change is None:  # everything below relies on what is published now
+    if change is None or WriteConfig in view.refused:  # everything below relies on what is published now
         touch, wake = config_map.refresh(state, config)
         actions.append(touch)
         wakes.append(stop_at)
@@ -136,7 +139,8 @@ def _finish(state: JobState) -> Plan:
     removals = DeleteWorkers(removals=gone.removals) if gone.removals else None
     told, (expired, wake) = notices.tell_suspicious_success(state), expiry.delete(state)
     # A notice changes the version at which the job is deleted; a job that goes takes its workers along.
-    return _plan(state, [expired] if expired and not told else [removals, told], [], [wake, gone.wake_at])
+    waits = told and TellUser not in state.view.refused
+    return _plan(state, [expired] if expired and not waits else [removals, told], [], [wake, gone.wake_at])
 
 
 def _plan(state: JobState, actions: list[Action | None], looks: list[Look | None], wakes: list[float | None]) -> Plan:

@@ -56,7 +56,8 @@ class WriteRole:
 class WriteConfig:
     """Publish a host list: script, hostfile and memory in a single write, and kubexec.sh if it must change.
 
-    added, removed: the pods that come and go. lost: those of the removed that nobody asked to leave.
+    added, removed: the pods that come and go. lost: those of the removed that nobody asked to leave. takes_back: the
+    list was another operator's.
     """
 
     ref: Ref
@@ -68,6 +69,7 @@ class WriteConfig:
     removed: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
+    takes_back: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,6 +379,9 @@ Action = (
     | TunePodGroup
     | RollBack
     | Fill
+    | UnitAction
+    | QueueAction
+    | AutoscalerAction
 )
 Look = ProbeWorkers | LookIntoLauncher
 
@@ -385,14 +390,51 @@ Look = ProbeWorkers | LookIntoLauncher
 class Plan:
     """The writes to do now, in this order, and the looks, which change no object.
 
-    queue: writes for Kueue or KubeQueue, when nothing else is left to write. They may fail, and training goes on.
-    autoscaler: the same for the HPA.
+    A write that is refused holds back no other, but what `needs_notice`.
     wake_at: when a write may be due without a change (seconds since the epoch, or None); look_at: when a look is.
     """
 
     actions: tuple[Action, ...] = ()
     looks: tuple[Look, ...] = ()
-    queue: tuple[QueueAction | UnitAction, ...] = ()
-    autoscaler: AutoscalerAction | None = None
     wake_at: float | None = None
     look_at: float | None = None
+
+
+def needs_notice(action: Action | Look) -> bool:
+    """Tell whether a write may only follow the notice of its plan, and waits where that is refused.
+
+    By the notice the webhook holds the next launcher of a suspended job back, and in it stands for how long another
+    operator must be silent before its job is taken back again.
+    """
+    return (isinstance(action, DeleteLauncher) and action.suspends) or (
+        isinstance(action, WriteConfig) and action.takes_back
+    )
+
+
+# The kind of a write, and what it is about.
+Occasion = tuple[type[Action], tuple[object, ...]]
+
+
+def occasion(action: Action) -> Occasion:
+    """Return what is written, to which objects: as long as that is the same, trying again is the same try."""
+    what: tuple[object, ...] = ()
+    match action:
+        case WriteConfig():
+            what = (action.script, action.hostfile)
+        case WriteRole():
+            what = action.exec_names
+        case TellUser():
+            what = (action.text,)
+        case DeleteWorkers():
+            what = tuple(removal.worker.name for removal in action.removals)
+        case ReleaseWorker():
+            what = (action.worker.name,)
+        case Ungate() | StartPods():
+            what = tuple(gated.ref.name for gated in action.pods)
+        case _SetSize():
+            what = (action.after,)
+        case CreateWorkload() | CreateUnit():
+            what = (action.name,)
+        case _OfWorkload():
+            what = (action.workload.metadata.name,)
+    return type(action), what

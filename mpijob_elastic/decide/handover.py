@@ -13,6 +13,7 @@ at once, then ever later, because two programs that never tire must not keep the
 
 import math
 import re
+from dataclasses import replace
 
 import msgspec
 
@@ -68,7 +69,7 @@ def take_back(state: JobState, config: Config, write: WriteConfig | None, *, wak
         if _is_given_back(view):
             return None
         notice = _notice(view, why=view.foreign, wait=min(2 * _wait(view), LONGEST_SILENCE))
-        return Plan(actions=(TellUser(ref=view.ref, text=notice.text), write))
+        return Plan(actions=(TellUser(ref=view.ref, text=notice.text), replace(write, takes_back=True)))
     last = view.memory.mended
     proven_at = honest(last.at, now=now) + PROVEN_AFTER if config.signed and last else 0.0
     return Plan(wake_at=proven_at) if proven_at > now else None

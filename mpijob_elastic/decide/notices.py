@@ -30,6 +30,7 @@ MOST_GIVEN_UP = 8
 # Characters of the API server's reason: a policy engine may quote whole policies, and an Event holds 1024.
 LONGEST_REASON = 500
 
+REFUSED = "Refused"
 REFRESH_REFUSED = "RefreshRefused"
 # [operator] Its queue doubles the pause with each refusal, and with each event of the job, from 5 ms to 1,000 s.
 AGAIN = "The operator tries again at most 1,000 s after each refusal"
@@ -66,7 +67,8 @@ def tell(state: JobState) -> tuple[TellUser | None, float | None]:
     if text == view.notices:
         return None, wake_at
     said = view.notices.splitlines()
-    fresh = tuple(note for note in notes if note.line not in said)
+    # Of a refused write an Event was sent at once: the refused one may be this.
+    fresh = tuple(note for note in notes if note.line not in said and note.reason != REFUSED)
     if view.notices and view.handed_over:
         fresh = (*fresh, handover.taken_back(view))
     return TellUser(ref=view.ref, text=text, notes=fresh), wake_at
@@ -130,8 +132,8 @@ def tell_suspicious_success(state: JobState) -> TellUser | None:
 
 def _notes(state: JobState) -> Iterable[Note]:
     view = state.view
-    for problem in view.problems:
-        yield warning("InvalidAnnotation", f"{problem}; using the default")
+    yield from (warning("InvalidAnnotation", f"{problem}; using the default") for problem in view.problems)
+    yield from (warning(REFUSED, words) for words in dict.fromkeys(view.refused.values()) if words)
     if view.suspended_by:
         gates = [view.launcher.gates if view.launcher else (), *(worker.gates for worker in view.workers)]
         is_over = not any(names.GATES.isdisjoint(found) for found in gates)

@@ -6,18 +6,20 @@ A gate whose reason does not hold is taken off, whatever else may be due for the
 from mpijob_elastic import names
 from mpijob_elastic.decide import suspension
 from mpijob_elastic.decide.actions import Gated, Ungate, normal
+from mpijob_elastic.decide.state import JobState
 from mpijob_elastic.model.job import JobView, Launcher, Worker
 from mpijob_elastic.model.phrases import listed
 
 
-def lift(view: JobView) -> Ungate | None:
-    """Return the gates to take off now, or None."""
+def lift(state: JobState) -> Ungate | None:
+    """Return the gates to take off now, or None; a worker that leaves keeps its gates."""
+    view = state.view
     if view.deleting or view.finished or suspension.has_leftovers(view):
         return None
     lifted = tuple(
         Gated(ref=pod.ref, kept=tuple(gate for gate in pod.gates if gate not in _over(view, pod)))
         for pod in view.pods
-        if not pod.deleting and _over(view, pod)
+        if not pod.deleting and state.by_name.get(pod.ref.name) not in state.leaving and _over(view, pod)
     )
     if not lifted:
         return None

@@ -85,6 +85,16 @@ def may_pass(error: KubeError) -> bool:
     return not isinstance(error, ApiError) or error.status == 429 or error.status >= 500
 
 
+def is_away(error: KubeError) -> bool:
+    """Return True if another request would most likely fail too: no answer, or none that the server has time for.
+
+    A 500 is not: where an admission webhook is in trouble, the API server answers so for that kind of object alone.
+    """
+    if isinstance(error, ApiError):
+        return error.status in (429, 502, 503, 504)
+    return isinstance(error, Unreachable | Unconfigured)
+
+
 def from_event(status: bytes) -> ApiError:
     """Return the error for the Status object in a watch event of type ERROR."""
     code = msgspec.json.decode(status, type=_Status).code

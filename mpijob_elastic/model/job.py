@@ -265,7 +265,8 @@ class JobView:
     nothing. reported: the operator has written the job's status. finished: Succeeded, or Failed for good. ended_at:
     by the operator's clock, None unless it has finished; succeeded_at: the same of a success. ttl: seconds after which
     it is then deleted, None for never. backoff_limit: how often a launcher that fails is restarted. suspended_by: field
-    or annotation that suspends it, "" if none does. notices: our annotation on it.
+    or annotation that suspends it, "" if none does. notices: our annotation on it. refused: what the API server refuses
+    to write, by the kind of the action: what to say of it, "" until it has been refused often.
     np_workers: workers that horovodrun waits for at its start (-np). min_np_workers, max_np_workers: below the first
     number training waits, above the second no more ranks start. 0 where the command does not say. counts_resets:
     horovodrun ends the job after so many resets. gloo_timeout: seconds until Gloo gives up a peer, 0 for the default.
@@ -309,6 +310,7 @@ class JobView:
     foreign: str = ""
     foreign_at: float = math.inf
     notices: str = ""
+    refused: Mapping[type, str] = field(default_factory=dict)
     selector_due: bool = False
     workers: tuple[Worker, ...] = ()
     former: Mapping[str, Probe] = field(default_factory=dict)

@@ -8,7 +8,7 @@ in between. A late view stands for a late plan: the rest of an old plan is what 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from mpijob_elastic import names
@@ -79,16 +79,18 @@ class Controller:
     removals: Removals = really_remove
     _due: dict[object, tuple[Action | Look, ...]] = field(default_factory=dict)
 
-    def due(self, world: World) -> tuple[Action | Look, ...]:
+    def due(self, world: World, *, refuses: bool = False) -> tuple[Action | Look, ...]:
         """Return what is due by what is seen, but for notices, probes of published workers and repeated touches.
 
-        No kubelet of this world shows a touched launcher an old list, so a repetition changes nothing here.
+        No kubelet of this world shows a touched launcher an old list, so a repetition changes nothing here. refuses:
+        the host list was refused before, so nothing waits for it.
         """
         seen = world.seen
         key = (seen, world.config, world.role, world.probes, world.drained, world.watch)
         due = self._due.get(key)
         if due is None:
-            plan = self.decide(views.view(seen, world, setup=self.setup))
+            view = views.view(seen, world, setup=self.setup)
+            plan = self.decide(replace(view, refused={WriteConfig: ""}) if refuses else view)
             probes = [look for look in plan.looks if isinstance(look, ProbeWorkers) and not look.published]
             writes = [action for action in plan.actions if not _is_idle(action, seen.job)]
             due = self._due[key] = (*writes, *probes)

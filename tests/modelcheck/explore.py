@@ -3,9 +3,11 @@
 Breadth first, so the story told of a mistake is as short as can be.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
+from mpijob_elastic.decide.actions import Action, Look, TellUser, needs_notice
 from tests.modelcheck import rules, surroundings
 from tests.modelcheck.canonical import canonical
 from tests.modelcheck.controller import Controller
@@ -44,15 +46,21 @@ class Graph:
         return "\n  ".join(["", *reversed(names)]) + f"\n  => {self.worlds[number]}"
 
 
-def explore(setup: Setup, controller: Controller | None = None, *, most: int = 2_000_000) -> Graph:
-    """Return the graph of all worlds. Raises Mistake at the first unsafe world."""
+def explore(
+    setup: Setup, controller: Controller | None = None, *, most: int = 2_000_000, refuses: bool = False
+) -> Graph:
+    """Return the graph of all worlds. Raises Mistake at the first unsafe world.
+
+    refuses: the API server may refuse any write for good. Then any action of a plan, and any pair without a new
+    decision, may be all that comes true.
+    """
     controller = controller or Controller(setup=setup)
     start = canonical(first(setup))
     graph = Graph(worlds=[start])
     numbers = {start: 0}
     for number, world in enumerate(graph.worlds):  # grows meanwhile
         out: list[Step] = []
-        for name, then, fair, ours, wrong in _ways(world, setup, controller):
+        for name, then, fair, ours, wrong in _ways(world, setup, controller, refuses=refuses):
             if wrong:
                 raise Mistake(f"{wrong}:{graph.story(number)}\n  {name}")
             to = numbers.setdefault(then, len(numbers))
@@ -66,16 +74,30 @@ def explore(setup: Setup, controller: Controller | None = None, *, most: int = 2
     return graph
 
 
-def _ways(world: World, setup: Setup, controller: Controller) -> Iterator[tuple[str, World, bool, bool, str]]:
-    for action in controller.due(world)[:1]:
-        then = controller.step(world, action)
-        wrong = rules.after_our_move(world, action, then, setup=setup) or rules.in_every_world(then)
-        yield f"we: {type(action).__name__}", canonical(then), True, True, wrong
+def _ways(
+    world: World, setup: Setup, controller: Controller, *, refuses: bool
+) -> Iterator[tuple[str, World, bool, bool, str]]:
+    for chosen in _refused(controller.due(world, refuses=True)) if refuses else [controller.due(world)[:1]]:
+        then, wrong = world, ""
+        for action in chosen:
+            before, then = then, controller.step(then, action)
+            wrong = wrong or rules.after_our_move(before, action, then, setup=setup) or rules.in_every_world(then)
+        if chosen:
+            yield f"we: {', '.join(type(action).__name__ for action in chosen)}", canonical(then), True, True, wrong
     for move in surroundings.moves(world, setup):
         then = move.world
         if setup.late_caches and world.late is None and Seen(then.job, then.pods, then.launcher) != world.seen:
             then = then._replace(late=world.seen)
         yield move.name, canonical(then), move.fair, False, rules.at_others_move(world, then, setup=setup)
+
+
+def _refused(due: Sequence[Action | Look]) -> Iterator[Sequence[Action | Look]]:
+    """Yield what may be all that comes true of a plan; what needs its notice comes after that."""
+    for size in (1, 2):
+        for chosen in combinations(due, size):
+            told = not any(isinstance(action, TellUser) for action in due) or isinstance(chosen[0], TellUser)
+            if told or not any(needs_notice(action) for action in chosen):
+                yield chosen
 
 
 def check_goal(graph: Graph, controller: Controller) -> int:

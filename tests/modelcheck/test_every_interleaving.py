@@ -66,13 +66,16 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize(
+SETUPS = pytest.mark.parametrize(
     ("setup", "floor"),
     [
         *(pytest.param(*setup, id=name) for name, setup in QUICK.items()),
         *(pytest.param(*setup, id=name, marks=pytest.mark.thorough) for name, setup in LONG.items()),
     ],
 )
+
+
+@SETUPS
 def test_nothing_unsafe_happens_and_the_goal_is_reached(setup: Setup, floor: int) -> None:
     controller = Controller(setup=setup)
     graph = explore.explore(setup, controller)
@@ -80,3 +83,15 @@ def test_nothing_unsafe_happens_and_the_goal_is_reached(setup: Setup, floor: int
     explore.check_rest(graph)
     print(f"{len(graph.worlds)} worlds, {goals} of them the goal")  # noqa: T201 - the count belongs to the result
     assert len(graph.worlds) >= floor
+
+
+@SETUPS
+def test_nothing_unsafe_happens_whatever_is_refused(setup: Setup, floor: int) -> None:
+    """Any write of a plan may be the only one that comes true, and any two without a new decision."""
+    assert len(explore.explore(setup, refuses=True).worlds) >= floor
+
+
+def test_a_launcher_that_goes_without_its_notice_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explore, "needs_notice", lambda _: False)
+    with pytest.raises(explore.Mistake, match="a launcher starts beside ranks of the launcher before"):
+        explore.explore(Setup(size=1, edits=0, start=1, suspensions=3), refuses=True)

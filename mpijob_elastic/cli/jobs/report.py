@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from mpijob_elastic import names
-from mpijob_elastic.cli.jobs import plan_words
 from mpijob_elastic.cli.jobs.shown_facts import SeenPod
 from mpijob_elastic.cli.jobs.snapshot import Snapshot
-from mpijob_elastic.decide import derive, kube_queue, plan, workloads
+from mpijob_elastic.decide import derive, kube_queue, plan, plan_words, workloads
 from mpijob_elastic.decide.state import Drain, JobState, LauncherState
 from mpijob_elastic.model.job import JobView, Launcher, LauncherPhase, Worker
 from mpijob_elastic.model.queue import Queue

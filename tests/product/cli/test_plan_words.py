@@ -5,8 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from mpijob_elastic.cli.jobs import plan_words
-from mpijob_elastic.decide import actions
+from mpijob_elastic.decide import actions, plan_words
 from mpijob_elastic.decide.actions import LookIntoLauncher, Note, Plan, ProbeWorkers
 from mpijob_elastic.model.execs import Exec
 from mpijob_elastic.model.gang import Gang
@@ -85,7 +84,7 @@ QUEUED: list[tuple[Any, str]] = [
     ("plan", "words"),
     [
         *((Plan(actions=(action,)), words) for action, words in WORDS),
-        *((Plan(queue=(action,)), words) for action, words in QUEUED),
+        *((Plan(actions=(action,)), words) for action, words in QUEUED),
     ],
 )
 def test_every_write_has_its_words(plan: Plan, words: str) -> None:

@@ -1,23 +1,29 @@
 """What one look at a job does when a write is refused."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from random import Random
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from mpijob_elastic.act.gate import Altered
-from mpijob_elastic.controller import reconcile
+from mpijob_elastic.act.writer import Outdated
+from mpijob_elastic.controller import refusals
 from mpijob_elastic.controller.reconcile import Reconciler
+from mpijob_elastic.controller.refusals import Refusals
 from mpijob_elastic.decide.actions import (
     ClearWorkload,
     CreateWorkload,
+    DeleteLauncher,
+    DeleteWorkers,
     MakePodGroup,
     MarkReady,
-    ProbeWorkers,
+    TellUser,
     WriteConfig,
+    WriteRole,
 )
 from mpijob_elastic.kube import errors
 from mpijob_elastic.kube.queue import WorkQueue
@@ -25,7 +31,7 @@ from mpijob_elastic.model.gang import Gang
 from mpijob_elastic.model.job import JobView
 from mpijob_elastic.model.memory import Left, Memory, pod_fingerprint
 from mpijob_elastic.observe.caches import JobKey
-from tests.builders import LONG_AGO, NOW, config, job, pending, pods, shown, worker
+from tests.builders import LONG_AGO, NOW, config, job, pending, pods, role, shown, worker
 from tests.queues import GATES, granted, preempted, queue, training, waiting
 
 TRAINED = Memory(added_at=LONG_AGO)
@@ -33,6 +39,8 @@ KEY = JobKey("default", "j")
 FORBIDDEN = errors.Forbidden(status=403, reason="Forbidden", message="a policy says no")
 EXISTS = errors.AlreadyExists(status=409, reason="AlreadyExists", message="somebody else's")
 CONFLICT = errors.Conflict(status=409, reason="Conflict", message="it has changed")
+OUTDATED = Outdated("it has changed")
+TROUBLE = errors.ApiError(status=500, reason="InternalError", message="failed calling webhook")
 
 
 @dataclass
@@ -48,124 +56,147 @@ class Pauses(WorkQueue[JobKey]):
         self.asked.append(delay)
 
 
-class Refused:
-    """Takes in what is to be written, and answers with an error if there is one."""
-
-    def __init__(self) -> None:
-        self.error: errors.KubeError | None = None
-        self.refuses: type[object] = object
-        self.tried: list[object] = []
-
-    async def perform(self, _: JobView, action: object) -> None:
-        self.tried.append(action)
-        if self.error and isinstance(action, self.refuses):
-            raise self.error
-
-    def informed(self, view: JobView) -> JobView:
-        return view
-
-    def forget(self, namespace: str, name: str) -> None:
-        pass
-
-
 @dataclass
-class Begun:
-    """Takes in the looks that begin."""
+class Api:
+    """Takes in what is written, looked into and said of a job, and refuses some writes.
 
+    An action is refused as often as `refuses` has an error for its kind; then it changes nothing here, too, so a round
+    ends with what was taken.
+    """
+
+    view: JobView | None
+    refuses: dict[type, Exception] = field(default_factory=dict)
+    tried: list[type] = field(default_factory=list)
     looks: list[object] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    pauses: Pauses = field(default_factory=Pauses)
+    clock: float = 0.0
 
-    def begin(self, _: JobView, look: object) -> None:
-        self.looks.append(look)
+    def __post_init__(self) -> None:
+        def ignore(*_: object, **__: object) -> None:
+            pass
+
+        anything: Any = SimpleNamespace(
+            watch=ignore, forget=ignore, tidy=ignore, seen=None, held=None, timed=lambda view: view
+        )
+        anything.informed, anything.begin = anything.timed, lambda _, look: self.looks.append(look)
+        anything.perform = anything.autoscale = self._perform
+        anything.view, anything.left_behind = lambda *_, **__: self.view, lambda _: ()
+        anything.emit = lambda _, note: self.said.append(note.line)
+        self.reconciler = Reconciler(
+            caches=anything,
+            queue=self.pauses,
+            writer=anything,
+            workloads=anything,
+            units=anything,
+            prober=anything,
+            execs=anything,
+            scales=anything,
+            drains=anything,
+            events=anything,
+            now=lambda: NOW,
+            refusals=Refusals(clock=lambda: self.clock),
+        )
+
+    async def _perform(self, _: JobView, action: object) -> None:
+        self.tried.append(type(action))
+        if error := self.refuses.get(type(action)):
+            raise error
+
+    async def look(self, *, rounds: int = 1) -> list[type]:
+        """Look at the job, and return what was tried; it stays as it is, so only so many rounds."""
+        self.tried.clear()
+        with mock.patch("mpijob_elastic.controller.reconcile.MOST_ROUNDS", rounds):
+            await self.reconciler.reconcile(KEY)
+        return self.tried
 
 
-def reconciler(
-    seen: Callable[[], JobView | None],
-    *,
-    writer: Refused,
-    workloads: Refused,
-    queue: Pauses,
-    begun: Begun | None = None,
-) -> Reconciler:
-    def ignore(*_: object, **__: object) -> None:
-        pass
-
-    begin = begun.begin if begun else ignore
-    anything: Any = SimpleNamespace(watch=ignore, forget=ignore, tidy=ignore, begin=begin, seen=None, held=None)
-    anything.timed = lambda view: view
-    world: Any = SimpleNamespace(view=lambda *_, **__: seen(), left_behind=lambda _: ())
-    asked: Any = workloads
-    written: Any = writer
-    return Reconciler(
-        caches=world,
-        queue=queue,
-        writer=written,
-        workloads=asked,
-        units=asked,
-        prober=anything,
-        execs=anything,
-        scales=anything,
-        drains=anything,
-        now=lambda: NOW,
-    )
-
-
-async def test_kueue_is_asked_ever_later_while_it_refuses_and_at_once_after_a_conflict() -> None:
+async def test_what_is_refused_is_tried_ever_later_and_told_once() -> None:
     """Each try costs reads, a write and perhaps an Event, for as long as a class is missing or a policy refuses."""
-    workloads, queue = Refused(), Pauses()
-    found: list[JobView | None] = [waiting(2)]
-    one = reconciler(lambda: found[0], writer=Refused(), workloads=workloads, queue=queue)
-    workloads.error = FORBIDDEN
+    api = Api(waiting(2), {CreateWorkload: FORBIDDEN})
+    waits = []
     for _ in range(12):
-        await one.reconcile(KEY)
-    assert queue.asked[0] <= 1.0
-    assert queue.asked[:5] == sorted(queue.asked[:5])
-    assert reconcile.QUEUE_RETRY.longest / 2 <= queue.asked[-1] <= reconcile.QUEUE_RETRY.longest
-    workloads.error = CONFLICT
-    await one.reconcile(KEY)
-    assert queue.asked[-1] <= 1.0
-    workloads.error, found[0] = FORBIDDEN, None  # the job is gone, and a new one has its name
-    await one.reconcile(KEY)
-    found[0] = waiting(2)
-    await one.reconcile(KEY)
-    assert queue.asked[-1] <= 1.0
+        assert CreateWorkload in await api.look()
+        assert CreateWorkload not in await api.look()  # a change of the job does not have it tried earlier
+        waits.append(api.reconciler.refusals.again_in(KEY) or 0.0)
+        api.clock += waits[-1]
+    assert waits[0] <= 1.0
+    assert waits[:5] == sorted(waits[:5])
+    assert refusals.RETRY.longest / 2 <= waits[-1] <= refusals.RETRY.longest
+    [said] = api.said
+    assert said.startswith("Refused: not done: ask queue team for quota with the Workload")
+    assert "a policy says no" in said
+    api.view = None  # the job is gone, and a new one has its name
+    await api.look()
+    api.view = waiting(2)
+    assert await api.look() == [CreateWorkload]
+    assert api.pauses.asked[-1] <= 1.0
 
 
-@pytest.mark.parametrize(("error", "goes_on"), [(FORBIDDEN, True), (CONFLICT, True), (errors.Unreachable("no"), False)])
-async def test_quota_is_given_back_even_if_something_else_is_refused(error: errors.KubeError, goes_on: bool) -> None:
-    """Others wait for it. Where nobody answers, the rest would only wait in vain."""
-    found = granted(ready=True), preempted("j-worker-2")
-    workers = worker(0), worker(1), pending(2, gates=GATES), pending(3, gates=GATES)
-    view = training(*workers, found=found, size=4, config=config(pods(0, 1), memory=TRAINED))
-    workloads = Refused()
-    workloads.error, workloads.refuses = error, CreateWorkload
-    await reconciler(lambda: view, writer=Refused(), workloads=workloads, queue=Pauses()).reconcile(KEY)
-    assert [type(action) for action in workloads.tried] == [CreateWorkload, *([ClearWorkload] if goes_on else [])]
+async def test_a_write_of_something_else_is_tried_at_once() -> None:
+    api = Api(job(4, replicas=3), {WriteConfig: FORBIDDEN})
+    assert WriteConfig in await api.look()
+    assert WriteConfig not in await api.look()
+    api.view = job(4, replicas=2)
+    assert WriteConfig in await api.look()
 
 
-@pytest.mark.parametrize("error", [FORBIDDEN, EXISTS, Altered("a plugin")])
-async def test_a_pod_group_that_is_refused_holds_up_neither_list_nor_drains_nor_queue(error: errors.KubeError) -> None:
-    """Somebody may have made one of that name, or its scheduler takes none for a queue that is closed."""
-    alone, begun, writer, workloads = Gang(scheduler="volcano"), Begun(), Refused(), Refused()
-    view = job(3, replicas=2, gang=alone, serves_gangs=True)
-    writer.error, writer.refuses = error, MakePodGroup
-    one = reconciler(lambda: view, writer=writer, workloads=workloads, queue=Pauses(), begun=begun)
-    with pytest.raises(type(error)):
-        await one.reconcile(KEY)
-    assert [type(action) for action in writer.tried] == [MakePodGroup, WriteConfig]
-    left = Left(pod=pod_fingerprint("uid-of-j-worker-2"), at=NOW - 1)
-    memory = Memory(left={"j-worker-2": left}, removed_at=NOW - 1)
-    view = shown(replace(view, config=config(pods(0, 1), memory=memory), queue=queue(granted())), at=NOW - 1)
-    with pytest.raises(type(error)):
-        await one.reconcile(KEY)
-    [look] = begun.looks
-    assert isinstance(look, ProbeWorkers)
-    assert [type(action) for action in workloads.tried] == [MarkReady]
+QUOTA_WANTED = training(
+    worker(0),
+    worker(1),
+    pending(2, gates=GATES),
+    pending(3, gates=GATES),
+    found=(granted(ready=True), preempted("j-worker-2")),
+    size=4,
+    config=config(pods(0, 1), memory=TRAINED),
+)
 
 
-async def test_after_trouble_of_the_server_nothing_further_is_tried() -> None:
-    writer = Refused()
-    writer.error = errors.Unreachable("no answer")
-    view = job(3, replicas=2, gang=Gang(scheduler="volcano"), serves_gangs=True)
+@pytest.mark.parametrize("error", [FORBIDDEN, EXISTS, Altered("a plugin"), CONFLICT, OUTDATED, TROUBLE])
+async def test_quota_is_given_back_even_if_something_else_is_refused(error: Exception) -> None:
+    """Others wait for it. What has changed is seen again, after all that is due."""
+    api = Api(QUOTA_WANTED, {CreateWorkload: error})
+    with pytest.raises(type(error)) if error in (CONFLICT, OUTDATED) else nullcontext():
+        await api.look()
+    assert api.tried[-2:] == [CreateWorkload, ClearWorkload]
+
+
+async def test_where_nobody_answers_nothing_further_is_tried() -> None:
+    api = Api(QUOTA_WANTED, {CreateWorkload: errors.Unreachable("no")})
     with pytest.raises(errors.Unreachable):
-        await reconciler(lambda: view, writer=writer, workloads=Refused(), queue=Pauses()).reconcile(KEY)
-    assert len(writer.tried) == 1
+        await api.look()
+    assert api.tried[-1] is CreateWorkload
+
+
+LEFT = Memory(left={"j-worker-2": Left(pod=pod_fingerprint("uid-of-j-worker-2"), at=NOW - 1)}, removed_at=NOW - 1)
+DRAINS = shown(job(3, replicas=2, config=config(pods(0, 1), memory=LEFT), queue=queue(granted())), at=NOW - 1)
+GANG = {"gang": Gang(scheduler="volcano"), "serves_gangs": True}
+LISTED = job(2).shrunk(from_=4).drained(3).but(replicas=1)
+SUSPENDED = job(1, suspended_by="its annotation", config=config(pods(0), memory=TRAINED))
+
+
+@pytest.mark.parametrize(
+    ("view", "refused", "goes_on"),
+    [
+        pytest.param(DRAINS.but(**GANG), MakePodGroup, [MarkReady], id="a gang of another's name"),
+        pytest.param(DRAINS.but(role=role(0)), WriteRole, [MarkReady], id="the Role"),
+        pytest.param(DRAINS.but(problems=("odd",)), TellUser, [MarkReady], id="a notice of 256 KiB"),
+        pytest.param(LISTED.but(replicas=1), WriteConfig, [DeleteWorkers], id="the host list"),
+    ],
+)
+async def test_a_refused_write_holds_up_neither_drains_nor_queue(
+    view: JobView, refused: type, goes_on: list[type]
+) -> None:
+    api = Api(view, {refused: FORBIDDEN})
+    await api.look()
+    assert refused in api.tried
+    assert set(goes_on) <= set(await api.look())
+
+
+async def test_a_launcher_is_deleted_only_after_the_notice_that_holds_back_the_next() -> None:
+    api = Api(SUSPENDED, {TellUser: FORBIDDEN})
+    for _ in range(3):
+        assert DeleteLauncher not in await api.look()
+        api.clock += 60
+    api.refuses.clear()
+    assert await api.look() == [TellUser, DeleteLauncher]

@@ -20,9 +20,8 @@ def does(view: JobView, *, now: float = NOW, but: str = "") -> str:
     plan = decide(view, now=now)
     writes = [words for action in plan.actions for words in _writes(view, action)]
     looks = [_leaving(look) for look in plan.looks if isinstance(look, actions.ProbeWorkers) and not look.published]
-    beside = [_WORDS[type(action)](action) for action in (*plan.queue, plan.autoscaler) if action]
     wakes = [] if plan.wake_at is None else [f"wake {_seconds(plan.wake_at - now)}"]
-    told = [words for words in (*writes, *looks, *beside, *wakes) if words.split()[0] not in but.split()]
+    told = [words for words in (*writes, *looks, *wakes) if words.split()[0] not in but.split()]
     return "; ".join(told) or "nothing"
 
 
@@ -34,8 +33,7 @@ def removals(view: JobView, *, now: float = NOW) -> tuple[actions.Removal, ...]:
 
 def notes(view: JobView, *, now: float = NOW) -> list[actions.Note]:
     """Return what the plan tells the user, each with its reason and its words."""
-    plan = decide(view, now=now)
-    due = [*plan.actions, *plan.queue, *([plan.autoscaler] if plan.autoscaler else [])]
+    due = decide(view, now=now).actions
     one_each = [action.note for action in (*removals(view, now=now), *due) if hasattr(action, "note")]
     return [*one_each, *(note for action in due for note in getattr(action, "notes", ()))]
 

@@ -90,7 +90,7 @@ def test_what_is_done_about_the_unit(view: JobView, plan: str) -> None:
 
 
 def test_the_unit_has_the_name_and_the_parts_of_the_job() -> None:
-    [asked] = decide(held(), now=NOW).queue
+    [asked] = [action for action in decide(held(), now=NOW).actions if isinstance(action, CreateUnit)]
     assert isinstance(asked, CreateUnit)
     assert (asked.name, [part.name for part in asked.pods]) == ("j-mpi-qu", ["launcher", "workers"])
 

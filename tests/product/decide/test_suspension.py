@@ -114,7 +114,7 @@ def held(*gates: str, **facts: Any) -> Story:
             "wake 62",
             id="resumed, it goes",
         ),
-        pytest.param(stopped(BEFORE, AFTER), "ungate launcher 2", id="resumed, it is gone"),
+        pytest.param(stopped(BEFORE, AFTER), "allow 0 1 2; delete 2:idle; ungate launcher", id="resumed, it is gone"),
         pytest.param(RESUMED, "say nothing more", id="resumed with its launcher"),
         pytest.param(RESUMED.but(launcher=None), "hostfile 0 1 2", id="said until the next launcher waits"),
         pytest.param(stopped(LAST, WAITS, notices=RESUMED.notices), "delete 0:suspended", id="and after that"),
@@ -134,7 +134,11 @@ def held(*gates: str, **facts: Any) -> Story:
         pytest.param(held(*GATES, deleting=True), "nothing", id="gated, and deleted"),
         pytest.param(held(*GATES, finished=True), "nothing", id="gated, and finished"),
         # Nobody else would.
-        pytest.param(held(*GATES, foreign="an operator"), "ungate launcher 0 1", id="gated, and another operator's"),
+        pytest.param(
+            held(*GATES, foreign="an operator"),
+            "say HandedOver; ungate launcher 0 1",
+            id="gated, and another operator's",
+        ),
     ],
 )
 def test_what_is_done(view: JobView, plan: str) -> None:

@@ -23,6 +23,7 @@ from mpijob_elastic.decide.actions import (
     LowerPodGroup,
     MakePodGroup,
     Plan,
+    QueueAction,
     ReleaseWorker,
     Removal,
     RollBack,
@@ -56,11 +57,16 @@ def removals(plan: Plan) -> Iterable[Removal]:
     return [removal for action in of(DeleteWorkers, plan) for removal in action.removals]
 
 
+def who_leaves_is_not_freed(_: JobView, plan: Plan) -> None:
+    freed = {gated.ref.name for write in of(Ungate, plan) for gated in write.pods}
+    assert freed.isdisjoint(removal.worker.name for removal in removals(plan))
+
+
 def others_are_left_alone(view: JobView, plan: Plan) -> None:
+    if of(Ungate, plan):  # nobody else would take our gates off
+        plan = replace(plan, actions=tuple(one for one in plan.actions if not isinstance(one, Ungate | TunePodGroup)))
     if view.deleting:
         assert plan == Plan()
-    elif of(Ungate, plan):
-        assert len(plan.actions) == 1
     elif derive(view, now=NOW).foreign and view.handed_over:
         assert not plan.actions
         assert not plan.looks
@@ -357,7 +363,7 @@ def a_plain_job_notices_nothing(view: JobView, plan: Plan) -> None:
     reads = pod is not None and (pod.mounts_discovery or pod.names_discovery or view.policy.delete_without_discovery)
     plain = not view.elastic or (started and not reads)
     if plain and not (view.ended or view.suspended_by or view.gated):
-        asked = WriteConfig | TellUser | MakePodGroup | TunePodGroup | EndLauncher
+        asked = WriteConfig | TellUser | MakePodGroup | TunePodGroup | EndLauncher | QueueAction
         assert all(isinstance(action, asked) for action in plan.actions)
         assert all(view.config and change.hostfile == view.config.hostfile for change in of(WriteConfig, plan))
 
@@ -450,6 +456,7 @@ def we_never_wake_at_once_for_nothing(view: JobView, plan: Plan) -> None:
 
 RULES: list[Callable[[JobView, Plan], None]] = [
     others_are_left_alone,
+    who_leaves_is_not_freed,
     a_change_of_the_list_keeps_the_rules,
     the_script_is_valid_and_says_what_the_change_says,
     a_host_that_stays_keeps_its_name,

@@ -1,6 +1,7 @@
 """Put a plan of `decide` into words: what the controller does next, or why it does nothing."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from mpijob_elastic import names
 from mpijob_elastic.decide import actions, kube_queue, workloads
@@ -10,17 +11,15 @@ from mpijob_elastic.model.job import JobView
 
 def words(view: JobView, plan: actions.Plan) -> list[str]:
     """Return a line for each write and each look that is due; without a write a line that says why."""
-    writes = [line for action in plan.actions for line in _words(action)]
-    writes += [
-        _unit_words(action) if isinstance(action, actions.UnitAction) else _queue_words(action) for action in plan.queue
-    ]
+    writes = [line for action in plan.actions for line in of(action)]
     looks = [_look_words(look) for look in plan.looks]
     is_draining = any(isinstance(look, actions.ProbeWorkers) and not look.published for look in plan.looks)
     nothing = [] if writes or is_draining else [f"nothing: {_why_nothing(view, plan)}"]
     return [*nothing, *writes, *looks]
 
 
-def _words(action: actions.Action) -> Iterator[str]:
+def of(action: actions.Action) -> Iterator[str]:
+    """Yield what an action does, a line each."""
     match action:
         case actions.WriteConfig():
             yield from _config_words(action)
@@ -40,48 +39,33 @@ def _words(action: actions.Action) -> Iterator[str]:
         case actions.Ungate():
             pods = phrases.listed(gated.ref.name for gated in action.pods)
             yield f"take the scheduling gate off {pods}"
-        case (
-            actions.WriteRole()
-            | actions.ReleaseWorker()
-            | actions.DeleteLauncher()
-            | actions.DeleteJob()
-            | actions.RollBack()
-            | actions.Fill()
-        ):
-            yield action.note.message
-        case actions.MakePodGroup() | actions.LowerPodGroup() | actions.TunePodGroup() | actions.EndLauncher():
-            yield action.note.message
-
-
-def _unit_words(action: actions.UnitAction) -> str:
-    match action:
-        case actions.CreateUnit():
-            return f"ask KubeQueue for quota with the QueueUnit {action.name}"
-        case actions.DeleteUnit():
-            return f"delete the QueueUnit {action.unit.metadata.name}"
-        case actions.MarkRunning():
-            return f"say in the QueueUnit {action.unit.metadata.name} that the job runs"
-        case actions.ReleaseJob() | actions.HoldJob():
-            return action.note.message
-
-
-def _queue_words(action: actions.QueueAction) -> str:
-    match action:
         case actions.CreateWorkload():
-            return f"ask queue {action.queue} for quota with the Workload {action.name}"
-        case actions.StartPods():
-            return action.note.message
-        case actions.AdoptWorkload():
-            return f"make the job the owner of the Workload {action.workload.metadata.name}"
-        case actions.MarkReady():
-            what = "that the pods of {} run"
-        case actions.ClearWorkload():
-            what = "that the quota of {} is free"
-        case actions.FinishWorkload():
-            what = "that {} has finished"
-        case actions.DeleteWorkload():
-            return f"delete the Workload {action.workload.metadata.name}"
-    return f"tell Kueue {what.format(action.workload.metadata.name)}"
+            yield f"ask queue {action.queue} for quota with the Workload {action.name}"
+        case actions.CreateUnit():
+            yield f"ask KubeQueue for quota with the QueueUnit {action.name}"
+        case _:
+            yield _own_words(action)
+
+
+_OF_WORKLOADS: dict[type, str] = {
+    actions.AdoptWorkload: "make the job the owner of the Workload {}",
+    actions.MarkReady: "tell Kueue that the pods of {} run",
+    actions.ClearWorkload: "tell Kueue that the quota of {} is free",
+    actions.FinishWorkload: "tell Kueue that {} has finished",
+    actions.DeleteWorkload: "delete the Workload {}",
+}
+_OF_UNITS: dict[type, str] = {
+    actions.DeleteUnit: "delete the QueueUnit {}",
+    actions.MarkRunning: "say in the QueueUnit {} that the job runs",
+}
+
+
+def _own_words(action: Any) -> str:
+    if words := _OF_WORKLOADS.get(type(action)):
+        return words.format(action.workload.metadata.name)
+    if words := _OF_UNITS.get(type(action)):
+        return words.format(action.unit.metadata.name)
+    return str(action.note.message)
 
 
 def _look_words(look: actions.Look) -> str:
