@@ -94,8 +94,6 @@ REPLACE_FAILED_WORKERS = f"{PREFIX}replace-failed-workers"
 SCALE_TIMEOUT = f"{PREFIX}scale-timeout"
 # Asks us to act on spec.runPolicy, which the operator ignores (see model/run_policy).
 RUN_POLICY = f"{PREFIX}run-policy"
-# Allows deletions from a running job whose launcher cannot see the host list.
-DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
 # Holds new pods back, as KUBEQUEUE_SUSPEND does, which KubeQueue's users write
 # (https://github.com/kube-queue/kube-queue).
 SUSPEND = f"{PREFIX}suspend"
@@ -117,13 +115,14 @@ USER_ANNOTATIONS = frozenset(
         DRAIN_TIMEOUT,
         REPLACE_FAILED_WORKERS,
         SCALE_TIMEOUT,
-        DELETE_UNSEEN,
         RUN_POLICY,
         SUSPEND,
         GANG,
         AUTOSCALE,
     }
 )
+# Without effect after 0.2.0: it let workers be deleted although their launcher could not see the host list.
+DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
 # On new pods, written by the webhook: a scheduling gate for each reason why a pod must not start yet.
 GATE_SUSPENDED = f"{PREFIX}suspended"
 GATE_QUEUED = f"{PREFIX}queued"

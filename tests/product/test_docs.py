@@ -169,8 +169,7 @@ def test_values_and_defaults_of_annotations_are_those_of_the_code() -> None:
     for bound in (names.MIN_REPLICAS, names.MAX_REPLICAS):
         assert row(page, bound)[1] == f"whole number from 1 to {bounds.MOST_WORKERS}"
     assert row(page, names.REPLACE_FAILED_WORKERS)[2] == '`"true"`'
-    for key in (names.DELETE_UNSEEN, names.SUSPEND):
-        assert row(page, key)[2] == '`"false"`'
+    assert row(page, names.SUSPEND)[2] == '`"false"`'
 
 
 def test_each_metric_is_documented_with_its_kind_and_labels_and_no_other() -> None:
