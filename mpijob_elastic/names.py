@@ -71,7 +71,6 @@ KOORDINATOR_QUOTA = "quota.scheduling.koordinator.sh/name"
 KOORDINATOR_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 # kubernetes v1.36: it knows pods by a field of their spec. The gates that its PodGroups take, and how they are served.
 KUBERNETES = "kubernetes"
-KUBERNETES_PROTECTION = "scheduling.k8s.io/podgroup-protection"
 KUBERNETES_GATES = "the gates GenericWorkload and GangScheduling, and --runtime-config=scheduling.k8s.io/v1alpha2=true"
 # [kueue] On an MPIJob, written by users (apis/../constants and pkg/controller/constants).
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
