@@ -82,7 +82,6 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             quotas=watched.quotas,
             now=time.time,
             queue=watched.queue,
-            minor=watched.minor,
         )
         metrics.unreadable.set_function(watched.unreadable)
         certificates = _certificates(settings, serving, metrics, clocks, cluster)

@@ -32,7 +32,7 @@ def seen(tag: str) -> list[Operator]:
         (findings.kubernetes("v1.34.4", 34), Verdict.GO, "serves everything"),
         (findings.kubernetes("v1.29.0", 29), Verdict.CARE, "v1.29.0 has no ValidatingAdmissionPolicy"),
         (findings.kubernetes("v1.28.0", 28), Verdict.CARE, "v1.28.0 has no FlowSchema v1"),
-        (findings.kubernetes("v1.27.0", 27), Verdict.CARE, "matchConditions"),
+        (findings.kubernetes("v1.27.0", 27), Verdict.NO, "v1.27.0 is older than 1.28"),
         (findings.definition(None), Verdict.NO, "install mpi-operator v0.2.3"),
         (findings.definition(definition("v0.2.3")), Verdict.GO, "legacy (from before apiextensions v1), stored as v1"),
         (findings.definition(definition("administrator")), Verdict.GO, "stored as v1, v1alpha2"),
