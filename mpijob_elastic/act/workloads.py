@@ -12,7 +12,7 @@ from mpijob_elastic.act import workload_bodies
 from mpijob_elastic.act.events import Events
 from mpijob_elastic.act.gate import Gate
 from mpijob_elastic.act.owners import controller
-from mpijob_elastic.act.workload_bodies import Object, served
+from mpijob_elastic.act.workload_bodies import Object
 from mpijob_elastic.act.writer import Seen
 from mpijob_elastic.decide import workloads
 from mpijob_elastic.decide.actions import (
@@ -84,12 +84,12 @@ class Workloads:
         if action.priority_class:
             priority = await self._priority(view, action.priority_class)
         body = workload_bodies.created(view, action, pods=pods, priority=priority)
-        answer = await self._gate.create_object(served(view, resources.WORKLOADS), namespace=view.namespace, body=body)
+        answer = await self._gate.create_object(resources.WORKLOADS, namespace=view.namespace, body=body)
         self._seen.see(resources.WORKLOADS, answer)
 
     async def _priority(self, view: JobView, name: str) -> int:
         try:
-            found = await self._read(served(view, resources.WORKLOAD_PRIORITIES), name)
+            found = await self._read(resources.WORKLOAD_PRIORITIES, name)
         except errors.NotFound:
             if self._missing.get((view.namespace, view.name)) != name:  # each try would make another Event
                 self._events.emit(view, workloads.no_class(view, name))
@@ -100,7 +100,7 @@ class Workloads:
         return value
 
     async def _start(self, view: JobView, action: StartPods) -> None:
-        flavors = [await self._read(served(view, resources.FLAVORS), name) for name in action.flavors]
+        flavors = [await self._read(resources.FLAVORS, name) for name in action.flavors]
         for gated in action.pods:
             pod = await self._read(resources.PODS, gated.ref.name, view.namespace)
             patch = [
@@ -117,7 +117,7 @@ class Workloads:
 
     async def _mark(self, view: JobView, action: MarkReady | ClearWorkload | FinishWorkload) -> None:
         found = action.workload.metadata
-        workload = await self._read(served(view, resources.WORKLOADS), found.name, view.namespace)
+        workload = await self._read(resources.WORKLOADS, found.name, view.namespace)
         if workload["metadata"]["uid"] != found.uid:
             return self._forget(view, action)
         if isinstance(action, ClearWorkload) and not workload_bodies.is_preempted(workload):
@@ -125,7 +125,7 @@ class Workloads:
             return self._seen.see(resources.WORKLOADS, msgspec.json.encode(workload))
         body = workload_bodies.marked(view, action, workload, now=self._now())
         answer = await self._gate.patch_object(
-            served(view, resources.WORKLOADS),
+            resources.WORKLOADS,
             namespace=view.namespace,
             name=found.name,
             subresource="status",
@@ -138,7 +138,7 @@ class Workloads:
         same = {"uid": found.uid, "resourceVersion": found.resource_version}
         body = {"metadata": {**same, "ownerReferences": [controller(view.ref)]}}
         answer = await self._gate.patch_object(
-            served(view, resources.WORKLOADS), namespace=view.namespace, name=found.name, body=body
+            resources.WORKLOADS, namespace=view.namespace, name=found.name, body=body
         )
         self._seen.see(resources.WORKLOADS, answer)
 
@@ -146,7 +146,7 @@ class Workloads:
         found = action.workload.metadata
         with suppress(errors.NotFound):
             await self._gate.delete_object(
-                served(view, resources.WORKLOADS),
+                resources.WORKLOADS,
                 namespace=view.namespace,
                 name=found.name,
                 uid=found.uid,
