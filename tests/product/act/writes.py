@@ -63,9 +63,6 @@ class Nothing:
     async def removals(self, view: JobView, action: DeleteWorkers) -> list[Removal]:
         return []
 
-    async def has_passed(self, at: float) -> bool:
-        return at <= NOW
-
     async def execs(self, view: JobView, action: EndExecs) -> Sequence[Exec]:
         return []
 
