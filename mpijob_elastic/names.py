@@ -136,6 +136,8 @@ REASON_SUSPENDED = "Suspended"
 REFRESHED = f"{PREFIX}refreshed"
 # On the Workloads of Kueue and the HPAs that the controller makes; the value is PROGRAM.
 LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"
+# On such an HPA: the digest of the spec that it was given.
+SPEC = f"{PREFIX}spec"
 # On a QueueUnit of KubeQueue, written by the controller: for how many workers it asks.
 WORKERS = f"{PREFIX}workers"
 # On a worker pod, written by the webhook and the controller: how far an eviction is (see model/eviction).

@@ -1,7 +1,5 @@
 """What the annotations and the run policy of an MPIJob mean, and what is said of a value that means nothing."""
 
-from typing import Any
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -178,14 +176,6 @@ def test_both_bounds_are_needed() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("value", "written"), [(30, "30"), (1000, "1k"), (1500, "1500"), (120_000, "120k"), (10**6, "1M"), (10**9, "1G")]
-)
-def test_a_value_is_written_as_the_api_server_stores_it(value: int, written: str) -> None:
-    metric: Any = Autoscale(name="q", value=value).metric
-    assert metric["external"]["target"] == {"type": "AverageValue", "averageValue": written}
-
-
 def test_the_spec_of_an_external_metric() -> None:
     found = autoscale.spec(QUEUE, "j", least=2, most=8, paused=False)
     assert (found["minReplicas"], found["maxReplicas"]) == (2, 8)
@@ -194,18 +184,3 @@ def test_the_spec_of_an_external_metric() -> None:
     assert found["metrics"][0]["external"]["metric"] == metric
     paused = autoscale.spec(QUEUE, "j", least=2, most=8, paused=True)["behavior"]
     assert [paused[way]["selectPolicy"] for way in ("scaleUp", "scaleDown")] == ["Disabled"] * 2
-
-
-@pytest.mark.parametrize(
-    ("found", "wanted", "expected"),
-    [
-        ({"a": 1, "default": 2}, {"a": 1}, True),
-        ({}, {"a": 1}, False),
-        ([{"a": 1, "b": 2}], [{"a": 1}], True),
-        ([{"a": 1}, {"a": 1}], [{"a": 1}], False),
-        ({"a": None}, {"a": {"b": 1}}, False),
-        ("ab", ["a", "b"], False),
-    ],
-)
-def test_defaults_of_the_api_server_are_no_change(found: object, wanted: object, *, expected: bool) -> None:
-    assert autoscale.covers(found, wanted) is expected
