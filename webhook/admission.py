@@ -84,7 +84,7 @@ class Admission:
         assert task is not None
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
-        with self._metrics.seconds.time(), self._metrics.in_flight.track_inprogress():
+        with self._metrics.seconds.time():
             try:
                 request = review.parse(await self._body(http))
                 response = web.Response(body=await self._answer(request, answering), content_type="application/json")

@@ -84,7 +84,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             queue=watched.queue,
         )
         metrics.unreadable.set_function(watched.unreadable)
-        certificates = _certificates(settings, serving, metrics, clocks, cluster)
+        certificates = _certificates(settings, serving, clocks, cluster)
         evictions = Evictions(cluster, context=context, secret_path=lambda: certificates.secret_path)
         admission = Admission(
             limits=settings.limits, metrics=metrics, draining=draining, context=context, evictions=evictions
@@ -99,9 +99,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         yield Running(port=port, health_port=health_port, draining=draining)
 
 
-def _certificates(
-    settings: Settings, serving: Serving, metrics: Metrics, clocks: Clocks, cluster: ApiWriter
-) -> Rotation | Files:
+def _certificates(settings: Settings, serving: Serving, clocks: Clocks, cluster: ApiWriter) -> Rotation | Files:
     if settings.certificate_directory is not None:
         every = settings.timing.look_every
         return Files(directory=settings.certificate_directory, serving=serving, look_every=every)
@@ -113,7 +111,6 @@ def _certificates(
         policy=Policy(hosts=settings.hosts, lifetimes=settings.lifetimes, early=early),
         timing=settings.timing,
         clocks=clocks,
-        metrics=metrics,
     )
 
 

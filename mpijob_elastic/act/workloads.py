@@ -29,7 +29,6 @@ from mpijob_elastic.kube import errors, resources
 from mpijob_elastic.kube.reader import ApiReader
 from mpijob_elastic.kube.resources import Resource
 from mpijob_elastic.model.job import JobView, Ref
-from mpijob_elastic.telemetry.metrics import Metrics
 
 
 class Workloads:
@@ -42,14 +41,12 @@ class Workloads:
         seen: Seen,
         *,
         events: Events,
-        metrics: Metrics,
         now: Callable[[], float],
     ) -> None:
         self._client = client
         self._gate = gate
         self._seen = seen
         self._events = events
-        self._metrics = metrics
         self._now = now
         # The priority class that a job was told to be missing, by namespace and name of the job.
         self._missing: dict[tuple[str, str], str] = {}
@@ -72,11 +69,8 @@ class Workloads:
                 await self._delete(view, action)
             case AdoptWorkload():
                 await self._adopt(view, action)
-            case MarkReady() | FinishWorkload():
+            case MarkReady() | FinishWorkload() | ClearWorkload():
                 await self._mark(view, action)
-            case ClearWorkload():
-                await self._mark(view, action)
-                self._metrics.cleared_workloads.inc()
 
     async def _create(self, view: JobView, action: CreateWorkload) -> None:
         pods = [await self._read(resources.PODS, like.like.name, view.namespace) for like in action.pods]

@@ -14,7 +14,6 @@ from mpijob_elastic.kube.writer import ApiWriter
 from webhook.certificates import bundles, secret
 from webhook.certificates.secret import Stored
 from webhook.certificates.serving import Serving
-from webhook.metrics import Metrics
 from webhook.rules.certificates import content, decision
 from webhook.rules.certificates.content import Content
 from webhook.rules.certificates.decision import Action, Policy, Step, Trust
@@ -54,7 +53,6 @@ class Rotation:
     policy: Policy
     timing: Timing
     clocks: Clocks
-    metrics: Metrics
     secret_path: str = field(default="", init=False)
     _trust: Trust = field(default_factory=Trust, init=False)
 
@@ -111,7 +109,6 @@ class Rotation:
             raise
         else:
             _log.info("the Secret is written", step=step.action.value, reason=step.reason)
-            self.metrics.certificate_steps.labels(step=step.action.value).inc()
 
     def _serve(self, shared: Content) -> None:
         leaf, authority = shared.leaf, shared.authority

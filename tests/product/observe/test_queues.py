@@ -23,8 +23,8 @@ def hpa(kind: str = "MPIJob", version: str = "kubeflow.org/v1", **metadata: obje
 
 
 def test_an_hpa_belongs_to_the_job_that_it_scales_and_of_others_little_is_kept() -> None:
-    marks = {"labels": {"app.kubernetes.io/managed-by": "mpijob-elastic"}, "annotations": {names.SPEC: "d"}}
-    found = autoscalers.read(hpa(ownerReferences=[OWNER], **marks))
+    labels = {"app.kubernetes.io/managed-by": "mpijob-elastic"}
+    found = autoscalers.read(hpa(ownerReferences=[OWNER], labels=labels, annotations={names.SPEC: "d"}))
     assert of(found, job="j", job_uid="u", labelled=True, digest="d")
     assert of(autoscalers.read(hpa()), job="j", job_uid="", labelled=False, digest="")
     # An HPA uses only the group of apiVersion.
