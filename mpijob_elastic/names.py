@@ -43,7 +43,6 @@ SCRIPT_HEADER = "#!/bin/sh\n"
 
 CONDITION_SUCCEEDED = "Succeeded"
 CONDITION_FAILED = "Failed"
-REASON_EVICTED = "Evicted"
 REASON_JOB_EVICTED = "MPIJobEvicted"
 
 # --- gang schedulers: the first is [operator]'s too ---
@@ -106,20 +105,6 @@ KUBEQUEUE_LABELS = "quota.scheduling."
 GANG = f"{PREFIX}gang"
 # The HPA that the controller keeps for the job (see model/autoscale).
 AUTOSCALE = f"{PREFIX}autoscale"
-USER_ANNOTATIONS = frozenset(
-    {
-        ENABLED,
-        MIN_REPLICAS,
-        MAX_REPLICAS,
-        DRAIN_TIMEOUT,
-        REPLACE_FAILED_WORKERS,
-        SCALE_TIMEOUT,
-        RUN_POLICY,
-        SUSPEND,
-        GANG,
-        AUTOSCALE,
-    }
-)
 # Without effect after 0.2.0: it let workers be deleted although their launcher could not see the host list.
 DELETE_UNSEEN = f"{PREFIX}delete-without-discovery"
 # On new pods, written by the webhook: a scheduling gate for each reason why a pod must not start yet.

@@ -129,3 +129,5 @@ _ANNOTATIONS: Mapping[str, tuple[str, Callable[[str], object], str]] = {
     "gang": (names.GANG, _gang, " or ".join(f'"{gang}"' for gang in GANGS)),
     "autoscale": (names.AUTOSCALE, autoscale.parse, autoscale.ALLOWED),
 }
+# The annotations of ours that users write.
+KEYS = frozenset(key for key, _, _ in _ANNOTATIONS.values())

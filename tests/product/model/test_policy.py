@@ -61,13 +61,13 @@ def test_a_minimum_above_the_maximum_is_dropped_with_it() -> None:
     assert (names.MIN_REPLICAS in problem.field, "3" in problem.allowed) == (True, True)
 
 
-@given(st.dictionaries(st.sampled_from(sorted(names.USER_ANNOTATIONS)) | st.text(), st.text()))
+@given(st.dictionaries(st.sampled_from(sorted(policy.KEYS)) | st.text(), st.text()))
 def test_no_text_is_too_strange_and_every_problem_names_field_value_and_what_is_allowed(given: dict[str, str]) -> None:
     parsed, problems = policy.parse(given)
     assert 0.0 <= parsed.drain_timeout <= policy.LONGEST_DRAIN_TIMEOUT
     for problem in problems:
         key = problem.field.removeprefix("metadata.annotations[").removesuffix("]")
-        assert key in names.USER_ANNOTATIONS
+        assert key in policy.KEYS
         assert given[key].startswith(problem.value)
         assert problem.allowed
 
