@@ -5,6 +5,7 @@ after SIGTERM a replica turns unready, serves on, and asks with every answer to 
 """
 
 import asyncio
+import logging
 import random
 import signal
 import time
@@ -13,8 +14,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-
-import structlog
 
 from mpijob_elastic import names
 from mpijob_elastic.kube import client
@@ -31,6 +30,8 @@ from webhook.metrics import Metrics
 from webhook.rules.certificates.decision import Policy
 from webhook.rules.handlers import ReviewContext
 from webhook.settings import Settings
+
+log = logging.getLogger(__name__)
 
 # Share of a lifetime over which the replicas' renewals are spread.
 _SPREAD = 0.03
@@ -50,12 +51,11 @@ async def serve(settings: Settings) -> None:
 
     Raises `kube.errors.Unconfigured` without a cluster configuration, OSError if a port is taken.
     """
-    log = structlog.get_logger("webhook")
     asked, pressed = _stop_signals()
     async with running(settings) as webhook:
-        log.info("listening", port=webhook.port, health_port=webhook.health_port)
+        log.info("listening on port %d, health on port %d", webhook.port, webhook.health_port)
         await asked.wait()
-        log.info("draining", seconds=settings.drain_seconds)
+        log.info("draining for %s s", settings.drain_seconds)
         webhook.draining.set()
         try:
             await asyncio.wait_for(pressed.wait(), settings.drain_seconds)
